@@ -157,7 +157,8 @@ mod tests {
         let key = Key::from(0x0123_4567_89ab_cdef_0011_2233_4455_6677_u128);
         assert_eq!(key.to_hex(), "0123456789abcdef0011223344556677");
         assert_eq!(Key::from_hex(&key.to_hex()), Ok(key));
-        for text in ["", "12", "+123456789abcdef0011223344556677", "g123456789abcdef0011223344556677", &"0".repeat(33)] {
+        for text in ["", "12", "+123456789abcdef0011223344556677", "g123456789abcdef0011223344556677", &"0".repeat(33)]
+        {
             assert_eq!(Key::from_hex(text), Err(Error::KeyText { text: text.to_owned() }));
         }
     }
