@@ -131,8 +131,7 @@ impl Simplex {
     fn start(matrix: Vec<f64>, levels: Vec<Vec<f64>>, gain: &[f64]) -> Self {
         let columns = levels[0].len();
         let size = matrix.len() / columns;
-        let best = (0..gain.len()).rev().max_by(|&a, &b| gain[a].total_cmp(&gain[b])).expect("an action");
-        let basis = std::iter::once(best).chain(columns..columns + size - 1).collect();
+        let basis = std::iter::once(first_largest(gain)).chain(columns..columns + size - 1).collect();
         let (basic, inverse, values) = (vec![0.0; size * size], vec![0.0; size * size], vec![0.0; size]);
         Self { size, columns, matrix, levels, basis, basic, inverse, values, pivots: 0 }
     }
@@ -305,6 +304,11 @@ impl Simplex {
         let weight = self.reduced(0).iter().zip(&self.reduced(1)).map(ratio).fold(0.0, f64::max);
         self.prices(0).iter().zip(self.prices(1)).map(|(violation, gain)| weight * violation + gain).collect()
     }
+}
+
+/// The number of the largest value; of equals the first.
+pub(crate) fn first_largest(values: &[f64]) -> usize {
+    (1..values.len()).fold(0, |best, next| if values[next] > values[best] { next } else { best })
 }
 
 /// Keeps the variables whose ratio cost / -row is smallest. Costs within tolerance are tied (Harris' ratio test): choosing

@@ -1,0 +1,153 @@
+//! Replicable mean: the middle of the grid cell that holds the sample mean, on a grid whose offset both runs share.
+//!
+//! ```text
+//! index = floor((mean - offset * cell) / cell),   estimate = clamp(offset * cell + (index + 1/2) * cell, 0, 1)
+//! ```
+//!
+//! Means d apart fall into different cells with probability min(1, d / cell) over a uniform offset, and the estimate is
+//! within half a cell of the mean. Paper: Algorithm 1 (RepMean), with the width in place of delta in its line 1 and without
+//! the maximum with 0 in its line 5 (docs/deviations.md, 1 and 2): the first, partial cell has index -1.
+//!
+//! Means come from a [`Tally`] of exact sums, so neither order nor sharding of the feedback can move one.
+
+/// One, as a multiple of 2^-53.
+pub const FIXED_ONE: u64 = 1 << 53;
+
+/// A value of [0, 1] as a multiple of 2^-53, half to even.
+#[inline]
+pub fn to_fixed(unit: f64) -> u64 {
+    debug_assert!((0.0..=1.0).contains(&unit));
+    (unit * FIXED_ONE as f64).round_ties_even() as u64
+}
+
+/// Counts per action and exact sums per action and quantity, in multiples of 2^-53. Merging is exact, in any order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally {
+    quantities: usize,
+    counts: Vec<u64>,
+    sums: Vec<u128>,
+}
+
+impl Tally {
+    /// An empty tally.
+    pub fn new(actions: usize, quantities: usize) -> Self {
+        Self { quantities, counts: vec![0; actions], sums: vec![0; actions * quantities] }
+    }
+
+    /// A tally of these counts and sums, which must fit each other in length.
+    pub(crate) fn from_parts(quantities: usize, counts: Vec<u64>, sums: Vec<u128>) -> Self {
+        assert_eq!(counts.len() * quantities, sums.len());
+        Self { quantities, counts, sums }
+    }
+
+    /// Adds one round's feedback, each value in multiples of 2^-53.
+    #[inline]
+    pub fn add(&mut self, action: u32, fixed: &[u64]) {
+        let action = action as usize;
+        self.counts[action] += 1;
+        for (sum, &value) in self.sums[action * self.quantities..][..self.quantities].iter_mut().zip(fixed) {
+            *sum += u128::from(value);
+        }
+    }
+
+    /// Adds many rounds of one action at once: how many, and their sums in multiples of 2^-53.
+    pub fn add_sums(&mut self, action: u32, count: u64, sums: &[u128]) {
+        let action = action as usize;
+        self.counts[action] += count;
+        for (sum, &more) in self.sums[action * self.quantities..][..self.quantities].iter_mut().zip(sums) {
+            *sum += more;
+        }
+    }
+
+    /// Adds another tally of the same shape.
+    pub fn merge(&mut self, other: &Self) {
+        assert_eq!(
+            (self.counts.len(), self.quantities),
+            (other.counts.len(), other.quantities),
+            "tallies of one shape"
+        );
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+        self.sums.iter_mut().zip(&other.sums).for_each(|(sum, more)| *sum += more);
+    }
+
+    /// Number of quantities.
+    pub fn quantities(&self) -> usize {
+        self.quantities
+    }
+
+    /// Rounds per action.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// The sums, quantity by quantity within action by action, in multiples of 2^-53.
+    pub fn sums(&self) -> &[u128] {
+        &self.sums
+    }
+
+    /// The first action and quantity whose sum exceeds its count, as no sum of values in [0, 1] does.
+    pub(crate) fn impossible_sum(&self) -> Option<(usize, usize)> {
+        let most = |entry: usize| u128::from(self.counts[entry / self.quantities]) * u128::from(FIXED_ONE);
+        let entry = (0..self.sums.len()).find(|&entry| self.sums[entry] > most(entry))?;
+        Some((entry / self.quantities, entry % self.quantities))
+    }
+
+    /// The mean of a quantity of an action that was played.
+    pub fn mean(&self, action: u32, quantity: usize) -> f64 {
+        let sum = self.sums[action as usize * self.quantities + quantity];
+        sum as f64 / self.counts[action as usize] as f64 * (1.0 / FIXED_ONE as f64)
+    }
+}
+
+/// The cell of `mean` on the grid with this cell width and offset in [0, 1), and the estimate: the cell's middle.
+///
+/// A cell as wide as the whole range tells nothing: then there is no index and the estimate is 1/2.
+pub fn round_to_cell(mean: f64, cell: f64, offset: f64) -> (Option<i64>, f64) {
+    if cell >= 1.0 {
+        return (None, 0.5);
+    }
+    let shift = offset * cell;
+    let index = libm::floor((mean - shift) / cell);
+    (Some(index as i64), (shift + (index + 0.5) * cell).clamp(0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixed_point_rounds_half_to_even() {
+        let step = 2f64.powi(-53);
+        assert_eq!([0.0, 1.0, step, 0.5 * step, 1.5 * step, f64::MIN_POSITIVE].map(to_fixed), [0, 1 << 53, 1, 0, 2, 0]);
+    }
+
+    #[test]
+    fn the_first_partial_cell_has_index_minus_one() {
+        assert_eq!(round_to_cell(0.05, 0.25, 0.5), (Some(-1), 0.0));
+        assert_eq!(round_to_cell(0.125, 0.25, 0.5), (Some(0), 0.25));
+        assert_eq!(round_to_cell(1.0, 0.25, 0.5), (Some(3), 1.0));
+    }
+
+    #[test]
+    fn a_cell_as_wide_as_the_range_tells_nothing() {
+        assert_eq!(round_to_cell(0.9, 1.0, 0.3), (None, 0.5));
+    }
+
+    #[test]
+    fn means_do_not_depend_on_the_order_of_merging() {
+        let parts: Vec<Tally> = (1..=3u64)
+            .map(|part| {
+                let mut tally = Tally::new(2, 1);
+                (0..part).for_each(|round| tally.add(1, &[to_fixed(0.1 * round as f64)]));
+                tally
+            })
+            .collect();
+        let merged = |order: [usize; 3]| {
+            let mut tally = Tally::new(2, 1);
+            order.iter().for_each(|&part| tally.merge(&parts[part]));
+            tally
+        };
+        assert_eq!(merged([0, 1, 2]), merged([2, 0, 1]));
+        assert_eq!(merged([0, 1, 2]).counts(), [0, 6]);
+    }
+}

@@ -1,0 +1,342 @@
+//! The plan: every constant a run will use, computed from the problem alone, before any data.
+//!
+//! Profile tight re-estimates an action when its count hits growth^k, k0 <= k <= top. The plan picks the levels:
+//!
+//! ```text
+//! top = largest k with growth^k <= T - 1, then one less, and so on
+//! k0  = smallest k <= top with width_k < 1/2 when the budget is split over the top - k + 1 levels k..top
+//! the first top whose k0 exists and whose exploration, explore(growth^k0) rounds, fits into T - 1
+//! ```
+//!
+//! If there is none the plan is *blind*: nothing will ever be compared, and the plan says which horizon or rho would not
+//! be. Sources: docs/theory.md; for profile paper, Algorithms 2 to 4 and the bounds of docs/deviations.md.
+
+use std::f64::consts::PI;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::budget::{Share, doublings};
+use crate::problem::{HORIZON_MAX, Policy, Problem, Profile};
+use crate::width::{self, Width};
+
+/// A count at which an action is estimated, with the grid's cell and the width that then hold.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Level {
+    /// count = growth^level (2^level in profile paper, where levels are only examples: any count may occur).
+    pub level: u32,
+    /// The number of samples.
+    pub count: u64,
+    /// The grid's step.
+    pub cell: f64,
+    /// Half-length of the confidence interval.
+    pub width: f64,
+}
+
+/// Every constant of a run, on the unit scale where each range is [0, 1]. Fields serialise by the names of the JSON contract.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Plan {
+    /// What is planned.
+    #[serde(skip)]
+    pub problem: Arc<Problem>,
+    /// "tight" or "paper".
+    pub profile: &'static str,
+    /// By what counts grow between estimates; none in profile paper.
+    pub growth: Option<u32>,
+    /// What each estimate may spend of rho.
+    pub rho_share: f64,
+    /// What each estimate may spend of delta.
+    pub delta_share: f64,
+    /// Whether nothing will ever be compared.
+    pub blind: bool,
+    /// The count from which an action's width is below 1/2. None if no level of a tight plan is.
+    pub first_informative_count: Option<u64>,
+    /// Rounds until all actions have that count; under hard constraints, in expectation.
+    pub exploration_rounds: Option<u64>,
+    /// The levels that are estimated (tight), or the doublings (paper).
+    pub levels: Vec<Level>,
+    /// Epochs at most.
+    pub epochs_max: u64,
+    /// Twice the width at T/K samples each: gaps above it are seen. None below the first informative count.
+    pub detectable_gap: Option<f64>,
+    /// The regret is at most this, with probability `bound_probability`.
+    pub regret_bound: f64,
+    /// The violation is at most this, with probability `bound_probability`. None for policy free, which ignores costs.
+    pub violation_bound: Option<f64>,
+    /// The probability of the bounds.
+    pub bound_probability: f64,
+    /// If blind: the smallest horizon known not to be. None if that exceeds 2^53, or the plan is not blind.
+    pub horizon_needed: Option<u64>,
+    /// If blind: any rho above this would not be. None if no rho below 1 helps, or the plan is not blind.
+    pub rho_needed: Option<f64>,
+    #[serde(skip)]
+    share: Share,
+    /// The counts at which epochs end in profile tight: growth^0 .. growth^top.
+    #[serde(skip)]
+    counts: Vec<u64>,
+}
+
+impl Plan {
+    /// Computes every constant.
+    pub fn of(problem: impl Into<Arc<Problem>>) -> Self {
+        let problem = problem.into();
+        match problem.profile() {
+            Profile::Tight { growth } => Self::tight(problem, growth),
+            Profile::Paper => Self::paper(problem),
+        }
+    }
+
+    fn tight(problem: Arc<Problem>, growth: u32) -> Self {
+        let (horizon, actions) = (problem.horizon(), problem.actions().len() as u64);
+        let mut counts = powers(growth, horizon - 1);
+        let chosen = choose_levels(&problem, &counts);
+        let blind = chosen.is_none();
+        let (first, top) = chosen.unwrap_or((counts.len(), counts.len().wrapping_sub(1)));
+        counts.truncate(top.wrapping_add(1));
+        let share = Share::tight(&problem, if blind { 1 } else { top - first + 1 });
+        let levels: Vec<Level> =
+            (first..counts.len()).map(|k| level(k, counts[k], width::tight(share, counts[k]))).collect();
+        let mut plan = Self {
+            profile: "tight",
+            growth: Some(growth),
+            rho_share: share.rho,
+            delta_share: share.delta,
+            blind,
+            first_informative_count: levels.first().map(|level| level.count),
+            exploration_rounds: levels.first().map(|level| exploration(&problem, level.count)),
+            epochs_max: (actions * counts.len() as u64 + 1).min(horizon),
+            detectable_gap: levels
+                .iter()
+                .rfind(|level| level.count <= horizon / actions)
+                .map(|level| 2.0 * level.width),
+            regret_bound: 0.0,
+            violation_bound: None,
+            bound_probability: 0.0,
+            horizon_needed: if blind { tight_horizon_needed(&problem, growth) } else { None },
+            rho_needed: if blind { tight_rho_needed(&problem, growth) } else { None },
+            levels,
+            share,
+            counts,
+            problem,
+        };
+        plan.bound(plan.tight_bound(), if plan.problem.policy() == Policy::Free { 1.0 } else { 2.0 });
+        plan
+    }
+
+    fn paper(problem: Arc<Problem>) -> Self {
+        let (horizon, actions) = (problem.horizon(), problem.actions().len() as u64);
+        let share = Share::paper(&problem);
+        let at = |count| width::paper(share, count);
+        let informative = paper_informative_count(share);
+        let exploration = informative.saturating_mul(actions);
+        let blind = exploration > horizon - 1;
+        let gap = 2.0 * at(horizon / actions).width;
+        let counts = powers(2, horizon - 1);
+        let mut plan = Self {
+            profile: "paper",
+            growth: None,
+            rho_share: share.rho,
+            delta_share: share.delta,
+            blind,
+            first_informative_count: Some(informative),
+            exploration_rounds: Some(exploration),
+            levels: counts.iter().enumerate().map(|(k, &count)| level(k, count, at(count))).collect(),
+            epochs_max: (actions * u64::from(doublings(horizon)) + 1).min(horizon),
+            detectable_gap: (gap < 1.0).then_some(gap),
+            regret_bound: 0.0,
+            violation_bound: None,
+            bound_probability: 0.0,
+            horizon_needed: if blind { paper_horizon_needed(&problem) } else { None },
+            rho_needed: if blind { paper_rho_needed(&problem, share) } else { None },
+            share,
+            counts: Vec::new(),
+            problem,
+        };
+        plan.bound(plan.paper_bound(), 1.0);
+        plan
+    }
+
+    /// Sets the bounds from a bound on the summed widths that fails with probability `failures` times delta.
+    fn bound(&mut self, summed_widths: f64, failures: f64) {
+        let problem = &self.problem;
+        let rounds = problem.horizon() as f64;
+        // sigma <= d.x / margin: what mixing with the safe strategy costs (docs/theory.md, "Hard").
+        let factor = problem.margin_min().map_or(1.0, |margin| 1.0 + 1.0 / margin);
+        self.regret_bound = (factor * summed_widths).min(rounds);
+        self.violation_bound = match problem.policy() {
+            Policy::Free => None,
+            Policy::Soft => Some(summed_widths.min(rounds)),
+            Policy::Hard => Some(0.0),
+        };
+        self.bound_probability = (1.0 - failures * problem.delta()).max(0.0);
+    }
+
+    /// K F(T/K), and the deviation of the actions drawn from their strategies where a policy draws.
+    ///
+    /// F(n) sums d over an action's first n pulls: 1 while its level is below k0, then twice its width.
+    fn tight_bound(&self) -> f64 {
+        let (rounds, actions) = (self.problem.horizon() as f64, self.problem.actions().len() as f64);
+        let pulls = rounds / actions;
+        let mut sum = self.levels.first().map_or(pulls, |first| pulls.min(first.count as f64));
+        for (k, level) in self.levels.iter().enumerate() {
+            let end = self.levels.get(k + 1).map_or(f64::INFINITY, |next| next.count as f64);
+            sum += 2.0 * level.width * (pulls.min(end) - level.count as f64).max(0.0);
+        }
+        let drawn = match self.problem.policy() {
+            Policy::Free => 0.0,
+            Policy::Soft | Policy::Hard => libm::sqrt(rounds * libm::log(1.0 / self.problem.delta()) / 2.0),
+        };
+        actions * sum + drawn
+    }
+
+    /// Section "Bounds of profile paper" of docs/deviations.md.
+    fn paper_bound(&self) -> f64 {
+        let (rounds, actions) = (self.problem.horizon() as f64, self.problem.actions().len() as f64);
+        let drawn = match self.problem.policy() {
+            Policy::Free => 0.0,
+            Policy::Soft | Policy::Hard => libm::sqrt(2.0 * rounds * libm::log(4.0 / self.problem.delta())),
+        };
+        2.0 * std::f64::consts::SQRT_2
+            * width::paper(self.share, 1).width
+            * (2.0 * libm::sqrt(actions * rounds) + drawn)
+    }
+
+    /// The count at which an action that begins an epoch with `count` ends it, if it can.
+    pub fn target(&self, count: u64) -> Option<u64> {
+        match self.problem.profile() {
+            Profile::Tight { .. } => self.counts.iter().copied().find(|&target| target > count),
+            Profile::Paper => Some((2 * count).max(1)),
+        }
+    }
+
+    /// The action to play, whatever its estimates, at the start of an epoch with these counts; none once all are estimated.
+    ///
+    /// Tight: the smallest (level, index) while some action is below level k0. Paper: action 0 in the first epoch. No data
+    /// enters, so no budget is spent.
+    pub fn explored(&self, counts: &[u64]) -> Option<u32> {
+        match self.problem.profile() {
+            Profile::Tight { .. } => {
+                let level = |count: u64| self.counts.partition_point(|&target| target <= count);
+                let (action, &count) = (0..).zip(counts).min_by_key(|&(action, &count)| (level(count), action))?;
+                let estimated = self.levels.first().is_some_and(|first| count >= first.count);
+                (!estimated).then_some(action)
+            }
+            Profile::Paper => counts.iter().all(|&count| count == 0).then_some(0),
+        }
+    }
+
+    /// The count on which an action with `count` pulls at the start of an epoch is estimated; none if it never was.
+    pub fn estimated_count(&self, count: u64) -> Option<u64> {
+        match self.problem.profile() {
+            Profile::Tight { .. } => self.level(count).map(|level| level.count),
+            Profile::Paper => (count > 0).then_some(count),
+        }
+    }
+
+    /// Width and cell at `count` samples.
+    pub(crate) fn width(&self, count: u64) -> Width {
+        match self.problem.profile() {
+            Profile::Tight { .. } => {
+                let level = self.level(count).expect("only counts that are estimated have a width");
+                Width { width: level.width, cell: level.cell }
+            }
+            Profile::Paper => width::paper(self.share, count),
+        }
+    }
+
+    /// The highest level at or below `count`.
+    pub(crate) fn level(&self, count: u64) -> Option<&Level> {
+        self.levels.iter().rfind(|level| level.count <= count)
+    }
+}
+
+fn level(level: usize, count: u64, Width { width, cell }: Width) -> Level {
+    Level { level: level as u32, count, cell, width }
+}
+
+/// growth^0, growth^1, .. up to `most`.
+fn powers(growth: u32, most: u64) -> Vec<u64> {
+    std::iter::successors(Some(1u64), |count| count.checked_mul(u64::from(growth))).take_while(|&n| n <= most).collect()
+}
+
+/// k0 and top, as the module's first paragraph says.
+fn choose_levels(problem: &Problem, counts: &[u64]) -> Option<(usize, usize)> {
+    (0..counts.len()).rev().find_map(|top| {
+        let informative = |k: &usize| width::tight(Share::tight(problem, top - k + 1), counts[*k]).width < 0.5;
+        let first = (0..=top).find(informative)?;
+        (exploration(problem, counts[first]) < problem.horizon()).then_some((first, top))
+    })
+}
+
+/// Rounds until all actions have `count` samples.
+///
+/// Under hard constraints the explored action gets only 1 - sigma_0 of the rounds, sigma_0 being the weight of the safe
+/// strategy when costs could be 1; actions in its support gain on the way.
+fn exploration(problem: &Problem, count: u64) -> u64 {
+    let all = count.saturating_mul(problem.actions().len() as u64);
+    let Some(safe) = problem.safe() else { return all };
+    let outside = safe.strategy.probabilities().iter().filter(|probability| **probability == 0.0).count();
+    if outside == 0 {
+        return all;
+    }
+    let sigma = safe_weight(problem.thresholds().iter().map(|threshold| 1.0 - threshold), &safe.margins);
+    let mixed = libm::ceil(outside as f64 * count as f64 / (1.0 - sigma));
+    all.max(if mixed < u64::MAX as f64 { mixed as u64 } else { u64::MAX })
+}
+
+/// The largest y_i / (y_i + margin_i) over positive excesses y_i; 0 if there is none. Algorithm 4, lines 4 and 18.
+pub(crate) fn safe_weight(excesses: impl Iterator<Item = f64>, margins: &[f64]) -> f64 {
+    let weight = |(excess, margin): (f64, &f64)| if excess > 0.0 { excess / (excess + margin) } else { 0.0 };
+    excesses.zip(margins).map(weight).fold(0.0, f64::max)
+}
+
+/// Exploration of the first level that would be informative alone, and one round to use it.
+fn tight_horizon_needed(problem: &Problem, growth: u32) -> Option<u64> {
+    let share = Share::tight(problem, 1);
+    let counts = powers(growth, HORIZON_MAX);
+    let count = counts.into_iter().find(|&count| width::tight(share, count).width < 0.5)?;
+    Some(exploration(problem, count).saturating_add(1)).filter(|&horizon| horizon <= HORIZON_MAX)
+}
+
+/// The rho at which the largest count that fits has width 1/2, alone.
+fn tight_rho_needed(problem: &Problem, growth: u32) -> Option<f64> {
+    let fits = |count: &u64| exploration(problem, *count) < problem.horizon();
+    let count = powers(growth, problem.horizon() - 1).into_iter().rfind(fits)?;
+    let shares = Share::tight(problem, 1).shares;
+    let room = 1.0 - 2.0 * width::hoeffding(problem.delta() / shares, count);
+    let rho = shares / (libm::sqrt(PI * count as f64) * room);
+    (room > 0.0 && rho < 1.0).then_some(rho)
+}
+
+/// The smallest count of profile paper with width below 1/2.
+fn paper_informative_count(share: Share) -> u64 {
+    // width(1)^2 / n < 1/4. The closed form may be off by one in the last bit, so look at the count itself.
+    let guess = libm::floor(4.0 * width::paper(share, 1).width * width::paper(share, 1).width);
+    if guess >= u64::MAX as f64 {
+        return u64::MAX;
+    }
+    let guess = guess as u64;
+    (guess.saturating_sub(1)..=guess.saturating_add(2))
+        .find(|&n| n > 0 && width::paper(share, n).width < 0.5)
+        .unwrap_or(guess)
+}
+
+/// The smallest horizon with K times the informative count at or below T - 1; the shares depend on T by its doublings only.
+fn paper_horizon_needed(problem: &Problem) -> Option<u64> {
+    (1..=doublings(HORIZON_MAX)).find_map(|exponent| {
+        let mut draft = problem.draft.clone();
+        draft.horizon = 1 << exponent;
+        let share = Share::paper(&draft.build().ok()?);
+        let needed = paper_informative_count(share).saturating_mul(problem.actions().len() as u64).saturating_add(1);
+        let smallest = if exponent == 1 { 1 } else { (1 << (exponent - 1)) + 1 };
+        (needed <= 1 << exponent).then_some(needed.max(smallest))
+    })
+}
+
+/// The rho at which floor((T - 1)/K) samples have width 1/2.
+fn paper_rho_needed(problem: &Problem, share: Share) -> Option<f64> {
+    let count = (problem.horizon() - 1) / problem.actions().len() as u64;
+    let room = 2.0 * libm::sqrt(2.0 * libm::log(2.0 / share.delta) / count as f64);
+    Some(share.shares * (room + 2.0 * share.delta)).filter(|rho| *rho < 1.0)
+}

@@ -1,0 +1,165 @@
+//! The plain data that leaves the engine: decisions, estimates, epoch records, the digest.
+
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::strategy::Strategy;
+
+/// What to do in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Decision {
+    /// The round, from 1.
+    pub round: u64,
+    /// The epoch it belongs to, from 0.
+    pub epoch: u64,
+    /// The action to play, from 0.
+    pub action: u32,
+    /// With which probability the epoch's strategy plays it.
+    pub probability: f64,
+}
+
+/// What asking gives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use]
+pub enum Ask {
+    /// The next round.
+    Decision(Decision),
+    /// All rounds of the epoch are handed out; this many of them are not told yet.
+    Waiting {
+        /// Rounds handed out and not told.
+        outstanding: u64,
+    },
+    /// All rounds of the horizon are told.
+    Done,
+}
+
+/// What telling a round did.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// The feedback counts.
+    Recorded,
+    /// The feedback counts, and it was the epoch's last.
+    Closed(Box<EpochRecord>),
+    /// The same feedback was told before; it counts once.
+    Repeated,
+    /// The round was told long ago, and so were all before it: its feedback is no longer remembered, and nothing changed.
+    AlreadyTold,
+}
+
+/// What telling many rounds did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToldMany {
+    /// Rounds whose feedback counts.
+    pub recorded: u64,
+    /// Rounds told before with the same feedback.
+    pub repeated: u64,
+    /// Rounds told before whose feedback is no longer remembered.
+    pub already_told: u64,
+    /// The epoch's record, if these were its last rounds.
+    pub closed: Option<Box<EpochRecord>>,
+}
+
+/// How an epoch's strategy was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Some action is not estimated yet: the strategy follows a fixed order.
+    Explore,
+    /// From the estimates.
+    Estimate,
+    /// The estimates say that no strategy keeps all thresholds: least violation (soft), or the safe strategy (hard).
+    Infeasible,
+}
+
+/// One rounded mean and all that went into it, on the unit scale.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The epoch at whose start it was made.
+    pub epoch: u64,
+    /// The action.
+    pub action: u32,
+    /// The quantity; 0 is the reward.
+    pub quantity: u32,
+    /// The number of samples.
+    pub count: u64,
+    /// Their mean, which no decision sees.
+    pub mean: f64,
+    /// The grid's shift in cells, in [0, 1).
+    pub offset: f64,
+    /// The grid's step.
+    pub cell: f64,
+    /// The cell that holds the mean; two runs agree on the estimate exactly when they agree on it. None if the cell is as
+    /// wide as the range.
+    pub index: Option<i64>,
+    /// The cell's middle.
+    pub estimate: f64,
+    /// The true mean is this close to the estimate, unless an event of probability delta happens.
+    pub width: f64,
+}
+
+/// One epoch: a line of the trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EpochRecord {
+    /// Its number, from 0.
+    pub epoch: u64,
+    /// Its first round.
+    pub first_round: u64,
+    /// How many rounds it has; of an open epoch, how many are handed out.
+    pub rounds: u64,
+    /// How its strategy was found.
+    pub kind: Kind,
+    /// The strategy before mixing with the safe one.
+    pub candidate: Vec<f64>,
+    /// The weight of the safe strategy.
+    pub sigma: f64,
+    /// The strategy played.
+    pub strategy: Vec<f64>,
+    /// Rounds per action before the epoch.
+    pub counts: Vec<u64>,
+    /// The estimates made at its start.
+    pub estimates: Vec<Estimate>,
+}
+
+impl EpochRecord {
+    /// An epoch whose strategy is not found yet.
+    pub(crate) fn opening(epoch: u64, first_round: u64, counts: Vec<u64>) -> Self {
+        let (kind, candidate, strategy, estimates) = (Kind::Explore, Vec::new(), Vec::new(), Vec::new());
+        Self { epoch, first_round, rounds: 0, kind, candidate, sigma: 0.0, strategy, counts, estimates }
+    }
+}
+
+/// A range of values, in the user's units.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// What to deploy when the experiment ends: the current strategy, and what it is known to give.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recommendation {
+    /// A probability per action.
+    pub strategy: Vec<f64>,
+    /// How it was found. While exploring it only tells which action comes next.
+    pub kind: Kind,
+    /// Its expected reward lies in here, in the user's units.
+    pub reward: Interval,
+    /// Its expected costs lie in here, in the user's units. All intervals hold together with probability 1 - delta.
+    pub costs: Vec<Interval>,
+}
+
+/// SHA-256 of (digest so far, epoch, rounds, probability bits per action), integers and floats as 8 bytes little endian.
+///
+/// A chain rather than one long hash, so that its state is 32 bytes and fits a snapshot.
+pub(crate) fn chain(digest: [u8; 32], epoch: u64, rounds: u64, strategy: &Strategy) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(digest);
+    hash.update(epoch.to_le_bytes());
+    hash.update(rounds.to_le_bytes());
+    for probability in strategy.probabilities() {
+        hash.update(probability.to_bits().to_le_bytes());
+    }
+    hash.finalize().into()
+}

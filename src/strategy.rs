@@ -1,0 +1,106 @@
+//! A strategy: a probability per action; picking an action from it; mixing two.
+//!
+//! ```text
+//! action = first a with x_0 + .. + x_a > u,  else the last with x_a > 0
+//! ```
+
+/// A probability per action, summing to one within 1e-12.
+#[derive(Clone, Debug)]
+pub struct Strategy {
+    probabilities: Vec<f64>,
+    /// The actions of positive probability, each with the cumulative probability up to it.
+    steps: Vec<(f64, u32)>,
+}
+
+impl PartialEq for Strategy {
+    fn eq(&self, other: &Self) -> bool {
+        self.probabilities == other.probabilities
+    }
+}
+
+impl Strategy {
+    /// # Panics
+    ///
+    /// If an entry is negative or NaN, or the sum is off by more than 1e-12: those who make strategies promise it.
+    pub fn new(probabilities: Vec<f64>) -> Self {
+        let mut total = 0.0;
+        let mut steps = Vec::new();
+        for (action, &probability) in (0..).zip(&probabilities) {
+            assert!(probability >= 0.0, "probability {probability} of action {action} is negative");
+            total += probability;
+            if probability > 0.0 {
+                steps.push((total, action));
+            }
+        }
+        assert!((total - 1.0).abs() <= 1e-12, "a strategy sums to {total}, not 1");
+        Self { probabilities, steps }
+    }
+
+    /// The strategy that always plays one action.
+    pub fn pure(action: u32, actions: usize) -> Self {
+        let mut probabilities = vec![0.0; actions];
+        probabilities[action as usize] = 1.0;
+        Self { probabilities, steps: vec![(1.0, action)] }
+    }
+
+    /// weight * first + (1 - weight) * second.
+    pub fn mix(weight: f64, first: &Self, second: &Self) -> Self {
+        let pairs = first.probabilities.iter().zip(&second.probabilities);
+        Self::new(pairs.map(|(one, two)| weight * one + (1.0 - weight) * two).collect())
+    }
+
+    /// The probability of each action.
+    pub fn probabilities(&self) -> &[f64] {
+        &self.probabilities
+    }
+
+    /// The only action played, if there is one.
+    #[inline]
+    pub fn only(&self) -> Option<u32> {
+        if let [(_, action)] = self.steps[..] { Some(action) } else { None }
+    }
+
+    /// The action at `uniform` in [0, 1), by inverse CDF.
+    #[inline]
+    pub fn pick(&self, uniform: f64) -> u32 {
+        let step = self.steps.partition_point(|(cumulative, _)| *cumulative <= uniform);
+        self.steps[step.min(self.steps.len() - 1)].1
+    }
+
+    /// The expectation of a value per action.
+    pub fn expectation(&self, values: &[f64]) -> f64 {
+        self.probabilities.iter().zip(values).map(|(probability, value)| probability * value).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn picking_inverts_the_cumulative_probabilities() {
+        let strategy = Strategy::new(vec![0.0, 0.25, 0.0, 0.75, 0.0]);
+        let picks: Vec<u32> = [0.0, 0.249, 0.25, 0.999].map(|uniform| strategy.pick(uniform)).into();
+        assert_eq!(picks, [1, 1, 3, 3]);
+    }
+
+    #[test]
+    fn a_sum_below_one_leaves_the_rest_to_the_last_positive_action() {
+        let short = 1.0 - 2f64.powi(-50);
+        let strategy = Strategy::new(vec![0.5, short - 0.5, 0.0]);
+        assert_eq!(strategy.pick(1.0 - 2f64.powi(-53)), 1);
+    }
+
+    #[test]
+    fn a_pure_strategy_has_one_step() {
+        assert_eq!(Strategy::pure(2, 3).only(), Some(2));
+        assert_eq!(Strategy::pure(2, 3), Strategy::new(vec![0.0, 0.0, 1.0]));
+        assert_eq!(Strategy::new(vec![0.5, 0.5]).only(), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "sums to 0.9")]
+    fn a_strategy_must_sum_to_one() {
+        Strategy::new(vec![0.5, 0.4]);
+    }
+}
