@@ -52,7 +52,7 @@ pub struct Plan {
     pub blind: bool,
     /// The count from which an action's width is below 1/2. None if no level of a tight plan is.
     pub first_informative_count: Option<u64>,
-    /// Rounds until all actions have that count; under hard constraints, in expectation.
+    /// Rounds until all actions have that count; under hard constraints, on the expected path.
     pub exploration_rounds: Option<u64>,
     /// The levels that are estimated (tight), or the doublings (paper).
     pub levels: Vec<Level>,
@@ -104,7 +104,7 @@ impl Plan {
             delta_share: share.delta,
             blind,
             first_informative_count: levels.first().map(|level| level.count),
-            exploration_rounds: levels.first().map(|level| exploration(&problem, level.count)),
+            exploration_rounds: (!blind).then(|| exploration(&problem, &counts[..=first])),
             epochs_max: (actions * counts.len() as u64 + 1).min(horizon),
             detectable_gap: levels
                 .iter()
@@ -265,24 +265,33 @@ fn choose_levels(problem: &Problem, counts: &[u64]) -> Option<(usize, usize)> {
     (0..counts.len()).rev().find_map(|top| {
         let informative = |k: &usize| width::tight(Share::tight(problem, top - k + 1), counts[*k]).width < 0.5;
         let first = (0..=top).find(informative)?;
-        (exploration(problem, counts[first]) < problem.horizon()).then_some((first, top))
+        (exploration(problem, &counts[..=first]) < problem.horizon()).then_some((first, top))
     })
 }
 
-/// Rounds until all actions have `count` samples.
+/// Rounds until all actions have `counts`' last entry, exploring level by level and action by action.
 ///
-/// Under hard constraints the explored action gets only 1 - sigma_0 of the rounds, sigma_0 being the weight of the safe
-/// strategy when costs could be 1; actions in its support gain on the way.
-fn exploration(problem: &Problem, count: u64) -> u64 {
-    let all = count.saturating_mul(problem.actions().len() as u64);
-    let Some(safe) = problem.safe() else { return all };
-    let outside = safe.strategy.probabilities().iter().filter(|probability| **probability == 0.0).count();
-    if outside == 0 {
-        return all;
-    }
+/// Under hard constraints a round goes to the explored action with probability 1 - sigma_0 only, sigma_0 being the safe
+/// strategy's weight when costs could be 1; actions the safe strategy plays gain on the way. The time is that of the
+/// expected path: each action gets its probability's share of every stretch.
+fn exploration(problem: &Problem, counts: &[u64]) -> u64 {
+    let count = counts[counts.len() - 1];
+    let Some(safe) = problem.safe() else { return count.saturating_mul(problem.actions().len() as u64) };
     let sigma = safe_weight(problem.thresholds().iter().map(|threshold| 1.0 - threshold), &safe.margins);
-    let mixed = libm::ceil(outside as f64 * count as f64 / (1.0 - sigma));
-    all.max(if mixed < u64::MAX as f64 { mixed as u64 } else { u64::MAX })
+    let mut explored = vec![0.0; problem.actions().len()];
+    let mut rounds = 0.0;
+    for &count in counts {
+        for (explored, safe) in explored.iter_mut().zip(safe.strategy.probabilities()) {
+            let missing = count as f64 - (*explored + sigma * safe * rounds);
+            if missing > 0.0 {
+                let stretch = missing / (1.0 - sigma + sigma * safe);
+                *explored += (1.0 - sigma) * stretch;
+                rounds += stretch;
+            }
+        }
+    }
+    // A path of whole rounds may come out a last bit above them.
+    libm::ceil(rounds * (1.0 - 1e-12)).min(u64::MAX as f64) as u64
 }
 
 /// The largest y_i / (y_i + margin_i) over positive excesses y_i; 0 if there is none. Algorithm 4, lines 4 and 18.
@@ -295,14 +304,15 @@ pub(crate) fn safe_weight(excesses: impl Iterator<Item = f64>, margins: &[f64]) 
 fn tight_horizon_needed(problem: &Problem, growth: u32) -> Option<u64> {
     let share = Share::tight(problem, 1);
     let counts = powers(growth, HORIZON_MAX);
-    let count = counts.into_iter().find(|&count| width::tight(share, count).width < 0.5)?;
-    Some(exploration(problem, count).saturating_add(1)).filter(|&horizon| horizon <= HORIZON_MAX)
+    let level = counts.iter().position(|&count| width::tight(share, count).width < 0.5)?;
+    Some(exploration(problem, &counts[..=level]).saturating_add(1)).filter(|&horizon| horizon <= HORIZON_MAX)
 }
 
 /// The rho at which the largest count that fits has width 1/2, alone.
 fn tight_rho_needed(problem: &Problem, growth: u32) -> Option<f64> {
-    let fits = |count: &u64| exploration(problem, *count) < problem.horizon();
-    let count = powers(growth, problem.horizon() - 1).into_iter().rfind(fits)?;
+    let counts = powers(growth, problem.horizon() - 1);
+    let fits = |level: &usize| exploration(problem, &counts[..=*level]) < problem.horizon();
+    let count = counts[(0..counts.len()).rfind(fits)?];
     let shares = Share::tight(problem, 1).shares;
     let room = 1.0 - 2.0 * width::hoeffding(problem.delta() / shares, count);
     let rho = shares / (libm::sqrt(PI * count as f64) * room);

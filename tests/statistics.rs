@@ -114,7 +114,9 @@ impl Case {
         let (problem, pairs) = match policy {
             Policy::Free => (Problem::free(names(3), 20_000, 0.3), 600),
             Policy::Soft => (cost(Problem::soft(names(3), 60_000, 0.3)), 300),
-            Policy::Hard => (cost(Problem::hard(names(3), 400_000, 0.3)).safe_with_margins([1.0, 0.0, 0.0], [0.4]), 150),
+            Policy::Hard => {
+                (cost(Problem::hard(names(3), 400_000, 0.3)).safe_with_margins([1.0, 0.0, 0.0], [0.4]), 150)
+            }
         };
         let means: &[&[f64]] = match policy {
             Policy::Free => &[&[0.5, 0.5, 0.5]],

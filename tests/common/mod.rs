@@ -32,7 +32,9 @@ pub fn run(engine: &mut Engine, world: &Bernoulli) -> Vec<EpochRecord> {
         match engine.ask() {
             Ask::Decision(decision) => {
                 let values = world.draw(decision.round, decision.action);
-                if let Told::Closed(record) = engine.tell(decision.round, values[0], &values[1..world.means.len()]).unwrap() {
+                if let Told::Closed(record) =
+                    engine.tell(decision.round, values[0], &values[1..world.means.len()]).unwrap()
+                {
                     records.push(*record);
                 }
             }

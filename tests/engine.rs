@@ -1,0 +1,252 @@
+//! However feedback is fed, the engine is the same: round by round, out of order, in batches, by whole epochs, across
+//! snapshots, in another process.
+
+mod common;
+
+use common::{Bernoulli, draw_epoch, names, run};
+use debora::key::Label;
+use debora::{Ask, Engine, EpochRecord, Error, Key, Kind, Policy, Problem, Told};
+
+/// One problem for each policy and profile, small enough for thousands of runs, none of the tight ones blind.
+fn problems() -> Vec<Problem> {
+    let limited = |draft: debora::problem::Draft| draft.cost("price", [0.0, 2.0], 1.0).cost("wait", [-1.0, 1.0], 0.0);
+    let safe = |draft: debora::problem::Draft| limited(draft).safe_with_costs([0.75, 0.25, 0.0], [0.5, -0.5]);
+    let drafts = |horizon: u64| {
+        [
+            Problem::free(names(3), horizon, 0.9),
+            limited(Problem::soft(names(3), horizon, 0.9)),
+            safe(Problem::hard(names(3), horizon, 0.9)),
+        ]
+    };
+    let tight = drafts(9_000).map(|draft| draft.delta(0.4).growth(3).build().unwrap());
+    let paper = drafts(3_000).map(|draft| draft.delta(0.4).paper().build().unwrap());
+    tight.into_iter().chain(paper).collect()
+}
+
+/// Means on the unit scale; `feedback` puts them into the problem's units.
+fn world(problem: &Problem) -> Bernoulli {
+    let means: [&[f64]; 3] = [&[0.2, 0.5, 0.8], &[0.2, 0.4, 0.7], &[0.1, 0.3, 0.6]];
+    Bernoulli::new(&means[..problem.quantities()], 11)
+}
+
+fn feedback(problem: &Problem, world: &Bernoulli, round: u64, action: u32) -> (f64, Vec<f64>) {
+    let unit = world.draw(round, action);
+    let user = |quantity: usize| problem.quantity(quantity).range.to_user(unit[quantity]);
+    (user(0), (1..problem.quantities()).map(user).collect())
+}
+
+fn tell(engine: &mut Engine, world: &Bernoulli, round: u64) -> Told {
+    let action = engine.decision(round).unwrap().action;
+    let (reward, costs) = feedback(engine.problem(), world, round, action);
+    engine.tell(round, reward, &costs).unwrap()
+}
+
+/// Round by round, and the epoch records.
+fn plainly(problem: &Problem, key: Key) -> (Engine, Vec<EpochRecord>) {
+    let (mut engine, world) = (Engine::new(problem.clone(), key), world(problem));
+    let mut records = Vec::new();
+    while let Ask::Decision(decision) = engine.ask() {
+        if let Told::Closed(record) = tell(&mut engine, &world, decision.round) {
+            records.push(*record);
+        }
+    }
+    (engine, records)
+}
+
+/// Asking in runs of random length, telling in random order and batches, repeating some, restoring a snapshot now and then.
+fn wildly(problem: &Problem, key: Key, seed: u64) -> (Engine, Vec<EpochRecord>) {
+    let (mut engine, world) = (Engine::new(problem.clone(), key), world(problem));
+    let mut draws = (0..).map(move |draw| Key::from(seed).block(Label::Threshold, [draw, 0, 0])[0]);
+    let mut dice = move |sides: u64| draws.next().expect("endless") % sides;
+    let mut records = Vec::new();
+    while !engine.is_done() {
+        let asked = engine.ask_many(dice(200) as usize);
+        for decision in asked {
+            assert_eq!(engine.decision(decision.round), Ok(decision));
+        }
+        let mut rounds: Vec<u64> = engine.outstanding().filter(|_| dice(3) > 0).collect();
+        for place in (1..rounds.len()).rev() {
+            rounds.swap(place, dice(place as u64 + 1) as usize);
+        }
+        rounds.extend_from_within(..rounds.len().min(dice(4) as usize));
+        let told: Vec<_> = rounds
+            .iter()
+            .map(|&round| feedback(problem, &world, round, engine.decision(round).unwrap().action))
+            .collect();
+        let rewards: Vec<f64> = told.iter().map(|(reward, _)| *reward).collect();
+        let costs: Vec<f64> = told.iter().flat_map(|(_, costs)| costs.clone()).collect();
+        let outcome = engine.tell_many(&rounds, &rewards, &costs).unwrap();
+        assert_eq!(outcome.recorded + outcome.repeated + outcome.already_told, rounds.len() as u64);
+        records.extend(outcome.closed.map(|record| *record));
+        if dice(5) == 0 {
+            let restored = Engine::from_bytes(&engine.to_bytes()).unwrap();
+            assert_eq!(restored.to_bytes(), engine.to_bytes());
+            engine = restored;
+        }
+    }
+    (engine, records)
+}
+
+#[test]
+fn any_order_of_telling_gives_the_same_engine() {
+    for (number, problem) in problems().iter().enumerate() {
+        let key = Key::from(number as u64);
+        let (engine, records) = plainly(problem, key);
+        assert_eq!(records.iter().map(|record| record.rounds).sum::<u64>(), problem.horizon());
+        assert!(records.len() as u64 <= engine.plan().epochs_max);
+        for seed in 0..3 {
+            let (other, other_records) = wildly(problem, key, seed);
+            assert_eq!(other.to_bytes(), engine.to_bytes(), "problem {number}, seed {seed}");
+            assert_eq!(other_records, records, "problem {number}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn whole_epochs_of_the_same_counts_and_sums_give_the_same_engine() {
+    for (number, problem) in problems().iter().enumerate() {
+        let key = Key::from(number as u64);
+        let (engine, records) = plainly(problem, key);
+        let mut whole = Engine::new(problem.clone(), key);
+        let mut whole_records = Vec::new();
+        while !whole.is_done() {
+            let tally = draw_epoch(&whole, &world(problem), key);
+            if number % 2 == 0 {
+                whole.ask_many(tally.counts().iter().sum::<u64>() as usize / 2);
+            }
+            whole_records.push(whole.tell_epoch(&tally).unwrap());
+        }
+        assert_eq!(whole.to_bytes(), engine.to_bytes(), "problem {number}");
+        assert_eq!(whole_records, records, "problem {number}");
+    }
+}
+
+/// The tight problems must reach every kind of epoch they can, or the equivalences above show little.
+#[test]
+fn the_small_problems_explore_and_estimate() {
+    for problem in &problems()[..3] {
+        let (_, records) = plainly(problem, Key::from(1u64));
+        let kinds: Vec<Kind> = records.iter().map(|record| record.kind).collect();
+        assert!(kinds.contains(&Kind::Explore) && kinds.contains(&Kind::Estimate), "{:?}: {kinds:?}", problem.policy());
+    }
+}
+
+/// Profile paper re-estimates what it should: the action just played (free), every action played (soft and hard).
+#[test]
+fn paper_estimates_follow_the_algorithms() {
+    for problem in &problems()[3..] {
+        let (_, records) = plainly(problem, Key::from(1u64));
+        for pair in records.windows(2) {
+            let [before, record] = pair else { unreachable!() };
+            let ended = |a: &usize| record.counts[*a] >= (2 * before.counts[*a]).max(1);
+            let due: Vec<usize> = match problem.policy() {
+                Policy::Free => (0..3).filter(ended).collect(),
+                _ => (0..3).filter(|&a| record.counts[a] > 0).collect(),
+            };
+            assert_eq!((0..3).filter(ended).count(), 1);
+            let wanted: Vec<(u32, u32)> = due
+                .iter()
+                .flat_map(|&a| (0..problem.quantities_estimated() as u32).map(move |quantity| (a as u32, quantity)))
+                .collect();
+            let made: Vec<(u32, u32)> = record.estimates.iter().map(|e| (e.action, e.quantity)).collect();
+            assert_eq!(made, wanted, "epoch {}", record.epoch);
+        }
+    }
+}
+
+/// Profile tight estimates an action exactly when its count hits a level, and at no other time.
+#[test]
+fn tight_estimates_are_made_at_fixed_counts() {
+    for problem in &problems()[..3] {
+        let (engine, records) = plainly(problem, Key::from(1u64));
+        for record in &records {
+            for estimate in &record.estimates {
+                let level = engine.plan().levels.iter().find(|level| level.count == estimate.count).expect("a level");
+                assert_eq!(estimate.count, record.counts[estimate.action as usize]);
+                assert_eq!((estimate.cell, estimate.width), (level.cell, level.width));
+            }
+        }
+        let made = records.iter().map(|record| record.estimates.len()).sum::<usize>();
+        assert!(made >= 3 * problem.quantities_estimated(), "{made} estimates");
+    }
+}
+
+#[test]
+fn a_snapshot_goes_on_in_another_process() {
+    let entry = "a_snapshot_goes_on_in_another_process";
+    if let Ok(path) = std::env::var("DEBORA_TEST_SNAPSHOT") {
+        let mut engine = Engine::from_bytes(&std::fs::read(path).unwrap()).unwrap();
+        let world = world(engine.problem());
+        let outstanding: Vec<u64> = engine.outstanding().collect();
+        outstanding.into_iter().for_each(|round| drop(tell(&mut engine, &world, round)));
+        while let Ask::Decision(decision) = engine.ask() {
+            tell(&mut engine, &world, decision.round);
+        }
+        println!("digest={}", engine.digest());
+        return;
+    }
+    for (number, problem) in problems().iter().enumerate() {
+        let (whole, _) = plainly(problem, Key::from(9u64));
+        let (mut engine, world) = (Engine::new(problem.clone(), Key::from(9u64)), world(problem));
+        while engine.tally().counts().iter().sum::<u64>() < problem.horizon() / 2 {
+            for decision in engine.ask_many(50).iter().rev().step_by(2) {
+                tell(&mut engine, &world, decision.round);
+            }
+            let outstanding: Vec<u64> = engine.outstanding().step_by(2).collect();
+            outstanding.into_iter().for_each(|round| drop(tell(&mut engine, &world, round)));
+        }
+        let path = std::env::temp_dir().join(format!("debora-snapshot-{}-{number}", std::process::id()));
+        std::fs::write(&path, engine.to_bytes()).unwrap();
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([entry, "--exact", "--nocapture"])
+            .env("DEBORA_TEST_SNAPSHOT", &path)
+            .output()
+            .unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let output = String::from_utf8_lossy(&child.stdout);
+        assert!(output.contains(&format!("digest={}", whole.digest())), "problem {number}: {output}");
+    }
+}
+
+#[test]
+fn asking_runs_ahead_to_the_end_of_the_epoch_and_waits_there() {
+    let mut engine = Engine::new(Problem::free(names(2), 5, 0.5).build().unwrap(), Key::from(0u64));
+    let Ask::Decision(first) = engine.ask() else { panic!("a first decision") };
+    assert_eq!((first.round, first.epoch, first.action, first.probability), (1, 0, 0, 1.0));
+    assert_eq!(engine.ask(), Ask::Waiting { outstanding: 1 });
+    assert!(engine.ask_many(10).is_empty());
+    assert!(matches!(engine.tell(1, 1.0, &[]), Ok(Told::Closed(record)) if record.rounds == 1));
+    assert_eq!(engine.tell(1, 1.0, &[]), Ok(Told::AlreadyTold));
+    assert_eq!(engine.decision(1), Err(Error::RoundGone { round: 1, first: 2 }));
+    while let Ask::Decision(decision) = engine.ask() {
+        let _ = engine.tell(decision.round, 0.0, &[]).unwrap();
+    }
+    assert_eq!((engine.ask(), engine.is_done()), (Ask::Done, true));
+    assert_eq!(engine.clone().tell_epoch(engine.tally()), Err(Error::Done { horizon: 5 }));
+}
+
+/// With the last round the run is over: a target reached there opens nothing, and the last strategy stays on show.
+#[test]
+fn a_target_in_the_last_round_makes_no_epoch() {
+    let problem = Problem::free(names(2), 2, 0.5).build().unwrap();
+    let mut engine = Engine::new(problem.clone(), Key::from(0u64));
+    let records = run(&mut engine, &Bernoulli::new(&[&[0.5, 0.5]], 1));
+    assert_eq!(records.iter().map(|record| (record.epoch, record.rounds)).collect::<Vec<_>>(), [(0, 1), (1, 1)]);
+    assert_eq!((engine.epoch(), engine.recommendation().kind), (1, Kind::Explore));
+    assert_eq!(engine.recommendation().reward, debora::record::Interval { low: 0.0, high: 1.0 });
+}
+
+/// The recommendation's intervals are in the user's units and hold the truth in every clean run; this one is clean.
+#[test]
+fn the_recommendation_holds_the_truth() {
+    for problem in &problems()[..3] {
+        let (engine, _) = plainly(problem, Key::from(2u64));
+        let (recommendation, world) = (engine.recommendation(), world(problem));
+        let truth = common::expectations(&world, &recommendation.strategy);
+        let intervals: Vec<_> = std::iter::once(recommendation.reward).chain(recommendation.costs).collect();
+        for (quantity, (unit, interval)) in truth.iter().zip(intervals).enumerate() {
+            let value = problem.quantity(quantity).range.to_user(*unit);
+            assert!(interval.low <= value && value <= interval.high, "{value} outside {interval:?}");
+        }
+    }
+}
