@@ -27,16 +27,22 @@ pub enum Error {
     #[error("horizon {horizon} is outside 1 to 2^53 = 9007199254740992; give the number of rounds you will run")]
     Horizon { horizon: u64 },
 
-    /// rho <= 0, rho >= 1 or NaN.
-    #[error("rho {rho} is outside (0, 1); give the chance of differing decisions you accept, say 0.1")]
+    /// rho < 1e-100, rho >= 1 or NaN.
+    #[error(
+        "rho {rho:?} is outside (0, 1) or below 1e-100; give the chance of differing decisions you accept, say 0.1"
+    )]
     Rho { rho: f64 },
 
-    /// delta <= 0, delta >= 1 or NaN.
-    #[error("delta {delta} is outside (0, 1); give the chance of failing bounds you accept, say 0.01")]
+    /// delta < 1e-100, delta >= 1 or NaN.
+    #[error(
+        "delta {delta:?} is outside (0, 1) or below 1e-100; give the chance of failing bounds you accept, say 0.01"
+    )]
     Delta { delta: f64 },
 
     /// Profile paper with 2 delta >= rho.
-    #[error("profile paper needs 2 delta < rho, but delta is {delta} and rho {rho}; lower delta or use profile tight")]
+    #[error(
+        "profile paper needs 2 delta < rho, but delta is {delta:?} and rho {rho:?}; lower delta or use profile tight"
+    )]
     PaperDelta { rho: f64, delta: f64 },
 
     /// growth < 2 or growth > 64.
@@ -48,11 +54,13 @@ pub enum Error {
     GrowthWithPaper { growth: u32 },
 
     /// A range whose ends are not finite, not in order, or too far apart or too close for a finite scale.
-    #[error("range [{low}, {high}] of {name:?} is not two finite numbers in increasing order; give [least, largest]")]
+    #[error(
+        "range [{low:?}, {high:?}] of {name:?} is not two finite numbers in increasing order; give [least, largest]"
+    )]
     Range { name: String, low: f64, high: f64 },
 
     /// A threshold outside its cost's range.
-    #[error("threshold {threshold} of cost {name:?} is outside its range [{low}, {high}]; use the range's units")]
+    #[error("threshold {threshold:?} of cost {name:?} is outside its range [{low:?}, {high:?}]; use the range's units")]
     Threshold { name: String, threshold: f64, low: f64, high: f64 },
 
     /// Policy hard without a safe strategy.
@@ -68,11 +76,11 @@ pub enum Error {
     SafeLength { got: usize, actions: usize },
 
     /// A probability of the safe strategy below 0, above 1 or NaN.
-    #[error("the safe strategy plays {action:?} with probability {probability}; give numbers from 0 to 1")]
+    #[error("the safe strategy plays {action:?} with probability {probability:?}; give numbers from 0 to 1")]
     SafeProbability { action: String, probability: f64 },
 
     /// Probabilities of the safe strategy that miss 1 by more than 1e-9.
-    #[error("the safe strategy's probabilities sum to {sum}; make them sum to 1")]
+    #[error("the safe strategy's probabilities sum to {sum:?}; make them sum to 1")]
     SafeSum { sum: f64 },
 
     /// Another number of known costs or margins than there are costs.
@@ -81,13 +89,13 @@ pub enum Error {
 
     /// A margin that is not above 0 and at most the distance from the threshold to the range's lower end.
     #[error(
-        "the safe strategy's margin {margin} on cost {name:?} is not above 0 and at most {most}; its cost must be known \
+        "the safe strategy's margin {margin:?} on cost {name:?} is not above 0 and at most {most:?}; its cost must be known \
          to lie below the threshold and within the range"
     )]
     Margin { name: String, margin: f64, most: f64 },
 
     /// A told value that is NaN, or outside its range when values are not clipped.
-    #[error("{name:?} was told as {value}, outside its range [{low}, {high}]; the round stays open")]
+    #[error("{name:?} was told as {value:?}, outside its range [{low:?}, {high:?}]; the round stays open")]
     Outside { name: String, value: f64, low: f64, high: f64 },
 
     /// Another number of costs told than the problem has.

@@ -194,7 +194,8 @@ impl Draft {
 
     fn check_scalars(&self) -> Result<(), Error> {
         let Self { horizon, rho, delta, .. } = *self;
-        let inside = |value: f64| value > 0.0 && value < 1.0;
+        // Far below 1e-100 shares would round to zero; and no horizon could serve such a rho anyway.
+        let inside = |value: f64| (1e-100..1.0).contains(&value);
         if self.actions.len() < 2 || self.actions.len() > 1 << 20 {
             return Err(Error::Actions { count: self.actions.len() });
         }

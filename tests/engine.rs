@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Bernoulli, draw_epoch, names, run};
+use common::{Bernoulli, draw_epoch, feedback, names, run};
 use debora::key::Label;
 use debora::{Ask, Engine, EpochRecord, Error, Key, Kind, Policy, Problem, Told};
 
@@ -23,33 +23,21 @@ fn problems() -> Vec<Problem> {
     tight.into_iter().chain(paper).collect()
 }
 
-/// Means on the unit scale; `feedback` puts them into the problem's units.
 fn world(problem: &Problem) -> Bernoulli {
     let means: [&[f64]; 3] = [&[0.2, 0.5, 0.8], &[0.2, 0.4, 0.7], &[0.1, 0.3, 0.6]];
     Bernoulli::new(&means[..problem.quantities()], 11)
 }
 
-fn feedback(problem: &Problem, world: &Bernoulli, round: u64, action: u32) -> (f64, Vec<f64>) {
-    let unit = world.draw(round, action);
-    let user = |quantity: usize| problem.quantity(quantity).range.to_user(unit[quantity]);
-    (user(0), (1..problem.quantities()).map(user).collect())
-}
-
 fn tell(engine: &mut Engine, world: &Bernoulli, round: u64) -> Told {
     let action = engine.decision(round).unwrap().action;
-    let (reward, costs) = feedback(engine.problem(), world, round, action);
-    engine.tell(round, reward, &costs).unwrap()
+    let values = feedback(engine.problem(), world, round, action);
+    engine.tell(round, values[0], &values[1..world.means.len()]).unwrap()
 }
 
 /// Round by round, and the epoch records.
 fn plainly(problem: &Problem, key: Key) -> (Engine, Vec<EpochRecord>) {
-    let (mut engine, world) = (Engine::new(problem.clone(), key), world(problem));
-    let mut records = Vec::new();
-    while let Ask::Decision(decision) = engine.ask() {
-        if let Told::Closed(record) = tell(&mut engine, &world, decision.round) {
-            records.push(*record);
-        }
-    }
+    let mut engine = Engine::new(problem.clone(), key);
+    let records = run(&mut engine, &world(problem));
     (engine, records)
 }
 
@@ -73,8 +61,8 @@ fn wildly(problem: &Problem, key: Key, seed: u64) -> (Engine, Vec<EpochRecord>) 
             .iter()
             .map(|&round| feedback(problem, &world, round, engine.decision(round).unwrap().action))
             .collect();
-        let rewards: Vec<f64> = told.iter().map(|(reward, _)| *reward).collect();
-        let costs: Vec<f64> = told.iter().flat_map(|(_, costs)| costs.clone()).collect();
+        let rewards: Vec<f64> = told.iter().map(|values| values[0]).collect();
+        let costs: Vec<f64> = told.iter().flat_map(|values| &values[1..world.means.len()]).copied().collect();
         let outcome = engine.tell_many(&rounds, &rewards, &costs).unwrap();
         assert_eq!(outcome.recorded + outcome.repeated + outcome.already_told, rounds.len() as u64);
         records.extend(outcome.closed.map(|record| *record));

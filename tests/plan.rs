@@ -9,7 +9,13 @@ use proptest::prelude::*;
 
 /// Any problem a plan can be made for, as a draft.
 fn drafts() -> impl Strategy<Value = Draft> {
-    let shape = (2usize..7, 0usize..4, 0u32..46, 0.0f64..1.0, prop_oneof![Just(Policy::Free), Just(Policy::Soft), Just(Policy::Hard)]);
+    let shape = (
+        2usize..7,
+        0usize..4,
+        0u32..46,
+        0.0f64..1.0,
+        prop_oneof![Just(Policy::Free), Just(Policy::Soft), Just(Policy::Hard)],
+    );
     let budget = (0.01f64..0.95, 0.001f64..0.6, prop::option::of(2u32..=64), any::<bool>(), 0.01f64..1.0);
     (shape, budget).prop_map(|((actions, costs, octaves, part, policy), (rho, delta, growth, paper, margin))| {
         let horizon = ((1u64 << octaves) as f64 * (1.0 + part)) as u64;
@@ -45,7 +51,7 @@ fn close(left: f64, right: f64) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(common::cases(2_000))]
 
     /// Levels, cells and widths are those of the formulas, each width below 1/2, and no larger top would do.
     #[test]
@@ -167,7 +173,9 @@ fn one_round_is_blind_and_has_one_epoch() {
 #[test]
 fn hard_exploration_takes_the_expected_path() {
     use debora::key::Label;
-    for (safe, margin) in [([0.999, 0.001, 0.0], 0.125), ([0.5, 0.5, 0.0], 0.125), ([1.0, 0.0, 0.0], 0.5), ([0.4, 0.3, 0.3], 0.05)] {
+    for (safe, margin) in
+        [([0.999, 0.001, 0.0], 0.125), ([0.5, 0.5, 0.0], 0.125), ([1.0, 0.0, 0.0], 0.5), ([0.4, 0.3, 0.3], 0.05)]
+    {
         let draft = Problem::hard(names(3), 3_000_000, 0.5).cost("cost", [0.0, 1.0], 0.5);
         let plan = Plan::of(draft.safe_with_margins(safe, [margin]).build().unwrap());
         let (first, expected) = (plan.first_informative_count.unwrap(), plan.exploration_rounds.unwrap() as f64);

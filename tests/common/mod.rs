@@ -25,16 +25,24 @@ impl Bernoulli {
     }
 }
 
+/// The feedback of a round in the problem's units: the reward, then the costs.
+pub fn feedback(problem: &Problem, world: &Bernoulli, round: u64, action: u32) -> [f64; 4] {
+    let mut values = world.draw(round, action);
+    for (quantity, value) in values.iter_mut().enumerate().take(problem.quantities()) {
+        *value = problem.quantity(quantity).range.to_user(*value);
+    }
+    values
+}
+
 /// Runs an engine to its end, round by round, and gives all epoch records.
 pub fn run(engine: &mut Engine, world: &Bernoulli) -> Vec<EpochRecord> {
     let mut records = Vec::new();
     loop {
         match engine.ask() {
             Ask::Decision(decision) => {
-                let values = world.draw(decision.round, decision.action);
-                if let Told::Closed(record) =
-                    engine.tell(decision.round, values[0], &values[1..world.means.len()]).unwrap()
-                {
+                let values = feedback(engine.problem(), world, decision.round, decision.action);
+                let costs = &values[1..engine.problem().quantities()];
+                if let Told::Closed(record) = engine.tell(decision.round, values[0], costs).unwrap() {
                     records.push(*record);
                 }
             }
@@ -119,6 +127,12 @@ pub fn ones(count: u64) -> u128 {
 /// Some name for each of `count` actions.
 pub fn names(count: usize) -> Vec<String> {
     (0..count).map(|action| format!("action {action}")).collect()
+}
+
+/// Property tests with a fixed seed, so that a failure is a failure for everyone.
+pub fn cases(cases: u32) -> proptest::test_runner::Config {
+    let rng_seed = proptest::test_runner::RngSeed::Fixed(1);
+    proptest::test_runner::Config { cases, rng_seed, failure_persistence: None, ..Default::default() }
 }
 
 /// The plan of a problem, as engines share it.

@@ -1,0 +1,453 @@
+//! Bad input gives an error that names the value and the rule; the state stays as it was, and nothing panics.
+
+mod common;
+
+use common::{Bernoulli, draw_epoch, names, ones};
+use debora::problem::{Draft, Outside};
+use debora::{Ask, Engine, Error, Key, Kind, Plan, Problem, Tally};
+use proptest::prelude::*;
+use sha2::{Digest as _, Sha256};
+
+fn soft() -> Draft {
+    Problem::soft(names(3), 5_000, 0.9).delta(0.4).growth(3).reward("clicks", [-1.0, 3.0]).cost(
+        "price",
+        [0.0, 0.02],
+        0.003,
+    )
+}
+
+fn hard() -> Draft {
+    Problem::hard(names(3), 5_000, 0.9).delta(0.4).growth(3).cost("price", [0.0, 1.0], 0.5)
+}
+
+/// Every rule of a problem: a draft that breaks it, and the message a person gets.
+#[test]
+fn every_rule_of_a_problem_has_its_error() {
+    let two = || names(2);
+    let cases: Vec<(Draft, &str)> = vec![
+        (Problem::free(names(1), 10, 0.5), "1 actions; give at least 2 to choose from, and at most 1048576"),
+        (Problem::free(names(0), 10, 0.5), "0 actions; give at least 2 to choose from, and at most 1048576"),
+        (Problem::free(["a", ""], 10, 0.5), "action 1 has an empty name; give it one"),
+        (Problem::free(["a", "b", "a"], 10, 0.5), r#"action "a" is named twice; give each its own name"#),
+        (soft().cost("price", [0.0, 1.0], 0.5), r#"quantity "price" is named twice; give each its own name"#),
+        (
+            Problem::free(two(), 0, 0.5),
+            "horizon 0 is outside 1 to 2^53 = 9007199254740992; give the number of rounds you will run",
+        ),
+        (
+            Problem::free(two(), (1 << 53) + 1, 0.5),
+            "horizon 9007199254740993 is outside 1 to 2^53 = 9007199254740992; give the number of rounds you will run",
+        ),
+        (
+            Problem::free(two(), 10, 0.0),
+            "rho 0.0 is outside (0, 1) or below 1e-100; give the chance of differing decisions you accept, say 0.1",
+        ),
+        (
+            Problem::free(two(), 10, 1.0),
+            "rho 1.0 is outside (0, 1) or below 1e-100; give the chance of differing decisions you accept, say 0.1",
+        ),
+        (
+            Problem::free(two(), 10, f64::NAN),
+            "rho NaN is outside (0, 1) or below 1e-100; give the chance of differing decisions you accept, say 0.1",
+        ),
+        (
+            Problem::free(two(), 10, 0.5).delta(-0.1),
+            "delta -0.1 is outside (0, 1) or below 1e-100; give the chance of failing bounds you accept, say 0.01",
+        ),
+        (
+            Problem::free(two(), 10, 0.5).delta(f64::INFINITY),
+            "delta inf is outside (0, 1) or below 1e-100; give the chance of failing bounds you accept, say 0.01",
+        ),
+        (
+            Problem::free(two(), 10, 0.2).delta(0.1).paper(),
+            "profile paper needs 2 delta < rho, but delta is 0.1 and rho 0.2; lower delta or use profile tight",
+        ),
+        (Problem::free(two(), 10, 0.5).growth(1), "growth 1 is outside 2 to 64; leave it out for the default of 8"),
+        (Problem::free(two(), 10, 0.5).growth(65), "growth 65 is outside 2 to 64; leave it out for the default of 8"),
+        (
+            Problem::free(two(), 10, 0.5).paper().growth(8),
+            "growth 8 is given with profile paper, which always doubles; leave it out or use profile tight",
+        ),
+        (
+            soft().reward("clicks", [1.0, 1.0]),
+            r#"range [1.0, 1.0] of "clicks" is not two finite numbers in increasing order; give [least, largest]"#,
+        ),
+        (
+            soft().cost("wait", [0.0, f64::INFINITY], 0.5),
+            r#"range [0.0, inf] of "wait" is not two finite numbers in increasing order; give [least, largest]"#,
+        ),
+        (
+            soft().cost("wait", [-1e308, 1e308], 0.5),
+            r#"range [-1e308, 1e308] of "wait" is not two finite numbers in increasing order; give [least, largest]"#,
+        ),
+        (
+            soft().cost("wait", [0.0, 1.0], 1.4),
+            r#"threshold 1.4 of cost "wait" is outside its range [0.0, 1.0]; use the range's units"#,
+        ),
+        (
+            soft().cost("wait", [0.0, 1.0], f64::NAN),
+            r#"threshold NaN of cost "wait" is outside its range [0.0, 1.0]; use the range's units"#,
+        ),
+        (hard(), "policy hard has no safe strategy; give a strategy known to be safe and its costs or margins"),
+        (
+            soft().safe_with_margins([1.0, 0.0, 0.0], [0.001]),
+            "a safe strategy is given, but policy soft does not use one; leave it out or use policy hard",
+        ),
+        (
+            hard().safe_with_margins([1.0, 0.0], [0.1]),
+            "the safe strategy has 2 probabilities for 3 actions; give one for each",
+        ),
+        (
+            hard().safe_with_margins([1.5, -0.5, 0.0], [0.1]),
+            r#"the safe strategy plays "action 0" with probability 1.5; give numbers from 0 to 1"#,
+        ),
+        (
+            hard().safe_with_margins([0.5, f64::NAN, 0.5], [0.1]),
+            r#"the safe strategy plays "action 1" with probability NaN; give numbers from 0 to 1"#,
+        ),
+        (
+            hard().safe_with_margins([0.5, 0.25, 0.0], [0.1]),
+            "the safe strategy's probabilities sum to 0.75; make them sum to 1",
+        ),
+        (
+            hard().safe_with_margins([1.0, 0.0, 0.0], [0.1, 0.1]),
+            "the safe strategy has 2 known costs or margins for 1 costs; give one for each",
+        ),
+        (
+            hard().safe_with_margins([1.0, 0.0, 0.0], [0.0]),
+            r#"the safe strategy's margin 0.0 on cost "price" is not above 0 and at most 0.5; its cost must be known to lie below the threshold and within the range"#,
+        ),
+        (
+            hard().safe_with_costs([1.0, 0.0, 0.0], [0.75]),
+            r#"the safe strategy's margin -0.25 on cost "price" is not above 0 and at most 0.5; its cost must be known to lie below the threshold and within the range"#,
+        ),
+        (
+            hard().safe_with_costs([1.0, 0.0, 0.0], [-0.25]),
+            r#"the safe strategy's margin 0.75 on cost "price" is not above 0 and at most 0.5; its cost must be known to lie below the threshold and within the range"#,
+        ),
+        (
+            hard().safe_with_costs([1.0, 0.0, 0.0], [f64::NAN]),
+            r#"the safe strategy's margin NaN on cost "price" is not above 0 and at most 0.5; its cost must be known to lie below the threshold and within the range"#,
+        ),
+    ];
+    for (draft, message) in cases {
+        let error = draft.clone().build().expect_err(message);
+        assert_eq!(error.to_string(), message);
+    }
+}
+
+#[test]
+fn edge_values_are_allowed() {
+    assert!(Problem::free(names(2), 1 << 53, 0.5).build().is_ok());
+    assert!(soft().cost("wait", [0.0, 1.0], 1.0).cost("risk", [0.0, 1.0], 0.0).build().is_ok());
+    assert!(hard().safe_with_costs([1.0, 0.0, 0.0], [0.0]).build().is_ok());
+    assert!(Problem::hard(names(2), 100, 0.5).safe_with_margins([0.5, 0.5], []).build().is_ok());
+    let nearly = hard().safe_with_margins([0.3, 0.3, 0.4 + 5e-10], [0.1]).build().unwrap();
+    assert!((nearly.safe().unwrap().strategy.probabilities().iter().sum::<f64>() - 1.0).abs() < 1e-15);
+}
+
+/// Asserts that a call fails as said and leaves the engine's bytes alone.
+fn refuses<T: std::fmt::Debug>(engine: &mut Engine, call: impl FnOnce(&mut Engine) -> Result<T, Error>, message: &str) {
+    let before = engine.to_bytes();
+    let error = call(engine).expect_err(message);
+    assert_eq!(error.to_string(), message);
+    assert_eq!(engine.to_bytes(), before, "state changed by: {message}");
+}
+
+#[test]
+fn bad_feedback_leaves_the_round_open() {
+    let mut engine = Engine::new(soft().build().unwrap(), Key::from(1u64));
+    refuses(
+        &mut engine,
+        |e| e.tell(1, 0.0, &[0.0]),
+        "round 1 was not asked for yet; the next one to be handed out is 1",
+    );
+    refuses(&mut engine, |e| e.decision(1), "round 1 was not asked for yet; the next one to be handed out is 1");
+    let _ = engine.ask();
+    let outside =
+        |value: &str| format!(r#""clicks" was told as {value}, outside its range [-1.0, 3.0]; the round stays open"#);
+    for (value, text) in [
+        (f64::NAN, "NaN"),
+        (f64::INFINITY, "inf"),
+        (f64::NEG_INFINITY, "-inf"),
+        (3.0000001, "3.0000001"),
+        (-1.5, "-1.5"),
+    ] {
+        refuses(&mut engine, |e| e.tell(1, value, &[0.0]), &outside(text));
+    }
+    let price = r#""price" was told as 0.021, outside its range [0.0, 0.02]; the round stays open"#;
+    refuses(&mut engine, |e| e.tell(1, 0.0, &[0.021]), price);
+    refuses(&mut engine, |e| e.tell(1, 0.0, &[]), "0 costs were told where the problem has 1; the round stays open");
+    refuses(
+        &mut engine,
+        |e| e.tell(1, 0.0, &[0.0, 0.0]),
+        "2 costs were told where the problem has 1; the round stays open",
+    );
+    refuses(&mut engine, |e| e.tell(0, 0.0, &[0.0]), "round 0 does not exist; rounds are 1 to 5000");
+    refuses(&mut engine, |e| e.tell(5_001, 0.0, &[0.0]), "round 5001 does not exist; rounds are 1 to 5000");
+    refuses(
+        &mut engine,
+        |e| e.tell(u64::MAX, 0.0, &[0.0]),
+        "round 18446744073709551615 does not exist; rounds are 1 to 5000",
+    );
+    refuses(
+        &mut engine,
+        |e| e.tell(2, 0.0, &[0.0]),
+        "round 2 was not asked for yet; the next one to be handed out is 2",
+    );
+    refuses(
+        &mut engine,
+        |e| e.tell_many(&[1], &[0.0, 1.0], &[0.0]),
+        "a batch of 1 rounds has 2 rewards and 1 costs; give one reward and 1 costs a round",
+    );
+    assert_eq!(engine.outstanding().collect::<Vec<_>>(), [1]);
+    // A subnormal is a number of the range like any other.
+    assert!(engine.tell(1, 0.0, &[f64::MIN_POSITIVE / 4.0]).is_ok());
+}
+
+#[test]
+fn a_round_told_twice_must_say_the_same() {
+    let mut engine = Engine::new(Problem::free(names(2), 10_000, 0.9).build().unwrap(), Key::from(1u64));
+    run_to_epoch_of(&mut engine, 4);
+    let first = engine.open_record().first_round;
+    engine.ask_many(4);
+    engine.tell(first + 1, 0.25, &[]).unwrap();
+    assert_eq!(engine.tell(first + 1, 0.25, &[]), Ok(debora::Told::Repeated));
+    let conflict = |round: u64| format!("round {round} was told before with other feedback; the first stays");
+    refuses(&mut engine, |e| e.tell(first + 1, 0.5, &[]), &conflict(first + 1));
+    refuses(&mut engine, |e| e.tell_many(&[first, first + 1], &[0.5, 0.5], &[]), &conflict(first + 1));
+    refuses(&mut engine, |e| e.tell_many(&[first, first + 2, first], &[0.5, 0.5, 0.75], &[]), &conflict(first));
+    let told = engine.tell_many(&[first, first + 2, first], &[0.5, 0.5, 0.5], &[]).unwrap();
+    assert_eq!((told.recorded, told.repeated, told.already_told), (2, 1, 0));
+    assert_eq!(engine.tell(first, 0.75, &[]), Ok(debora::Told::AlreadyTold));
+    assert_eq!(engine.outstanding().collect::<Vec<_>>(), [first + 3]);
+}
+
+/// Tells epochs until the open one has at least this many rounds.
+fn run_to_epoch_of(engine: &mut Engine, rounds: u64) {
+    let means: [&[f64]; 2] = [&[0.5, 0.5, 0.5], &[0.1, 0.2, 0.3]];
+    let world = Bernoulli::new(&means[..engine.problem().quantities()], 1);
+    loop {
+        let tally = draw_epoch(engine, &world, Key::from(1u64));
+        if tally.counts().iter().sum::<u64>() >= rounds {
+            return;
+        }
+        engine.tell_epoch(&tally).unwrap();
+    }
+}
+
+#[test]
+fn a_tally_must_end_the_epoch_exactly() {
+    let mut engine = Engine::new(Problem::free(names(2), 5_000, 0.9).growth(4).build().unwrap(), Key::from(1u64));
+    run_to_epoch_of(&mut engine, 40);
+    // Action 0 stands at 16 and goes to 64.
+    assert_eq!((engine.strategy().only(), engine.open_record().counts.clone()), (Some(0), vec![16, 16]));
+    let tally = |counts: [u64; 2], sum: u64| {
+        let mut tally = Tally::new(2, 1);
+        (0..2).for_each(|a| tally.add_sums(a, counts[a as usize], &[ones(if a == 0 { sum } else { 0 })]));
+        tally
+    };
+    let short = "the tally ends after 47 rounds with no action at its target; it must run to one, or 4968 rounds to the horizon";
+    refuses(&mut engine, |e| e.tell_epoch(&tally([47, 0], 0)), short);
+    let long = r#"the tally has 49 rounds of action "action 0", but the epoch ends when "action 0" has 48"#;
+    refuses(&mut engine, |e| e.tell_epoch(&tally([49, 0], 0)), long);
+    let zero = r#"the tally has 1 rounds of action "action 1"; this epoch's strategy and decisions need none, as its probability is 0"#;
+    refuses(&mut engine, |e| e.tell_epoch(&tally([48, 1], 0)), zero);
+    let sum = r#"the tally's sum for action "action 0", quantity 0, exceeds its count 48"#;
+    refuses(&mut engine, |e| e.tell_epoch(&tally([48, 0], 49)), sum);
+    let shape = "the tally has 3 actions and 1 quantities; the problem has 2 and 1";
+    refuses(&mut engine, |e| e.tell_epoch(&Tally::new(3, 1)), shape);
+    let first = engine.open_record().first_round;
+    engine.ask_many(50);
+    engine.tell(first + 5, 1.0, &[]).unwrap();
+    let epoch = engine.epoch();
+    let begun = format!("1 rounds of epoch {epoch} are told already; tell the rest round by round");
+    refuses(&mut engine, |e| e.tell_epoch(&tally([48, 0], 0)), &begun);
+}
+
+#[test]
+fn a_tally_of_a_mixed_epoch_names_who_went_too_far() {
+    let mut engine = Engine::new(hard().safe_with_margins([0.5, 0.5, 0.0], [0.25]).build().unwrap(), Key::from(1u64));
+    run_to_epoch_of(&mut engine, 30);
+    let before = engine.open_record().counts.clone();
+    let needs: Vec<u64> = engine.targets().zip(&before).map(|(target, count)| target.unwrap() - count).collect();
+    let tally = |counts: &[u64]| {
+        let mut tally = Tally::new(3, 2);
+        (0..).zip(counts).for_each(|(action, &count)| tally.add_sums(action, count, &[0, 0]));
+        tally
+    };
+    let both = tally(&[needs[0], needs[1], 0]);
+    let error = engine.clone().tell_epoch(&both).unwrap_err();
+    assert!(
+        matches!(&error, Error::TallyLong { action, ender, .. } if action == "action 1" && ender == "action 0"),
+        "{error}"
+    );
+    let _ = engine.ask_many(3);
+    let few = engine.clone().tell_epoch(&tally(&[needs[0], 0, 0]));
+    let handed = engine.outstanding().filter(|&round| engine.decision(round).unwrap().action != 0).count();
+    assert!(handed == 0 || matches!(few, Err(Error::TallyCount { .. })), "{few:?}");
+}
+
+#[test]
+fn clipping_takes_what_refusing_does_not() {
+    let mut engine = Engine::new(soft().outside(Outside::Clip).build().unwrap(), Key::from(1u64));
+    let _ = engine.ask();
+    assert!(engine.tell(1, f64::NAN, &[0.0]).is_err());
+    engine.tell(1, f64::INFINITY, &[-5.0]).unwrap();
+    assert_eq!(engine.tally().sums()[..2], [ones(1), 0]);
+}
+
+/// Thresholds that no strategy keeps: once the widths show it, epochs are marked, and the violation is the least possible.
+#[test]
+fn thresholds_out_of_reach_are_marked() {
+    let world = Bernoulli::new(&[&[0.9, 0.5, 0.1], &[0.9, 0.7, 0.6]], 3);
+    let draft = Problem::soft(names(3), 2_000_000, 0.9).cost("price", [0.0, 1.0], 0.1);
+    let mut engine = Engine::new(draft.build().unwrap(), Key::from(1u64));
+    while !engine.is_done() {
+        let tally = draw_epoch(&engine, &world, Key::from(1u64));
+        engine.tell_epoch(&tally).unwrap();
+    }
+    assert_eq!(engine.recommendation().kind, Kind::Infeasible);
+    assert_eq!(engine.recommendation().strategy, [0.0, 0.0, 1.0]);
+}
+
+fn wild_number() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        4 => -0.5f64..1.5,
+        1 => any::<f64>(),
+        1 => prop::sample::select(vec![0.0, -0.0, 1.0, 0.5, f64::NAN, f64::INFINITY, 5e-324, 1e-300, 1e300, 1.0 - 1e-16]),
+    ]
+}
+
+prop_compose! {
+    /// Anything a user could type.
+    fn wild_draft()(
+        policy in 0..3u8, actions in 0usize..6, horizon in prop_oneof![0u64..300, any::<u64>()],
+        rho in wild_number(), delta in wild_number(), paper in any::<bool>(), growth in prop::option::of(0u32..70),
+        reward in [wild_number(), wild_number()], costs in prop::collection::vec(([wild_number(), wild_number()], wild_number()), 0..4),
+        tame in any::<bool>(), safe in prop::option::of((prop::collection::vec(wild_number(), 0..6), prop::collection::vec(wild_number(), 0..4), any::<bool>())),
+    ) -> Draft {
+        let start = [Problem::free, Problem::soft, Problem::hard][policy as usize];
+        let mut draft = start(names(actions), horizon, rho).delta(delta);
+        draft = if paper { draft.paper() } else { draft };
+        draft = growth.map_or(draft.clone(), |growth| draft.growth(growth));
+        draft = if tame { draft } else { draft.reward("r", reward) };
+        for (number, (range, threshold)) in costs.into_iter().enumerate() {
+            draft = draft.cost(format!("c{number}"), if tame { [0.0, 1.0] } else { range }, threshold);
+        }
+        match safe {
+            Some((strategy, values, true)) => draft.safe_with_costs(strategy, values),
+            Some((strategy, values, false)) if actions > 0 => {
+                let weight = strategy.first().map_or(1.0, |weight| weight.clamp(0.0, 1.0));
+                let mut pure = vec![0.0; actions];
+                pure[0] += weight;
+                pure[actions - 1] += 1.0 - weight;
+                draft.safe_with_margins(pure, values)
+            }
+            _ => draft,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(common::cases(20_000))]
+
+    /// Whatever is typed: an error with a sentence, or a problem that plans and runs.
+    #[test]
+    fn no_draft_panics(draft in wild_draft(), key in any::<u64>()) {
+        match draft.build() {
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+            Ok(problem) => {
+                let plan = Plan::of(problem.clone());
+                prop_assert!(plan.regret_bound <= problem.horizon() as f64 && plan.regret_bound >= 0.0);
+                prop_assert!((0.0..=1.0).contains(&plan.bound_probability));
+                let mut engine = Engine::new(problem, Key::from(key));
+                for _ in 0..200 {
+                    let Ask::Decision(decision) = engine.ask() else { break };
+                    let costs: Vec<f64> = (1..engine.problem().quantities()).map(|q| engine.problem().quantity(q).range.high).collect();
+                    let reward = engine.problem().quantity(0).range.low;
+                    engine.tell(decision.round, reward, &costs).unwrap();
+                }
+                prop_assert_eq!(Engine::from_bytes(&engine.to_bytes()).unwrap().to_bytes(), engine.to_bytes());
+            }
+        }
+    }
+}
+
+/// A snapshot in the middle of a mixed epoch with rounds told out of order: every field is in use.
+fn busy_snapshot() -> Vec<u8> {
+    let problem = hard().safe_with_margins([0.5, 0.5, 0.0], [0.25]).build().unwrap();
+    let mut engine = Engine::new(problem, Key::from(1u64));
+    run_to_epoch_of(&mut engine, 400);
+    let first = engine.open_record().first_round;
+    assert_eq!(engine.ask_many(60).len(), 60);
+    for round in (first..first + 60).filter(|round| round % 3 != 1) {
+        engine.tell(round, 0.5, &[0.25]).unwrap();
+    }
+    engine.to_bytes()
+}
+
+#[test]
+fn every_flipped_bit_of_a_snapshot_is_noticed() {
+    let bytes = busy_snapshot();
+    assert!(Engine::from_bytes(&bytes).is_ok());
+    for bit in 0..bytes.len() * 8 {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        let error = Engine::from_bytes(&flipped).expect_err("a flipped bit");
+        assert!(matches!(error, Error::Snapshot { .. }));
+    }
+    for length in 0..bytes.len() {
+        assert!(Engine::from_bytes(&bytes[..length]).is_err(), "cut to {length}");
+    }
+}
+
+/// With the checksum made to fit, a wrong snapshot is refused or is a possible state: nothing panics later either.
+fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.truncate(bytes.len() - 32);
+    let checksum = Sha256::digest(&bytes);
+    bytes.extend(checksum);
+    bytes
+}
+
+fn restore_and_run(bytes: &[u8]) -> bool {
+    let Ok(mut engine) = Engine::from_bytes(bytes) else { return false };
+    let costs = vec![engine.problem().quantity(1).range.low; engine.problem().quantities() - 1];
+    let reward = engine.problem().quantity(0).range.low;
+    for _ in 0..3 {
+        engine.ask_many(1_000);
+        let rounds: Vec<u64> = engine.outstanding().take(5_000).collect();
+        rounds.into_iter().for_each(|round| drop(engine.tell(round, reward, &costs).unwrap()));
+    }
+    let _ = (engine.recommendation(), engine.estimates().count(), engine.digest());
+    true
+}
+
+#[test]
+fn a_wrong_snapshot_with_a_right_checksum_never_panics() {
+    let bytes = busy_snapshot();
+    assert!(restore_and_run(&resealed(bytes.clone())));
+    let (mut refused, mut restored) = (0, 0);
+    for bit in 15 * 8..(bytes.len() - 32) * 8 {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        *(if restore_and_run(&resealed(flipped)) { &mut restored } else { &mut refused }) += 1;
+    }
+    assert!(refused > restored, "{refused} refused, {restored} restored");
+}
+
+proptest! {
+    #![proptest_config(common::cases(3_000))]
+
+    #[test]
+    fn a_torn_snapshot_with_a_right_checksum_never_panics(cut in 15usize..2_000, paste in 15usize..2_000, length in 0usize..64, words in prop::collection::vec(any::<u8>(), 0..32)) {
+        let bytes = busy_snapshot();
+        let body = bytes.len() - 32;
+        let (cut, paste) = (cut % body, paste % body);
+        let mut torn = bytes[..cut.max(15)].to_vec();
+        torn.extend(&words);
+        torn.extend(&bytes[paste.max(15)..(paste.max(15) + length).min(body)]);
+        torn.extend(&bytes[cut.max(15)..]);
+        restore_and_run(&resealed(torn));
+    }
+}
