@@ -50,6 +50,8 @@ pub struct Engine {
     pub(crate) digest: [u8; 32],
     /// Room for one round's feedback.
     fixed: Vec<u64>,
+    /// The round handed out last and its action: most often the next one told.
+    last: (u64, u32),
 }
 
 /// The latest rounded means of every action.
@@ -95,6 +97,7 @@ impl Engine {
             told_above: BTreeMap::new(),
             digest: [0; 32],
             fixed: vec![0; quantities],
+            last: (0, 0),
             key,
             plan,
         };
@@ -181,6 +184,7 @@ impl Engine {
     #[inline]
     fn hand_out(&mut self) -> Decision {
         let decision = self.decide(self.next_round());
+        self.last = (decision.round, decision.action);
         self.count_as_asked(decision.action, 1);
         decision
     }
@@ -311,7 +315,7 @@ impl Engine {
 
     #[inline]
     fn record(&mut self, round: u64, fixed: &[u64]) {
-        let action = self.decide(round).action;
+        let action = if self.last.0 == round { self.last.1 } else { self.decide(round).action };
         self.tally.add(action, fixed);
         if round != self.low_water {
             self.told_above.insert(round, fixed.into());
@@ -481,17 +485,16 @@ impl Engine {
             return View::Explore(action);
         }
         let Estimates { widths, values, .. } = &self.estimates;
+        let (rewards, costs) = values.split_at(widths.len());
         let tight = self.problem().profile() != Profile::Paper;
         let (least, most) = if tight { (0.0, 1.0) } else { (f64::NEG_INFINITY, f64::INFINITY) };
-        let (rewards, costs) = values.split_at(widths.len());
-        let optimistic = |bound: &dyn Fn((&f64, &f64)) -> f64| -> Vec<f64> {
-            costs.chunks_exact(widths.len()).flat_map(|row| row.iter().zip(widths).map(bound)).collect()
-        };
-        View::Estimate {
-            index: rewards.iter().zip(widths).map(|(reward, width)| reward + width).collect(),
-            low: optimistic(&|(cost, width)| (cost - width).max(least)),
-            high: optimistic(&|(cost, width)| (cost + width).min(most)),
+        let (mut low, mut high) = (Vec::with_capacity(costs.len()), Vec::with_capacity(costs.len()));
+        for row in costs.chunks_exact(widths.len()) {
+            low.extend(row.iter().zip(widths).map(|(cost, width)| (cost - width).max(least)));
+            high.extend(row.iter().zip(widths).map(|(cost, width)| (cost + width).min(most)));
         }
+        let index = rewards.iter().zip(widths).map(|(reward, width)| reward + width).collect();
+        View::Estimate { index, low, high }
     }
 
     /// The current strategy and what it is known to give: what to deploy when the experiment ends.

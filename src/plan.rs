@@ -205,7 +205,7 @@ impl Plan {
     /// The count at which an action that begins an epoch with `count` ends it, if it can.
     pub fn target(&self, count: u64) -> Option<u64> {
         match self.problem.profile() {
-            Profile::Tight { .. } => self.counts.iter().copied().find(|&target| target > count),
+            Profile::Tight { .. } => self.counts.get(self.counts.partition_point(|&target| target <= count)).copied(),
             Profile::Paper => Some((2 * count).max(1)),
         }
     }
@@ -217,10 +217,12 @@ impl Plan {
     pub fn explored(&self, counts: &[u64]) -> Option<u32> {
         match self.problem.profile() {
             Profile::Tight { .. } => {
+                let first = self.levels.first().map_or(u64::MAX, |first| first.count);
+                if counts.iter().all(|&count| count >= first) {
+                    return None;
+                }
                 let level = |count: u64| self.counts.partition_point(|&target| target <= count);
-                let (action, &count) = (0..).zip(counts).min_by_key(|&(action, &count)| (level(count), action))?;
-                let estimated = self.levels.first().is_some_and(|first| count >= first.count);
-                (!estimated).then_some(action)
+                (0..).zip(counts).min_by_key(|&(action, &count)| (level(count), action)).map(|(action, _)| action)
             }
             Profile::Paper => counts.iter().all(|&count| count == 0).then_some(0),
         }

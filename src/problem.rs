@@ -64,8 +64,10 @@ impl Range {
     }
 
     /// A value on the scale where the range is [0, 1].
+    #[inline]
     pub fn to_unit(self, value: f64) -> f64 {
-        (value - self.low) / self.span()
+        // The commonest range needs no division, which would give the same bits.
+        if self.low == 0.0 && self.high == 1.0 { value } else { (value - self.low) / self.span() }
     }
 
     /// The value that stands at `unit` on the scale where the range is [0, 1].
@@ -376,6 +378,7 @@ impl Problem {
     }
 
     /// One round's feedback as multiples of 2^-53 on the unit scale.
+    #[inline]
     pub(crate) fn to_fixed(&self, reward: f64, costs: &[f64], fixed: &mut [u64]) -> Result<(), Error> {
         if costs.len() + 1 != fixed.len() {
             return Err(Error::CostCount { got: costs.len(), costs: fixed.len() - 1 });
@@ -387,6 +390,7 @@ impl Problem {
         Ok(())
     }
 
+    #[inline]
     fn quantity_to_fixed(&self, quantity: &Quantity, value: f64) -> Result<u64, Error> {
         let Range { low, high } = quantity.range;
         if (low..=high).contains(&value) {

@@ -1,0 +1,118 @@
+//! The library's rows of the speed table: `cargo bench --bench engine`. Read them as ratios to `ucb1`, the hand-written loop.
+
+use std::sync::Arc;
+
+use debora::key::{Label, to_uniform};
+use debora::{Ask, Engine, Key, Plan, Problem, Tally, WorldKey, lp};
+use divan::Bencher;
+use divan::counter::ItemsCount;
+
+/// Rounds of each run.
+const ROUNDS: u64 = 1_000_000;
+
+fn main() {
+    divan::main();
+}
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|action| format!("action {action}")).collect()
+}
+
+/// Bernoulli feedback of a pull: the reward and up to three costs from one block of the world's key.
+#[inline]
+fn draw(key: WorldKey, round: u64, action: u32) -> [f64; 4] {
+    let words = key.block(Label::Feedback, [u64::from(action), round, 0]);
+    let mean = 0.1 + 0.07 * f64::from(action);
+    words.map(|word| f64::from(u8::from(to_uniform(word) < mean)))
+}
+
+/// The yardstick: UCB1 by hand, ten actions, the same feedback.
+#[divan::bench]
+fn ucb1(bencher: Bencher) {
+    bencher.counter(ItemsCount::new(ROUNDS)).bench(|| {
+        let world = WorldKey::from(1u64);
+        let (mut counts, mut sums) = ([0.0f64; 10], [0.0f64; 10]);
+        for round in 1..=ROUNDS {
+            let action = if round <= 10 {
+                round as usize - 1
+            } else {
+                let bonus = 2.0 * (round as f64).ln();
+                let index = |a: usize| sums[a] / counts[a] + (bonus / counts[a]).sqrt();
+                (1..10).fold((0, index(0)), |best, a| if index(a) > best.1 { (a, index(a)) } else { best }).0
+            };
+            counts[action] += 1.0;
+            sums[action] += draw(world, round, action as u32)[0];
+        }
+        sums
+    });
+}
+
+/// A whole run, one ask and one tell a round.
+fn run(bencher: Bencher, problem: Problem) {
+    let (plan, costs) = (Arc::new(Plan::of(problem.clone())), problem.quantities() - 1);
+    bencher.counter(ItemsCount::new(ROUNDS)).bench(|| {
+        let (mut engine, world) = (Engine::with_plan(Arc::clone(&plan), Key::from(1u64)), WorldKey::from(1u64));
+        while let Ask::Decision(decision) = engine.ask() {
+            let values = draw(world, decision.round, decision.action);
+            engine.tell(decision.round, values[0], &values[1..=costs]).unwrap();
+        }
+        engine.digest()
+    });
+}
+
+#[divan::bench]
+fn free_round_by_round(bencher: Bencher) {
+    run(bencher, Problem::free(names(10), ROUNDS, 0.3).build().unwrap());
+}
+
+#[divan::bench]
+fn soft_round_by_round(bencher: Bencher) {
+    let draft = Problem::soft(names(10), ROUNDS, 0.9).cost("price", [0.0, 1.0], 0.3).cost("wait", [0.0, 1.0], 0.3);
+    run(bencher, draft.build().unwrap());
+}
+
+/// Closing one epoch and finding the next strategy: a thousand actions, ten costs, all estimated.
+#[divan::bench]
+fn close_epoch(bencher: Bencher) {
+    let (actions, costs) = (1_000, 10);
+    let mut draft = Problem::soft(names(actions), 1 << 53, 0.9);
+    for cost in 0..costs {
+        draft = draft.cost(format!("cost {cost}"), [0.0, 1.0], 0.5);
+    }
+    let plan = Arc::new(Plan::of(draft.build().unwrap()));
+    let mut engine = Engine::with_plan(plan, Key::from(1u64));
+    // Explore with means that differ by action and cost, then stop before an epoch that estimates.
+    while engine.open_record().kind == debora::Kind::Explore || engine.strategy().only().is_some() {
+        let tally = epoch(&engine);
+        engine.tell_epoch(&tally).unwrap();
+    }
+    let tally = epoch(&engine);
+    bencher.with_inputs(|| engine.clone()).bench_values(|mut engine| engine.tell_epoch(&tally).unwrap());
+}
+
+/// Counts that end the open epoch, and sums as the means have it.
+fn epoch(engine: &Engine) -> Tally {
+    let quantities = engine.problem().quantities();
+    let mut tally = Tally::new(engine.problem().actions().len(), quantities);
+    let ender = (0..).zip(engine.targets()).zip(engine.strategy().probabilities());
+    let ender = ender.filter(|((_, target), probability)| target.is_some() && **probability > 0.0).map(|((a, _), _)| a);
+    let action: u32 = ender.min_by_key(|&a: &u32| engine.open_record().counts[a as usize]).expect("an action to play");
+    let target = engine.targets().nth(action as usize).flatten().expect("a target");
+    let count = target - engine.open_record().counts[action as usize];
+    let sum = |quantity: u64| {
+        let mean = Key::from(2u64).uniform(Label::Threshold, [u64::from(action), quantity, 0]);
+        ((mean * 1024.0) as u128 * u128::from(count)) << 43
+    };
+    tally.add_sums(action, count, &(0..quantities as u64).map(sum).collect::<Vec<_>>());
+    tally
+}
+
+/// The linear program alone, on random data with binding limits.
+#[divan::bench(args = [(10, 2), (100, 5), (1_000, 10), (1_500, 50)])]
+fn linear_program(bencher: Bencher, (actions, rows): (u64, u64)) {
+    let value = |row: u64, action: u64| Key::from(3u64).uniform(Label::Threshold, [row, action, actions]);
+    let objective: Vec<f64> = (0..actions).map(|action| value(0, action)).collect();
+    let matrix: Vec<f64> = (1..=rows).flat_map(|row| (0..actions).map(move |action| value(row, action))).collect();
+    let limits = vec![0.45; rows as usize];
+    bencher.bench(|| lp::solve(&objective, &matrix, &limits));
+}
