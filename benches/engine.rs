@@ -94,10 +94,10 @@ fn close_epoch(bencher: Bencher) {
 fn epoch(engine: &Engine) -> Tally {
     let quantities = engine.problem().quantities();
     let mut tally = Tally::new(engine.problem().actions().len(), quantities);
-    let ender = (0..).zip(engine.targets()).zip(engine.strategy().probabilities());
-    let ender = ender.filter(|((_, target), probability)| target.is_some() && **probability > 0.0).map(|((a, _), _)| a);
-    let action: u32 = ender.min_by_key(|&a: &u32| engine.open_record().counts[a as usize]).expect("an action to play");
-    let target = engine.targets().nth(action as usize).flatten().expect("a target");
+    let can_end = |&a: &u32| engine.target(a).is_some() && engine.strategy().probabilities()[a as usize] > 0.0;
+    let enders = (0..tally.counts().len() as u32).filter(can_end);
+    let action = enders.min_by_key(|&a| engine.open_record().counts[a as usize]).expect("an action to play");
+    let target = engine.target(action).expect("a target");
     let count = target - engine.open_record().counts[action as usize];
     let sum = |quantity: u64| {
         let mean = Key::from(2u64).uniform(Label::Threshold, [u64::from(action), quantity, 0]);

@@ -130,9 +130,9 @@ impl Engine {
         &self.strategy
     }
 
-    /// The count at which each action ends the open epoch, if it can.
-    pub fn targets(&self) -> impl Iterator<Item = Option<u64>> + '_ {
-        self.targets.iter().map(|&target| (target != NO_TARGET).then_some(target))
+    /// The count at which an action ends the open epoch, if it can.
+    pub fn target(&self, action: u32) -> Option<u64> {
+        Some(self.targets[action as usize]).filter(|&target| target != NO_TARGET)
     }
 
     /// Everything told so far.

@@ -4,6 +4,8 @@ pub mod budget;
 mod engine;
 mod error;
 pub mod key;
+#[cfg(feature = "lab")]
+pub mod lab;
 pub mod lp;
 pub mod mean;
 pub mod plan;

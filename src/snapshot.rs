@@ -145,7 +145,7 @@ fn read_estimates(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error>
 fn hand_out_again(engine: &mut Engine, rounds: u64) -> Result<(), Error> {
     let too_many = "more rounds are handed out than its epoch has";
     if let Some(action) = engine.strategy.only() {
-        let room = engine.targets().nth(action as usize).flatten().map(|target| target - engine.asked[action as usize]);
+        let room = engine.target(action).map(|target| target - engine.asked[action as usize]);
         check(room.is_none_or(|room| rounds <= room), too_many)?;
         engine.count_as_asked(action, rounds);
         return Ok(());

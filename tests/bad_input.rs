@@ -270,7 +270,7 @@ fn a_tally_of_a_mixed_epoch_names_who_went_too_far() {
     let mut engine = Engine::new(hard().safe_with_margins([0.5, 0.5, 0.0], [0.25]).build().unwrap(), Key::from(1u64));
     run_to_epoch_of(&mut engine, 30);
     let before = engine.open_record().counts.clone();
-    let needs: Vec<u64> = engine.targets().zip(&before).map(|(target, count)| target.unwrap() - count).collect();
+    let needs: Vec<u64> = (0..).zip(&before).map(|(action, count)| engine.target(action).unwrap() - count).collect();
     let tally = |counts: &[u64]| {
         let mut tally = Tally::new(3, 2);
         (0..).zip(counts).for_each(|(action, &count)| tally.add_sums(action, count, &[0, 0]));

@@ -58,14 +58,13 @@ pub fn run(engine: &mut Engine, world: &Bernoulli) -> Vec<EpochRecord> {
 /// offsets come from elsewhere.
 pub fn draw_epoch(engine: &Engine, world: &Bernoulli, key: Key) -> Tally {
     let problem = engine.problem();
-    let targets: Vec<Option<u64>> = engine.targets().collect();
     let before = &engine.open_record().counts;
     let mut tally = Tally::new(before.len(), problem.quantities());
     for round in engine.open_record().first_round..=problem.horizon() {
         let action = engine.strategy().pick(key.uniform(Label::Round, [round, 0, 0]));
         tally.add(action, &world.draw(round, action).map(to_fixed)[..problem.quantities()]);
         let count = before[action as usize] + tally.counts()[action as usize];
-        if targets[action as usize] == Some(count) {
+        if engine.target(action) == Some(count) {
             break;
         }
     }
