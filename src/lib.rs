@@ -1,4 +1,34 @@
-//! Replicable, constrained bandits.
+//! Replicable, constrained bandits: choose among actions with unknown rewards and costs, round after round, so that two
+//! runs with the same key, each on its own fresh data, take the **same decisions** with probability at least 1 - rho, while
+//! average costs stay within their thresholds.
+//!
+//! The idea: only *rounded* means decide. Each mean is rounded to the middle of a grid cell, and the grid's offset comes
+//! from the key, not from the data. Two means of n samples are about 1/sqrt(n) apart, so on a grid that is wide against
+//! that they almost always fall into the same cell; equal cells give equal strategies, equal actions, equal counts, and so
+//! on to the horizon.
+//!
+//! ```
+//! use debora::{Ask, Engine, Key, Problem};
+//!
+//! let problem = Problem::soft(["small", "large"], 20_000, 0.5).cost("price", [0.0, 0.02], 0.008).build()?;
+//! let mut engine = Engine::new(problem, Key::from(42u64));
+//! while let Ask::Decision(decision) = engine.ask() {
+//!     // Your world answers here: a reward in [0, 1] and a price in dollars.
+//!     let (reward, price) = [(0.5, 0.001), (0.75, 0.015)][decision.action as usize];
+//!     engine.tell(decision.round, reward, &[price])?;
+//! }
+//! let recommendation = engine.recommendation();
+//! assert!(recommendation.strategy[1] > 0.3, "{recommendation:?}");
+//! assert!(recommendation.costs[0].low <= 0.008);
+//! # Ok::<(), debora::Error>(())
+//! ```
+//!
+//! Where to read next: [`Problem`] for what can be asked, [`Plan`] for what a run will cost before it starts, [`Engine`] for
+//! asking and telling. How it works, bottom up: [`key`], [`mean`], [`budget`] and [`width`], [`plan`], [`lp`], [`Engine`].
+//! The proofs are in `docs/theory.md`, the differences to the paper in `docs/deviations.md`.
+//!
+//! Values are part of the product: the same problem, key and feedback give the same decisions on every machine, in every
+//! version with the same [`VALUES_VERSION`].
 
 pub mod budget;
 mod engine;
@@ -24,3 +54,6 @@ pub use plan::Plan;
 pub use problem::{Policy, Problem, Profile};
 pub use record::{Ask, Decision, EpochRecord, Estimate, Kind, Recommendation, Told, ToldMany};
 pub use strategy::Strategy;
+
+/// Changes whenever a draw, a constant, a strategy or a digest does; the changelog says what and why.
+pub const VALUES_VERSION: u32 = 1;
