@@ -189,7 +189,7 @@ impl Engine {
         decision
     }
 
-    /// Algorithm 3, line 7, for one action: an epoch ends when an action's count reaches its target, or with the horizon.
+    /// Algorithm 3, line 6, for one action: an epoch ends when an action's count reaches its target, or with the horizon.
     #[inline]
     pub(crate) fn count_as_asked(&mut self, action: u32, rounds: u64) {
         let count = &mut self.asked[action as usize];
@@ -198,7 +198,7 @@ impl Engine {
         self.ended |= *count == self.targets[action as usize] || self.next_round() > self.plan.problem.horizon();
     }
 
-    /// Algorithm 3, line 17: the action of a round of the open epoch.
+    /// Algorithm 3, line 16: the action of a round of the open epoch.
     #[inline]
     pub(crate) fn decide(&self, round: u64) -> Decision {
         let action = match self.strategy.only() {
@@ -411,7 +411,7 @@ impl Engine {
     /// Estimates what is due at the start of the open epoch.
     ///
     /// Tight: the action whose count hit a level from k0 on. Paper: the action just played (free, Algorithm 2, line 10), or
-    /// all actions played so far (soft and hard, Algorithm 3, lines 10 to 13).
+    /// all actions played so far (soft and hard, Algorithm 3, lines 9 to 12).
     fn estimate_due(&mut self) {
         let all = self.problem().profile() == Profile::Paper && self.problem().policy() != Policy::Free;
         for action in 0..self.asked.len() {

@@ -57,3 +57,7 @@ pub use strategy::Strategy;
 
 /// Changes whenever a draw, a constant, a strategy or a digest does; the changelog says what and why.
 pub const VALUES_VERSION: u32 = 1;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

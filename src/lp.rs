@@ -15,8 +15,8 @@
 //! - One tolerance, relative: each row and the objective are first scaled, by powers of two, to largest entry in (1/2, 1].
 //!
 //! If no strategy meets the limits, the same method minimises the largest violation first and maximises the objective
-//! second, as two levels of one lexicographic objective. Paper: Algorithm 3 and 4, the argmax over the optimistic set
-//! (its line `soft_constrained_ucb_3`); the fallback is ours (docs/deviations.md, 8).
+//! second, as two levels of one lexicographic objective. Paper: Algorithm 3, line 14, and Algorithm 4, line 15; the
+//! fallback is ours (docs/deviations.md, 8).
 
 /// What may be taken for zero once rows and objective are scaled to largest entry one. Rounding leaves about 1e-15.
 const TOLERANCE: f64 = 1e-11;

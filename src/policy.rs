@@ -40,7 +40,7 @@ pub(crate) fn free(view: &View, actions: usize) -> Choice {
     unmixed(kind, Strategy::pure(action, actions))
 }
 
-/// Algorithm 3, lines 14 and 15: the best strategy of the optimistic set. If that is empty, the least violation.
+/// Algorithm 3, lines 13 and 14: the best strategy of the optimistic set. If that is empty, the least violation.
 pub(crate) fn soft(view: &View, actions: usize, thresholds: &[f64]) -> Choice {
     match view {
         View::Explore(action) => unmixed(Kind::Explore, Strategy::pure(*action, actions)),
@@ -52,7 +52,7 @@ pub(crate) fn soft(view: &View, actions: usize, thresholds: &[f64]) -> Choice {
     }
 }
 
-/// Algorithm 4, lines 16 to 22: the soft candidate, mixed with the safe strategy until its pessimistic costs fit.
+/// Algorithm 4, lines 14 to 22: the soft candidate, mixed with the safe strategy until its pessimistic costs fit.
 pub(crate) fn hard(view: &View, actions: usize, thresholds: &[f64], safe: &Safe) -> Choice {
     let Choice { kind, candidate, .. } = soft(view, actions, thresholds);
     if kind == Kind::Infeasible {
