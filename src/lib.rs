@@ -2,6 +2,8 @@
 
 mod error;
 pub mod key;
+/// Experiments: simulated worlds and what a policy does in them.
+pub mod lab;
 pub mod lp;
 
 pub use error::Error;
