@@ -28,6 +28,9 @@ const MEAN_SMALL: f64 = 32.0;
 /// less.
 const SEARCH_END: f64 = 128.0;
 
+/// The factor in Marsaglia and Tsang's bound of the acceptance of a gamma draw.
+const GAMMA_BOUND: f64 = 0.0331;
+
 /// A draw from Gamma(shape, 1): the time of arrival number `shape` of a Poisson clock. `shape` is in 1..=[`COUNT_MAX`].
 ///
 /// The cube of a shifted normal, corrected by rejection: G. Marsaglia and W. W. Tsang, *A simple method for generating
@@ -52,7 +55,7 @@ pub fn gamma(stream: &mut Stream, shape: u64) -> f64 {
         let v = root * root * root;
         let u = stream.uniform_open();
         let square = x * x;
-        if u < 1.0 - 0.0331 * square * square || log(u) < 0.5 * square + d * (1.0 - v + log(v)) {
+        if u < 1.0 - GAMMA_BOUND * square * square || log(u) < 0.5 * square + d * (1.0 - v + log(v)) {
             return d * v;
         }
     }
@@ -333,7 +336,7 @@ mod tests {
             for step in -2400..2400 {
                 let x = f64::from(step) / 1000.0;
                 let root = 1.0 + x / sqrt(9.0 * d);
-                let bound = 1.0 - 0.0331 * x * x * x * x;
+                let bound = 1.0 - GAMMA_BOUND * x * x * x * x;
                 if root > 0.0 {
                     let v = root * root * root;
                     let accepted = exp(0.5 * x * x + d * (1.0 - v + log(v)));
