@@ -19,7 +19,7 @@ pub enum Label {
     Round = 1,
     /// The offset of a rounding grid: `[action, quantity, level]` in profile tight, `[epoch, action, quantity]` in profile paper.
     Offset = 2,
-    /// The counts of a whole epoch drawn at once by a simulator: `[epoch, draw, 0]`.
+    /// The counts of a whole epoch drawn at once by a simulator: `[epoch, 0, block]`.
     Skip = 3,
     /// The action of a decision served while an epoch waits for its feedback: `[epoch, serial, 0]`.
     Overtime = 4,
@@ -27,9 +27,9 @@ pub enum Label {
     Threshold = 5,
     /// A derived key: `[index, member, 0]`.
     Derive = 6,
-    /// A simulated world's feedback, pull by pull: `[action, pull, draw]`.
+    /// A simulated world's feedback, pull by pull: `[action, pull, block]`.
     Feedback = 7,
-    /// A simulated world's feedback, a whole epoch at once: `[action, epoch, draw]`.
+    /// A simulated world's feedback, many pulls at once: `[action, pulls before, block]`.
     FeedbackSum = 8,
 }
 

@@ -63,6 +63,12 @@ impl Tally {
         }
     }
 
+    /// Empties it.
+    pub fn clear(&mut self) {
+        self.counts.fill(0);
+        self.sums.fill(0);
+    }
+
     /// Adds another tally of the same shape.
     pub fn merge(&mut self, other: &Self) {
         assert_eq!(

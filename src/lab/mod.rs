@@ -1,4 +1,32 @@
 //! Experiments: simulated worlds, exact simulation at any horizon, rivals, replication. Uses the library, never used by it.
+//!
+//! ```
+//! use std::sync::{Arc, atomic::AtomicBool};
+//! use debora::lab::{metrics, replicate::{Contestant, Experiment, Simulator}, summary::Summary, world::Bernoulli};
+//! use debora::{Key, Plan, Problem, WorldKey};
+//!
+//! let problem = Problem::free(["a", "b", "c"], 1_000_000_000, 0.1).build()?;
+//! let world = Arc::new(Bernoulli::new(&problem, &[vec![0.4, 0.5, 0.6]])?);
+//! let experiment = Experiment {
+//!     worlds: [world.clone(), world],
+//!     key: Key::from(42u64),
+//!     world_key: WorldKey::from(7u64),
+//!     simulator: Simulator::Epochs,
+//!     checkpoints: metrics::checkpoints(problem.horizon()),
+//!     plan: Arc::new(Plan::of(problem)),
+//! };
+//! let pairs = experiment.pairs(Contestant::Debora, 0..100, &|_| (), &AtomicBool::new(false))?;
+//! let summary = Summary::of(&experiment.plan, &pairs);
+//! assert!(summary.identical_rate >= 0.9);
+//! # Ok::<(), debora::Error>(())
+//! ```
 
+pub mod epochs;
+pub mod metrics;
 pub mod players;
+pub mod replicate;
+pub mod rounds;
 pub mod sample;
+pub mod shard;
+pub mod summary;
+pub mod world;

@@ -44,7 +44,12 @@ const GAMMA_BOUND: f64 = 0.0331;
 /// right to as much; the terms that cancel in it, of size c x, are rounded in proportion to themselves.
 pub fn gamma(stream: &mut Stream, shape: u64) -> f64 {
     assert!((1..=COUNT_MAX).contains(&shape), "the shape {shape} of a gamma is outside 1..=2^52");
-    let d = shape as f64 - 1.0 / 3.0;
+    gamma_from_one(stream, shape as f64)
+}
+
+/// [`gamma`] for any shape from 1 on.
+fn gamma_from_one(stream: &mut Stream, shape: f64) -> f64 {
+    let d = shape - 1.0 / 3.0;
     let c = 1.0 / sqrt(9.0 * d);
     loop {
         let x = normal(stream);
@@ -59,6 +64,27 @@ pub fn gamma(stream: &mut Stream, shape: u64) -> f64 {
             return d * v;
         }
     }
+}
+
+/// A draw from Beta(a, b): X / (X + Y) for X from Gamma(a, 1) and Y from Gamma(b, 1). A shape of 0 gives its end for sure.
+///
+/// # Numerics
+///
+/// In logarithms, since a gamma of a small shape is often below the smallest double: for shapes below 1 it is
+/// Gamma(shape + 1) times U^(1/shape) (Marsaglia and Tsang, section 6).
+pub fn beta(stream: &mut Stream, a: f64, b: f64) -> f64 {
+    assert!(a >= 0.0 && b >= 0.0 && a + b > 0.0, "the shapes {a} and {b} of a beta are not positive");
+    if a == 0.0 || b == 0.0 {
+        return if a == 0.0 { 0.0 } else { 1.0 };
+    }
+    let mut log_gamma = |shape: f64| {
+        if shape >= 1.0 {
+            return log(gamma_from_one(stream, shape));
+        }
+        log(gamma_from_one(stream, shape + 1.0)) + log(stream.uniform_open()) / shape
+    };
+    let (x, y) = (log_gamma(a), log_gamma(b));
+    1.0 / (1.0 + exp(y - x))
 }
 
 /// A standard normal, by Marsaglia's polar method. Its twin is thrown away: keeping it would be state.

@@ -5,7 +5,7 @@
 //! as a whole.
 
 use crate::strategy::Strategy;
-use crate::{Engine, Tally};
+use crate::{Engine, EpochRecord, Tally};
 
 /// A bandit algorithm in a simulation.
 pub trait Player: Send {
@@ -22,6 +22,14 @@ pub trait Player: Send {
 
     /// Ends the open stretch with its counts and sums, and opens the next. Not called after the horizon's last round.
     fn tell(&mut self, stretch: &Tally);
+
+    /// Ends the last stretch, whose last round is the horizon.
+    fn finish(&mut self, _stretch: &Tally) {}
+
+    /// The record of the open stretch, for players that estimate: debora's policies.
+    fn record(&self) -> Option<&EpochRecord> {
+        None
+    }
 
     /// What a reader of its row should know, such as that it never got past its first batch.
     fn note(&self) -> Option<String> {
@@ -41,6 +49,14 @@ impl Player for Engine {
     fn tell(&mut self, stretch: &Tally) {
         self.tell_epoch(stretch).expect("a simulator ends epochs exactly");
     }
+
+    fn finish(&mut self, stretch: &Tally) {
+        Player::tell(self, stretch);
+    }
+
+    fn record(&self) -> Option<&EpochRecord> {
+        Some(self.open_record())
+    }
 }
 
 /// Where a player's constants come from.
@@ -53,4 +69,26 @@ pub enum Constants {
     Derived,
     /// The structure is published, the constants are derived here.
     Structure,
+}
+
+/// A rival: who it is, and how to make one.
+pub struct Rival {
+    /// Its name in specs and tables.
+    pub name: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
+    /// Where its constants come from.
+    pub constants: Constants,
+    /// The policies whose problems it can play.
+    pub policies: &'static [crate::Policy],
+    /// Whether it decides every round anew.
+    pub per_round: bool,
+    build: fn(&std::sync::Arc<crate::Plan>, crate::Key) -> Box<dyn Player>,
+}
+
+impl Rival {
+    /// A player for this plan, with this policy key.
+    pub fn player(&self, plan: &std::sync::Arc<crate::Plan>, key: crate::Key) -> Box<dyn Player> {
+        (self.build)(plan, key)
+    }
 }

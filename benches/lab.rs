@@ -1,0 +1,68 @@
+//! The lab's rows of the speed table: `cargo bench --bench lab`.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use debora::lab::metrics::checkpoints;
+use debora::lab::replicate::{Contestant, Experiment, Simulator};
+use debora::lab::world::Bernoulli;
+use debora::{Key, Plan, Problem, WorldKey};
+use divan::Bencher;
+
+fn main() {
+    divan::main();
+}
+
+/// Soft constraints on a Bernoulli world: `actions` actions and two costs, the better the dearer.
+fn experiment(actions: u32, horizon: u64, simulator: Simulator) -> Experiment {
+    let names = (0..actions).map(|action| format!("action {action}"));
+    let draft = Problem::soft(names, horizon, 0.3).cost("price", [0.0, 1.0], 0.4).cost("wait", [0.0, 1.0], 0.5);
+    let problem = draft.build().unwrap();
+    let row =
+        |low: f64, span: f64| (0..actions).map(|a| low + span * f64::from(a) / f64::from(actions)).collect::<Vec<_>>();
+    let world = Arc::new(Bernoulli::new(&problem, &[row(0.1, 0.8), row(0.1, 0.6), row(0.2, 0.5)]).unwrap());
+    Experiment {
+        worlds: [world.clone(), world],
+        key: Key::from(1u64),
+        world_key: WorldKey::from(1u64),
+        simulator,
+        checkpoints: checkpoints(horizon),
+        plan: Arc::new(Plan::of(problem)),
+    }
+}
+
+/// One run by whole epochs, by horizon.
+#[divan::bench(args = [1_000_000, 1_000_000_000, 1_000_000_000_000, 1_000_000_000_000_000])]
+fn run_by_horizon(bencher: Bencher, horizon: u64) {
+    let experiment = experiment(10, horizon, Simulator::Epochs);
+    let mut pair = 0;
+    bencher.bench_local(|| {
+        pair += 1;
+        experiment.run(Contestant::Debora, pair, 0).unwrap()
+    });
+}
+
+/// One run by whole epochs at T = 1e12, by number of actions.
+#[divan::bench(args = [2, 10, 50, 200])]
+fn run_by_actions(bencher: Bencher, actions: u32) {
+    let experiment = experiment(actions, 1_000_000_000_000, Simulator::Epochs);
+    let mut pair = 0;
+    bencher.bench_local(|| {
+        pair += 1;
+        experiment.run(Contestant::Debora, pair, 0).unwrap()
+    });
+}
+
+/// One run round by round, a million rounds.
+#[divan::bench]
+fn run_round_by_round(bencher: Bencher) {
+    let experiment = experiment(10, 1_000_000, Simulator::Rounds);
+    bencher.bench(|| experiment.run(Contestant::Debora, 0, 0).unwrap());
+}
+
+/// Ten thousand pairs at T = 1e12 on all cores.
+#[divan::bench(sample_count = 3, sample_size = 1)]
+fn ten_thousand_pairs(bencher: Bencher) {
+    let experiment = experiment(10, 1_000_000_000_000, Simulator::Epochs);
+    bencher.bench(|| experiment.pairs(Contestant::Debora, 0..10_000, &|_| (), &AtomicBool::new(false)).unwrap());
+}

@@ -1,0 +1,296 @@
+//! Simulated worlds: what an action gives, as a function of a world key, the action and the number of the pull.
+//!
+//! ```text
+//! feedback of pull p of action a = f(world key, a, p),   p = 0, 1, ..
+//! ```
+//!
+//! So two players on one world meet the same *stacks* of feedback, whatever the order in which they pull. Sums of many pulls
+//! can be drawn at once; where that reads other random numbers than pull by pull it agrees in law, not in bits. All values
+//! are on the unit scale. Rewards and costs of one pull are independent, except in a table, whose rows stay together.
+
+use crate::key::{Label, to_uniform};
+use crate::lab::sample::{self, Stream};
+use crate::mean::{FIXED_ONE, to_fixed};
+use crate::problem::{Policy, Problem};
+use crate::strategy::Strategy;
+use crate::{Error, WorldKey, lp};
+
+/// The most draws a world that cannot be summed may need: about a minute's work.
+pub const DRAWS_MAX: u64 = 1_000_000_000;
+
+/// Feedback of known law.
+pub trait World: Send + Sync {
+    /// True means on the unit scale: per quantity (0 is the reward), per action.
+    fn means(&self) -> &[Vec<f64>];
+
+    /// The feedback of pull number `pull` of `action`, one value per quantity.
+    fn pull(&self, key: WorldKey, action: u32, pull: u64, values: &mut [f64]);
+
+    /// Sums of the feedback of `count` pulls from number `first` on, one per quantity, in multiples of 2^-53.
+    fn pulls(&self, key: WorldKey, action: u32, first: u64, count: u64, sums: &mut [u128]) {
+        let mut values = vec![0.0; sums.len()];
+        sums.fill(0);
+        for pull in first..first + count {
+            self.pull(key, action, pull, &mut values);
+            sums.iter_mut().zip(&values).for_each(|(sum, &value)| *sum += u128::from(to_fixed(value)));
+        }
+    }
+
+    /// Whether `pulls` takes time in proportion to its count.
+    fn is_slow(&self) -> bool {
+        true
+    }
+}
+
+/// What is true of a world: the best a strategy can do within the thresholds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Truth {
+    /// The optimal safe strategy; none if no strategy keeps all thresholds. Policy free has no thresholds to keep.
+    pub best: Option<Strategy>,
+    /// Its expected reward.
+    pub reward: Option<f64>,
+    /// By how much the safe strategy's true margin falls short of the stated one, per cost; positive is a broken premise.
+    pub margins_missing: Vec<f64>,
+}
+
+impl Truth {
+    /// Solves for the optimal safe strategy.
+    pub fn of(problem: &Problem, world: &dyn World) -> Self {
+        let means = world.means();
+        let thresholds = if problem.policy() == Policy::Free { &[] } else { problem.thresholds() };
+        let rows = means[1..].iter().take(thresholds.len()).flatten().copied().collect::<Vec<f64>>();
+        let solution = lp::solve(&means[0], &rows, thresholds);
+        let best = (solution.violation == 0.0).then(|| Strategy::new(solution.strategy));
+        let margins_missing = problem.safe().map_or(Vec::new(), |safe| {
+            let cost = means[1..].iter().map(|row| safe.strategy.expectation(row));
+            let stated = problem.thresholds().iter().zip(&safe.margins).map(|(threshold, margin)| threshold - margin);
+            cost.zip(stated).map(|(cost, stated)| cost - stated).collect()
+        });
+        Self { reward: best.as_ref().map(|best| best.expectation(&means[0])), best, margins_missing }
+    }
+}
+
+/// Checks means given in the user's units and scales them: per quantity, per action.
+fn unit_means(problem: &Problem, means: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Error> {
+    check_length("quantities", means.len(), problem.quantities())?;
+    let scale = |(quantity, row): (usize, &Vec<f64>)| {
+        check_length("actions", row.len(), problem.actions().len())?;
+        row.iter().map(|&mean| unit_value(problem, quantity, mean)).collect()
+    };
+    means.iter().enumerate().map(scale).collect()
+}
+
+fn unit_value(problem: &Problem, quantity: usize, value: f64) -> Result<f64, Error> {
+    let quantity = problem.quantity(quantity);
+    let (low, high) = (quantity.range.low, quantity.range.high);
+    if (low..=high).contains(&value) {
+        return Ok(quantity.range.to_unit(value));
+    }
+    Err(Error::WorldValue { name: quantity.name.clone(), value, low, high })
+}
+
+fn check_length(what: &'static str, got: usize, wanted: usize) -> Result<(), Error> {
+    if got == wanted { Ok(()) } else { Err(Error::WorldLength { what, got, wanted }) }
+}
+
+/// Each quantity is one of its range's two ends.
+#[derive(Clone, Debug)]
+pub struct Bernoulli {
+    means: Vec<Vec<f64>>,
+}
+
+impl Bernoulli {
+    /// Means in the user's units: per quantity, per action.
+    pub fn new(problem: &Problem, means: &[Vec<f64>]) -> Result<Self, Error> {
+        Ok(Self { means: unit_means(problem, means)? })
+    }
+}
+
+impl World for Bernoulli {
+    fn means(&self) -> &[Vec<f64>] {
+        &self.means
+    }
+
+    #[inline]
+    fn pull(&self, key: WorldKey, action: u32, pull: u64, values: &mut [f64]) {
+        for (block, (values, means)) in (0..).zip(values.chunks_mut(4).zip(self.means.chunks(4))) {
+            let words = key.block(Label::Feedback, [u64::from(action), pull, block]);
+            for ((value, row), word) in values.iter_mut().zip(means).zip(words) {
+                *value = f64::from(u8::from(to_uniform(word) < row[action as usize]));
+            }
+        }
+    }
+
+    fn pulls(&self, key: WorldKey, action: u32, first: u64, count: u64, sums: &mut [u128]) {
+        let mut stream = Stream::new(key, Label::FeedbackSum, [u64::from(action), first]);
+        for (sum, row) in sums.iter_mut().zip(&self.means) {
+            *sum = u128::from(sample::binomial(&mut stream, count, row[action as usize])) * u128::from(FIXED_ONE);
+        }
+    }
+
+    fn is_slow(&self) -> bool {
+        false
+    }
+}
+
+/// Each quantity has a beta law with a given mean; the larger the concentration, the closer to it.
+#[derive(Clone, Debug)]
+pub struct Beta {
+    means: Vec<Vec<f64>>,
+    concentration: f64,
+}
+
+impl Beta {
+    /// Means in the user's units: per quantity, per action. The law of a mean m is Beta(c m, c (1 - m)).
+    pub fn new(problem: &Problem, means: &[Vec<f64>], concentration: f64) -> Result<Self, Error> {
+        if !(concentration > 0.0 && concentration.is_finite()) {
+            return Err(Error::Concentration { concentration });
+        }
+        Ok(Self { means: unit_means(problem, means)?, concentration })
+    }
+}
+
+impl World for Beta {
+    fn means(&self) -> &[Vec<f64>] {
+        &self.means
+    }
+
+    fn pull(&self, key: WorldKey, action: u32, pull: u64, values: &mut [f64]) {
+        let mut stream = Stream::new(key, Label::Feedback, [u64::from(action), pull]);
+        for (value, row) in values.iter_mut().zip(&self.means) {
+            let mean = row[action as usize];
+            *value = sample::beta(&mut stream, self.concentration * mean, self.concentration * (1.0 - mean));
+        }
+    }
+}
+
+/// Finitely many values with their probabilities, per quantity and action.
+#[derive(Clone, Debug)]
+pub struct Discrete {
+    means: Vec<Vec<f64>>,
+    /// Per quantity, per action: values in multiples of 2^-53, and their probabilities.
+    laws: Vec<Vec<(Vec<u64>, Strategy)>>,
+}
+
+/// The law of one quantity of one action: values in the user's units and their probabilities.
+pub type Law = (Vec<f64>, Vec<f64>);
+
+impl Discrete {
+    /// Laws per quantity, per action. Probabilities sum to 1 within 1e-9 and are renormalised.
+    pub fn new(problem: &Problem, laws: &[Vec<Law>]) -> Result<Self, Error> {
+        check_length("quantities", laws.len(), problem.quantities())?;
+        let mut scaled = Vec::new();
+        for (quantity, row) in laws.iter().enumerate() {
+            check_length("actions", row.len(), problem.actions().len())?;
+            scaled.push(row.iter().map(|law| Self::law(problem, quantity, law)).collect::<Result<Vec<_>, Error>>()?);
+        }
+        let mean = |(values, law): &(Vec<u64>, Strategy)| {
+            law.expectation(&values.iter().map(|&value| value as f64 / FIXED_ONE as f64).collect::<Vec<_>>())
+        };
+        Ok(Self { means: scaled.iter().map(|row| row.iter().map(mean).collect()).collect(), laws: scaled })
+    }
+
+    fn law(problem: &Problem, quantity: usize, (values, probabilities): &Law) -> Result<(Vec<u64>, Strategy), Error> {
+        check_length("probabilities", probabilities.len(), values.len())?;
+        let sum: f64 = probabilities.iter().sum();
+        let in_order = probabilities.iter().all(|probability| (0.0..=1.0).contains(probability));
+        if !in_order || (sum - 1.0).abs() > 1e-9 {
+            return Err(Error::WorldProbabilities { name: problem.quantity(quantity).name.clone(), sum });
+        }
+        let values = values.iter().map(|&value| unit_value(problem, quantity, value).map(to_fixed));
+        Ok((values.collect::<Result<_, _>>()?, Strategy::new(probabilities.iter().map(|p| p / sum).collect())))
+    }
+}
+
+impl World for Discrete {
+    fn means(&self) -> &[Vec<f64>] {
+        &self.means
+    }
+
+    fn pull(&self, key: WorldKey, action: u32, pull: u64, values: &mut [f64]) {
+        let mut stream = Stream::new(key, Label::Feedback, [u64::from(action), pull]);
+        for (value, row) in values.iter_mut().zip(&self.laws) {
+            let (support, law) = &row[action as usize];
+            *value = support[law.pick(stream.uniform()) as usize] as f64 / FIXED_ONE as f64;
+        }
+    }
+
+    fn pulls(&self, key: WorldKey, action: u32, first: u64, count: u64, sums: &mut [u128]) {
+        let mut stream = Stream::new(key, Label::FeedbackSum, [u64::from(action), first]);
+        for (sum, row) in sums.iter_mut().zip(&self.laws) {
+            let (support, law) = &row[action as usize];
+            let mut counts = vec![0; support.len()];
+            sample::multinomial(&mut stream, count, law.probabilities(), &mut counts);
+            *sum = support.iter().zip(&counts).map(|(&value, &count)| u128::from(value) * u128::from(count)).sum();
+        }
+    }
+
+    fn is_slow(&self) -> bool {
+        false
+    }
+}
+
+/// Recorded feedback: each pull draws a row of its action, with replacement, reward and costs of a row staying together.
+#[derive(Clone, Debug)]
+pub struct Table {
+    means: Vec<Vec<f64>>,
+    /// Per action, row after row, one value per quantity, in multiples of 2^-53.
+    rows: Vec<Vec<u64>>,
+}
+
+impl Table {
+    /// Rows of an action (by number) and one value per quantity, in the user's units.
+    pub fn new(problem: &Problem, recorded: impl IntoIterator<Item = (u32, Vec<f64>)>) -> Result<Self, Error> {
+        let (actions, quantities) = (problem.actions().len(), problem.quantities());
+        let mut rows = vec![Vec::new(); actions];
+        for (action, values) in recorded {
+            let room = rows.get_mut(action as usize).ok_or(Error::TableAction { action, actions })?;
+            check_length("values in a row", values.len(), quantities)?;
+            for (quantity, &value) in values.iter().enumerate() {
+                room.push(to_fixed(unit_value(problem, quantity, value)?));
+            }
+        }
+        if let Some(action) = rows.iter().position(Vec::is_empty) {
+            return Err(Error::TableEmpty { action: problem.actions()[action].clone() });
+        }
+        let mean = |quantity: usize, rows: &Vec<u64>| {
+            let sum: u128 = rows.iter().skip(quantity).step_by(quantities).map(|&value| u128::from(value)).sum();
+            sum as f64 / FIXED_ONE as f64 / (rows.len() / quantities) as f64
+        };
+        let means = (0..quantities).map(|quantity| rows.iter().map(|rows| mean(quantity, rows)).collect()).collect();
+        Ok(Self { means, rows })
+    }
+
+    fn rows(&self, action: u32) -> std::slice::ChunksExact<'_, u64> {
+        self.rows[action as usize].chunks_exact(self.means.len())
+    }
+}
+
+impl World for Table {
+    fn means(&self) -> &[Vec<f64>] {
+        &self.means
+    }
+
+    fn pull(&self, key: WorldKey, action: u32, pull: u64, values: &mut [f64]) {
+        let mut rows = self.rows(action);
+        let word = key.block(Label::Feedback, [u64::from(action), pull, 0])[0];
+        // Each row with probability 1/rows up to 2^-64.
+        let row = ((u128::from(word) * rows.len() as u128) >> 64) as usize;
+        let row = rows.nth(row).expect("a row below their number");
+        values.iter_mut().zip(row).for_each(|(value, &fixed)| *value = fixed as f64 / FIXED_ONE as f64);
+    }
+
+    fn pulls(&self, key: WorldKey, action: u32, first: u64, count: u64, sums: &mut [u128]) {
+        let mut stream = Stream::new(key, Label::FeedbackSum, [u64::from(action), first]);
+        let mut counts = vec![0; self.rows(action).len()];
+        sample::multinomial(&mut stream, count, &vec![1.0; counts.len()], &mut counts);
+        sums.fill(0);
+        for (row, &count) in self.rows(action).zip(&counts).filter(|(_, count)| **count > 0) {
+            sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum += u128::from(value) * u128::from(count));
+        }
+    }
+
+    fn is_slow(&self) -> bool {
+        false
+    }
+}
