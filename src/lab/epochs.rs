@@ -80,7 +80,7 @@ pub fn simulate(
 
 /// How often each action is played in a stretch that ends when an action with a quota has reached it, or after `rounds_max`
 /// rounds.
-pub(crate) fn draw_counts(
+pub fn draw_counts(
     stream: &mut Stream,
     strategy: &Strategy,
     quotas: &[Option<u64>],
