@@ -37,11 +37,14 @@ fn exact_law(x: &[f64], quotas: &[Option<u64>], rounds_max: u64) -> BTreeMap<Vec
     ended
 }
 
+/// A strategy, a quota per action, and the rounds left.
+type Case = (&'static [f64], &'static [Option<u64>], u64);
+
 /// Seven cases, 200,000 draws each, key 1. Every set of counts' frequency is within Hoeffding's tolerance of its exact
 /// probability: false alarm <= 1e-6 a case, over all its sets. No set of probability 0 may occur.
 #[test]
 fn counts_of_a_stretch_have_their_exact_law() {
-    let cases: [(&[f64], &[Option<u64>], u64); 7] = [
+    let cases: [Case; 7] = [
         (&[0.5, 0.5], &[Some(3), Some(4)], 20),
         (&[0.2, 0.8], &[Some(2), Some(9)], 30),
         (&[0.2, 0.8], &[Some(2), None], 12),
@@ -96,6 +99,9 @@ fn experiment(draft: Draft, means: &[Vec<f64>], simulator: Simulator, key: u64) 
     }
 }
 
+/// A number of a run, by name.
+type Number<'a> = (&'static str, &'a dyn Fn(&debora::lab::metrics::Run) -> f64);
+
 /// 1,500 runs by each simulator with different keys: counts per action, observed reward, regret, violation and epochs have
 /// distances below 2 sqrt(ln(4/1e-7) / 3000) = .153: false alarm <= 1e-7 each (DKW-Massart for both samples). And
 /// 750 pairs by each: identical rates within 2 sqrt(ln(4/1e-7)/1500) = .217, likewise (Hoeffding).
@@ -117,7 +123,7 @@ fn the_same_run_two_ways() {
             experiment.pairs(Contestant::Debora, 0..750, &|_| (), &stop).unwrap()
         });
         let tolerance = 2.0 * ((4.0f64 / 1e-7).ln() / (2.0 * 1_500.0)).sqrt();
-        let numbers: [(&str, &dyn Fn(&debora::lab::metrics::Run) -> f64); 7] = [
+        let numbers: [Number; 7] = [
             ("count of action 0", &|run| run.counts[0] as f64),
             ("count of action 1", &|run| run.counts[1] as f64),
             ("count of action 2", &|run| run.counts[2] as f64),
