@@ -160,6 +160,10 @@ fn the_printed_replicable_mean_fails_beside_it() {
         let costs = usize::from(policy == Policy::Soft);
         let cell = Cell { policy, paper: false, actions: 5, costs, horizon: 1_000_000, rho: 0.3 };
         let mut experiment = cell.experiment();
+        // Actions that differ little, so that every estimate can matter.
+        let means = [vec![0.5; 5], vec![0.1, 0.5, 0.5, 0.5, 0.5]];
+        let world = Arc::new(Bernoulli::new(&experiment.plan.problem, &means[..=costs]).unwrap());
+        experiment.worlds = [world.clone(), world];
         let ours = summary(&experiment, 300).identical_rate;
         let mut plan = Plan::clone(&experiment.plan);
         let (rho, delta) = (plan.rho_share, plan.delta_share);
