@@ -1,0 +1,235 @@
+//! Linear programs to test on: a family says what is awkward about them, a seed which one.
+
+use debora::key::{Key, Label, to_uniform};
+
+/// What makes an instance awkward. All coefficients but `Fine`'s are multiples of 1 / [`Family::unit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Uniform, 53 bits: no two numbers are equal.
+    Fine,
+    /// Uniform, 18 bits: as good as real, yet small enough to be judged exactly.
+    Coarse,
+    /// Eighths: ties of every kind.
+    Eighths,
+    /// All actions earn the same.
+    Tied,
+    /// Few distinct columns, and rows that repeat, with the same or another limit.
+    Duplicate,
+    /// Zeros and ones, limits 0, 1 and between.
+    Binary,
+    /// The feasible set is a point or a face: pairs of rows that say "equal", rows at their least value.
+    Knife,
+    /// A row below its least value, or two rows that contradict each other.
+    Infeasible,
+    /// Profile paper: rewards plus widths, costs minus widths, widths up to 1e7.
+    Profile,
+    /// Entries of one row differ in size by up to 1e7, and in sign.
+    Wide,
+}
+
+/// The families whose optimum can be found in whole numbers.
+pub const EXACT: [Family; 9] = [
+    Family::Coarse,
+    Family::Eighths,
+    Family::Tied,
+    Family::Duplicate,
+    Family::Binary,
+    Family::Knife,
+    Family::Infeasible,
+    Family::Profile,
+    Family::Wide,
+];
+
+pub const ALL: [Family; 10] = {
+    let mut all = [Family::Fine; 10];
+    let mut at = 0;
+    while at < EXACT.len() {
+        all[at + 1] = EXACT[at];
+        at += 1;
+    }
+    all
+};
+
+impl Family {
+    /// The common denominator of all coefficients.
+    pub fn unit(self) -> f64 {
+        match self {
+            Family::Fine => (1u64 << 53) as f64,
+            Family::Coarse => (1u64 << 18) as f64,
+            Family::Knife => 64.0,
+            _ => 8.0,
+        }
+    }
+
+    /// Coefficients of widely different size: whether two vertices tie is then below the solver's tolerance.
+    pub fn is_wide(self) -> bool {
+        matches!(self, Family::Profile | Family::Wide)
+    }
+}
+
+/// The largest instance wanted; the sizes drawn spread from 1 action and 0 rows up to it.
+#[derive(Clone, Copy)]
+pub struct Size {
+    pub actions: u64,
+    pub rows: u64,
+}
+
+/// maximise objective.x over strategies with rows_i.x <= limits_i.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    pub family: Family,
+    pub seed: u64,
+    pub objective: Vec<f64>,
+    pub rows: Vec<f64>,
+    pub limits: Vec<f64>,
+}
+
+impl Instance {
+    pub fn draw(family: Family, size: Size, seed: u64) -> Self {
+        let draws = &mut Draws { seed, count: 0 };
+        let actions = 1 + draws.below(size.actions) as usize;
+        let least = u64::from(family == Family::Infeasible);
+        let rows = least + draws.below(size.rows + 1 - least);
+        let mut instance = Self { family, seed, objective: vec![], rows: vec![], limits: vec![] };
+        instance.objective = (0..actions).map(|_| draws.coefficient(family)).collect();
+        for _ in 0..rows {
+            let row: Vec<f64> = (0..actions).map(|_| draws.coefficient(family)).collect();
+            let limit = draws.coefficient(family);
+            instance.push(row, limit);
+        }
+        match family {
+            Family::Tied => instance.objective.fill(0.5),
+            Family::Duplicate => instance.repeat(draws),
+            Family::Binary => instance.limits.iter_mut().for_each(|limit| *limit = draws.below(9) as f64 / 8.0),
+            Family::Knife => instance.close_in(draws),
+            Family::Infeasible => instance.contradict(draws),
+            Family::Profile => instance.widen(draws),
+            _ => {}
+        }
+        instance
+    }
+
+    pub fn actions(&self) -> usize {
+        self.objective.len()
+    }
+
+    /// Rows with their limits subtracted: a strategy is feasible if no entry of excess.x is positive.
+    pub fn excess(&self) -> impl Iterator<Item = Vec<f64>> {
+        let rows = self.rows.chunks_exact(self.actions()).zip(&self.limits);
+        rows.map(|(row, limit)| row.iter().map(|value| value - limit).collect())
+    }
+
+    /// The instance whose action j is this one's action `order[j]`.
+    pub fn permuted(&self, order: &[usize]) -> Self {
+        let pick = |values: &[f64]| order.iter().map(|&j| values[j]).collect::<Vec<f64>>();
+        let rows = self.rows.chunks_exact(self.actions()).flat_map(pick).collect();
+        Self { objective: pick(&self.objective), rows, ..self.clone() }
+    }
+
+    fn push(&mut self, row: Vec<f64>, limit: f64) {
+        self.rows.extend(row);
+        self.limits.push(limit);
+    }
+
+    fn repeat(&mut self, draws: &mut Draws) {
+        let actions = self.actions();
+        let distinct = 1 + actions as u64 / 3;
+        let order: Vec<usize> = (0..actions).map(|_| draws.below(distinct) as usize).collect();
+        *self = self.permuted(&order);
+        for row in 1..self.limits.len() {
+            match draws.below(3) {
+                0 => continue,
+                1 => self.limits[row] = self.limits[row - 1],
+                _ => {}
+            }
+            self.rows.copy_within((row - 1) * actions..row * actions, row * actions);
+        }
+    }
+
+    /// Moves limits until a drawn strategy, in eighths, is feasible but nothing beyond a face through it.
+    fn close_in(&mut self, draws: &mut Draws) {
+        let actions = self.actions();
+        let mut inside = vec![0.0; actions];
+        (0..8).for_each(|_| inside[draws.below(actions as u64) as usize] += 0.125);
+        let mut row = 0;
+        while row < self.limits.len() {
+            let (before, after) = self.rows.split_at_mut((row + 1) * actions);
+            let entries = &mut before[row * actions..];
+            if draws.below(2) == 0 {
+                let lift =
+                    |(entry, weight): (&mut f64, &f64)| *entry = if *weight > 0.0 { 0.25 } else { entry.max(0.25) };
+                entries.iter_mut().zip(&inside).for_each(lift);
+            }
+            let limit: f64 = entries.iter().zip(&inside).map(|(entry, weight)| entry * weight).sum();
+            self.limits[row] = limit;
+            if row + 1 < self.limits.len() {
+                after.iter_mut().zip(entries.iter()).for_each(|(opposite, entry)| *opposite = 1.0 - entry);
+                self.limits[row + 1] = 1.0 - limit;
+            }
+            row += 2;
+        }
+    }
+
+    fn contradict(&mut self, draws: &mut Draws) {
+        let actions = self.actions();
+        let row = draws.below(self.limits.len() as u64) as usize;
+        let short = (1 + draws.below(4)) as f64 / 8.0;
+        let entries = self.rows[row * actions..][..actions].to_vec();
+        if row == 0 {
+            self.limits[0] = entries.iter().copied().fold(f64::INFINITY, f64::min) - short;
+        } else {
+            self.limits[row - 1] = 1.0 - self.limits[row] - short;
+            self.rows[(row - 1) * actions..]
+                .iter_mut()
+                .zip(entries)
+                .for_each(|(opposite, entry)| *opposite = 1.0 - entry);
+        }
+    }
+
+    fn widen(&mut self, draws: &mut Draws) {
+        let width_max = draws.width();
+        for action in 0..self.actions() {
+            let width = draws.width().min(width_max);
+            self.objective[action] += width;
+            for row in 0..self.limits.len() {
+                self.rows[row * self.objective.len() + action] -= width;
+            }
+        }
+    }
+}
+
+/// The numbers of one instance, one after another.
+pub struct Draws {
+    pub seed: u64,
+    pub count: u64,
+}
+
+impl Draws {
+    fn word(&mut self) -> u64 {
+        self.count += 1;
+        Key::from(self.seed).block(Label::Round, [self.count, 0, 0])[0]
+    }
+
+    pub fn uniform(&mut self) -> f64 {
+        to_uniform(self.word())
+    }
+
+    /// A whole number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        (self.uniform() * bound as f64) as u64
+    }
+
+    fn width(&mut self) -> f64 {
+        [0.0, 0.125, 1.0, 1e3, 1e5, 1e7][self.below(6) as usize]
+    }
+
+    fn coefficient(&mut self, family: Family) -> f64 {
+        match family {
+            Family::Fine => self.uniform(),
+            Family::Coarse => self.below(1 << 18) as f64 / family.unit(),
+            Family::Binary => self.below(2) as f64,
+            Family::Wide => (self.below(17) as f64 / 8.0 - 1.0) * self.width().max(1.0),
+            _ => self.below(9) as f64 / 8.0,
+        }
+    }
+}
