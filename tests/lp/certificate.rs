@@ -38,12 +38,7 @@ pub fn certify(instance: &Instance, solution: &Solution) -> Verdict {
     if solution.violation > 0.0 {
         close(solution.prices.iter().sum(), 1.0, TOLERANCE, "sum of prices")?;
         let bound = priced.iter().copied().fold(f64::INFINITY, f64::min);
-        return close(
-            bound,
-            solution.violation,
-            TOLERANCE * price_scale(instance, &solution.prices),
-            "violation proved",
-        );
+        return close(bound, solution.violation, TOLERANCE * excess_scale(instance), "violation proved");
     }
     let gain = gain(instance);
     let net = gain.iter().zip(&priced).map(|(gain, priced)| gain - priced);
@@ -54,6 +49,11 @@ pub fn certify(instance: &Instance, solution: &Solution) -> Verdict {
 /// What an optimal value may miss: as much as the objective's spread and the limits' worth, were they moved by as little.
 pub fn value_tolerance(instance: &Instance, prices: &[f64]) -> f64 {
     TOLERANCE * (largest(&gain(instance)) + price_scale(instance, prices))
+}
+
+/// What violations are measured against: they compare rows with each other, so all rows count alike.
+pub fn excess_scale(instance: &Instance) -> f64 {
+    instance.excess().map(|row| largest(&row)).fold(0.0, f64::max)
 }
 
 /// The objective less its least entry: a constant added to every action decides nothing.

@@ -1,6 +1,6 @@
 //! Linear programs to test on: a family says what is awkward about them, a seed which one.
 
-use debora::key::{Key, Label, to_uniform};
+use debora::key::{Key, Label};
 
 /// What makes an instance awkward. All coefficients but `Fine`'s are multiples of 1 / [`Family::unit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum Family {
     Tied,
     /// Few distinct columns, and rows that repeat, with the same or another limit.
     Duplicate,
+    /// Columns and rows that repeat up to 2^-18, as may the objective: pivots are tiny, ties almost ties.
+    Near,
     /// Zeros and ones, limits 0, 1 and between.
     Binary,
     /// The feasible set is a point or a face: pairs of rows that say "equal", rows at their least value.
@@ -27,27 +29,10 @@ pub enum Family {
     Wide,
 }
 
-/// The families whose optimum can be found in whole numbers.
-pub const EXACT: [Family; 9] = [
-    Family::Coarse,
-    Family::Eighths,
-    Family::Tied,
-    Family::Duplicate,
-    Family::Binary,
-    Family::Knife,
-    Family::Infeasible,
-    Family::Profile,
-    Family::Wide,
-];
-
-pub const ALL: [Family; 10] = {
-    let mut all = [Family::Fine; 10];
-    let mut at = 0;
-    while at < EXACT.len() {
-        all[at + 1] = EXACT[at];
-        at += 1;
-    }
-    all
+/// `Fine` comes first: the optimum of all others can be found in whole numbers.
+pub const ALL: [Family; 11] = {
+    use Family::*;
+    [Fine, Coarse, Eighths, Tied, Duplicate, Near, Binary, Knife, Infeasible, Profile, Wide]
 };
 
 impl Family {
@@ -55,15 +40,15 @@ impl Family {
     pub fn unit(self) -> f64 {
         match self {
             Family::Fine => (1u64 << 53) as f64,
-            Family::Coarse => (1u64 << 18) as f64,
+            Family::Coarse | Family::Near => (1u64 << 18) as f64,
             Family::Knife => 64.0,
             _ => 8.0,
         }
     }
 
-    /// Coefficients of widely different size: whether two vertices tie is then below the solver's tolerance.
-    pub fn is_wide(self) -> bool {
-        matches!(self, Family::Profile | Family::Wide)
+    /// Vertices may differ by less than the solver's tolerance, which then decides ties.
+    pub fn is_blurred(self) -> bool {
+        matches!(self, Family::Near | Family::Profile | Family::Wide)
     }
 }
 
@@ -93,13 +78,13 @@ impl Instance {
         let mut instance = Self { family, seed, objective: vec![], rows: vec![], limits: vec![] };
         instance.objective = (0..actions).map(|_| draws.coefficient(family)).collect();
         for _ in 0..rows {
-            let row: Vec<f64> = (0..actions).map(|_| draws.coefficient(family)).collect();
-            let limit = draws.coefficient(family);
-            instance.push(row, limit);
+            instance.rows.extend((0..actions).map(|_| draws.coefficient(family)));
+            instance.limits.push(draws.coefficient(family));
         }
         match family {
             Family::Tied => instance.objective.fill(0.5),
             Family::Duplicate => instance.repeat(draws),
+            Family::Near => instance.blur(draws),
             Family::Binary => instance.limits.iter_mut().for_each(|limit| *limit = draws.below(9) as f64 / 8.0),
             Family::Knife => instance.close_in(draws),
             Family::Infeasible => instance.contradict(draws),
@@ -120,15 +105,32 @@ impl Instance {
     }
 
     /// The instance whose action j is this one's action `order[j]`.
-    pub fn permuted(&self, order: &[usize]) -> Self {
+    fn permuted(&self, order: &[usize]) -> Self {
         let pick = |values: &[f64]| order.iter().map(|&j| values[j]).collect::<Vec<f64>>();
         let rows = self.rows.chunks_exact(self.actions()).flat_map(pick).collect();
         Self { objective: pick(&self.objective), rows, ..self.clone() }
     }
 
-    fn push(&mut self, row: Vec<f64>, limit: f64) {
-        self.rows.extend(row);
-        self.limits.push(limit);
+    /// The same actions in another order.
+    pub fn shuffled(&self) -> Self {
+        let draws = &mut Draws { seed: self.seed, count: 1 << 32 };
+        let mut order: Vec<usize> = (0..self.actions()).collect();
+        (1..order.len()).for_each(|last| order.swap(last, draws.below(last as u64 + 1) as usize));
+        self.permuted(&order)
+    }
+
+    /// The objective and the rows with their limits times powers of two, the rows all by the same one if `together`.
+    pub fn rescaled(&self, together: bool) -> Self {
+        let draws = &mut Draws { seed: self.seed, count: 1 << 32 };
+        let mut power = || 2f64.powi(draws.below(81) as i32 - 40);
+        let (of_objective, of_rows) = (power(), power());
+        let mut other = self.clone();
+        other.objective.iter_mut().for_each(|value| *value *= of_objective);
+        for (row, limit) in other.rows.chunks_exact_mut(self.actions()).zip(&mut other.limits) {
+            let by = if together { of_rows } else { power() };
+            row.iter_mut().chain([limit]).for_each(|value| *value *= by);
+        }
+        other
     }
 
     fn repeat(&mut self, draws: &mut Draws) {
@@ -146,27 +148,33 @@ impl Instance {
         }
     }
 
-    /// Moves limits until a drawn strategy, in eighths, is feasible but nothing beyond a face through it.
+    fn blur(&mut self, draws: &mut Draws) {
+        self.repeat(draws);
+        for value in self.objective.iter_mut().chain(&mut self.rows) {
+            *value += draws.below(2) as f64 / Family::Near.unit();
+        }
+        if !self.limits.is_empty() && draws.below(2) == 0 {
+            self.objective = self.rows[..self.actions()].to_vec();
+        }
+    }
+
+    /// Moves limits until a drawn strategy, in eighths, is feasible but nothing beyond a face through it: rows in pairs
+    /// say "equal", half of them with no entry below its value at that strategy.
     fn close_in(&mut self, draws: &mut Draws) {
         let actions = self.actions();
         let mut inside = vec![0.0; actions];
         (0..8).for_each(|_| inside[draws.below(actions as u64) as usize] += 0.125);
-        let mut row = 0;
-        while row < self.limits.len() {
-            let (before, after) = self.rows.split_at_mut((row + 1) * actions);
-            let entries = &mut before[row * actions..];
+        for (pair, limits) in self.rows.chunks_mut(2 * actions).zip(self.limits.chunks_mut(2)) {
+            let (row, opposite) = pair.split_at_mut(actions);
             if draws.below(2) == 0 {
-                let lift =
-                    |(entry, weight): (&mut f64, &f64)| *entry = if *weight > 0.0 { 0.25 } else { entry.max(0.25) };
-                entries.iter_mut().zip(&inside).for_each(lift);
+                let lift = |entry: f64, weight: f64| if weight > 0.0 { 0.25 } else { entry.max(0.25) };
+                row.iter_mut().zip(&inside).for_each(|(entry, weight)| *entry = lift(*entry, *weight));
             }
-            let limit: f64 = entries.iter().zip(&inside).map(|(entry, weight)| entry * weight).sum();
-            self.limits[row] = limit;
-            if row + 1 < self.limits.len() {
-                after.iter_mut().zip(entries.iter()).for_each(|(opposite, entry)| *opposite = 1.0 - entry);
-                self.limits[row + 1] = 1.0 - limit;
+            limits[0] = row.iter().zip(&inside).map(|(entry, weight)| entry * weight).sum();
+            opposite.iter_mut().zip(row).for_each(|(opposite, entry)| *opposite = 1.0 - *entry);
+            if let [limit, limit_opposite] = limits {
+                *limit_opposite = 1.0 - *limit;
             }
-            row += 2;
         }
     }
 
@@ -179,10 +187,8 @@ impl Instance {
             self.limits[0] = entries.iter().copied().fold(f64::INFINITY, f64::min) - short;
         } else {
             self.limits[row - 1] = 1.0 - self.limits[row] - short;
-            self.rows[(row - 1) * actions..]
-                .iter_mut()
-                .zip(entries)
-                .for_each(|(opposite, entry)| *opposite = 1.0 - entry);
+            let opposite = self.rows[(row - 1) * actions..].iter_mut();
+            opposite.zip(entries).for_each(|(opposite, entry)| *opposite = 1.0 - entry);
         }
     }
 
@@ -199,23 +205,19 @@ impl Instance {
 }
 
 /// The numbers of one instance, one after another.
-pub struct Draws {
-    pub seed: u64,
-    pub count: u64,
+struct Draws {
+    seed: u64,
+    count: u64,
 }
 
 impl Draws {
-    fn word(&mut self) -> u64 {
+    fn uniform(&mut self) -> f64 {
         self.count += 1;
-        Key::from(self.seed).block(Label::Round, [self.count, 0, 0])[0]
-    }
-
-    pub fn uniform(&mut self) -> f64 {
-        to_uniform(self.word())
+        Key::from(self.seed).uniform(Label::Round, [self.count, 0, 0])
     }
 
     /// A whole number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
+    fn below(&mut self, bound: u64) -> u64 {
         (self.uniform() * bound as f64) as u64
     }
 

@@ -7,29 +7,29 @@ mod certificate;
 mod instances;
 mod oracle;
 
-use certificate::{TOLERANCE, Verdict, certify, close, dot, gain, holds, largest, value_tolerance};
+use certificate::{TOLERANCE, Verdict, certify, close, dot, excess_scale, gain, holds, largest, value_tolerance};
 use debora::lp::{self, Solution};
-use instances::{ALL, Draws, EXACT, Family, Instance, Size};
+use instances::{ALL, Family, Instance, Size};
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use oracle::Optimum;
+
+/// Twice what any instance here needs, and a twentieth of what makes the solver itself give up.
+const PIVOTS_PER_BASIC_MAX: u32 = 10;
 
 fn solve(instance: &Instance) -> Solution {
     lp::solve(&instance.objective, &instance.rows, &instance.limits)
 }
 
 /// Draws, solves and certifies `count` instances of each family, and puts each to the check.
-fn each(
-    families: &[Family],
-    count: u64,
-    size: impl Fn(Family) -> Size,
-    check: impl Fn(&Instance, &Solution) -> Verdict,
-) {
+fn each(families: &[Family], count: u64, size: fn(Family) -> Size, check: fn(&Instance, &Solution) -> Verdict) {
     for &family in families {
         let (mut feasible, mut pivots) = (0, 0);
         for seed in 0..count {
             let instance = Instance::draw(family, size(family), seed);
             let solution = solve(&instance);
-            let verdict = certify(&instance, &solution)
+            let most = PIVOTS_PER_BASIC_MAX * (instance.limits.len() as u32 + 1);
+            let verdict = holds(solution.pivots <= most, || format!("{} pivots, {most} would do", solution.pivots))
+                .and_then(|()| certify(&instance, &solution))
                 .and_then(|()| same_bits(&solution, &solve(&instance)))
                 .and_then(|()| check(&instance, &solution));
             verdict.unwrap_or_else(|fault| panic!("{fault}\n{instance:?}\n{solution:?}"));
@@ -46,12 +46,13 @@ fn each(
     }
 }
 
+fn bits<'a>(numbers: impl IntoIterator<Item = &'a f64>) -> Vec<u64> {
+    numbers.into_iter().map(|number| number.to_bits()).collect()
+}
+
 fn same_bits(left: &Solution, right: &Solution) -> Verdict {
-    let bits = |solution: &Solution| {
-        let numbers = solution.strategy.iter().chain(&solution.prices).chain([&solution.violation]);
-        numbers.map(|number| number.to_bits()).collect::<Vec<u64>>()
-    };
-    holds(bits(left) == bits(right) && left.pivots == right.pivots, || format!("other bits: {right:?}"))
+    let all = |solution: &Solution| bits(solution.strategy.iter().chain(&solution.prices).chain([&solution.violation]));
+    holds(all(left) == all(right) && left.pivots == right.pivots, || format!("other bits: {right:?}"))
 }
 
 /// The verdict, the violation and the value are the exact ones; so is the strategy, and with it the tie rule, unless
@@ -59,7 +60,7 @@ fn same_bits(left: &Solution, right: &Solution) -> Verdict {
 fn agrees_with_enumeration(instance: &Instance, solution: &Solution) -> Verdict {
     let exact = Optimum::of(instance);
     let (feasible, found) = (exact.violation == 0.0, solution.violation == 0.0);
-    holds(found == feasible || found && instance.family.is_wide(), || format!("wrong verdict, exact is {exact:?}"))?;
+    holds(found == feasible || found && instance.family.is_blurred(), || format!("wrong verdict, exact is {exact:?}"))?;
     if !found {
         close(solution.violation, exact.violation, TOLERANCE * excess_scale(instance), "violation")?;
     } else if feasible {
@@ -68,7 +69,7 @@ fn agrees_with_enumeration(instance: &Instance, solution: &Solution) -> Verdict 
     }
     let same = |(found, wanted): (&f64, &f64)| (found - wanted).abs() <= TOLERANCE && (*found > 0.0) == (*wanted > 0.0);
     let same = solution.strategy.iter().zip(&exact.strategy).all(same);
-    holds(same || instance.family.is_wide(), || format!("another strategy, exact is {exact:?}"))
+    holds(same || instance.family.is_blurred(), || format!("another strategy, exact is {exact:?}"))
 }
 
 /// The value, or else the violation, that microlp finds is the same, as far as it judges: to 1e-7.
@@ -101,8 +102,22 @@ fn maximise_by_microlp(gain: &[f64], rows: impl Iterator<Item = Vec<f64>>, level
     Ok(outcome.into_solution().map_err(|_| "microlp was interrupted")?.objective())
 }
 
-fn excess_scale(instance: &Instance) -> f64 {
-    instance.excess().map(|row| largest(&row)).fold(0.0, f64::max)
+fn survives_rescaling(instance: &Instance, solution: &Solution) -> Verdict {
+    // Violations of different rows are compared with each other: only all rows together may be scaled then.
+    let other = instance.rescaled(solution.violation > 0.0);
+    let rescaled = solve(&other);
+    let same = bits(&rescaled.strategy) == bits(&solution.strategy);
+    holds(same, || format!("other bits: {rescaled:?}\nof {other:?}"))
+}
+
+fn survives_shuffling(instance: &Instance, solution: &Solution) -> Verdict {
+    let other = instance.shuffled();
+    let shuffled = solve(&other);
+    certify(&other, &shuffled)?;
+    close(shuffled.violation, solution.violation, TOLERANCE * excess_scale(instance), "violation")?;
+    let value = |instance: &Instance, solution: &Solution| dot(&gain(instance), &solution.strategy);
+    let tolerance = value_tolerance(instance, &solution.prices) + value_tolerance(&other, &shuffled.prices);
+    close(value(&other, &shuffled), value(instance, solution), tolerance, "gain")
 }
 
 fn scaled(values: &[f64], scale: f64) -> Vec<f64> {
@@ -113,70 +128,33 @@ fn positive_or_one(scale: f64) -> f64 {
     if scale > 0.0 { scale } else { 1.0 }
 }
 
-/// 49,500 instances, 5,500 of each of nine families, at most 12 actions and 4 rows (2 where products would overflow).
+/// 50,000 instances, 5,000 of each of ten families, at most 12 actions and 4 rows (2 where products would overflow).
 #[test]
 fn small_instances_agree_with_the_exact_enumeration_of_vertices() {
     let size = |family| Size { actions: 12, rows: if family == Family::Wide { 2 } else { 4 } };
-    each(&EXACT, 5_500, size, agrees_with_enumeration);
+    each(&ALL[1..], 5_000, size, agrees_with_enumeration);
 }
 
-/// 5,000 instances, 500 of each family, at most 60 actions and 10 rows.
+/// 5,060 instances, 460 of each family, at most 60 actions and 10 rows.
 #[test]
 fn instances_of_middle_size_agree_with_microlp() {
-    each(&ALL, 500, |_| Size { actions: 60, rows: 10 }, agrees_with_microlp);
+    each(&ALL, 460, |_| Size { actions: 60, rows: 10 }, agrees_with_microlp);
 }
 
-/// 200 instances, 20 of each family, at most 1,500 actions and 50 rows.
+/// 209 instances, 19 of each family, at most 1,500 actions and 50 rows.
 #[test]
 fn large_instances_are_certified_by_their_own_dual() {
-    each(&ALL, 20, |_| Size { actions: 1_500, rows: 50 }, |_, _| Ok(()));
+    each(&ALL, 19, |_| Size { actions: 1_500, rows: 50 }, |_, _| Ok(()));
 }
 
-/// 2,000 instances, 200 of each family, at most 40 actions and 8 rows; each row and the objective by 2^-40 to 2^40.
+/// 2,200 instances, 200 of each family, at most 40 actions and 8 rows; each row and the objective by 2^-40 to 2^40.
 #[test]
 fn scaling_by_powers_of_two_changes_no_bit_of_the_strategy() {
-    each(
-        &ALL,
-        200,
-        |_| Size { actions: 40, rows: 8 },
-        |instance, solution| {
-            let draws = &mut Draws { seed: instance.seed, count: 1 << 32 };
-            let mut power = || 2f64.powi(draws.below(81) as i32 - 40);
-            let mut other = instance.clone();
-            let by = power();
-            other.objective.iter_mut().for_each(|value| *value *= by);
-            // Violations of different rows are compared with each other: only all rows together may be scaled then.
-            let common = power();
-            for (row, limit) in other.rows.chunks_exact_mut(instance.actions()).zip(&mut other.limits) {
-                let by = if solution.violation > 0.0 { common } else { power() };
-                row.iter_mut().chain([limit]).for_each(|value| *value *= by);
-            }
-            let bits =
-                |solution: &Solution| solution.strategy.iter().map(|value| value.to_bits()).collect::<Vec<u64>>();
-            let scaled = solve(&other);
-            holds(bits(&scaled) == bits(solution), || format!("other bits: {scaled:?}\nof {other:?}"))
-        },
-    );
+    each(&ALL, 200, |_| Size { actions: 40, rows: 8 }, survives_rescaling);
 }
 
-/// 2,000 instances, 200 of each family, at most 40 actions and 8 rows.
+/// 2,200 instances, 200 of each family, at most 40 actions and 8 rows.
 #[test]
 fn the_order_of_actions_changes_neither_value_nor_violation() {
-    each(
-        &ALL,
-        200,
-        |_| Size { actions: 40, rows: 8 },
-        |instance, solution| {
-            let draws = &mut Draws { seed: instance.seed, count: 1 << 32 };
-            let mut order: Vec<usize> = (0..instance.actions()).collect();
-            (1..order.len()).for_each(|last| order.swap(last, draws.below(last as u64 + 1) as usize));
-            let other = instance.permuted(&order);
-            let permuted = solve(&other);
-            certify(&other, &permuted)?;
-            close(permuted.violation, solution.violation, TOLERANCE * excess_scale(instance), "violation")?;
-            let value = |instance: &Instance, solution: &Solution| dot(&gain(instance), &solution.strategy);
-            let tolerance = value_tolerance(instance, &solution.prices) + value_tolerance(&other, &permuted.prices);
-            close(value(&other, &permuted), value(instance, solution), tolerance, "gain")
-        },
-    );
+    each(&ALL, 200, |_| Size { actions: 40, rows: 8 }, survives_shuffling);
 }

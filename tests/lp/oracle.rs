@@ -5,7 +5,7 @@
 //! A vertex has some positive columns and one tight row less; all choices are tried. Numbers are quotients of i128.
 
 use crate::certificate::gain;
-use crate::instances::Instance;
+use crate::instances::{Family, Instance};
 use std::cmp::Ordering;
 
 /// Positive columns of a vertex at most: one more than rows.
@@ -141,4 +141,27 @@ fn compare((a, b): (i128, i128), (c, d): (i128, i128)) -> Ordering {
         (left, 0) => left.cmp(&0),
         (left, right) => compare((d, right), (b, left)),
     }
+}
+
+/// Solved by hand: a mixture, the first of two ties, the least violation, then the objective.
+#[test]
+fn the_oracle_knows_instances_solved_by_hand() {
+    let judged = |objective: &[f64], rows: &[f64], limits: &[f64]| {
+        let (objective, rows, limits) = (objective.to_vec(), rows.to_vec(), limits.to_vec());
+        let optimum = Optimum::of(&Instance { family: Family::Eighths, seed: 0, objective, rows, limits });
+        (optimum.strategy, optimum.violation, optimum.gain)
+    };
+    assert_eq!(judged(&[1.0, 0.5], &[0.75, 0.25], &[0.5]), (vec![0.5, 0.5], 0.0, 0.25));
+    assert_eq!(judged(&[0.5; 3], &[1.0, 0.0, 0.0], &[0.25]), (vec![0.25, 0.75, 0.0], 0.0, 0.0));
+    assert_eq!(judged(&[0.0, 0.5, 1.0], &[0.5, 0.5, 0.75], &[0.25]), (vec![0.0, 1.0, 0.0], 0.25, 0.5));
+    assert_eq!(judged(&[0.25, 1.0], &[1.0, 0.0, 0.0, 1.0], &[0.0, 0.0]), (vec![0.5, 0.5], 0.5, 0.375));
+}
+
+#[test]
+fn fractions_compare_without_overflow() {
+    let huge = i128::MAX;
+    assert_eq!(compare((1, 3), (2, 6)), Ordering::Equal);
+    assert_eq!(compare((-1, 3), (-1, 2)), Ordering::Greater);
+    assert_eq!(compare((huge - 1, huge), (huge - 2, huge - 1)), Ordering::Greater);
+    assert_eq!(compare((0, huge), (1, huge)), Ordering::Less);
 }
