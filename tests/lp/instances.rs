@@ -2,11 +2,13 @@
 
 use debora::key::{Key, Label};
 
-/// What makes an instance awkward. All coefficients but `Fine`'s are multiples of 1 / [`Family::unit`].
+/// What makes an instance awkward. From `Coarse` on, all coefficients are multiples of 1 / [`Family::unit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Uniform, 53 bits: no two numbers are equal.
     Fine,
+    /// [`Family::Knife`] with the coefficients of `Fine`: rounding may empty the feasible set by 1e-17.
+    Rounded,
     /// Uniform, 18 bits: as good as real, yet small enough to be judged exactly.
     Coarse,
     /// Eighths: ties of every kind.
@@ -29,17 +31,19 @@ pub enum Family {
     Wide,
 }
 
-/// `Fine` comes first: the optimum of all others can be found in whole numbers.
-pub const ALL: [Family; 11] = {
+pub const ALL: [Family; 12] = {
     use Family::*;
-    [Fine, Coarse, Eighths, Tied, Duplicate, Near, Binary, Knife, Infeasible, Profile, Wide]
+    [Fine, Rounded, Coarse, Eighths, Tied, Duplicate, Near, Binary, Knife, Infeasible, Profile, Wide]
 };
+
+/// The families whose optimum can be found in whole numbers.
+pub const EXACT: &[Family] = ALL.split_at(2).1;
 
 impl Family {
     /// The common denominator of all coefficients.
     pub fn unit(self) -> f64 {
         match self {
-            Family::Fine => (1u64 << 53) as f64,
+            Family::Fine | Family::Rounded => (1u64 << 53) as f64,
             Family::Coarse | Family::Near => (1u64 << 18) as f64,
             Family::Knife => 64.0,
             _ => 8.0,
@@ -86,7 +90,7 @@ impl Instance {
             Family::Duplicate => instance.repeat(draws),
             Family::Near => instance.blur(draws),
             Family::Binary => instance.limits.iter_mut().for_each(|limit| *limit = draws.below(9) as f64 / 8.0),
-            Family::Knife => instance.close_in(draws),
+            Family::Knife | Family::Rounded => instance.close_in(draws),
             Family::Infeasible => instance.contradict(draws),
             Family::Profile => instance.widen(draws),
             _ => {}
@@ -227,7 +231,7 @@ impl Draws {
 
     fn coefficient(&mut self, family: Family) -> f64 {
         match family {
-            Family::Fine => self.uniform(),
+            Family::Fine | Family::Rounded => self.uniform(),
             Family::Coarse => self.below(1 << 18) as f64 / family.unit(),
             Family::Binary => self.below(2) as f64,
             Family::Wide => (self.below(17) as f64 / 8.0 - 1.0) * self.width().max(1.0),
