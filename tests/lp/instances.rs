@@ -7,7 +7,7 @@ use debora::key::{Key, Label};
 pub enum Family {
     /// Uniform, 53 bits: no two numbers are equal.
     Fine,
-    /// [`Family::Knife`] with the coefficients of `Fine`: rounding may empty the feasible set by 1e-17.
+    /// [`Family::Knife`] with the coefficients of `Fine`, and limits too low by 2e-12 of their row: within tolerance.
     Rounded,
     /// Uniform, 18 bits: as good as real, yet small enough to be judged exactly.
     Coarse,
@@ -90,7 +90,8 @@ impl Instance {
             Family::Duplicate => instance.repeat(draws),
             Family::Near => instance.blur(draws),
             Family::Binary => instance.limits.iter_mut().for_each(|limit| *limit = draws.below(9) as f64 / 8.0),
-            Family::Knife | Family::Rounded => instance.close_in(draws),
+            Family::Knife => instance.close_in(draws),
+            Family::Rounded => instance.close_too_far(draws),
             Family::Infeasible => instance.contradict(draws),
             Family::Profile => instance.widen(draws),
             _ => {}
@@ -180,6 +181,13 @@ impl Instance {
                 *limit_opposite = 1.0 - *limit;
             }
         }
+    }
+
+    fn close_too_far(&mut self, draws: &mut Draws) {
+        self.close_in(draws);
+        let largest: Vec<f64> =
+            self.excess().map(|row| row.iter().fold(0.0, |most, value| value.abs().max(most))).collect();
+        self.limits.iter_mut().zip(largest).for_each(|(limit, largest)| *limit -= 2e-12 * largest);
     }
 
     fn contradict(&mut self, draws: &mut Draws) {
