@@ -318,7 +318,7 @@ fn keep_smallest(tied: &mut Vec<usize>, row: &[f64], cost: impl Fn(usize) -> f64
     let ratios = tied.iter().zip(&costs).map(|(&variable, cost)| (cost + TOLERANCE) / -row[variable]);
     let least = ratios.fold(f64::INFINITY, f64::min);
     let mut costs = costs.iter();
-    tied.retain(|&variable| costs.next().is_some_and(|cost| *cost <= least * -row[variable]));
+    tied.retain(|&variable| costs.next().is_some_and(|cost| *cost / -row[variable] <= least));
 }
 
 /// The smallest power of two at or above every absolute value; 1 if all are zero.
