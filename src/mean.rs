@@ -63,6 +63,18 @@ impl Tally {
         }
     }
 
+    /// Empties the tally, in place.
+    #[inline]
+    pub fn clear(&mut self) {
+        // A stretch of one round has one action to empty: with many actions, filling every sum would cost more than the round.
+        for (count, sums) in self.counts.iter_mut().zip(self.sums.chunks_exact_mut(self.quantities)) {
+            if *count > 0 {
+                *count = 0;
+                sums.fill(0);
+            }
+        }
+    }
+
     /// Adds another tally of the same shape.
     pub fn merge(&mut self, other: &Self) {
         assert_eq!(
