@@ -3,9 +3,20 @@
 //! A player holds a strategy for a *stretch* of rounds and says when it wants to be asked again: when an action's count
 //! reaches a number, or after so many rounds. Within a stretch nothing depends on its feedback, so a simulator may draw it
 //! as a whole.
+//!
+//! [`RIVALS`] lists the rivals, one file per family, each with its source and its equation. Their internal randomness is keyed
+//! as the engine's is, so two runs with one key share it.
+
+use std::sync::Arc;
 
 use crate::strategy::Strategy;
-use crate::{Engine, Tally};
+use crate::{Engine, Key, Plan, Policy, Tally};
+
+use batched::Batched;
+
+mod batched;
+mod esfandiari;
+mod rse;
 
 /// A bandit algorithm in a simulation.
 pub trait Player: Send {
@@ -54,3 +65,86 @@ pub enum Constants {
     /// The structure is published, the constants are derived here.
     Structure,
 }
+
+/// A rival: what to call it, where it comes from, and how to make one play.
+#[derive(Debug)]
+pub struct Rival {
+    /// The name in reports and on the command line.
+    pub name: &'static str,
+    /// The paper.
+    pub source: &'static str,
+    /// Where its constants come from.
+    pub constants: Constants,
+    /// The policies whose problems it can play.
+    pub policies: &'static [Policy],
+    /// Whether it decides anew in every round, so that a run takes time in proportion to the horizon.
+    pub per_round: bool,
+    build: fn(&Arc<Plan>, Key) -> Box<dyn Player>,
+}
+
+impl Rival {
+    /// The rival of this name.
+    pub fn named(name: &str) -> Option<&'static Rival> {
+        RIVALS.iter().find(|rival| rival.name == name)
+    }
+
+    /// Whether it can play the problems of this policy.
+    pub fn plays(&self, policy: Policy) -> bool {
+        self.policies.contains(&policy)
+    }
+
+    /// A run of it, before its first round. Of the plan it uses the problem alone.
+    ///
+    /// # Panics
+    ///
+    /// If it does not play the problem's policy: ask [`Rival::plays`] first.
+    pub fn player(&self, plan: &Arc<Plan>, key: Key) -> Box<dyn Player> {
+        let policy = plan.problem.policy();
+        assert!(self.plays(policy), "{} does not play problems of policy {}", self.name, policy.name());
+        (self.build)(plan, key)
+    }
+}
+
+/// Every rival: replicable ones first, then those without limits, with soft and with hard limits.
+pub static RIVALS: &[Rival] = &[
+    Rival {
+        name: "esfandiari-1",
+        source: "Esfandiari et al., Replicable Bandits, ICLR 2023, Algorithm 1",
+        constants: Constants::Structure,
+        policies: &[Policy::Free],
+        per_round: false,
+        build: |plan, key| Box::new(Batched::new(&plan.problem, esfandiari::Means::new(&plan.problem, key))),
+    },
+    Rival {
+        name: "esfandiari-2",
+        source: "Esfandiari et al., Replicable Bandits, ICLR 2023, Algorithm 2, last batch corrected",
+        constants: Constants::Published,
+        policies: &[Policy::Free],
+        per_round: false,
+        build: |plan, key| Box::new(Batched::new(&plan.problem, esfandiari::Thresholds::printed(&plan.problem, key))),
+    },
+    Rival {
+        name: "esfandiari-2-proved",
+        source: "Esfandiari et al., Replicable Bandits, ICLR 2023, Algorithm 2, with the beta that proves rho",
+        constants: Constants::Structure,
+        policies: &[Policy::Free],
+        per_round: false,
+        build: |plan, key| Box::new(Batched::new(&plan.problem, esfandiari::Thresholds::proved(&plan.problem, key))),
+    },
+    Rival {
+        name: "rse",
+        source: "after Komiyama et al., Replicability is Asymptotically Free in Multi-armed Bandits, 2024, RSE",
+        constants: Constants::Derived,
+        policies: &[Policy::Free],
+        per_round: false,
+        build: |plan, key| Box::new(Batched::new(&plan.problem, rse::Phases::rse(&plan.problem, key))),
+    },
+    Rival {
+        name: "rec",
+        source: "after Komiyama et al., Replicability is Asymptotically Free in Multi-armed Bandits, 2024, REC",
+        constants: Constants::Derived,
+        policies: &[Policy::Free],
+        per_round: false,
+        build: |plan, key| Box::new(Batched::new(&plan.problem, rse::Phases::rec(&plan.problem, key))),
+    },
+];
