@@ -13,10 +13,14 @@ use crate::strategy::Strategy;
 use crate::{Engine, Key, Plan, Policy, Tally};
 
 use batched::Batched;
+use epochs::Epochs;
 
 mod batched;
+mod epochs;
 mod esfandiari;
+mod plain;
 mod rse;
+mod ucb1;
 
 /// A bandit algorithm in a simulation.
 pub trait Player: Send {
@@ -146,5 +150,29 @@ pub static RIVALS: &[Rival] = &[
         policies: &[Policy::Free],
         per_round: false,
         build: |plan, key| Box::new(Batched::new(&plan.problem, rse::Phases::rec(&plan.problem, key))),
+    },
+    Rival {
+        name: "ucb1",
+        source: "Auer et al., Finite-time Analysis of the Multiarmed Bandit Problem, 2002",
+        constants: Constants::Published,
+        policies: &[Policy::Free],
+        per_round: true,
+        build: |plan, _| Box::new(ucb1::Ucb1::new(&plan.problem)),
+    },
+    Rival {
+        name: "ucb-doubling",
+        source: "policy free of profile tight with plain means and Hoeffding widths",
+        constants: Constants::Derived,
+        policies: &[Policy::Free],
+        per_round: false,
+        build: |plan, _| Box::new(Epochs::new(&plan.problem, plain::Plain::new(&plan.problem))),
+    },
+    Rival {
+        name: "safe-mix",
+        source: "policy hard of profile tight with plain means and Hoeffding widths",
+        constants: Constants::Derived,
+        policies: &[Policy::Hard],
+        per_round: false,
+        build: |plan, _| Box::new(Epochs::new(&plan.problem, plain::Plain::new(&plan.problem))),
     },
 ];
