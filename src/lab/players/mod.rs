@@ -18,7 +18,10 @@ use epochs::Epochs;
 mod batched;
 mod epochs;
 mod esfandiari;
+mod oplb;
+mod optimistic_lp;
 mod plain;
+mod primal_dual;
 mod rse;
 mod ucb1;
 
@@ -166,6 +169,31 @@ pub static RIVALS: &[Rival] = &[
         policies: &[Policy::Free],
         per_round: false,
         build: |plan, _| Box::new(Epochs::new(&plan.problem, plain::Plain::new(&plan.problem))),
+    },
+    Rival {
+        name: "optimistic-lp",
+        source: "Efroni et al., Exploration-Exploitation in Constrained MDPs, 2020, OptCMDP with one state",
+        constants: Constants::Structure,
+        policies: &[Policy::Soft],
+        per_round: false,
+        build: |plan, _| Box::new(Epochs::new(&plan.problem, optimistic_lp::OptimisticLp::new(&plan.problem))),
+    },
+    Rival {
+        name: "primal-dual",
+        source: "after Castiglioni et al., Online Optimization with Long-Term Constraints, NeurIPS 2022",
+        constants: Constants::Structure,
+        // Under hard limits it uses the safe strategy's margin, and need not keep any round safe.
+        policies: &[Policy::Soft, Policy::Hard],
+        per_round: true,
+        build: |plan, _| Box::new(primal_dual::PrimalDual::new(&plan.problem)),
+    },
+    Rival {
+        name: "oplb",
+        source: "Pacchiano et al., Stochastic Bandits with Linear Constraints, AISTATS 2021, multi-armed, extended",
+        constants: Constants::Derived,
+        policies: &[Policy::Hard],
+        per_round: false,
+        build: |plan, _| Box::new(Epochs::new(&plan.problem, oplb::Oplb::new(&plan.problem))),
     },
     Rival {
         name: "safe-mix",
