@@ -266,7 +266,7 @@ fn level(level: usize, count: u64, Width { width, cell }: Width) -> Level {
 }
 
 /// growth^0, growth^1, .. up to `most`.
-fn powers(growth: u32, most: u64) -> Vec<u64> {
+pub(crate) fn powers(growth: u32, most: u64) -> Vec<u64> {
     std::iter::successors(Some(1u64), |count| count.checked_mul(u64::from(growth))).take_while(|&n| n <= most).collect()
 }
 

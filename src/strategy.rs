@@ -43,6 +43,17 @@ impl Strategy {
         Self { probabilities, steps: vec![(1.0, action)] }
     }
 
+    /// Turns into the strategy that always plays `action`, in place: what a player does that decides round by round.
+    #[inline]
+    pub fn become_pure(&mut self, action: u32) {
+        for &(_, played) in &self.steps {
+            self.probabilities[played as usize] = 0.0;
+        }
+        self.probabilities[action as usize] = 1.0;
+        self.steps.clear();
+        self.steps.push((1.0, action));
+    }
+
     /// weight * first + (1 - weight) * second.
     pub fn mix(weight: f64, first: &Self, second: &Self) -> Self {
         let pairs = first.probabilities.iter().zip(&second.probabilities);
@@ -96,6 +107,16 @@ mod tests {
         assert_eq!(Strategy::pure(2, 3).only(), Some(2));
         assert_eq!(Strategy::pure(2, 3), Strategy::new(vec![0.0, 0.0, 1.0]));
         assert_eq!(Strategy::new(vec![0.5, 0.5]).only(), None);
+    }
+
+    #[test]
+    fn becoming_pure_leaves_nothing_of_the_strategy_before() {
+        let mut strategy = Strategy::new(vec![0.25, 0.5, 0.25]);
+        for action in [1, 2, 2, 0] {
+            strategy.become_pure(action);
+            assert_eq!((&strategy, strategy.only()), (&Strategy::pure(action, 3), Some(action)));
+            assert_eq!(strategy.pick(0.5), action);
+        }
     }
 
     #[test]
