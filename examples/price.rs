@@ -29,8 +29,16 @@ fn names(actions: usize) -> Vec<String> {
     (0..actions).map(|action| format!("action {action}")).collect()
 }
 
+/// Uniform means. Rewards are turned so that the best action stands in the middle: a player that never leaves action 0 must
+/// not look good.
 fn uniform(actions: usize, quantity: u64) -> Vec<f64> {
-    (0..actions as u64).map(|a| Key::from(9u64).uniform(Label::Threshold, [actions as u64, quantity, a])).collect()
+    let draw = |a: u64| Key::from(9u64).uniform(Label::Threshold, [actions as u64, quantity, a]);
+    let mut means: Vec<f64> = (0..actions as u64).map(draw).collect();
+    if quantity == 0 {
+        let best = (0..actions).fold(0, |best, a| if means[a] > means[best] { a } else { best });
+        means.rotate_left((best + actions - actions / 2) % actions);
+    }
+    means
 }
 
 fn free(actions: usize, world: &str) -> Setting {
@@ -78,8 +86,9 @@ fn measure(setting: &Setting, draft: Draft, rival: Option<&'static Rival>) -> (A
     (Arc::clone(&experiment.plan), Summary::of(&experiment.plan, &pairs))
 }
 
-/// Mean regret, violation where there are costs, and the identical rate; `blind` after it for a plan that compares nothing.
-fn cell(plan: &Plan, summary: &Summary, debora: bool) -> String {
+/// Mean regret, violation where there are costs, and the identical rate; `blind` after it for a plan that compares nothing, a
+/// star for a rival whose first batch does not fit into the horizon.
+fn cell(plan: &Arc<Plan>, summary: &Summary, rival: Option<&Rival>) -> String {
     let regret = summary.regret.map_or(f64::NAN, |regret| regret.spread.mean);
     let violation = format!(", v {:.3e}", summary.violation.spread.mean);
     let unsafe_runs = match plan.problem.policy() {
@@ -87,7 +96,11 @@ fn cell(plan: &Plan, summary: &Summary, debora: bool) -> String {
         Policy::Soft => violation,
         Policy::Hard => format!("{violation}, unsafe {} %", 100 * summary.unsafe_runs / summary.runs),
     };
-    let blind = if debora && plan.blind { " blind" } else { "" };
+    let blind = match rival {
+        None if plan.blind => " blind",
+        Some(rival) if rival.player(plan, Key::from(1u64)).note().is_some() => " *",
+        _ => "",
+    };
     format!("{regret:.3e}{unsafe_runs} ({:.0} %){blind}", 100.0 * summary.identical_rate)
 }
 
@@ -112,7 +125,7 @@ fn main() {
             let row = horizons.map(|horizon| {
                 let draft = (setting.draft)(horizon);
                 let (plan, summary) = measure(setting, if paper { draft.paper() } else { draft }, None);
-                cell(&plan, &summary, true)
+                cell(&plan, &summary, None)
             });
             println!("| debora, {} | {} |", if paper { "paper" } else { "tight" }, row.join(" | "));
         }
@@ -122,7 +135,7 @@ fn main() {
                     return String::new();
                 }
                 let (plan, summary) = measure(setting, (setting.draft)(horizon), Some(rival));
-                cell(&plan, &summary, false)
+                cell(&plan, &summary, Some(rival))
             });
             println!("| {} | {} |", rival.name, row.join(" | "));
         }
