@@ -470,7 +470,7 @@ impl Engine {
             Policy::Hard => policy::hard(&view, actions, thresholds, problem.safe().expect("policy hard is safe")),
         };
         self.open.kind = choice.kind;
-        self.open.candidate = choice.candidate.probabilities().to_vec();
+        self.open.candidate = choice.candidate.into_probabilities();
         self.open.sigma = choice.sigma;
         self.open.strategy = choice.strategy.probabilities().to_vec();
         self.strategy = choice.strategy;

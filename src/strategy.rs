@@ -65,6 +65,11 @@ impl Strategy {
         &self.probabilities
     }
 
+    /// The probability of each action, on their own.
+    pub fn into_probabilities(self) -> Vec<f64> {
+        self.probabilities
+    }
+
     /// The only action played, if there is one.
     #[inline]
     pub fn only(&self) -> Option<u32> {

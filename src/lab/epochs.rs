@@ -50,6 +50,7 @@ pub fn simulate(
     let (actions, quantities) = (problem.actions().len(), problem.quantities());
     let mut told = Tally::new(actions, quantities);
     let (mut counts, mut quotas, mut sums) = (vec![0; actions], vec![None; actions], vec![0; quantities]);
+    let mut tally = Tally::new(actions, quantities);
     let mut rounds_told = 0;
     for stretch in 0.. {
         for (action, quota) in (0..).zip(&mut quotas) {
@@ -61,7 +62,7 @@ pub fn simulate(
         draw_counts(&mut stream, player.strategy(), &quotas, rounds_max, &mut counts);
         let rounds = counts.iter().sum();
 
-        let mut tally = Tally::new(actions, quantities);
+        tally.clear();
         for (action, &count) in (0..).zip(&counts).filter(|(_, count)| **count > 0) {
             world.pulls(world_key, action, told.counts()[action as usize], count, &mut sums);
             tally.add_sums(action, count, &sums);

@@ -69,6 +69,8 @@ pub struct Meter<'a> {
     thresholds: &'a [f64],
     checkpoints: &'a [u64],
     regret: f64,
+    /// Of the open stretch, cost by cost.
+    excess: Vec<f64>,
     positive: Vec<f64>,
     signed: Vec<f64>,
     run: Run,
@@ -102,6 +104,7 @@ impl<'a> Meter<'a> {
             thresholds,
             checkpoints,
             regret: 0.0,
+            excess: Vec::new(),
             positive: zeros.clone(),
             signed: zeros,
             run,
@@ -113,19 +116,21 @@ impl<'a> Meter<'a> {
         let strategy = stretch.player.strategy();
         let loss = self.best.map_or(0.0, |best| best - strategy.expectation(&self.means[0]));
         let costs = self.means[1..].iter().map(|row| strategy.expectation(row));
-        let excess: Vec<f64> = costs.zip(self.thresholds).map(|(cost, threshold)| cost - threshold).collect();
+        self.excess.clear();
+        self.excess.extend(costs.zip(self.thresholds).map(|(cost, threshold)| cost - threshold));
+        let excess = &self.excess;
         let end = self.run.rounds + stretch.rounds;
         while let Some(&checkpoint) = self.checkpoints.get(self.run.violation_curve.len()).filter(|&&c| c <= end) {
             let rounds = (checkpoint - self.run.rounds) as f64;
             if self.best.is_some() {
                 self.run.regret_curve.push(self.regret + loss * rounds);
             }
-            let so_far = self.positive.iter().zip(&excess).map(|(sum, excess)| sum + excess.max(0.0) * rounds);
+            let so_far = self.positive.iter().zip(excess).map(|(sum, excess)| sum + excess.max(0.0) * rounds);
             self.run.violation_curve.push(so_far.fold(0.0, f64::max));
         }
         let rounds = stretch.rounds as f64;
         self.regret += loss * rounds;
-        for ((positive, signed), excess) in self.positive.iter_mut().zip(&mut self.signed).zip(&excess) {
+        for ((positive, signed), excess) in self.positive.iter_mut().zip(&mut self.signed).zip(excess) {
             *positive += excess.max(0.0) * rounds;
             *signed += excess * rounds;
         }

@@ -104,8 +104,10 @@ pub struct Pair {
 struct Path {
     /// First round and probability bits.
     strategies: Vec<(u64, Vec<u64>)>,
-    /// First round and the estimates made there.
-    epochs: Vec<(u64, Vec<Estimate>)>,
+    /// The first round of each epoch.
+    epochs: Vec<u64>,
+    /// All estimates, in the order in which they were made.
+    estimates: Vec<Estimate>,
 }
 
 impl Path {
@@ -116,7 +118,8 @@ impl Path {
             self.strategies.push((stretch.first_round, probabilities.iter().map(|x| x.to_bits()).collect()));
         }
         if let Some(record) = stretch.player.record() {
-            self.epochs.push((stretch.first_round, record.estimates.clone()));
+            self.epochs.push(stretch.first_round);
+            self.estimates.extend(&record.estimates);
         }
     }
 
@@ -133,15 +136,14 @@ impl Path {
 
     fn split(&self, other: &Self) -> Option<Split> {
         let round = self.parts_from(other)?;
-        let epoch = self.epochs.partition_point(|(first, _)| *first <= round).saturating_sub(1) as u64;
-        let estimates = |path: &Self| path.epochs.iter().flat_map(|(_, made)| made.clone()).collect::<Vec<_>>();
-        let both = estimates(self).into_iter().zip(estimates(other));
+        let epoch = self.epochs.partition_point(|first| *first <= round).saturating_sub(1) as u64;
+        let both = self.estimates.iter().zip(&other.estimates);
         let estimate = both.filter(|(one, two)| one.index != two.index).find_map(|(one, two)| {
             let indices = [one.index?, two.index?];
             // Cell z spans from (offset + z) cell to (offset + z + 1) cell.
             let edge =
                 (one.offset + if indices[1] > indices[0] { indices[0] + 1 } else { indices[0] } as f64) * one.cell;
-            let Estimate { action, quantity, count, cell, .. } = one;
+            let Estimate { action, quantity, count, cell, .. } = *one;
             Some(SplitEstimate { action, quantity, count, cell, edge, means: [one.mean, two.mean], indices })
         });
         Some(Split { epoch, round, estimate })
