@@ -43,6 +43,8 @@ mod policy;
 pub mod problem;
 pub mod record;
 mod snapshot;
+#[cfg(feature = "spec")]
+pub mod spec;
 pub mod strategy;
 pub mod width;
 
