@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::problem::HORIZON_MAX;
 use crate::spec::document::{Node, Value};
 use crate::spec::error::{Fault, Place, Read};
-use crate::spec::spelling::{hint, shorten};
+use crate::spec::spelling::{hint, list, shorten};
 
 /// A value and the path that leads to it, as messages call it.
 #[derive(Clone)]
@@ -80,16 +80,16 @@ impl<'a> Field<'a> {
         <[f64; 2]>::try_from(ends).map_err(|_| self.wrong("give two numbers, [least, largest]"))
     }
 
-    fn table(&self) -> Read<&'a BTreeMap<String, Node>> {
+    fn table(&self, keys: &str) -> Read<&'a BTreeMap<String, Node>> {
         match &self.node.value {
             Value::Table(table) => Ok(table),
-            _ => Err(self.wrong("it must be a table of keys and values")),
+            _ => Err(self.wrong(&format!("it must be a table with the keys {keys}"))),
         }
     }
 
     /// A table with these keys and no others.
     pub fn section(&self, known: &[&str]) -> Read<Section<'a>> {
-        let table = self.table()?;
+        let table = self.table(&list(known))?;
         let unknown = table.iter().filter(|(key, _)| !known.contains(&key.as_str()));
         if let Some((key, node)) = unknown.min_by_key(|(_, node)| node.place) {
             let section = if self.path.is_empty() { String::new() } else { format!(" in {}", self.path) };
@@ -101,7 +101,7 @@ impl<'a> Field<'a> {
 
     /// A table whose keys are some of these names: what it holds for each.
     pub fn by_name(&self, what: &str, names: &[&str]) -> Read<Vec<Option<Field<'a>>>> {
-        let table = self.table()?;
+        let table = self.table(&list(names))?;
         let numbers: BTreeMap<&str, usize> = names.iter().enumerate().map(|(number, name)| (*name, number)).collect();
         let mut found = vec![None; names.len()];
         let mut unknown: Option<(&str, &Node)> = None;

@@ -223,9 +223,8 @@ fn read_world(top: &problem::Top<'_>) -> Read<Option<WorldSpec>> {
 /// A key: a whole number, or 32 hexadecimal digits.
 fn key<K: From<u128>>(field: &Field<'_>, from_hex: fn(&str) -> Result<K, Error>) -> Read<K> {
     match &field.node.value {
-        Value::Whole(number) => Ok(K::from(*number)),
         Value::Text(text) => from_hex(text).map_err(|error| field.fault(error.to_string())),
-        _ => Err(field.wrong("it must be a whole number, 0 or more, or 32 hexadecimal digits in quotes")),
+        _ => Ok(K::from(field.whole("it must be a whole number, 0 or more, or 32 hexadecimal digits in quotes")?)),
     }
 }
 

@@ -4,23 +4,23 @@
 const LENGTH_MAX: usize = 64;
 
 /// How many known names a hint lists.
-const NAMES_MAX: usize = 12;
+const NAMES_MAX: usize = 15;
 
-/// `did you mean "soft"?`, or, if nothing is near, `there are free, soft, hard`.
+/// `did you mean "soft"?`, or, if nothing is near, `choose from free, soft, hard`.
 pub(super) fn hint<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     match nearest(wrong, &known) {
         Some(name) => format!("did you mean {name:?}?"),
         None if known.is_empty() => "there are none".to_owned(),
-        None => format!("there {}", list(&known)),
+        None => format!("choose from {}", list(&known)),
     }
 }
 
-fn list(known: &[&str]) -> String {
-    let verb = if known.len() == 1 { "is" } else { "are" };
-    let more = if known.len() > NAMES_MAX { format!(" and {} more", known.len() - NAMES_MAX) } else { String::new() };
+/// The first of many names.
+pub(super) fn list(known: &[&str]) -> String {
     let names: Vec<String> = known.iter().take(NAMES_MAX).map(|name| shorten(name)).collect();
-    format!("{verb} {}{more}", names.join(", "))
+    let more = if known.len() > NAMES_MAX { format!(" and {} more", known.len() - NAMES_MAX) } else { String::new() };
+    names.join(", ") + &more
 }
 
 /// A text as a message shows it: cut where it would fill the screen, without what would move the cursor.
@@ -95,17 +95,17 @@ mod tests {
         let policies = ["free", "soft", "hard"];
         assert_eq!(hint("Soft", policies), r#"did you mean "soft"?"#);
         assert_eq!(hint("hrad", policies), r#"did you mean "hard"?"#);
-        assert_eq!(hint("robust", policies), "there are free, soft, hard");
-        assert_eq!(hint("x", ["a"]), "there is a");
+        assert_eq!(hint("robust", policies), "choose from free, soft, hard");
+        assert_eq!(hint("x", ["a"]), "choose from a");
         assert_eq!(hint("x", []), "there are none");
-        let many: Vec<String> = (0..20).map(|number| format!("action {number}")).collect();
+        let many: Vec<String> = (0..23).map(|number| format!("action {number}")).collect();
         let hint = hint("x", many.iter().map(String::as_str));
-        assert!(hint.ends_with("action 11 and 8 more"), "{hint}");
+        assert!(hint.ends_with("action 14 and 8 more"), "{hint}");
     }
 
     #[test]
     fn long_names_are_not_compared() {
         let long = "a".repeat(1_000_000);
-        assert_eq!(hint(&long, [long.as_str()]), format!("there is {}...", "a".repeat(LENGTH_MAX)));
+        assert_eq!(hint(&long, [long.as_str()]), format!("choose from {}...", "a".repeat(LENGTH_MAX)));
     }
 }

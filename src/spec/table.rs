@@ -60,7 +60,7 @@ impl<'a> Rows<'a> {
     fn open(problem: &'a Problem, file: &'a str, reader: Box<dyn Read>) -> Result<Self, SpecError> {
         let names: Vec<&str> = ["action", "reward"].into_iter().chain(cost_names(problem)).collect();
         let mut reader = ReaderBuilder::new().from_reader(reader);
-        let header = reader.byte_headers().map_err(|error| at_line(file, 1, error.to_string()))?;
+        let header = reader.byte_headers().map_err(|error| at_line(file, 1, format!("cannot be read: {error}")))?;
         let columns = columns(header, &names).map_err(|message| at_line(file, 1, message))?;
         let ranges = (0..problem.quantities()).map(|quantity| problem.quantity(quantity).range);
         Ok(Self {
@@ -98,22 +98,24 @@ impl<'a> Rows<'a> {
     }
 
     fn cell(&self, column: usize) -> &[u8] {
-        self.record[self.columns[column]].trim_ascii()
+        &self.record[self.columns[column]]
     }
 
     fn shown(&self, column: usize) -> String {
-        shorten(&String::from_utf8_lossy(self.cell(column)))
+        shorten(&String::from_utf8_lossy(self.cell(column).trim_ascii()))
     }
 
     fn action(&self) -> Result<u32, SpecError> {
-        self.actions.get(self.cell(0)).copied().ok_or_else(|| {
+        let cell = self.cell(0);
+        // A name may end in a space.
+        self.actions.get(cell).or_else(|| self.actions.get(cell.trim_ascii())).copied().ok_or_else(|| {
             let (name, known) = (self.shown(0), self.actions.keys().filter_map(|name| std::str::from_utf8(name).ok()));
             self.at_row(format!("unknown action {name:?}; {}", hint(&name, known)))
         })
     }
 
     fn value(&self, column: usize) -> Result<f64, SpecError> {
-        let number = std::str::from_utf8(self.cell(column)).ok().and_then(|text| text.parse::<f64>().ok());
+        let number = std::str::from_utf8(self.cell(column).trim_ascii()).ok().and_then(|text| text.parse::<f64>().ok());
         let Some(number) = number else {
             let message = format!("{} is {:?}; it must be a number", self.names[column], self.shown(column));
             return Err(self.at_row(message));
@@ -159,8 +161,9 @@ fn columns(header: &ByteRecord, names: &[&str]) -> Result<Vec<usize>, String> {
         return Err(format!("cost {name:?} cannot be told from the column {name}; give the cost another name"));
     }
     for (place, cell) in header.iter().enumerate() {
-        let cell = String::from_utf8_lossy(cell.trim_ascii());
-        let Some(number) = names.iter().position(|name| *name == cell) else {
+        let cell = String::from_utf8_lossy(cell);
+        let find = |cell: &str| names.iter().position(|name| *name == cell);
+        let Some(number) = find(&cell).or_else(|| find(cell.trim())) else {
             return Err(format!("unknown column {:?}; {}", shorten(&cell), hint(&cell, names.iter().copied())));
         };
         if columns[number].replace(place).is_some() {

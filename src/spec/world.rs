@@ -81,7 +81,7 @@ pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
         Kind::Bernoulli => WorldKind::Bernoulli { means: means()? },
         Kind::Beta => {
             let concentration =
-                section.need("concentration", "give a positive number, say 10; a larger one spreads less")?;
+                section.need("concentration", "give a positive number, say 10, or a larger one for less spread")?;
             WorldKind::Beta { means: means()?, concentration: concentration.number()? }
         }
         Kind::Discrete => WorldKind::Discrete { laws: each_quantity(&section, problem, law)? },
