@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use debora::key::{Label, to_uniform};
+use debora::lab::players::Rival;
+use debora::mean::to_fixed;
 use debora::{Ask, Engine, Key, Plan, Problem, Tally, WorldKey, lp};
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -44,6 +46,37 @@ fn ucb1(bencher: Bencher) {
             sums[action] += draw(world, round, action as u32)[0];
         }
         sums
+    });
+}
+
+/// The same as a player: what a simulator of per-round rivals pays.
+#[divan::bench]
+fn ucb1_as_a_player(bencher: Bencher) {
+    per_round(bencher, "ucb1", Problem::free(names(10), ROUNDS, 0.3).build().unwrap());
+}
+
+#[divan::bench]
+fn primal_dual_as_a_player(bencher: Bencher) {
+    let draft = Problem::soft(names(10), ROUNDS, 0.9).cost("price", [0.0, 1.0], 0.3).cost("wait", [0.0, 1.0], 0.3);
+    per_round(bencher, "primal-dual", draft.build().unwrap());
+}
+
+/// A whole run of a rival that decides every round.
+fn per_round(bencher: Bencher, name: &str, problem: Problem) {
+    let (plan, quantities) = (Arc::new(Plan::of(problem.clone())), problem.quantities());
+    let rival = Rival::named(name).expect("a rival");
+    bencher.counter(ItemsCount::new(ROUNDS)).bench(|| {
+        let (mut player, world) = (rival.player(&plan, Key::from(1u64)), WorldKey::from(1u64));
+        let (mut stretch, mut fixed) = (Tally::new(10, quantities), vec![0; quantities]);
+        for round in 1..ROUNDS {
+            let action = player.strategy().only().expect("a single action");
+            stretch.clear();
+            let values = draw(world, round, action);
+            fixed.iter_mut().zip(values).for_each(|(fixed, value)| *fixed = to_fixed(value));
+            stretch.add(action, &fixed);
+            player.tell(&stretch);
+        }
+        player.strategy().only()
     });
 }
 

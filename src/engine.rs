@@ -484,17 +484,9 @@ impl Engine {
         if let Some(action) = self.plan.explored(&self.open.counts) {
             return View::Explore(action);
         }
-        let Estimates { widths, values, .. } = &self.estimates;
-        let (rewards, costs) = values.split_at(widths.len());
         let tight = self.problem().profile() != Profile::Paper;
         let (least, most) = if tight { (0.0, 1.0) } else { (f64::NEG_INFINITY, f64::INFINITY) };
-        let (mut low, mut high) = (Vec::with_capacity(costs.len()), Vec::with_capacity(costs.len()));
-        for row in costs.chunks_exact(widths.len()) {
-            low.extend(row.iter().zip(widths).map(|(cost, width)| (cost - width).max(least)));
-            high.extend(row.iter().zip(widths).map(|(cost, width)| (cost + width).min(most)));
-        }
-        let index = rewards.iter().zip(widths).map(|(reward, width)| reward + width).collect();
-        View::Estimate { index, low, high }
+        View::of(&self.estimates.values, &self.estimates.widths, least, most)
     }
 
     /// The current strategy and what it is known to give: what to deploy when the experiment ends.

@@ -120,7 +120,7 @@ impl Plan {
             counts,
             problem,
         };
-        plan.bound(plan.tight_bound(), if plan.problem.policy() == Policy::Free { 1.0 } else { 2.0 });
+        plan.set_bounds(if plan.problem.policy() == Policy::Free { 1.0 } else { 2.0 });
         plan
     }
 
@@ -153,30 +153,38 @@ impl Plan {
             counts: Vec::new(),
             problem,
         };
-        plan.bound(plan.paper_bound(), 1.0);
+        plan.set_bounds(1.0);
         plan
     }
 
-    /// Sets the bounds from a bound on the summed widths that fails with probability `failures` times delta.
-    fn bound(&mut self, summed_widths: f64, failures: f64) {
-        let problem = &self.problem;
-        let rounds = problem.horizon() as f64;
-        // sigma <= d.x / margin: what mixing with the safe strategy costs (docs/theory.md, "Hard").
+    /// Sets the bounds, which fail with probability `failures` times delta.
+    fn set_bounds(&mut self, failures: f64) {
+        (self.regret_bound, self.violation_bound) = self.bounds_at(self.problem.horizon());
+        self.bound_probability = (1.0 - failures * self.problem.delta()).max(0.0);
+    }
+
+    /// Bounds on regret and violation after so many rounds of the run, each with probability `bound_probability`.
+    pub fn bounds_at(&self, round: u64) -> (f64, Option<f64>) {
+        let (problem, rounds) = (&self.problem, round as f64);
+        let summed_widths = match problem.profile() {
+            Profile::Tight { .. } => self.tight_bound(rounds),
+            Profile::Paper => self.paper_bound(rounds),
+        };
+        // sigma <= d.x / margin: what mixing with the safe strategy costs (docs/theory.md, "Hard constraints").
         let factor = problem.margin_min().map_or(1.0, |margin| 1.0 + 1.0 / margin);
-        self.regret_bound = (factor * summed_widths).min(rounds);
-        self.violation_bound = match problem.policy() {
+        let violation = match problem.policy() {
             Policy::Free => None,
             Policy::Soft => Some(summed_widths.min(rounds)),
             Policy::Hard => Some(0.0),
         };
-        self.bound_probability = (1.0 - failures * problem.delta()).max(0.0);
+        ((factor * summed_widths).min(rounds), violation)
     }
 
     /// K F(T/K), and the deviation of the actions drawn from their strategies where a policy draws.
     ///
     /// F(n) sums d over an action's first n pulls: 1 while its level is below k0, then twice its width.
-    fn tight_bound(&self) -> f64 {
-        let (rounds, actions) = (self.problem.horizon() as f64, self.problem.actions().len() as f64);
+    fn tight_bound(&self, rounds: f64) -> f64 {
+        let actions = self.problem.actions().len() as f64;
         let pulls = rounds / actions;
         let mut sum = self.levels.first().map_or(pulls, |first| pulls.min(first.count as f64));
         for (k, level) in self.levels.iter().enumerate() {
@@ -191,8 +199,8 @@ impl Plan {
     }
 
     /// Section "Bounds of profile paper" of docs/deviations.md.
-    fn paper_bound(&self) -> f64 {
-        let (rounds, actions) = (self.problem.horizon() as f64, self.problem.actions().len() as f64);
+    fn paper_bound(&self, rounds: f64) -> f64 {
+        let actions = self.problem.actions().len() as f64;
         let drawn = match self.problem.policy() {
             Policy::Free => 0.0,
             Policy::Soft | Policy::Hard => libm::sqrt(2.0 * rounds * libm::log(4.0 / self.problem.delta())),
@@ -258,7 +266,7 @@ fn level(level: usize, count: u64, Width { width, cell }: Width) -> Level {
 }
 
 /// growth^0, growth^1, .. up to `most`.
-fn powers(growth: u32, most: u64) -> Vec<u64> {
+pub(crate) fn powers(growth: u32, most: u64) -> Vec<u64> {
     std::iter::successors(Some(1u64), |count| count.checked_mul(u64::from(growth))).take_while(|&n| n <= most).collect()
 }
 

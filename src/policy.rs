@@ -23,6 +23,20 @@ pub(crate) enum View {
     Estimate { index: Vec<f64>, low: Vec<f64>, high: Vec<f64> },
 }
 
+impl View {
+    /// The view of these estimates (the rewards, then each cost, action by action) and widths, with costs kept from `least`
+    /// to `most`.
+    pub fn of(values: &[f64], widths: &[f64], least: f64, most: f64) -> Self {
+        let (rewards, costs) = values.split_at(widths.len());
+        let (mut low, mut high) = (Vec::with_capacity(costs.len()), Vec::with_capacity(costs.len()));
+        for row in costs.chunks_exact(widths.len()) {
+            low.extend(row.iter().zip(widths).map(|(cost, width)| (cost - width).max(least)));
+            high.extend(row.iter().zip(widths).map(|(cost, width)| (cost + width).min(most)));
+        }
+        View::Estimate { index: rewards.iter().zip(widths).map(|(reward, width)| reward + width).collect(), low, high }
+    }
+}
+
 /// An epoch's strategy and how it came about.
 pub(crate) struct Choice {
     pub kind: Kind,

@@ -46,6 +46,17 @@ impl Strategy {
         Self { probabilities, steps: vec![(1.0, action)] }
     }
 
+    /// Turns into the strategy that always plays `action`, in place: what a player does that decides round by round.
+    #[inline]
+    pub fn become_pure(&mut self, action: u32) {
+        for &(_, played) in &self.steps {
+            self.probabilities[played as usize] = 0.0;
+        }
+        self.probabilities[action as usize] = 1.0;
+        self.steps.clear();
+        self.steps.push((1.0, action));
+    }
+
     /// weight * first + (1 - weight) * second.
     pub fn mix(weight: f64, first: &Self, second: &Self) -> Self {
         let pairs = first.probabilities.iter().zip(&second.probabilities);
@@ -106,6 +117,16 @@ mod tests {
         let many = Strategy::new(vec![1.0 / 300_000.0; 300_000]);
         let total: f64 = many.probabilities().iter().sum();
         assert!((total - 1.0).abs() > 1e-12, "{total} does not show the point");
+    }
+
+    #[test]
+    fn becoming_pure_leaves_nothing_of_the_strategy_before() {
+        let mut strategy = Strategy::new(vec![0.25, 0.5, 0.25]);
+        for action in [1, 2, 2, 0] {
+            strategy.become_pure(action);
+            assert_eq!((&strategy, strategy.only()), (&Strategy::pure(action, 3), Some(action)));
+            assert_eq!(strategy.pick(0.5), action);
+        }
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct Run {
     pub regret: Option<f64>,
     /// The largest total of positive excesses over a threshold.
     pub violation: f64,
+    /// The total of positive excesses, cost by cost.
+    pub violations: Vec<f64>,
     /// The largest total of excesses, negative ones included. None without costs.
     pub signed_violation: Option<f64>,
     /// Rounds whose strategy was not safe.
@@ -81,6 +83,7 @@ impl<'a> Meter<'a> {
             epochs: 0,
             regret: None,
             violation: 0.0,
+            violations: Vec::new(),
             signed_violation: None,
             unsafe_rounds: 0,
             infeasible_epochs: 0,
@@ -143,6 +146,7 @@ impl<'a> Meter<'a> {
         Run {
             regret: self.best.map(|_| self.regret),
             violation: self.positive.iter().copied().fold(0.0, f64::max),
+            violations: self.positive,
             signed_violation: self.signed.iter().copied().reduce(f64::max),
             reward_mean: self.problem.quantity(0).range.to_user(mean),
             counts: tally.counts().to_vec(),

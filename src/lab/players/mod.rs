@@ -3,9 +3,27 @@
 //! A player holds a strategy for a *stretch* of rounds and says when it wants to be asked again: when an action's count
 //! reaches a number, or after so many rounds. Within a stretch nothing depends on its feedback, so a simulator may draw it
 //! as a whole.
+//!
+//! [`RIVALS`] lists the rivals, one file per family, each with its source and its equation. Their internal randomness is keyed
+//! as the engine's is, so two runs with one key share it.
+
+use std::sync::Arc;
 
 use crate::strategy::Strategy;
-use crate::{Engine, EpochRecord, Tally};
+use crate::{Engine, EpochRecord, Key, Plan, Policy, Tally};
+
+use batched::Batched;
+use epochs::Epochs;
+
+mod batched;
+mod epochs;
+mod esfandiari;
+mod oplb;
+mod optimistic_lp;
+mod plain;
+mod primal_dual;
+mod rse;
+mod ucb1;
 
 /// A bandit algorithm in a simulation.
 pub trait Player: Send {
@@ -71,24 +89,134 @@ pub enum Constants {
     Structure,
 }
 
-/// A rival: who it is, and how to make one.
+/// A rival: what to call it, where it comes from, and how to make one play.
+#[derive(Debug)]
 pub struct Rival {
-    /// Its name in specs and tables.
+    /// The name in reports and on the command line.
     pub name: &'static str,
-    /// Where it was published.
+    /// The paper.
     pub source: &'static str,
     /// Where its constants come from.
     pub constants: Constants,
     /// The policies whose problems it can play.
-    pub policies: &'static [crate::Policy],
-    /// Whether it decides every round anew.
+    pub policies: &'static [Policy],
+    /// Whether it decides anew in every round, so that a run takes time in proportion to the horizon.
     pub per_round: bool,
-    build: fn(&std::sync::Arc<crate::Plan>, crate::Key) -> Box<dyn Player>,
+    build: fn(&Arc<Plan>, Key) -> Box<dyn Player>,
 }
 
 impl Rival {
-    /// A player for this plan, with this policy key.
-    pub fn player(&self, plan: &std::sync::Arc<crate::Plan>, key: crate::Key) -> Box<dyn Player> {
+    /// The rival of this name.
+    pub fn named(name: &str) -> Option<&'static Rival> {
+        RIVALS.iter().find(|rival| rival.name == name)
+    }
+
+    /// Whether it can play the problems of this policy.
+    pub fn plays(&self, policy: Policy) -> bool {
+        self.policies.contains(&policy)
+    }
+
+    /// A run of it, before its first round. Of the plan it uses the problem alone.
+    ///
+    /// # Panics
+    ///
+    /// If it does not play the problem's policy: ask [`Rival::plays`] first.
+    pub fn player(&self, plan: &Arc<Plan>, key: Key) -> Box<dyn Player> {
+        let policy = plan.problem.policy();
+        assert!(self.plays(policy), "{} does not play problems of policy {}", self.name, policy.name());
         (self.build)(plan, key)
     }
 }
+
+/// Every rival: replicable ones first, then those without limits, with soft and with hard limits.
+pub static RIVALS: &[Rival] = &[
+    Rival {
+        name: "esfandiari-1",
+        source: "Esfandiari et al., Replicable Bandits, ICLR 2023, Algorithm 1",
+        constants: Constants::Structure,
+        policies: &[Policy::Free],
+        per_round: false,
+        build: |plan, key| Box::new(Batched::new(&plan.problem, esfandiari::Means::new(&plan.problem, key))),
+    },
+    Rival {
+        name: "esfandiari-2",
+        source: "Esfandiari et al., Replicable Bandits, ICLR 2023, Algorithm 2, last batch corrected",
+        constants: Constants::Published,
+        policies: &[Policy::Free],
+        per_round: false,
+        build: |plan, key| Box::new(Batched::new(&plan.problem, esfandiari::Thresholds::printed(&plan.problem, key))),
+    },
+    Rival {
+        name: "esfandiari-2-proved",
+        source: "Esfandiari et al., Replicable Bandits, ICLR 2023, Algorithm 2, with the beta that proves rho",
+        constants: Constants::Structure,
+        policies: &[Policy::Free],
+        per_round: false,
+        build: |plan, key| Box::new(Batched::new(&plan.problem, esfandiari::Thresholds::proved(&plan.problem, key))),
+    },
+    Rival {
+        name: "rse",
+        source: "after Komiyama et al., Replicability is Asymptotically Free in Multi-armed Bandits, 2024, RSE",
+        constants: Constants::Derived,
+        policies: &[Policy::Free],
+        per_round: false,
+        build: |plan, key| Box::new(Batched::new(&plan.problem, rse::Phases::rse(&plan.problem, key))),
+    },
+    Rival {
+        name: "rec",
+        source: "after Komiyama et al., Replicability is Asymptotically Free in Multi-armed Bandits, 2024, REC",
+        constants: Constants::Derived,
+        policies: &[Policy::Free],
+        per_round: false,
+        build: |plan, key| Box::new(Batched::new(&plan.problem, rse::Phases::rec(&plan.problem, key))),
+    },
+    Rival {
+        name: "ucb1",
+        source: "Auer et al., Finite-time Analysis of the Multiarmed Bandit Problem, 2002",
+        constants: Constants::Published,
+        policies: &[Policy::Free],
+        per_round: true,
+        build: |plan, _| Box::new(ucb1::Ucb1::new(&plan.problem)),
+    },
+    Rival {
+        name: "ucb-doubling",
+        source: "policy free of profile tight with plain means and Hoeffding widths",
+        constants: Constants::Derived,
+        policies: &[Policy::Free],
+        per_round: false,
+        build: |plan, _| Box::new(Epochs::new(&plan.problem, plain::Plain::new(&plan.problem))),
+    },
+    Rival {
+        name: "optimistic-lp",
+        source: "Efroni et al., Exploration-Exploitation in Constrained MDPs, 2020, OptCMDP with one state",
+        constants: Constants::Structure,
+        policies: &[Policy::Soft],
+        per_round: false,
+        build: |plan, _| Box::new(Epochs::new(&plan.problem, optimistic_lp::OptimisticLp::new(&plan.problem))),
+    },
+    Rival {
+        name: "primal-dual",
+        source: "after Castiglioni et al., Online Optimization with Long-Term Constraints, NeurIPS 2022",
+        constants: Constants::Structure,
+        // Under hard limits it uses the safe strategy's margin, and need not keep any round safe.
+        policies: &[Policy::Soft, Policy::Hard],
+        per_round: true,
+        build: |plan, _| Box::new(primal_dual::PrimalDual::new(&plan.problem)),
+    },
+    Rival {
+        name: "oplb",
+        source: "Pacchiano et al., Stochastic Bandits with Linear Constraints, AISTATS 2021, multi-armed, extended",
+        constants: Constants::Derived,
+        policies: &[Policy::Hard],
+        per_round: false,
+        build: |plan, _| Box::new(Epochs::new(&plan.problem, oplb::Oplb::new(&plan.problem))),
+    },
+    Rival {
+        name: "safe-mix",
+        source: "policy hard of profile tight with plain means and Hoeffding widths",
+        constants: Constants::Derived,
+        policies: &[Policy::Hard],
+        per_round: false,
+        build: |plan, _| Box::new(Epochs::new(&plan.problem, plain::Plain::new(&plan.problem))),
+    },
+];

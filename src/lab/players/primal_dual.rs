@@ -1,0 +1,213 @@
+//! primal-dual: an optimistic best answer to prices on the costs, which rise while a cost exceeds its threshold \[structure\].
+//!
+//! ```text
+//! Lam = 1/lambda_min if a safe strategy is known, else T^(1/4);   eta = Lam / sqrt(m T);   u, low_i: see `optimistic_lp.rs`
+//! play   argmax over a of  u(a) - sum_i l_i (low_i(a) - alpha_i)
+//! then   l <- projection onto {l >= 0, |l|_1 <= Lam} of  l + eta (g_t - alpha)
+//! ```
+//!
+//! Source: after Castiglioni, Celli, Marchesi, Romano, Gatti, *A Unifying Framework for Online Optimization with Long-Term
+//! Constraints* (NeurIPS 2022). It controls the signed violation only: rounds above a threshold are made up for by rounds
+//! below it, so expect a large V_T. Decides round by round.
+
+use std::sync::Arc;
+
+use super::Player;
+use super::epochs::AnytimeWidth;
+use super::optimistic_lp::optimistic;
+use crate::mean::Tally;
+use crate::problem::Problem;
+use crate::strategy::Strategy;
+
+pub(super) struct PrimalDual {
+    problem: Arc<Problem>,
+    width: AnytimeWidth,
+    price_max: f64,
+    step: f64,
+    tally: Tally,
+    /// u per action.
+    rewards: Vec<f64>,
+    /// low_i - alpha_i, cost by cost within action by action.
+    excesses: Vec<f64>,
+    /// l.
+    prices: Vec<f64>,
+    strategy: Strategy,
+    action: u32,
+}
+
+impl PrimalDual {
+    pub fn new(problem: &Arc<Problem>) -> Self {
+        let (actions, quantities) = (problem.actions().len(), problem.quantities());
+        let price_max = price_max(problem);
+        let mut player = Self {
+            problem: Arc::clone(problem),
+            width: AnytimeWidth::of(problem),
+            price_max,
+            step: step(problem, price_max),
+            tally: Tally::new(actions, quantities),
+            rewards: vec![0.0; actions],
+            excesses: vec![0.0; actions * (quantities - 1)],
+            prices: vec![0.0; quantities - 1],
+            strategy: Strategy::pure(0, actions),
+            action: 0,
+        };
+        (0..actions as u32).for_each(|action| player.bound(action));
+        player.play_best();
+        player
+    }
+
+    /// Renews what is known of an action.
+    fn bound(&mut self, action: u32) {
+        let (costs, a) = (self.prices.len(), action as usize);
+        self.rewards[a] = optimistic(self.width, &self.tally, action, 0);
+        for (cost, excess) in self.excesses[a * costs..][..costs].iter_mut().enumerate() {
+            *excess = optimistic(self.width, &self.tally, action, cost + 1) - self.problem.thresholds()[cost];
+        }
+    }
+
+    fn play_best(&mut self) {
+        let costs = self.prices.len();
+        let mut best = f64::NEG_INFINITY;
+        for (a, reward) in self.rewards.iter().enumerate() {
+            let excesses = &self.excesses[a * costs..][..costs];
+            let value = reward - self.prices.iter().zip(excesses).map(|(price, excess)| price * excess).sum::<f64>();
+            if value > best {
+                (best, self.action) = (value, a as u32);
+            }
+        }
+        self.strategy.become_pure(self.action);
+    }
+}
+
+impl Player for PrimalDual {
+    fn strategy(&self) -> &Strategy {
+        &self.strategy
+    }
+
+    fn stop(&self, _: u32) -> Option<u64> {
+        None
+    }
+
+    fn rounds_max(&self) -> Option<u64> {
+        Some(1)
+    }
+
+    fn tell(&mut self, stretch: &Tally) {
+        assert_eq!(stretch.counts()[self.action as usize], 1, "a stretch is one round");
+        for (cost, (price, threshold)) in self.prices.iter_mut().zip(self.problem.thresholds()).enumerate() {
+            *price += self.step * (stretch.mean(self.action, cost + 1) - threshold);
+        }
+        project(&mut self.prices, self.price_max);
+        let sums = stretch.sums()[self.action as usize * stretch.quantities()..].get(..stretch.quantities());
+        self.tally.add_sums(self.action, 1, sums.expect("one sum per quantity"));
+        self.bound(self.action);
+        self.play_best();
+    }
+}
+
+/// Lam.
+fn price_max(problem: &Problem) -> f64 {
+    match problem.margin_min() {
+        Some(margin) => 1.0 / margin,
+        None => libm::sqrt(libm::sqrt(problem.horizon() as f64)),
+    }
+}
+
+/// eta; without costs there are no prices to move.
+fn step(problem: &Problem, price_max: f64) -> f64 {
+    price_max / libm::sqrt((problem.thresholds().len().max(1) as f64) * problem.horizon() as f64)
+}
+
+/// The nearest point with no negative entry and a sum of at most `most`: entries are lowered by one number, and cut at 0.
+///
+/// If the sum is too large the number is what the positive entries have in excess, shared equally; entries below it drop
+/// out, and so on (Michelot 1986). Ends after as many steps as there are entries.
+fn project(point: &mut [f64], most: f64) {
+    point.iter_mut().for_each(|entry| *entry = entry.max(0.0));
+    let mut lowered = 0.0;
+    loop {
+        let above = || point.iter().filter(|entry| **entry > lowered);
+        let (count, sum) = (above().count() as f64, above().sum::<f64>());
+        let next = (sum - most) / count;
+        if next <= lowered {
+            break;
+        }
+        lowered = next;
+    }
+    point.iter_mut().for_each(|entry| *entry = (*entry - lowered).max(0.0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{Key, Label};
+
+    /// Every support, with the sum free or at its limit: the nearest feasible point is the nearest feasible of these.
+    fn project_by_enumeration(point: &[f64], most: f64) -> Vec<f64> {
+        let mut best: Option<(f64, Vec<f64>)> = None;
+        for support in 0..1u32 << point.len() {
+            let inside = |place: usize| support >> place & 1 == 1;
+            let sum: f64 = (0..point.len()).filter(|&place| inside(place)).map(|place| point[place]).sum();
+            for lowered in [0.0, (sum - most) / f64::from(support.count_ones().max(1))] {
+                let candidate: Vec<f64> =
+                    (0..point.len()).map(|place| if inside(place) { point[place] - lowered } else { 0.0 }).collect();
+                let feasible =
+                    candidate.iter().all(|entry| *entry >= 0.0) && candidate.iter().sum::<f64>() <= most + 1e-12;
+                let distance = candidate.iter().zip(point).map(|(x, v)| (x - v) * (x - v)).sum();
+                if feasible && best.as_ref().is_none_or(|(least, _)| distance < *least) {
+                    best = Some((distance, candidate));
+                }
+            }
+        }
+        best.expect("0 is feasible").1
+    }
+
+    #[test]
+    fn the_projection_is_the_nearest_point() {
+        for case in 0..2_000u64 {
+            let draw = |place: u64| Key::from(6u64).uniform(Label::Threshold, [case, place, 0]);
+            let (mut point, most): (Vec<f64>, f64) =
+                ((0..1 + case % 5).map(|p| 4.0 * draw(p) - 1.5).collect(), 3.0 * draw(9));
+            let wanted = project_by_enumeration(&point, most);
+            project(&mut point, most);
+            assert!(point.iter().zip(&wanted).all(|(x, y)| (x - y).abs() < 1e-12), "case {case}: {point:?} {wanted:?}");
+        }
+        project(&mut [], 1.0);
+    }
+
+    #[test]
+    fn the_largest_price_and_the_step_are_those_of_the_formulas() {
+        let soft = |costs: usize| {
+            let draft = Problem::soft(["a", "b"], 10_000, 0.3);
+            let named = (0..costs).fold(draft, |draft, cost| draft.cost(format!("cost {cost}"), [0.0, 1.0], 0.5));
+            Arc::new(named.build().unwrap())
+        };
+        let constants = |problem: &Arc<Problem>| {
+            let player = PrimalDual::new(problem);
+            (player.price_max, player.step)
+        };
+        assert_eq!(constants(&soft(1)), (10.0, 0.1));
+        assert!((constants(&soft(3)).1 - 0.05773502691896258).abs() < 1e-16);
+        assert_eq!(constants(&soft(0)), (10.0, 0.1));
+        let hard = Problem::hard(["a", "b"], 10_000, 0.3).cost("x", [0.0, 1.0], 0.5).cost("y", [0.0, 1.0], 0.5);
+        let (price_max, step) = constants(&Arc::new(hard.safe_with_margins([1.0, 0.0], [0.5, 0.25]).build().unwrap()));
+        assert!(price_max == 4.0 && (step - 0.0282842712474619).abs() < 1e-16);
+    }
+
+    /// Both rewards look like 1, so the prices decide. T = 1e4, m = 1: eta = .1.
+    #[test]
+    fn a_cost_above_its_threshold_raises_its_price() {
+        let problem = Problem::soft(["a", "b"], 10_000, 0.3).cost("cost", [0.0, 1.0], 0.25).build().unwrap();
+        let mut player = PrimalDual::new(&Arc::new(problem));
+        let round = |player: &mut PrimalDual, cost: u128| {
+            let (action, mut stretch) = (player.action, Tally::new(2, 2));
+            stretch.add_sums(action, 1, &[1 << 53, cost << 53]);
+            player.tell(&stretch);
+            (action, player.prices[0])
+        };
+        assert_eq!(round(&mut player, 1), (0, 0.1 * 0.75));
+        assert_eq!(round(&mut player, 0), (0, 0.1 * 0.75 + 0.1 * -0.25));
+        let prices = [0; 3].map(|cost| round(&mut player, cost).1);
+        assert_eq!(prices[2], 0.0);
+    }
+}
