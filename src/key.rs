@@ -25,7 +25,7 @@ pub enum Label {
     Overtime = 4,
     /// The random thresholds of a rival: `[phase, action, 0]`.
     Threshold = 5,
-    /// A derived key: `[index, member, 0]`.
+    /// A derived key: `[index, member, 0]`. Pairs use members 0 and 1, [`Key::world`] is `[0, 2, 0]`.
     Derive = 6,
     /// A simulated world's feedback, pull by pull: `[action, pull, block]`.
     Feedback = 7,
@@ -104,6 +104,14 @@ macro_rules! keyed {
 keyed!(Key);
 keyed!(WorldKey);
 
+impl Key {
+    /// The key of a world that was given none of its own.
+    pub fn world(self) -> WorldKey {
+        // Were it the key itself, a pair would derive one and the same key for its policy and its world.
+        WorldKey(self.derive(0, 2).0)
+    }
+}
+
 /// A word's upper 53 bits as a multiple of 2^-53 in [0, 1).
 #[inline]
 pub fn to_uniform(word: u64) -> f64 {
@@ -161,6 +169,14 @@ mod tests {
         {
             assert_eq!(Key::from_hex(text), Err(Error::KeyText { text: text.to_owned() }));
         }
+    }
+
+    #[test]
+    fn the_world_of_a_key_is_fixed_and_of_no_pair() {
+        let key = Key::from(42u64);
+        assert_eq!(key.world().to_hex(), "86cc9ce7fad3f56ea52363a981a8b87d");
+        assert_ne!(key.world().to_hex(), key.to_hex());
+        assert!((0..2).all(|member| key.derive(0, member).to_hex() != key.world().to_hex()));
     }
 
     #[test]

@@ -24,8 +24,9 @@
 //! ```
 //!
 //! Where to read next: [`Problem`] for what can be asked, [`Plan`] for what a run will cost before it starts, [`Engine`] for
-//! asking and telling. How it works, bottom up: [`key`], [`mean`], [`budget`] and [`width`], [`plan`], [`lp`], [`Engine`].
-//! The proofs are in `docs/theory.md`, the differences to the paper in `docs/deviations.md`.
+//! asking and telling, `spec` for experiments written down in a file. How it works, bottom up: [`key`], [`mean`],
+//! [`budget`] and [`width`], [`plan`], [`lp`], [`Engine`]. The proofs are in `docs/theory.md`, the differences to the paper
+//! in `docs/deviations.md`.
 //!
 //! Values are part of the product: the same problem, key and feedback give the same decisions on every machine, in every
 //! version with the same [`VALUES_VERSION`].
@@ -43,6 +44,8 @@ mod policy;
 pub mod problem;
 pub mod record;
 mod snapshot;
+#[cfg(feature = "spec")]
+pub mod spec;
 pub mod strategy;
 pub mod width;
 

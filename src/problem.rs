@@ -344,6 +344,11 @@ impl Problem {
         self.draft.delta
     }
 
+    /// What happens to feedback outside its range.
+    pub fn outside(&self) -> Outside {
+        self.draft.outside
+    }
+
     /// Number of quantities told per round: the reward and each cost.
     pub fn quantities(&self) -> usize {
         self.draft.costs.len() + 1

@@ -1,4 +1,6 @@
 //! The core never uses the lab: what decides must not depend on what measures.
+//!
+//! The core is the files of `src`; its folders are the lab, and the spec file, which stands above it.
 
 use std::path::Path;
 

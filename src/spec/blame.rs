@@ -1,0 +1,93 @@
+//! Which key is to blame: the library's errors, mapped to the place in the spec, here and nowhere else.
+//!
+//! The message stays the library's: it has the value, the rule and the remedy.
+
+use crate::Error;
+use crate::spec::document::{Node, Value};
+use crate::spec::error::{Fault, Place};
+
+/// The error at the key that caused it, or at the nearest section that is there.
+pub(super) fn blame(root: &Node, error: &Error) -> Fault {
+    Fault::new(place(root, error), error.to_string())
+}
+
+fn place(root: &Node, error: &Error) -> Place {
+    let at = |path: &[&str]| deepest(root, path).place;
+    match error {
+        Error::Actions { .. } => at(&["actions"]),
+        Error::NameEmpty { what: "action", number } => entry(root, "actions", *number),
+        Error::NameEmpty { number: 0, .. } => at(&["reward", "name"]),
+        Error::NameEmpty { number, .. } => entry(root, "cost", number - 1),
+        Error::NameRepeated { what: "action", name } => at(&["actions", name]),
+        Error::NameRepeated { name, .. } => at(&["cost", name, "name"]),
+        Error::Horizon { .. } | Error::HorizonSimulated { .. } => at(&["horizon"]),
+        Error::Rho { .. } => at(&["rho"]),
+        Error::Delta { .. } => at(&["delta"]),
+        Error::PaperDelta { .. } if root.child("delta").is_some() => at(&["delta"]),
+        Error::PaperDelta { .. } => at(&["profile"]),
+        Error::Growth { .. } | Error::GrowthWithPaper { .. } => at(&["growth"]),
+        Error::Range { name, .. } if is_cost(root, name) => at(&["cost", name, "range"]),
+        Error::Range { .. } => at(&["reward", "range"]),
+        Error::Threshold { name, .. } => at(&["cost", name, "threshold"]),
+        Error::SafeMissing => at(&["policy"]),
+        Error::SafeUnused { .. } => at(&["safe"]),
+        Error::SafeProbability { action, .. } => at(&["safe", "strategy", action]),
+        Error::SafeLength { .. } | Error::SafeSum { .. } => at(&["safe", "strategy"]),
+        Error::Margin { name, .. } if deepest(root, &["safe"]).child("cost").is_some() => at(&["safe", "cost", name]),
+        Error::Margin { name, .. } => at(&["safe", "margin", name]),
+        Error::MarginCount { .. } => at(&["safe"]),
+        Error::WorldValue { name, value, .. } => in_world(root, name, &|node| is_number(node, *value)),
+        Error::WorldProbabilities { name, sum } => in_world(root, name, &|node| sums_to(node, *sum)),
+        Error::Concentration { .. } => at(&["world", "concentration"]),
+        Error::TableEmpty { .. } => at(&["world", "file"]),
+        _ => at(&["world"]),
+    }
+}
+
+/// The node a path leads to, or the last one on the way that is there.
+fn deepest<'a>(root: &'a Node, path: &[&str]) -> &'a Node {
+    let mut node = root;
+    for name in path {
+        match node.child(name) {
+            Some(child) => node = child,
+            None => break,
+        }
+    }
+    node
+}
+
+fn entry(root: &Node, list: &str, number: usize) -> Place {
+    let node = deepest(root, &[list]);
+    match &node.value {
+        Value::List(list) => list.get(number).map_or(node, |entry| deepest(entry, &["name"])).place,
+        _ => node.place,
+    }
+}
+
+fn is_cost(root: &Node, name: &str) -> bool {
+    root.child("cost").is_some_and(|costs| costs.child(name).is_some())
+}
+
+/// What the world says of a quantity: there the first value as wanted, as lists may run over many lines.
+fn in_world(root: &Node, name: &str, wanted: &dyn Fn(&Node) -> bool) -> Place {
+    let path: &[&str] = if is_cost(root, name) { &["world", "cost", name] } else { &["world", "reward"] };
+    let node = deepest(root, path);
+    node.find(wanted).unwrap_or(node).place
+}
+
+fn is_number(node: &Node, value: f64) -> bool {
+    node.number().is_some_and(|number| number == value || (number.is_nan() && value.is_nan()))
+}
+
+fn sums_to(node: &Node, sum: f64) -> bool {
+    match &node.value {
+        Value::List(list) => {
+            let numbers: Option<Vec<f64>> = list.iter().map(Node::number).collect();
+            numbers.is_some_and(|numbers| {
+                let total: f64 = numbers.iter().sum();
+                total == sum || (total.is_nan() && sum.is_nan())
+            })
+        }
+        _ => false,
+    }
+}

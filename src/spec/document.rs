@@ -1,0 +1,221 @@
+//! The text as a tree of values that know their places, before any of them has a meaning.
+//!
+//! Values are kept as written, not as the types a spec wants: an error can then show any of them with its line.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+use toml::de::{DeInteger, DeTable, DeValue};
+
+use crate::spec::error::{Fault, Place, Read, SpecError};
+use crate::spec::field::Field;
+use crate::spec::overrides;
+use crate::spec::spelling::{printable, shorten};
+
+/// A value and where it stands.
+#[derive(Clone)]
+pub(super) struct Node {
+    pub value: Value,
+    pub place: Place,
+}
+
+/// What TOML can say, as far as a spec cares.
+#[derive(Clone)]
+pub(super) enum Value {
+    Text(String),
+    /// An integer, 0 or more.
+    Whole(u128),
+    /// Any other number.
+    Number(f64),
+    /// What no key of a spec takes, as written: true, false, dates.
+    Other(String),
+    List(Vec<Node>),
+    Table(BTreeMap<String, Node>),
+}
+
+impl Node {
+    /// A value of TOML; `place` says where an offset of it lies.
+    pub fn of(value: &Spanned<DeValue<'_>>, place: &dyn Fn(usize) -> Place) -> Self {
+        let read = match value.get_ref() {
+            DeValue::String(text) => Value::Text(text.clone().into_owned()),
+            DeValue::Integer(integer) => whole_or_number(integer),
+            // The parser lets through nothing that Rust does not read.
+            DeValue::Float(float) => Value::Number(float.as_str().parse().unwrap_or(f64::NAN)),
+            DeValue::Boolean(boolean) => Value::Other(boolean.to_string()),
+            DeValue::Datetime(date) => Value::Other(date.to_string()),
+            DeValue::Array(list) => Value::List(list.iter().map(|entry| Self::of(entry, place)).collect()),
+            DeValue::Table(table) => Value::Table(entries(table, place)),
+        };
+        // A value begins on the line of its key, and a section's value is its header.
+        Self { value: read, place: place(value.span().start) }
+    }
+
+    /// The entry of a table with this key, or of a list with this name: the last one, as a repeated name is its fault.
+    pub fn child(&self, name: &str) -> Option<&Node> {
+        match &self.value {
+            Value::Table(table) => table.get(name),
+            Value::List(list) => list.iter().rev().find(|entry| entry.is_named(name)),
+            _ => None,
+        }
+    }
+
+    /// Whether this is the text `name`, or a table that calls itself so.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.name() == Some(name)
+    }
+
+    pub fn name(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            Value::Table(table) => match &table.get("name")?.value {
+                Value::Text(text) => Some(text),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    pub fn number(&self) -> Option<f64> {
+        match self.value {
+            Value::Whole(whole) => Some(whole as f64),
+            Value::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// This node or the first below it that is as wanted.
+    pub fn find(&self, wanted: &dyn Fn(&Node) -> bool) -> Option<&Node> {
+        if wanted(self) {
+            return Some(self);
+        }
+        match &self.value {
+            Value::List(list) => list.iter().find_map(|entry| entry.find(wanted)),
+            Value::Table(table) => table.values().find_map(|entry| entry.find(wanted)),
+            _ => None,
+        }
+    }
+
+    /// The value as a message shows it.
+    pub fn shown(&self) -> String {
+        match &self.value {
+            Value::Text(text) => format!("{:?}", shorten(text)),
+            Value::Whole(whole) => whole.to_string(),
+            Value::Number(number) => format!("{number:?}").trim_end_matches(".0").to_owned(),
+            Value::Other(text) => text.clone(),
+            Value::List(list) => format!("a list of {}", list.len()),
+            Value::Table(_) => "a table".to_owned(),
+        }
+    }
+}
+
+fn entries(table: &DeTable<'_>, place: &dyn Fn(usize) -> Place) -> BTreeMap<String, Node> {
+    table.iter().map(|(key, value)| (key.get_ref().clone().into_owned(), Node::of(value, place))).collect()
+}
+
+fn whole_or_number(integer: &DeInteger<'_>) -> Value {
+    let (digits, radix) = (integer.as_str(), integer.radix());
+    match (u128::from_str_radix(digits, radix), i128::from_str_radix(digits, radix)) {
+        (Ok(whole), _) => Value::Whole(whole),
+        (_, Ok(negative)) => Value::Number(negative as f64),
+        // Beyond 128 bits: no rule allows it, so its size is all that matters.
+        _ => Value::Number(digits.parse().unwrap_or(f64::INFINITY)),
+    }
+}
+
+/// A spec's text, its overrides and the tree they give.
+#[derive(Clone)]
+pub(super) struct Document {
+    file: String,
+    text: String,
+    /// Each override as `path=value`.
+    overrides: Vec<String>,
+    root: Node,
+}
+
+impl std::fmt::Debug for Document {
+    /// Without the text, which may hold the key.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Document({:?})", self.file)
+    }
+}
+
+impl Document {
+    pub fn parse(text: &str, file: &str, overrides: &[(String, String)]) -> Result<Self, SpecError> {
+        let root = Node { value: Value::Table(BTreeMap::new()), place: Place::Whole };
+        let shown = overrides.iter().map(|(path, value)| shorten(&format!("{path}={value}"))).collect();
+        let mut document = Self { file: file.to_owned(), text: text.to_owned(), overrides: shown, root };
+        match read(text, overrides) {
+            Ok(value) => document.root.value = value,
+            Err(fault) => return Err(document.error(fault)),
+        }
+        Ok(document)
+    }
+
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+
+    pub fn field(&self) -> Field<'_> {
+        Field { path: String::new(), node: &self.root }
+    }
+
+    /// The fault with its line and text.
+    pub fn error(&self, fault: Fault) -> SpecError {
+        let Fault { place, message } = fault;
+        match place {
+            Place::Whole => SpecError { origin: self.file.clone(), line: None, excerpt: None, message },
+            Place::Override(number) => {
+                let origin = format!("override {}", self.overrides[number]);
+                SpecError { origin, line: None, excerpt: None, message }
+            }
+            Place::Text(offset) => {
+                let (line, excerpt) = line_at(&self.text, offset);
+                SpecError { origin: self.file.clone(), line: Some(line), excerpt: Some(excerpt), message }
+            }
+        }
+    }
+}
+
+fn read(text: &str, overrides: &[(String, String)]) -> Read<Value> {
+    let table = DeTable::parse(text).map_err(|error| {
+        let place = error.span().map_or(Place::Whole, |span| Place::Text(span.start));
+        Fault::new(place, format!("this is not TOML: {}", error.message()))
+    })?;
+    let mut root = Node { value: Value::Table(entries(table.get_ref(), &Place::Text)), place: Place::Whole };
+    for (number, (path, value)) in overrides.iter().enumerate() {
+        overrides::set(&mut root, path, value, Place::Override(number))?;
+    }
+    Ok(root.value)
+}
+
+/// The line of an offset, from 1, and its text. What stops short at the end of the text is shown on its last line.
+fn line_at(text: &str, offset: usize) -> (u64, String) {
+    let bytes = &text.as_bytes()[..offset.min(text.len())];
+    let before = if offset < text.len() { bytes } else { bytes.trim_ascii_end() };
+    let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
+    let line = before.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
+    // A line break precedes `start`, so it lies between two characters.
+    let excerpt = text[start..].lines().next().unwrap_or("").replace('\t', "    ");
+    (line, excerpt.trim_end().chars().take(EXCERPT_MAX).map(printable).collect())
+}
+
+/// How much of a line an error shows.
+const EXCERPT_MAX: usize = 120;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_by_offset() {
+        let text = "one\r\ntwo\n\u{e9}\u{7}hree\n\n";
+        let at = |offset| line_at(text, offset);
+        assert_eq!(at(0), (1, "one".into()));
+        assert_eq!(at(5), (2, "two".into()));
+        assert_eq!(at(9), (3, "\u{e9}\u{fffd}hree".into()));
+        assert_eq!(at(11), (3, "\u{e9}\u{fffd}hree".into()));
+        assert_eq!(at(text.len()), (3, "\u{e9}\u{fffd}hree".into()));
+        assert_eq!(at(text.len() + 5), (3, "\u{e9}\u{fffd}hree".into()));
+        assert_eq!(line_at("", 0), (1, "".into()));
+    }
+}

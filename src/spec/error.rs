@@ -1,0 +1,76 @@
+//! What is wrong with a spec, and where: file, line, the line's text, the value and the rule it broke.
+
+use std::fmt;
+
+/// A spec, or a table it names, that cannot be used.
+///
+/// ```text
+/// routing.toml:7: policy is "sofd"; did you mean "soft"?
+///   7 | policy = "sofd"
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecError {
+    pub(super) origin: String,
+    pub(super) line: Option<u64>,
+    pub(super) excerpt: Option<String>,
+    pub(super) message: String,
+}
+
+impl SpecError {
+    /// The file at fault, or `override path=value`.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The line at fault, from 1; none for what is missing from the whole file, and for overrides.
+    pub fn line(&self) -> Option<u64> {
+        self.line
+    }
+
+    /// The value and the rule it broke, without the place.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(formatter, "{}:{line}: {}", self.origin, self.message)?,
+            None => write!(formatter, "{}: {}", self.origin, self.message)?,
+        }
+        match (self.line, &self.excerpt) {
+            (Some(line), Some(excerpt)) => write!(formatter, "\n  {line} | {excerpt}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+/// Where a value was read. The order is that of reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// The whole file: what is missing has no line.
+    Whole,
+    /// An offset in the text.
+    Text(usize),
+    /// An override, by its number.
+    Override(usize),
+}
+
+/// An error before it is shown: the document knows the line and its text.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub place: Place,
+    pub message: String,
+}
+
+impl Fault {
+    pub fn new(place: Place, message: impl Into<String>) -> Self {
+        Self { place, message: message.into() }
+    }
+}
+
+/// What one reading step gives.
+pub(super) type Read<T> = Result<T, Fault>;

@@ -1,0 +1,117 @@
+//! Fingerprints: the SHA-256 of a canonical text of what determines results.
+//!
+//! The text is made from the checked values, not from the file: comments, order of keys, spelling of numbers, defaults
+//! written out and names of files leave no trace. Numbers stand in the shortest digits that give them back, names behind
+//! their length.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::problem::{Outside, Problem, Profile};
+use crate::spec::{OnWait, ServiceSpec, WorldKind};
+use crate::{Key, WorldKey};
+
+/// The canonical text, line by line.
+pub(super) struct Canon(String);
+
+impl Canon {
+    /// Of the problem and the key: what every run depends on.
+    pub fn of(problem: &Problem, key: Key) -> Self {
+        let mut canon = Self("debora spec 1\n".to_owned());
+        canon.line("policy", problem.policy().name());
+        match problem.profile() {
+            Profile::Tight { growth } => canon.line("tight", &growth.to_string()),
+            Profile::Paper => canon.line("paper", ""),
+        }
+        canon.line("horizon", &problem.horizon().to_string());
+        canon.numbers("rho delta", &[problem.rho(), problem.delta()]);
+        canon.line("outside", if problem.outside() == Outside::Clip { "clip" } else { "refuse" });
+        problem.actions().iter().for_each(|name| canon.name("action", name));
+        for quantity in (0..problem.quantities()).map(|quantity| problem.quantity(quantity)) {
+            canon.name("quantity", &quantity.name);
+            canon.numbers("range", &[quantity.range.low, quantity.range.high]);
+        }
+        canon.numbers("thresholds", problem.thresholds());
+        if let Some(safe) = problem.safe() {
+            canon.numbers("safe strategy", safe.strategy.probabilities());
+            canon.numbers("safe margins", &safe.margins);
+        }
+        canon.line("key", &key.to_hex());
+        canon
+    }
+
+    /// And of the rules of a live experiment.
+    pub fn service(mut self, service: &ServiceSpec) -> Self {
+        self.line("on_wait", if service.on_wait == OnWait::Hold { "hold" } else { "serve" });
+        let seconds = service.outcome_wait.map_or("never".to_owned(), |wait| wait.as_secs().to_string());
+        self.line("outcome_wait", &seconds);
+        self.numbers("impute", &service.impute);
+        self
+    }
+
+    /// And of a simulated world; `rows` is the digest of a table's.
+    pub fn world(mut self, kind: &WorldKind, key: WorldKey, rows: Option<&str>) -> Self {
+        match kind {
+            WorldKind::Bernoulli { means } => means.iter().for_each(|row| self.numbers("bernoulli", row)),
+            WorldKind::Beta { means, concentration } => {
+                self.numbers("concentration", &[*concentration]);
+                means.iter().for_each(|row| self.numbers("beta", row));
+            }
+            WorldKind::Discrete { laws } => {
+                for (values, probabilities) in laws.iter().flatten() {
+                    self.numbers("values", values);
+                    self.numbers("probabilities", probabilities);
+                }
+            }
+            WorldKind::Table { .. } => self.line("table", rows.unwrap_or("unread")),
+        }
+        self.line("world key", &key.to_hex());
+        self
+    }
+
+    /// 64 hexadecimal digits.
+    pub fn fingerprint(&self) -> String {
+        hex(&Sha256::digest(&self.0))
+    }
+
+    fn line(&mut self, label: &str, value: &str) {
+        self.0 += &format!("{label} {value}\n");
+    }
+
+    fn name(&mut self, label: &str, name: &str) {
+        self.line(label, &format!("{}:{name}", name.len()));
+    }
+
+    fn numbers(&mut self, label: &str, numbers: &[f64]) {
+        self.0 += label;
+        // Adding zero makes a negative zero positive: they are one value.
+        numbers.iter().for_each(|number| write!(self.0, " {:e}", number + 0.0).expect("a string takes all"));
+        self.0 += "\n";
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_readable_and_complete() {
+        let draft = Problem::hard(["a", "b c"], 1_000, 0.1).delta(0.05).growth(4).reward("clicks", [-0.0, 2.0]);
+        let problem = draft.cost("price", [0.0, 0.5], 0.25).safe_with_costs([1.0, 0.0], [0.125]).build().unwrap();
+        let service = ServiceSpec { on_wait: OnWait::Serve, outcome_wait: None, impute: vec![0.0, 0.5] };
+        let kind = WorldKind::Beta { means: vec![vec![0.5, 1.0], vec![0.125, 0.25]], concentration: 10.0 };
+        let canon = Canon::of(&problem, Key::from(42u64)).service(&service).world(&kind, WorldKey::from(7u64), None);
+        let text = "debora spec 1\npolicy hard\ntight 4\nhorizon 1000\nrho delta 1e-1 5e-2\noutside refuse\naction 1:a\n\
+            action 3:b c\nquantity 6:clicks\nrange 0e0 2e0\nquantity 5:price\nrange 0e0 5e-1\nthresholds 5e-1\n\
+            safe strategy 1e0 0e0\nsafe margins 2.5e-1\nkey 0000000000000000000000000000002a\non_wait serve\n\
+            outcome_wait never\nimpute 0e0 5e-1\nconcentration 1e1\nbeta 5e-1 1e0\nbeta 1.25e-1 2.5e-1\n\
+            world key 00000000000000000000000000000007\n";
+        assert_eq!(canon.0, text);
+    }
+}

@@ -1,0 +1,89 @@
+//! `[service]`: what a live experiment does while it waits, and about outcomes that never come.
+
+use std::time::Duration;
+
+use crate::problem::Problem;
+use crate::spec::error::Read;
+use crate::spec::field::{Field, Section};
+
+/// The longest an outcome can be waited for: a hundred years, so that adding it to a time cannot overflow.
+const WAIT_MAX: Duration = Duration::from_secs(36_500 * 86_400);
+
+/// What happens to a request when all rounds of an epoch are handed out and outcomes are outstanding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnWait {
+    /// It is asked to come back later.
+    #[default]
+    Hold,
+    /// It gets a decision outside the horizon, from the same strategy, that no estimate counts.
+    Serve,
+}
+
+/// The rules of a live experiment. A spec without `[service]` has the defaults.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceSpec {
+    /// What happens while an epoch waits; hold unless said.
+    pub on_wait: OnWait,
+    /// After how long a missing outcome is imputed; never unless said.
+    pub outcome_wait: Option<Duration>,
+    /// What is imputed, per quantity (0 is the reward), in the user's units: the worst value unless said.
+    pub impute: Vec<f64>,
+}
+
+/// Reads `[service]`, if it is there.
+pub(super) fn read(top: &Section<'_>, problem: &Problem) -> Read<ServiceSpec> {
+    let mut service = ServiceSpec { on_wait: OnWait::Hold, outcome_wait: None, impute: worst(problem) };
+    let Some(field) = top.get("service") else { return Ok(service) };
+    let section = field.section(&["on_wait", "outcome_wait", "impute"])?;
+    let words = [("hold", OnWait::Hold), ("serve", OnWait::Serve)];
+    service.on_wait = section.read("on_wait", |field| field.choice(&words))?.unwrap_or_default();
+    service.outcome_wait = section.read("outcome_wait", duration)?;
+    section.read("impute", |field| impute(field, problem, &mut service.impute))?;
+    Ok(service)
+}
+
+fn worst(problem: &Problem) -> Vec<f64> {
+    let costs = (1..problem.quantities()).map(|quantity| problem.quantity(quantity).range.high);
+    std::iter::once(problem.quantity(0).range.low).chain(costs).collect()
+}
+
+/// A whole number of days, hours, minutes or seconds: "7d", "12h", "30m", "45s".
+fn duration(field: &Field<'_>) -> Read<Duration> {
+    let wrong = || field.wrong("it must be a whole number of days, hours, minutes or seconds up to 36500d, say \"7d\"");
+    let text = field.text().map_err(|_| wrong())?;
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let seconds = match unit {
+        'd' => 86_400,
+        'h' => 3_600,
+        'm' => 60,
+        's' => 1,
+        _ => return Err(wrong()),
+    };
+    let digits = &text[..text.len() - 1];
+    // `parse` alone would take a sign.
+    let count = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u64>().ok()).flatten();
+    let wait = count.and_then(|count| count.checked_mul(seconds)).map(Duration::from_secs);
+    wait.filter(|wait| (Duration::from_secs(1)..=WAIT_MAX).contains(wait)).ok_or_else(wrong)
+}
+
+fn impute(field: &Field<'_>, problem: &Problem, values: &mut [f64]) -> Read<()> {
+    let section = field.section(&["reward", "cost"])?;
+    let costs = match section.get("cost") {
+        Some(field) => field.by_name("cost", &super::cost_names(problem))?,
+        None => Vec::new(),
+    };
+    for (quantity, field) in std::iter::once(section.get("reward")).chain(costs).enumerate() {
+        if let Some(field) = field {
+            values[quantity] = inside(&field, problem, quantity)?;
+        }
+    }
+    Ok(())
+}
+
+fn inside(field: &Field<'_>, problem: &Problem, quantity: usize) -> Read<f64> {
+    let (value, range) = (field.number()?, problem.quantity(quantity).range);
+    if (range.low..=range.high).contains(&value) {
+        return Ok(value);
+    }
+    Err(field.wrong(&format!("it must lie in its range [{:?}, {:?}]", range.low, range.high)))
+}

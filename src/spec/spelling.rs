@@ -1,0 +1,111 @@
+//! The nearest spelling: what a mistyped name was probably meant to be.
+
+/// Names longer than this are not compared: the distance takes time in proportion to the product of the lengths.
+const LENGTH_MAX: usize = 64;
+
+/// How many known names a hint lists.
+const NAMES_MAX: usize = 15;
+
+/// `did you mean "soft"?`, or, if nothing is near, `choose from free, soft, hard`.
+pub(super) fn hint<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    match nearest(wrong, &known) {
+        Some(name) => format!("did you mean {name:?}?"),
+        None if known.is_empty() => "there are none".to_owned(),
+        None => format!("choose from {}", list(&known)),
+    }
+}
+
+/// The first of many names.
+pub(super) fn list(known: &[&str]) -> String {
+    let names: Vec<String> = known.iter().take(NAMES_MAX).map(|name| shorten(name)).collect();
+    let more = if known.len() > NAMES_MAX { format!(" and {} more", known.len() - NAMES_MAX) } else { String::new() };
+    names.join(", ") + &more
+}
+
+/// A text as a message shows it: cut where it would fill the screen, without what would move the cursor.
+pub(super) fn shorten(text: &str) -> String {
+    let shown: String = text.chars().take(LENGTH_MAX).map(printable).collect();
+    if text.chars().nth(LENGTH_MAX).is_some() { shown + "..." } else { shown }
+}
+
+/// A letter, or a mark in place of a control character.
+pub(super) fn printable(letter: char) -> char {
+    if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter }
+}
+
+/// The known name with the fewest typing errors, if those are at most a third of its letters, or one in a short name.
+fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
+    let wrong: Vec<char> = wrong.chars().take(LENGTH_MAX + 1).flat_map(char::to_lowercase).collect();
+    let mut best = None;
+    for &name in known {
+        let letters: Vec<char> = name.chars().take(LENGTH_MAX + 1).flat_map(char::to_lowercase).collect();
+        if wrong.len().max(letters.len()) > LENGTH_MAX {
+            continue;
+        }
+        let errors = distance(&wrong, &letters);
+        let near = errors <= (letters.len() / 3).max(1) && errors < letters.len().max(1);
+        if near && best.is_none_or(|(fewest, _)| errors < fewest) {
+            best = Some((errors, name));
+        }
+    }
+    best.map(|(_, name)| name)
+}
+
+/// Letters inserted, deleted, replaced or swapped with their neighbour: the optimal string alignment distance.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut before = vec![0; b.len() + 1];
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for (i, &x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, &y) in b.iter().enumerate() {
+            let replaced = above[j] + usize::from(x != y);
+            let mut least = replaced.min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && x == b[j - 1] && a[i - 1] == y {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typing_errors_are_counted() {
+        let count = |a: &str, b: &str| distance(&a.chars().collect::<Vec<_>>(), &b.chars().collect::<Vec<_>>());
+        for (a, b, errors) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("soft", "soft", 0),
+            ("sfot", "soft", 1),
+            ("horizn", "horizon", 1),
+            ("kitten", "sitting", 3),
+        ] {
+            assert_eq!((count(a, b), count(b, a)), (errors, errors), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn hints_offer_what_is_near_or_else_what_there_is() {
+        let policies = ["free", "soft", "hard"];
+        assert_eq!(hint("Soft", policies), r#"did you mean "soft"?"#);
+        assert_eq!(hint("hrad", policies), r#"did you mean "hard"?"#);
+        assert_eq!(hint("robust", policies), "choose from free, soft, hard");
+        assert_eq!(hint("x", ["a"]), "choose from a");
+        assert_eq!(hint("x", []), "there are none");
+        let many: Vec<String> = (0..23).map(|number| format!("action {number}")).collect();
+        let hint = hint("x", many.iter().map(String::as_str));
+        assert!(hint.ends_with("action 14 and 8 more"), "{hint}");
+    }
+
+    #[test]
+    fn long_names_are_not_compared() {
+        let long = "a".repeat(1_000_000);
+        assert_eq!(hint(&long, [long.as_str()]), format!("choose from {}...", "a".repeat(LENGTH_MAX)));
+    }
+}

@@ -1,0 +1,165 @@
+//! `[world]`: what a simulation draws its feedback from.
+//!
+//! Each quantity has one entry per action: a list in the order of `actions`, or a table by their names. Means and values
+//! are in the user's units.
+
+use std::sync::Arc;
+
+use crate::lab::world::{Bernoulli, Beta, Discrete, Law, World};
+use crate::problem::Problem;
+use crate::spec::error::{Fault, Place, Read};
+use crate::spec::field::{Field, Section};
+use crate::spec::{cost_names, key};
+use crate::{Error, WorldKey};
+
+/// A simulated world, as the spec states it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorldSpec {
+    /// The law of its feedback.
+    pub kind: WorldKind,
+    /// Its key, if the spec gives one.
+    pub key: Option<WorldKey>,
+}
+
+/// The law of a world's feedback, in the user's units.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorldKind {
+    /// Each quantity is one of its range's two ends.
+    Bernoulli {
+        /// Per quantity (0 is the reward), per action.
+        means: Vec<Vec<f64>>,
+    },
+    /// Each quantity has a beta law.
+    Beta {
+        /// Per quantity, per action.
+        means: Vec<Vec<f64>>,
+        /// How close values stay to their mean.
+        concentration: f64,
+    },
+    /// Each quantity takes finitely many values.
+    Discrete {
+        /// Per quantity, per action: values and their probabilities.
+        laws: Vec<Vec<Law>>,
+    },
+    /// Recorded rows, drawn with replacement.
+    Table {
+        /// The name of a CSV file, as the spec writes it.
+        file: String,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Bernoulli,
+    Beta,
+    Discrete,
+    Table,
+}
+
+const KINDS: [(&str, Kind); 4] =
+    [("bernoulli", Kind::Bernoulli), ("beta", Kind::Beta), ("discrete", Kind::Discrete), ("table", Kind::Table)];
+
+/// All keys, and which kinds use them.
+const KEYS: [(&str, &[Kind]); 6] = [
+    ("kind", &[Kind::Bernoulli, Kind::Beta, Kind::Discrete, Kind::Table]),
+    ("key", &[Kind::Bernoulli, Kind::Beta, Kind::Discrete, Kind::Table]),
+    ("reward", &[Kind::Bernoulli, Kind::Beta, Kind::Discrete]),
+    ("cost", &[Kind::Bernoulli, Kind::Beta, Kind::Discrete]),
+    ("concentration", &[Kind::Beta]),
+    ("file", &[Kind::Table]),
+];
+
+/// Reads `[world]`.
+pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
+    let section = field.section(&KEYS.map(|(key, _)| key))?;
+    let kind =
+        section.need("kind", "write kind = \"bernoulli\", \"beta\", \"discrete\" or \"table\"")?.choice(&KINDS)?;
+    check_keys(&section, kind)?;
+    let key = section.read("key", |field| key(field, WorldKey::from_hex))?;
+    let means = || each_quantity(&section, problem, |field| field.number());
+    let kind = match kind {
+        Kind::Bernoulli => WorldKind::Bernoulli { means: means()? },
+        Kind::Beta => {
+            let concentration =
+                section.need("concentration", "give a positive number, say 10, or a larger one for less spread")?;
+            WorldKind::Beta { means: means()?, concentration: concentration.number()? }
+        }
+        Kind::Discrete => WorldKind::Discrete { laws: each_quantity(&section, problem, law)? },
+        Kind::Table => {
+            let file =
+                section.need("file", "name a CSV file with the header action, reward and the names of the costs")?;
+            WorldKind::Table { file: file.text()?.to_owned() }
+        }
+    };
+    Ok(WorldSpec { kind, key })
+}
+
+/// Refuses keys of another kind.
+fn check_keys(section: &Section<'_>, kind: Kind) -> Read<()> {
+    let name = |kind: Kind| KINDS.iter().find(|(_, other)| *other == kind).map_or("", |(name, _)| *name);
+    for (key, kinds) in KEYS.iter().filter(|(_, kinds)| !kinds.contains(&kind)) {
+        if let Some(field) = section.get(key) {
+            let users: Vec<&str> = kinds.iter().map(|&kind| name(kind)).collect();
+            let message =
+                format!("world.{key} is not used by kind {}, only by {}; leave it out", name(kind), users.join(", "));
+            return Err(field.fault(message));
+        }
+    }
+    Ok(())
+}
+
+/// `reward` and `cost.NAME` for each cost: one entry per action.
+fn each_quantity<T>(
+    section: &Section<'_>,
+    problem: &Problem,
+    read: impl Fn(&Field<'_>) -> Read<T>,
+) -> Read<Vec<Vec<T>>> {
+    let actions: Vec<&str> = problem.actions().iter().map(String::as_str).collect();
+    let costs = cost_names(problem);
+    let mut fields = vec![section.need("reward", "give one entry per action")?];
+    match section.get("cost") {
+        Some(field) => fields.extend(field.each_by_name("cost", &costs)?),
+        None if costs.is_empty() => {}
+        None => {
+            section.need(&format!("cost.{}", costs[0]), "give one entry per action")?;
+        }
+    }
+    fields.iter().map(|field| field.each_action(&actions)?.iter().map(&read).collect()).collect()
+}
+
+/// `{ values = [..], probabilities = [..] }`.
+fn law(field: &Field<'_>) -> Read<Law> {
+    let law = field.section(&["values", "probabilities"])?;
+    let values = law.need("values", "list the values this action can give")?.numbers()?;
+    let chances = law.need("probabilities", "give one for each value")?;
+    let probabilities = chances.numbers()?;
+    if probabilities.len() != values.len() {
+        let message = format!("{} has {} entries for {} values", chances.path, probabilities.len(), values.len());
+        return Err(chances.fault(message + "; give one for each, in their order"));
+    }
+    Ok((values, probabilities))
+}
+
+/// A world, or the file its rows stand in.
+pub(super) enum Built<'a> {
+    World(Arc<dyn World>),
+    Rows(&'a str),
+}
+
+impl WorldKind {
+    /// Checks every value.
+    pub(super) fn build(&self, problem: &Problem) -> Result<Built<'_>, Error> {
+        Ok(match self {
+            Self::Bernoulli { means } => Built::World(Arc::new(Bernoulli::new(problem, means)?)),
+            Self::Beta { means, concentration } => Built::World(Arc::new(Beta::new(problem, means, *concentration)?)),
+            Self::Discrete { laws } => Built::World(Arc::new(Discrete::new(problem, laws)?)),
+            Self::Table { file } => Built::Rows(file),
+        })
+    }
+}
+
+/// No world, but one is asked for.
+pub(super) fn missing() -> Fault {
+    let message = "there is no [world] to simulate; add one, say kind = \"bernoulli\" with the means of each action";
+    Fault::new(Place::Whole, message)
+}
