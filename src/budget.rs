@@ -35,9 +35,9 @@ impl Share {
         Self::new(problem, (problem.actions().len() * problem.quantities_estimated() * levels) as f64)
     }
 
-    /// A share of the published constants.
-    pub fn paper(problem: &Problem) -> Self {
-        let (actions, doublings) = (problem.actions().len() as f64, f64::from(doublings(problem.horizon())));
+    /// A share of the published constants, for a horizon of so many [`doublings`].
+    pub fn paper(problem: &Problem, doublings: u32) -> Self {
+        let (actions, doublings) = (problem.actions().len() as f64, f64::from(doublings));
         Self::new(
             problem,
             match problem.policy() {
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!([1, 2, 3, 4, 5, 1 << 20, (1 << 20) + 1].map(doublings), [1, 1, 2, 2, 3, 20, 21]);
     }
 
-    /// Deviation 4. Algorithm 4 estimates (m+1) K numbers in each of up to K L + 1 epochs, so its K shares short of K^2
+    /// Deviation 4. Algorithm 4 estimates (m+1) K numbers in each of up to K L epochs after the first, so its K shares short of K^2
     /// would spend more than rho; ours do not.
     #[test]
     fn shares_for_every_estimate_of_a_run_fit_the_budget_and_the_printed_ones_do_not() {
@@ -79,7 +79,7 @@ mod tests {
             let problem = draft.build().unwrap();
             let epochs = f64::from(doublings(horizon)) * actions as f64;
             let estimates = epochs * (actions * (costs + 1)) as f64;
-            let share = Share::paper(&problem);
+            let share = Share::paper(&problem, doublings(horizon));
             let printed = 0.3 / (2.0 * (costs + 1) as f64 * actions as f64 * f64::from(doublings(horizon)));
             assert!(estimates * share.rho <= 0.3 && estimates * share.delta <= 0.01, "{share:?} x {estimates}");
             assert!(estimates * printed > 0.3, "{estimates} estimates of {printed} each");

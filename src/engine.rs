@@ -368,8 +368,9 @@ impl Engine {
         for (a, &count) in epoch.counts().iter().enumerate() {
             let wrong = |rule: String| Err(Error::TallyCount { action: name(a), count, rule });
             let asked = self.asked[a] - self.open.counts[a];
-            if count < asked {
-                return wrong(format!("at least the {asked} handed out"));
+            if count < asked || (self.ended && count > asked) {
+                let rule = if self.ended { "exactly" } else { "at least" };
+                return wrong(format!("{rule} the {asked} handed out"));
             }
             if count > 0 && self.strategy.probabilities()[a] == 0.0 {
                 return wrong("none, as its probability is 0".into());

@@ -138,7 +138,7 @@ pub enum Error {
     )]
     TallyShape { actions: usize, quantities: usize, wanted_actions: usize, wanted_quantities: usize },
 
-    /// A tally that plays an action of probability 0, or fewer rounds of an action than were handed out.
+    /// A tally that plays an action of probability 0, or other rounds of an action than were handed out.
     #[error("the tally has {count} rounds of action {action:?}; this epoch's strategy and decisions need {rule}")]
     TallyCount { action: String, count: u64, rule: String },
 
@@ -178,8 +178,8 @@ pub enum Error {
     #[error("the world's probabilities for {name:?} sum to {sum:?} or are not all from 0 to 1; make them sum to 1")]
     WorldProbabilities { name: String, sum: f64 },
 
-    /// A concentration that is not positive and finite.
-    #[error("concentration {concentration:?} is not a positive number; give one, say 10")]
+    /// concentration < 1e-6, concentration > 1e12 or NaN.
+    #[error("concentration {concentration:?} is outside 1e-6 to 1e12; give a number in it, say 10")]
     Concentration { concentration: f64 },
 
     /// A table's row of an action the problem does not have.

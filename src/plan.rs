@@ -50,7 +50,7 @@ pub struct Plan {
     pub delta_share: f64,
     /// Whether nothing will ever be compared.
     pub blind: bool,
-    /// The count from which an action's width is below 1/2. None if no level of a tight plan is.
+    /// The count from which an action's width is below 1/2. None if no level of a tight plan is, or it exceeds 2^53.
     pub first_informative_count: Option<u64>,
     /// Rounds until all actions have that count; under hard constraints, on the expected path.
     pub exploration_rounds: Option<u64>,
@@ -126,11 +126,11 @@ impl Plan {
 
     fn paper(problem: Arc<Problem>) -> Self {
         let (horizon, actions) = (problem.horizon(), problem.actions().len() as u64);
-        let share = Share::paper(&problem);
+        let share = Share::paper(&problem, doublings(horizon));
         let at = |count| width::paper(share, count);
         let informative = paper_informative_count(share);
-        let exploration = informative.saturating_mul(actions);
-        let blind = exploration > horizon - 1;
+        let exploration = informative.and_then(|count| count.checked_mul(actions));
+        let blind = exploration.is_none_or(|rounds| rounds >= horizon);
         let gap = 2.0 * at(horizon / actions).width;
         let counts = powers(2, horizon - 1);
         let mut plan = Self {
@@ -139,8 +139,8 @@ impl Plan {
             rho_share: share.rho,
             delta_share: share.delta,
             blind,
-            first_informative_count: Some(informative),
-            exploration_rounds: Some(exploration),
+            first_informative_count: informative,
+            exploration_rounds: exploration,
             levels: counts.iter().enumerate().map(|(k, &count)| level(k, count, at(count))).collect(),
             epochs_max: (actions * u64::from(doublings(horizon)) + 1).min(horizon),
             detectable_gap: (gap < 1.0).then_some(gap),
@@ -208,6 +208,12 @@ impl Plan {
         2.0 * std::f64::consts::SQRT_2
             * width::paper(self.share, 1).width
             * (2.0 * libm::sqrt(actions * rounds) + drawn)
+    }
+
+    /// The share of the horizon that exploration takes; 1 if the plan is blind. Above a fifth it deserves a warning.
+    pub fn exploration_share(&self) -> f64 {
+        let rounds = if self.blind { None } else { self.exploration_rounds };
+        rounds.map_or(1.0, |rounds| rounds as f64 / self.problem.horizon() as f64)
     }
 
     /// The count at which an action that begins an epoch with `count` ends it, if it can.
@@ -300,8 +306,9 @@ fn exploration(problem: &Problem, counts: &[u64]) -> u64 {
             }
         }
     }
-    // A path of whole rounds may come out a last bit above them.
-    libm::ceil(rounds * (1.0 - 1e-12)).min(u64::MAX as f64) as u64
+    // A path of whole rounds may come out a last bit above them, but none is shorter than the samples it collects.
+    let rounds = libm::ceil(rounds * (1.0 - 1e-12)).min(u64::MAX as f64) as u64;
+    rounds.max(count.saturating_mul(problem.actions().len() as u64))
 }
 
 /// The largest y_i / (y_i + margin_i) over positive excesses y_i; 0 if there is none. Algorithm 4, lines 4 and 18.
@@ -329,26 +336,22 @@ fn tight_rho_needed(problem: &Problem, growth: u32) -> Option<f64> {
     (room > 0.0 && rho < 1.0).then_some(rho)
 }
 
-/// The smallest count of profile paper with width below 1/2.
-fn paper_informative_count(share: Share) -> u64 {
+/// The smallest count of profile paper with width below 1/2; none beyond 2^53.
+fn paper_informative_count(share: Share) -> Option<u64> {
     // width(1)^2 / n < 1/4. The closed form may be off by one in the last bit, so look at the count itself.
     let guess = libm::floor(4.0 * width::paper(share, 1).width * width::paper(share, 1).width);
-    if guess >= u64::MAX as f64 {
-        return u64::MAX;
+    if guess >= HORIZON_MAX as f64 {
+        return None;
     }
     let guess = guess as u64;
-    (guess.saturating_sub(1)..=guess.saturating_add(2))
-        .find(|&n| n > 0 && width::paper(share, n).width < 0.5)
-        .unwrap_or(guess)
+    (guess.saturating_sub(1)..guess + 3).find(|&n| n > 0 && width::paper(share, n).width < 0.5)
 }
 
 /// The smallest horizon with K times the informative count at or below T - 1; the shares depend on T by its doublings only.
 fn paper_horizon_needed(problem: &Problem) -> Option<u64> {
     (1..=doublings(HORIZON_MAX)).find_map(|exponent| {
-        let mut draft = problem.draft.clone();
-        draft.horizon = 1 << exponent;
-        let share = Share::paper(&draft.build().ok()?);
-        let needed = paper_informative_count(share).saturating_mul(problem.actions().len() as u64).saturating_add(1);
+        let count = paper_informative_count(Share::paper(problem, exponent))?;
+        let needed = count.checked_mul(problem.actions().len() as u64)?.saturating_add(1);
         let smallest = if exponent == 1 { 1 } else { (1 << (exponent - 1)) + 1 };
         (needed <= 1 << exponent).then_some(needed.max(smallest))
     })

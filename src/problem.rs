@@ -271,8 +271,9 @@ fn unit_margins(known: &Known, costs: &[(Quantity, f64)], thresholds: &[f64]) ->
         // Departs from the paper: lambda is the margin, not the cost, of the safe strategy (docs/deviations.md, 5).
         let margin = if matches!(known, Known::Costs(_)) { limit - value } else { *value };
         let unit = margin / cost.range.span();
-        if unit > 0.0 && unit <= *threshold {
-            Ok(unit)
+        // .3 - .1 is not .2: a margin may exceed what it can be by rounding.
+        if unit > 0.0 && unit <= threshold * (1.0 + 1e-12) {
+            Ok(unit.min(*threshold))
         } else {
             Err(Error::Margin { name: cost.name.clone(), margin, most: limit - cost.range.low })
         }

@@ -1,6 +1,6 @@
 //! The plain data that leaves the engine: decisions, estimates, epoch records, the digest.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::strategy::Strategy;
@@ -72,7 +72,7 @@ pub enum Kind {
 }
 
 /// One rounded mean and all that went into it, on the unit scale.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The epoch at whose start it was made.
     pub epoch: u64,

@@ -1,7 +1,7 @@
 //! Snapshots: an engine as bytes, exactly, and back. **A snapshot holds the key**: who reads it can foretell decisions.
 //!
 //! ```text
-//! "debora snapshot" | version | problem | key | facts of the run | SHA-256 of all before
+//! "debora snapshot" | version | values version | problem | key | facts of the run | SHA-256 of all before
 //! ```
 //!
 //! Integers are little endian, floats their bits, texts and lists preceded by their length. Only facts are kept: what was
@@ -17,7 +17,7 @@ use crate::key::Key;
 use crate::mean::{FIXED_ONE, Tally};
 use crate::problem::{Draft, Known, Outside, Policy, Problem, Quantity, Range};
 use crate::record::EpochRecord;
-use crate::{Error, Plan};
+use crate::{Error, Plan, VALUES_VERSION};
 
 const MAGIC: &[u8] = b"debora snapshot";
 const VERSION: u64 = 1;
@@ -28,6 +28,7 @@ impl Engine {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Writer(MAGIC.to_vec());
         bytes.u64(VERSION);
+        bytes.u64(u64::from(VALUES_VERSION));
         write_draft(&mut bytes, &self.problem().draft);
         bytes.text(&self.key.to_hex());
         bytes.0.extend(self.digest);
@@ -70,6 +71,11 @@ impl Engine {
         let version = reader.u64()?;
         if version != VERSION {
             return Err(bad(&format!("it has version {version}, and this program reads version {VERSION}")));
+        }
+        let values = reader.u64()?;
+        if values != u64::from(VALUES_VERSION) {
+            // What is computed again must come out as it did: with other values the run could change in mid-epoch.
+            return Err(bad(&format!("it has values version {values}, and this program has {VALUES_VERSION}")));
         }
         let problem = read_draft(&mut reader)?.build()?;
         let engine = read_run(&mut reader, problem)?;

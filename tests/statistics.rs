@@ -77,7 +77,7 @@ fn no_estimate_spends_more_than_its_share_of_rho() {
 /// trials split more than 60 times with probability <= 1e-6 (exact binomial). The printed grid keeps at most 20 % identical.
 #[test]
 fn the_printed_grid_does_not_replicate_and_the_corrected_one_does() {
-    let share = Share::paper(&Problem::free(names(2), 1 << 20, 0.3).delta(0.05).paper().build().unwrap());
+    let share = Share::paper(&Problem::free(names(2), 1 << 20, 0.3).delta(0.05).paper().build().unwrap(), 20);
     let printed_cell = 2.0 * share.delta / (1.0 + share.rho - 2.0 * share.delta);
     let corrected_cell = width::paper(share, 1 << 30).cell;
     let (trials, flips, world) = (4_000, 4_096, WorldKey::from(2u64));

@@ -24,7 +24,7 @@ const HORIZON_MAX: u64 = sample::COUNT_MAX / 2;
 
 /// A stretch that was played, as an observer sees it.
 pub struct Stretch<'a> {
-    /// Who plays; its record is that of this stretch.
+    /// Who plays. Its record is that of this stretch, before its rounds are counted in.
     pub player: &'a dyn Player,
     /// The first round.
     pub first_round: u64,

@@ -9,7 +9,6 @@
 //! Sums over s <= t. Within a stretch they grow linearly, so they are known exactly at every checkpoint. Unit scale.
 
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{Beta, ContinuousCDF};
 
 use crate::Kind;
 use crate::lab::epochs::Stretch;
@@ -167,11 +166,11 @@ impl<'a> Meter<'a> {
 pub struct Spread {
     /// The mean.
     pub mean: f64,
-    /// 5 % of runs are at or below.
+    /// The 5 % quantile.
     pub p05: f64,
-    /// Half of the runs are at or below.
+    /// The median.
     pub median: f64,
-    /// 95 % of runs are at or below.
+    /// The 95 % quantile.
     pub p95: f64,
 }
 
@@ -197,11 +196,35 @@ pub fn clopper_pearson(hits: u64, trials: u64, miss: f64) -> [f64; 2] {
     [lower_limit(hits, trials, miss / 2.0), 1.0 - lower_limit(trials - hits, trials, miss / 2.0)]
 }
 
-/// The one-sided lower limit: the truth is below it with probability at most `miss`.
+/// The one-sided lower limit: the truth is below it with probability at most `miss`, which is below 1/2.
+///
+/// The p with P(Binomial(trials, p) >= hits) = miss, by bisection to the last bit. Inverting the beta law, the usual way, is left
+/// alone: the library at hand never returns from some ten million trials on.
 pub fn lower_limit(hits: u64, trials: u64, miss: f64) -> f64 {
     if hits == 0 {
         return 0.0;
     }
-    let beta = Beta::new(hits as f64, (trials - hits) as f64 + 1.0).expect("positive shapes");
-    beta.inverse_cdf(miss)
+    let (mut low, mut high) = (0.0, hits as f64 / trials as f64);
+    loop {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            return low;
+        }
+        *(if upper_tail(hits, trials, middle) > miss { &mut high } else { &mut low }) = middle;
+    }
+}
+
+/// P(Binomial(trials, p) >= hits) for p <= hits / trials, summed from its largest term on.
+fn upper_tail(hits: u64, trials: u64, p: f64) -> f64 {
+    let (n, k) = (trials as f64, hits as f64);
+    let ways = libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0);
+    let (mut term, mut sum) = (1.0, 0.0);
+    for j in hits..=trials {
+        sum += term;
+        if term < 1e-17 * sum {
+            break;
+        }
+        term *= (n - j as f64) / (j as f64 + 1.0) * p / (1.0 - p);
+    }
+    sum * libm::exp(ways + k * libm::log(p) + (n - k) * libm::log1p(-p))
 }

@@ -7,6 +7,8 @@
 //! As rho is over keys too, each pair has its own. A pair is a function of its index, so pairs can be shared out over threads
 //! and machines and put together again in order: the result is the same bytes.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -54,7 +56,7 @@ pub struct Experiment {
     pub world_key: WorldKey,
     /// How rounds are simulated. Players that decide each round are always simulated round by round.
     pub simulator: Simulator,
-    /// The rounds at which curves are read.
+    /// The rounds at which curves are read, in increasing order.
     pub checkpoints: Vec<u64>,
 }
 
@@ -65,7 +67,7 @@ pub struct Split {
     pub epoch: u64,
     /// The first round with different strategies.
     pub round: u64,
-    /// The first estimate that fell into another cell, if the player rounds estimates.
+    /// An estimate in force there that fell into another cell, the latest such; none if the player does not round.
     pub estimate: Option<SplitEstimate>,
 }
 
@@ -137,8 +139,19 @@ impl Path {
     fn split(&self, other: &Self) -> Option<Split> {
         let round = self.parts_from(other)?;
         let epoch = self.epochs.partition_point(|first| *first <= round).saturating_sub(1) as u64;
-        let both = self.estimates.iter().zip(&other.estimates);
-        let estimate = both.filter(|(one, two)| one.index != two.index).find_map(|(one, two)| {
+        // The strategies differ because estimates in force do: of those, the ones made latest, as these parted the runs.
+        let in_force = |path: &Self| {
+            let mut latest = BTreeMap::new();
+            for estimate in path.estimates.iter().filter(|estimate| estimate.epoch <= epoch) {
+                latest.insert((estimate.action, estimate.quantity), *estimate);
+            }
+            latest
+        };
+        let (ours, theirs) = (in_force(self), in_force(other));
+        let both = ours.values().filter_map(|one| Some((one, theirs.get(&(one.action, one.quantity))?)));
+        let differing = both.filter(|(one, two)| one.count == two.count && one.index != two.index);
+        let latest = differing.max_by_key(|(one, _)| (one.epoch, Reverse((one.action, one.quantity))));
+        let estimate = latest.and_then(|(one, two)| {
             let indices = [one.index?, two.index?];
             // Cell z spans from (offset + z) cell to (offset + z + 1) cell.
             let edge =

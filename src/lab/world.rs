@@ -49,7 +49,7 @@ pub struct Truth {
     pub best: Option<Strategy>,
     /// Its expected reward.
     pub reward: Option<f64>,
-    /// By how much the safe strategy's true margin falls short of the stated one, per cost; positive is a broken premise.
+    /// By how much the safe strategy's true margin falls short of the stated one, per cost; above 1e-9 it is a broken premise.
     pub margins_missing: Vec<f64>,
 }
 
@@ -143,7 +143,7 @@ pub struct Beta {
 impl Beta {
     /// Means in the user's units: per quantity, per action. The law of a mean m is Beta(c m, c (1 - m)).
     pub fn new(problem: &Problem, means: &[Vec<f64>], concentration: f64) -> Result<Self, Error> {
-        if !(concentration > 0.0 && concentration.is_finite()) {
+        if !(1e-6..=1e12).contains(&concentration) {
             return Err(Error::Concentration { concentration });
         }
         Ok(Self { means: unit_means(problem, means)?, concentration })

@@ -1,0 +1,59 @@
+//! `debora compare`: the policy beside its rivals on the same worlds.
+
+use anyhow::{Result, bail};
+use debora::lab::players::RIVALS;
+
+use crate::args::{Common, PairArgs, SpecArgs};
+use crate::commands::Loaded;
+use crate::commands::measure::{DEBORA, Job, present, write_shard};
+use crate::report::words::{listed, whole};
+
+/// The longest horizon for players that decide every round.
+const ROUND_BY_ROUND_MAX: u64 = 10_000_000;
+
+pub fn compare(args: &SpecArgs, pairs: &PairArgs, players: &[String], common: &Common) -> Result<bool> {
+    let loaded = Loaded::read(args)?;
+    let job = Job {
+        verb: "compare".into(),
+        players: chosen(&loaded, players)?,
+        text: loaded.text,
+        file: loaded.file,
+        overrides: loaded.overrides,
+        simulator: pairs.simulator.into(),
+        pairs: pairs.pairs.unwrap_or(200),
+        other: None,
+    };
+    let (part, seconds) = job.measure(pairs.shard, common)?;
+    match pairs.shard {
+        Some(shard) => write_shard(&part, shard, common),
+        None => present(&part, &seconds, common),
+    }
+}
+
+/// debora first, then the rivals asked for; without a wish, all that can play this problem in reasonable time.
+fn chosen(loaded: &Loaded, players: &[String]) -> Result<Vec<String>> {
+    let (policy, horizon) = (loaded.spec.problem.policy(), loaded.spec.problem.horizon());
+    let able = || RIVALS.iter().filter(|rival| rival.policies.contains(&policy));
+    let names: Vec<String> = able().map(|rival| rival.name.to_owned()).collect();
+    let mut chosen = vec![DEBORA.to_owned()];
+    if players.is_empty() {
+        let quick = able().filter(|rival| !rival.per_round || horizon <= ROUND_BY_ROUND_MAX);
+        chosen.extend(quick.map(|rival| rival.name.to_owned()));
+        return Ok(chosen);
+    }
+    for player in players.iter().filter(|player| *player != DEBORA) {
+        let Some(rival) = able().find(|rival| rival.name == player) else {
+            bail!("no player {player:?} for policy {}; there are {}", policy.name(), listed(&names));
+        };
+        if rival.per_round && horizon > ROUND_BY_ROUND_MAX {
+            bail!(
+                "{player} decides every round, and {} are too many; use --horizon {ROUND_BY_ROUND_MAX} or less",
+                whole(horizon)
+            );
+        }
+        if !chosen.contains(player) {
+            chosen.push(player.clone());
+        }
+    }
+    Ok(chosen)
+}

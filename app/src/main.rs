@@ -1,0 +1,49 @@
+//! The program `debora`: parse, run, exit code. 0 done, 1 a promise measured as broken, 2 an error.
+
+mod args;
+mod commands;
+mod files;
+mod report;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{CommandFactory as _, Parser as _};
+
+use crate::args::{Cli, Verb};
+use crate::commands::{compare, init, listen_for_interrupts, merge, plan, replicate, run};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match perform(&cli) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Does what was asked. False if a promise was measured as broken.
+fn perform(cli: &Cli) -> Result<bool> {
+    let common = &cli.common;
+    if let Some(threads) = common.threads {
+        rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global().context("cannot start threads")?;
+    }
+    listen_for_interrupts()?;
+    match &cli.verb {
+        Verb::Init { file } => init::init(file, common),
+        Verb::Plan { spec, gap } => plan::plan(spec, *gap, common),
+        Verb::Run { spec, trace, simulator } => run::run(spec, trace.as_ref(), (*simulator).into(), common),
+        Verb::Replicate { spec, pairs, other_world } => replicate::replicate(spec, pairs, other_world.as_ref(), common),
+        Verb::Compare { spec, pairs, players } => compare::compare(spec, pairs, players, common),
+        Verb::Merge { parts } => merge::merge(parts, common),
+        Verb::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "debora", &mut script);
+            commands::print(&String::from_utf8(script).context("completions are text")?)?;
+            Ok(true)
+        }
+    }
+}

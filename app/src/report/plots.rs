@@ -1,0 +1,157 @@
+//! The figures, as SVG: each once for light and once for dark pages.
+
+use kuva::backend::svg::SvgBackend;
+use kuva::plot::LinePlot;
+use kuva::plot::StackedAreaPlot;
+use kuva::render::layout::{Layout, TickFormat};
+use kuva::render::plots::Plot;
+use kuva::render::render::render_multiple;
+use kuva::render::theme::Theme;
+
+/// Colours that can be told apart on light and dark, also by most who see few colours (Okabe and Ito 2008).
+const COLOURS: [&str; 8] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#999999"];
+
+/// A figure for both kinds of page.
+pub struct Figure {
+    /// Its file name without ending.
+    pub name: &'static str,
+    /// What it shows, in a sentence.
+    pub caption: String,
+    /// On a light page.
+    pub light: String,
+    /// On a dark page.
+    pub dark: String,
+}
+
+/// A line with its band, if it has one.
+pub struct Series {
+    pub name: String,
+    pub points: Vec<(f64, f64)>,
+    pub band: Option<(Vec<f64>, Vec<f64>)>,
+    pub dashed: bool,
+}
+
+fn figure(name: &'static str, caption: String, make: impl Fn() -> (Vec<Plot>, Layout)) -> Figure {
+    let draw = |theme: Theme| {
+        let (plots, layout) = make();
+        let layout = layout.with_width(640.0).with_height(360.0).with_theme(theme).with_font_family("sans-serif");
+        SvgBackend.render_scene(&render_multiple(plots, layout))
+    };
+    let light = draw(Theme { background: "none".into(), ..Theme::light() });
+    let dark = draw(Theme { background: "none".into(), ..Theme::dark() });
+    Figure { name, caption, light, dark }
+}
+
+/// Series against rounds on logarithmic axes. Points at or below zero have no place there and are left out.
+pub fn against_rounds(name: &'static str, caption: String, label: &str, series: &[Series]) -> Option<Figure> {
+    let shown = |series: &Series| series.points.iter().any(|point| point.1 > 0.0);
+    if !series.iter().any(shown) {
+        return None;
+    }
+    Some(figure(name, caption, || {
+        let mut plots = Vec::new();
+        for (number, series) in series.iter().enumerate().filter(|(_, series)| shown(series)) {
+            let positive = |place: &usize| series.points[*place].1 > 0.0;
+            let places: Vec<usize> = (0..series.points.len()).filter(positive).collect();
+            let mut line = LinePlot::new()
+                .with_data(places.iter().map(|&place| series.points[place]))
+                .with_color(COLOURS[number % COLOURS.len()])
+                .with_stroke_width(2.0)
+                .with_legend(series.name.clone());
+            if let Some((low, high)) = &series.band {
+                let floor = |value: f64, place: usize| value.max(series.points[place].1 * 1e-3);
+                line = line.with_band(
+                    places.iter().map(|&place| floor(low[place], place)),
+                    places.iter().map(|&place| floor(high[place], place)),
+                );
+            }
+            plots.push(Plot::Line(if series.dashed { line.with_dashed() } else { line }));
+        }
+        let layout = Layout::auto_from_plots(&plots).with_log_scale().with_x_label("rounds").with_y_label(label);
+        (plots, layout)
+    }))
+}
+
+/// The share of pairs with equal decisions so far, by epoch, against what is promised.
+pub fn identical_by_epoch(shares: &[(f64, f64)], promised: f64) -> Figure {
+    let caption =
+        "Share of pairs with identical decisions so far, by epoch; dashed: what is promised at the end.".into();
+    figure("identical", caption, || {
+        let line =
+            LinePlot::new().with_data(shares.iter().copied()).with_color(COLOURS[0]).with_stroke_width(2.0).with_step();
+        let floor = LinePlot::new()
+            .with_data([(shares[0].0, promised), (shares[shares.len() - 1].0, promised)])
+            .with_color(COLOURS[1])
+            .with_dashed();
+        let plots = vec![Plot::Line(line), Plot::Line(floor)];
+        let layout = Layout::auto_from_plots(&plots).with_x_label("epoch").with_y_label("identical pairs");
+        (plots, layout)
+    })
+}
+
+/// A run's strategy over time: the probability of each action, stacked.
+pub fn strategy_over_time(actions: &[String], rounds: &[f64], probabilities: &[Vec<f64>]) -> Figure {
+    let caption = "The strategy of the first run over time: probability of each action.".into();
+    figure("strategy", caption, || {
+        let mut plot =
+            StackedAreaPlot::new().with_x(rounds.iter().copied()).with_strokes(false).with_fill_opacity(0.85);
+        for (action, name) in actions.iter().enumerate() {
+            let series: Vec<f64> = probabilities.iter().map(|strategy| strategy[action]).collect();
+            plot = plot.with_series(series).with_color(COLOURS[action % COLOURS.len()]).with_legend(name.clone());
+        }
+        let plots = vec![Plot::StackedArea(plot)];
+        let layout = Layout::auto_from_plots(&plots)
+            .with_x_label("rounds (powers of ten)")
+            .with_y_label("probability")
+            .with_clamp_y_axis();
+        (plots, layout)
+    })
+}
+
+/// One quantity's estimates with their intervals, action by action, beside its threshold.
+pub fn estimates(
+    name: &'static str,
+    label: &str,
+    actions: &[String],
+    intervals: &[[f64; 3]],
+    threshold: Option<f64>,
+) -> Figure {
+    let caption = match threshold {
+        None => format!("{label}: what each action gives, with the interval it is known to."),
+        Some(_) => format!("{label}: what each action costs, with the interval it is known to; dashed: the threshold."),
+    };
+    figure(name, caption, || {
+        let mut plots = Vec::new();
+        for (action, [low, middle, high]) in intervals.iter().enumerate() {
+            let place = action as f64 + 1.0;
+            plots.push(Plot::Line(
+                LinePlot::new()
+                    .with_data([(place, *low), (place, *high)])
+                    .with_color(COLOURS[action % COLOURS.len()])
+                    .with_stroke_width(3.0)
+                    .with_legend(actions[action].clone()),
+            ));
+            plots.push(Plot::Line(
+                LinePlot::new()
+                    .with_data([(place - 0.15, *middle), (place + 0.15, *middle)])
+                    .with_color(COLOURS[action % COLOURS.len()])
+                    .with_stroke_width(3.0),
+            ));
+        }
+        let mut layout = Layout::auto_from_plots(&plots)
+            .with_x_label("action")
+            .with_y_label(label)
+            .with_x_tick_format(TickFormat::Integer);
+        if let Some(threshold) = threshold {
+            let last = intervals.len() as f64 + 0.5;
+            let line =
+                LinePlot::new().with_data([(0.5, threshold), (last, threshold)]).with_color("#D55E00").with_dashed();
+            plots.push(Plot::Line(line));
+            layout = Layout::auto_from_plots(&plots)
+                .with_x_label("action")
+                .with_y_label(label)
+                .with_x_tick_format(TickFormat::Integer);
+        }
+        (plots, layout)
+    })
+}
