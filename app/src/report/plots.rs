@@ -3,13 +3,16 @@
 use kuva::backend::svg::SvgBackend;
 use kuva::plot::LinePlot;
 use kuva::plot::StackedAreaPlot;
-use kuva::render::layout::{Layout, TickFormat};
+use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
 use kuva::render::render::render_multiple;
 use kuva::render::theme::Theme;
 
 /// Colours that can be told apart on light and dark, also by most who see few colours (Okabe and Ito 2008).
 const COLOURS: [&str; 8] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#999999"];
+
+const WIDTH: f64 = 640.0;
+const HEIGHT: f64 = 360.0;
 
 /// A figure for both kinds of page.
 pub struct Figure {
@@ -32,13 +35,16 @@ pub struct Series {
 }
 
 fn figure(name: &'static str, caption: String, make: impl Fn() -> (Vec<Plot>, Layout)) -> Figure {
-    let draw = |theme: Theme| {
+    let draw = |page: &str, theme: Theme| {
         let (plots, layout) = make();
-        let layout = layout.with_width(640.0).with_height(360.0).with_theme(theme).with_font_family("sans-serif");
-        SvgBackend.render_scene(&render_multiple(plots, layout))
+        let layout = layout.with_width(WIDTH).with_height(HEIGHT).with_theme(theme).with_font_family("sans-serif");
+        let svg = SvgBackend.render_scene(&render_multiple(plots, layout));
+        // A box of its own, so that it can be scaled; and names of its own, as all figures share one page.
+        let boxed = svg.replacen("<svg ", &format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" "), 1);
+        boxed.replace("kuva-clip-", &format!("{name}-{page}-clip-"))
     };
-    let light = draw(Theme { background: "none".into(), ..Theme::light() });
-    let dark = draw(Theme { background: "none".into(), ..Theme::dark() });
+    let light = draw("light", Theme { background: "none".into(), ..Theme::light() });
+    let dark = draw("dark", Theme { background: "none".into(), ..Theme::dark() });
     Figure { name, caption, light, dark }
 }
 
@@ -128,8 +134,7 @@ pub fn estimates(
                 LinePlot::new()
                     .with_data([(place, *low), (place, *high)])
                     .with_color(COLOURS[action % COLOURS.len()])
-                    .with_stroke_width(3.0)
-                    .with_legend(actions[action].clone()),
+                    .with_stroke_width(3.0),
             ));
             plots.push(Plot::Line(
                 LinePlot::new()
@@ -138,20 +143,11 @@ pub fn estimates(
                     .with_stroke_width(3.0),
             ));
         }
-        let mut layout = Layout::auto_from_plots(&plots)
-            .with_x_label("action")
-            .with_y_label(label)
-            .with_x_tick_format(TickFormat::Integer);
-        if let Some(threshold) = threshold {
-            let last = intervals.len() as f64 + 0.5;
-            let line =
-                LinePlot::new().with_data([(0.5, threshold), (last, threshold)]).with_color("#D55E00").with_dashed();
-            plots.push(Plot::Line(line));
-            layout = Layout::auto_from_plots(&plots)
-                .with_x_label("action")
-                .with_y_label(label)
-                .with_x_tick_format(TickFormat::Integer);
-        }
+        // A line at the threshold or, without one, an unseen one: either way the actions stand well inside the frame.
+        let (level, colour) = threshold.map_or((intervals[0][1], "none"), |threshold| (threshold, "#D55E00"));
+        let ends = [(0.5, level), (intervals.len() as f64 + 0.5, level)];
+        plots.push(Plot::Line(LinePlot::new().with_data(ends).with_color(colour).with_dashed()));
+        let layout = Layout::auto_from_plots(&plots).with_x_categories(actions.to_vec()).with_y_label(label);
         (plots, layout)
     })
 }
