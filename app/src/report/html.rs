@@ -85,11 +85,15 @@ fn render(page: &Page) -> String {
     ]
     .map(|(name, value)| format!("<tr><td>{name}</td><td>{}</td></tr>", escape(&value)))
     .concat();
+    // The words, a paragraph a line, and then the table as it stands on a terminal.
+    let (words, table) = page.answer.trim_end().split_once("\n\n  ").unwrap_or((page.answer.trim_end(), ""));
+    let lead: String = words.lines().map(|line| format!("<p>{}</p>", escape(line))).collect();
     format!(
         include_str!("report.html"),
         title = escape(page.title),
         verb = page.verb,
-        answer = escape(page.answer.trim_end()),
+        lead = lead,
+        table = escape(&format!("  {table}")),
         figures = figures,
         advice = advice,
         facts = facts,
