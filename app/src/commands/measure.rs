@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use debora::lab::metrics::Spread;
 use debora::lab::players::{Constants, Rival};
 use debora::lab::replicate::{Contestant, Experiment, Pair, Simulator};
 use debora::lab::shard::{Shard, share};
@@ -16,7 +17,7 @@ use crate::commands::{CANCELLED, Loaded, print, warnings};
 use crate::files::OutDir;
 use crate::report::html::{self, Page};
 use crate::report::story::{Story, middle};
-use crate::report::words::{Ink, amount, counted, percent, table, whole};
+use crate::report::words::{Ink, amount, counted, percent, table, whole, wrapped};
 use crate::report::{identical_shares, plots};
 
 /// The name of debora's own row.
@@ -162,7 +163,7 @@ pub fn present(part: &Part, seconds: &[f64], common: &Common) -> Result<bool> {
         let ink = Ink::for_stdout();
         let took = if seconds.is_empty() { String::new() } else { ink.faint(&format!("\n  {time:.1} seconds\n")) };
         let wrote = common.out.as_ref().map(|path| format!("  report: {}\n", path.join("report.html").display()));
-        print(&format!("{}{took}{}", words(&ink), wrote.unwrap_or_default()))?;
+        print(&format!("{}{took}{}", wrapped(&words(&ink)), wrote.unwrap_or_default()))?;
     }
     Ok(broken.is_empty())
 }
@@ -262,20 +263,7 @@ fn replicate_words(loaded: &Loaded, part: &Part, summary: &Summary, broken: &[Br
     if let Some((epoch, pairs)) = summary.first_split.iter().max_by_key(|(_, pairs)| **pairs) {
         text += &format!("Where pairs parted, most did so in epoch {epoch} ({}).\n", counted(*pairs, "pair", "pairs"));
     }
-    let span = problem.quantity(0).range.span();
-    let mut rows = Vec::new();
-    let mut add = |name: String, spread: &debora::lab::metrics::Spread, bound: Option<f64>, scale: f64| {
-        let numbers = [spread.mean, spread.p05, spread.median, spread.p95].map(|number| amount(number * scale));
-        let bound = bound.map_or("none".into(), |bound| amount(bound * scale));
-        rows.push([vec![name], numbers.to_vec(), vec![bound]].concat());
-    };
-    if let Some(regret) = &summary.regret {
-        add(format!("regret ({})", problem.quantity(0).name), &regret.spread, regret.bound, span);
-    }
-    if problem.quantities() > 1 {
-        add("violation (of a range)".into(), &summary.violation.spread, summary.violation.bound, 1.0);
-    }
-    text += &format!("\n{}", table(&["over all runs", "mean", "5 %", "median", "95 %", "bound"], &rows));
+    text += &format!("\n{}", per_round(loaded, &part.shard.players[0].1, summary));
     if problem.policy() == debora::Policy::Hard {
         let runs = counted(summary.runs, "run", "runs");
         text += &format!(
@@ -285,6 +273,36 @@ fn replicate_words(loaded: &Loaded, part: &Part, summary: &Summary, broken: &[Br
         );
     }
     text
+}
+
+/// What a round cost on average, run by run, in the user's units: regret, and each cost's excess over its threshold.
+fn per_round(loaded: &Loaded, pairs: &[Pair], summary: &Summary) -> String {
+    let problem = &loaded.spec.problem;
+    let rounds = problem.horizon() as f64;
+    let row = |name: String, spread: &Spread, bound: Option<f64>, scale: f64| {
+        let numbers = [spread.mean, spread.p05, spread.median, spread.p95].map(|number| amount(number * scale));
+        let bound = bound.map_or("none".into(), |bound| amount(bound * scale));
+        [vec![name], numbers.to_vec(), vec![bound]].concat()
+    };
+    let mut rows = Vec::new();
+    if let Some(regret) = &summary.regret {
+        let reward = problem.quantity(0);
+        rows.push(row(
+            format!("regret in {}", reward.name),
+            &regret.spread,
+            regret.bound,
+            reward.range.span() / rounds,
+        ));
+    }
+    for (cost, threshold) in problem.thresholds().iter().enumerate() {
+        let quantity = problem.quantity(cost + 1);
+        let excess = Spread::of(pairs.iter().flat_map(|pair| &pair.runs).map(|run| run.violations[cost]));
+        let name = format!("{} above {}", quantity.name, amount(quantity.range.to_user(*threshold)));
+        rows.extend(
+            excess.map(|spread| row(name, &spread, loaded.plan.violation_bound, quantity.range.span() / rounds)),
+        );
+    }
+    table(&["per round, over runs", "mean", "5 %", "median", "95 %", "bound"], &rows)
 }
 
 fn compare_words(
@@ -329,7 +347,7 @@ fn compare_words(
     };
     let rows: Vec<Vec<String>> = summaries.iter().map(row).collect();
     let heading: &[&str] = if costs {
-        &["player", "identical", "regret", "violation", "unsafe runs", "epochs"]
+        &["player", "identical", "regret", "excess of ranges", "unsafe runs", "epochs"]
     } else {
         &["player", "identical", "regret", "epochs"]
     };

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::args::{Common, SpecArgs};
 use crate::commands::{Loaded, print, warnings};
 use crate::files::OutDir;
-use crate::report::words::{Ink, amount, counted, percent, table, whole};
+use crate::report::words::{Ink, amount, counted, percent, table, whole, wrapped};
 
 pub fn plan(args: &SpecArgs, gap: Option<f64>, common: &Common) -> Result<bool> {
     let loaded = Loaded::read(args)?;
@@ -19,7 +19,7 @@ pub fn plan(args: &SpecArgs, gap: Option<f64>, common: &Common) -> Result<bool> 
     if common.json {
         print(&format!("{document:#}\n"))?;
     } else {
-        print(&words(&loaded, gap, horizon_for_gap, &Ink::for_stdout()))?;
+        print(&wrapped(&words(&loaded, gap, horizon_for_gap, &Ink::for_stdout())))?;
     }
     Ok(true)
 }

@@ -12,7 +12,7 @@ use crate::commands::{Loaded, print, warnings};
 use crate::files::{OutDir, write_whole};
 use crate::report::html::{self, Page};
 use crate::report::story::Story;
-use crate::report::words::{Ink, amount, counted, percent, table, whole};
+use crate::report::words::{Ink, amount, counted, percent, table, whole, wrapped};
 
 pub fn run(args: &SpecArgs, trace: Option<&PathBuf>, simulator: Simulator, common: &Common) -> Result<bool> {
     let loaded = Loaded::read(args)?;
@@ -52,7 +52,7 @@ pub fn run(args: &SpecArgs, trace: Option<&PathBuf>, simulator: Simulator, commo
         };
         html::write(&out, &document, &page, ("runs.csv", &html::runs_csv(&[(0, 0, &run)])))?;
     }
-    print(&if common.json { format!("{document:#}\n") } else { text })?;
+    print(&if common.json { format!("{document:#}\n") } else { wrapped(&text) })?;
     Ok(true)
 }
 

@@ -61,6 +61,26 @@ pub fn listed(items: &[String]) -> String {
     }
 }
 
+/// Sentences broken at 80 columns. Tables, which are indented, stay as they are.
+pub fn wrapped(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("  ") || line.is_empty() {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let mut open = String::new();
+        for word in line.split(' ') {
+            if !open.is_empty() && open.chars().count() + 1 + word.chars().count() > 80 {
+                lines.push(std::mem::take(&mut open));
+            }
+            open += &if open.is_empty() { word.to_owned() } else { format!(" {word}") };
+        }
+        lines.push(open);
+    }
+    lines.join("\n") + "\n"
+}
+
 /// Emphasis for terminals; nothing elsewhere or where NO_COLOR is set.
 pub struct Ink {
     on: bool,
@@ -125,6 +145,15 @@ mod tests {
         assert_eq!(amounts, ["0", "0.003", "0.0123", "1.5", "123", "98,304", "-2,000", "1.00e-7", "1.00e18"]);
         assert_eq!(listed(&["a".into(), "b".into(), "c".into()]), "a, b and c");
         assert_eq!(counted(1, "pair", "pairs"), "1 pair");
+    }
+
+    #[test]
+    fn sentences_are_wrapped_and_tables_are_not() {
+        let long = "word ".repeat(30);
+        assert!(wrapped(long.trim()).lines().all(|line| line.len() <= 80));
+        assert_eq!(wrapped(long.trim()).split_whitespace().count(), 30);
+        let row = format!("  {long}");
+        assert_eq!(wrapped(&row), format!("{row}\n"));
     }
 
     #[test]
