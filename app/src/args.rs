@@ -185,3 +185,11 @@ fn parse_set(text: &str) -> Result<(String, String), String> {
     let (path, value) = text.split_once('=').ok_or("give PATH=VALUE, such as cost.price.threshold=0.004")?;
     Ok((path.trim().to_owned(), value.trim().to_owned()))
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_version_names_the_values_version() {
+        assert!(super::VERSION.ends_with(&format!("(values version {})", debora::VALUES_VERSION)));
+    }
+}
