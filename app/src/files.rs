@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail};
 
@@ -22,13 +23,27 @@ pub fn write_whole(path: &Path, force: bool, write: impl FnOnce(&mut dyn std::io
     fs::rename(&temporary.0, path).with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// The file that is being written.
+static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Removes what is left of the file that is being written, before the program ends in the middle of it.
+pub fn remove_unfinished() {
+    if let Some(path) = UNFINISHED.lock().ok().and_then(|mut unfinished| unfinished.take()) {
+        let _ = fs::remove_file(path);
+    }
+}
+
 /// A file's temporary name; what is left of it is removed when the attempt ends, also by an error.
 struct Temporary(PathBuf);
 
 impl Temporary {
     fn beside(path: &Path) -> Self {
         let name = path.file_name().map_or("out".into(), |name| name.to_string_lossy());
-        Self(path.with_file_name(format!(".{name}.{}.part", std::process::id())))
+        let path = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
+        if let Ok(mut unfinished) = UNFINISHED.lock() {
+            *unfinished = Some(path.clone());
+        }
+        Self(path)
     }
 }
 

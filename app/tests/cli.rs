@@ -307,6 +307,18 @@ fn an_interrupt_leaves_no_half_file() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// A single long run is not asked to stop, it is stopped, and says so.
+#[test]
+fn an_interrupt_ends_a_long_run() {
+    let arguments = ["run", ROUTING, "--simulator", "rounds", "--horizon", "1e12"];
+    let child = debora(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("stopped as asked"), "{}", text(&output.stderr));
+}
+
 /// On a device without room the program says so and leaves nothing; /dev/full is such a device.
 #[test]
 fn a_full_disk_is_said() {

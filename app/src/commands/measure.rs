@@ -1,5 +1,6 @@
 //! What replicate, compare and merge share: pairs measured here or read from shards, and one way to present them.
 
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::args::Common;
-use crate::commands::{CANCELLED, Loaded, print, warnings};
+use crate::commands::{CANCELLED, Loaded, MEASURING, print, warnings};
 use crate::files::OutDir;
 use crate::report::html::{self, Page};
 use crate::report::story::{Story, middle};
@@ -56,6 +57,7 @@ impl Job {
         let indices = share(self.pairs, number, of)?;
         let bar = progress_bar((indices.end - indices.start) * self.players.len() as u64, common);
         let (mut players, mut seconds) = (Vec::new(), Vec::new());
+        MEASURING.store(true, Ordering::Relaxed);
         for (place, name) in (0..).zip(&self.players) {
             let (begun, before) = (Instant::now(), place * (indices.end - indices.start));
             let progress = |done: u64| bar.set_position(before + done);
@@ -64,6 +66,7 @@ impl Job {
             players.push((name.clone(), pairs));
         }
         bar.finish_and_clear();
+        MEASURING.store(false, Ordering::Relaxed);
         let mut story = Story::new();
         if indices.start == 0 {
             experiment.run_observed(Contestant::Debora, 0, 0, &mut |stretch| story.add(stretch))?;

@@ -27,11 +27,16 @@ use crate::report::words::{amount, percent, whole};
 /// Set by Ctrl-C.
 pub static CANCELLED: AtomicBool = AtomicBool::new(false);
 
-/// Asks the work to stop at the first Ctrl-C; a second one ends the program at once.
+/// Set while pairs are measured, which look at [`CANCELLED`] between two of them.
+pub static MEASURING: AtomicBool = AtomicBool::new(false);
+
+/// Ctrl-C asks the measuring of pairs to stop. Other work, and a second Ctrl-C, end at once, without a half file.
 pub fn listen_for_interrupts() -> Result<()> {
     ctrlc::set_handler(|| {
-        if CANCELLED.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+        if CANCELLED.swap(true, Ordering::Relaxed) || !MEASURING.load(Ordering::Relaxed) {
+            crate::files::remove_unfinished();
+            eprintln!("error: stopped as asked; nothing is complete");
+            std::process::exit(2);
         }
     })
     .context("cannot listen for Ctrl-C")
