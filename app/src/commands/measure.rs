@@ -140,7 +140,7 @@ pub fn present(part: &Part, seconds: &[f64], common: &Common) -> Result<bool> {
         part.shard.players.iter().map(|(name, pairs)| (name.clone(), Summary::of(&loaded.plan, pairs))).collect();
     let broken = summaries[0].1.broken(&loaded.plan);
     let words = |ink: &Ink| match part.job.verb.as_str() {
-        "compare" => compare_words(&loaded, &summaries, &part.warnings, &broken, ink),
+        "compare" => compare_words(&loaded, part, &summaries, &broken, ink),
         _ => replicate_words(&loaded, part, &summaries[0].1, &broken, ink),
     };
     let document = document(&loaded, part, &summaries, &broken);
@@ -310,11 +310,12 @@ fn per_round(loaded: &Loaded, pairs: &[Pair], summary: &Summary) -> String {
 
 fn compare_words(
     loaded: &Loaded,
+    part: &Part,
     summaries: &[(String, Summary)],
-    warnings: &[String],
     broken: &[Broken],
     ink: &Ink,
 ) -> String {
+    let (warnings, players) = (&part.warnings, &part.shard.players);
     let problem = &loaded.spec.problem;
     let span = problem.quantity(0).range.span();
     let mut text: String = warnings.iter().map(|warning| format!("{}\n\n", ink.alarm(warning))).collect();
@@ -338,23 +339,30 @@ fn compare_words(
     if best != DEBORA {
         text += &format!("The least regret is that of {best}: {}.\n", amount(least));
     }
-    let costs = problem.quantities() > 1;
-    let row = |(name, summary): &(String, Summary)| {
+    // Regret in all, as players differ by orders of magnitude; each cost's mean excess a round, in its own units.
+    let costs = 0..problem.thresholds().len();
+    let excess = |pairs: &[Pair], cost: usize| {
+        let runs = pairs.iter().flat_map(|pair| &pair.runs);
+        let scale = problem.quantity(cost + 1).range.span() / problem.horizon() as f64;
+        Spread::of(runs.map(|run| run.violations[cost] * scale)).map_or(String::new(), |spread| amount(spread.mean))
+    };
+    let row = |((name, summary), (_, pairs)): (&(String, Summary), &(String, Vec<Pair>))| {
         let mut row = vec![name.clone(), percent(summary.identical_rate), amount(regret(summary))];
-        if costs {
-            row.push(amount(summary.violation.spread.mean));
-            row.push(format!("{} of {}", whole(summary.unsafe_runs), whole(summary.runs)));
+        row.extend(costs.clone().map(|cost| excess(pairs, cost)));
+        if !costs.is_empty() {
+            row.push(percent(summary.unsafe_runs as f64 / summary.runs as f64));
         }
         row.push(amount(summary.epochs_mean));
         row
     };
-    let rows: Vec<Vec<String>> = summaries.iter().map(row).collect();
-    let heading: &[&str] = if costs {
-        &["player", "identical", "regret", "excess of ranges", "unsafe runs", "epochs"]
-    } else {
-        &["player", "identical", "regret", "epochs"]
-    };
-    text + &format!("\n{}", table(heading, &rows))
+    let rows: Vec<Vec<String>> = summaries.iter().zip(players).map(row).collect();
+    let threshold = |cost: usize| amount(problem.quantity(cost + 1).range.to_user(problem.thresholds()[cost]));
+    let above = costs.clone().map(|cost| format!("{}>{}", problem.quantity(cost + 1).name, threshold(cost)));
+    let mut heading = vec!["player".to_owned(), "identical".into(), "regret".into()];
+    heading.extend(above);
+    heading.extend(["unsafe", "epochs"].into_iter().skip(usize::from(costs.is_empty())).map(str::to_owned));
+    let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
+    text + &format!("\n{}", table(&heading, &rows))
 }
 
 fn figures(loaded: &Loaded, part: &Part, summaries: &[(String, Summary)]) -> Vec<plots::Figure> {
