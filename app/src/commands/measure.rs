@@ -4,11 +4,12 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use debora::lab::metrics::Spread;
+use debora::lab::metrics::{Spread, UNSAFE_TOLERANCE};
 use debora::lab::players::{Constants, Rival};
 use debora::lab::replicate::{Contestant, Experiment, Pair, Simulator};
 use debora::lab::shard::{Shard, share};
 use debora::lab::summary::{Broken, Summary};
+use debora::lab::world::Truth;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -43,6 +44,8 @@ pub struct Job {
 pub struct Part {
     pub job: Job,
     pub warnings: Vec<String>,
+    /// Whether the safe strategy's true margins are smaller than the stated ones.
+    pub premise_false: bool,
     /// Of pair 0's first run; in the part that has it.
     pub story: Option<Story>,
     pub shard: Shard,
@@ -73,8 +76,10 @@ impl Job {
         }
         let warnings = warnings(&loaded.plan, Some(&*experiment.worlds[0]));
         let story = (indices.start == 0).then_some(story);
+        let truth = Truth::of(&loaded.spec.problem, &*experiment.worlds[0]);
+        let premise_false = truth.margins_missing.iter().any(|&missing| missing > UNSAFE_TOLERANCE);
         let shard = Shard::new(self.fingerprint(&loaded)?, self.pairs, players);
-        Ok((Part { job: self.clone(), warnings, story, shard }, seconds))
+        Ok((Part { job: self.clone(), warnings, premise_false, story, shard }, seconds))
     }
 
     pub fn loaded(&self) -> Result<Loaded> {
@@ -138,7 +143,11 @@ pub fn present(part: &Part, seconds: &[f64], common: &Common) -> Result<bool> {
     let loaded = part.job.loaded()?;
     let summaries: Vec<(String, Summary)> =
         part.shard.players.iter().map(|(name, pairs)| (name.clone(), Summary::of(&loaded.plan, pairs))).collect();
-    let broken = summaries[0].1.broken(&loaded.plan);
+    let mut broken = summaries[0].1.broken(&loaded.plan);
+    if part.premise_false {
+        // What rests on the safe strategy's margins is not promised then.
+        broken.retain(|broken| broken.promise == "identical decisions");
+    }
     let words = |ink: &Ink| match part.job.verb.as_str() {
         "compare" => compare_words(&loaded, part, &summaries, &broken, ink),
         _ => replicate_words(&loaded, part, &summaries[0].1, &broken, ink),
@@ -156,6 +165,7 @@ pub fn present(part: &Part, seconds: &[f64], common: &Common) -> Result<bool> {
             command: &html::command(&part.job.verb, &loaded, &part.job.flags()),
             loaded: &loaded,
             recommendation: story.recommendation(&loaded),
+            known: story.known(&loaded),
         };
         html::write(&out, &document, &page, ("pairs.csv", &html::pairs_csv(&part.shard.players)))?;
     }
@@ -182,6 +192,7 @@ impl Job {
             flags.push(format!("--players {}", self.players[1..].join(",")));
         }
         flags.extend(self.other.as_ref().map(|(file, _)| format!("--other-world {file}")));
+        flags.push("--out DIR".into());
         flags
     }
 }
@@ -264,7 +275,8 @@ fn replicate_words(loaded: &Loaded, part: &Part, summary: &Summary, broken: &[Br
     );
     text += &format!("{}: {}\n", loaded.name(), ink.strong(&answer));
     if let Some((epoch, pairs)) = summary.first_split.iter().max_by_key(|(_, pairs)| **pairs) {
-        text += &format!("Where pairs parted, most did so in epoch {epoch} ({}).\n", counted(*pairs, "pair", "pairs"));
+        let parted = counted(summary.pairs - summary.identical, "pair", "pairs");
+        text += &format!("Of the {parted} that parted, {} did so in epoch {epoch}.\n", whole(*pairs));
     }
     text += &format!("\n{}", per_round(loaded, &part.shard.players[0].1, summary));
     if problem.policy() == debora::Policy::Hard {
@@ -300,7 +312,7 @@ fn per_round(loaded: &Loaded, pairs: &[Pair], summary: &Summary) -> String {
     for (cost, threshold) in problem.thresholds().iter().enumerate() {
         let quantity = problem.quantity(cost + 1);
         let excess = Spread::of(pairs.iter().flat_map(|pair| &pair.runs).map(|run| run.violations[cost]));
-        let name = format!("{} above {}", quantity.name, amount(quantity.range.to_user(*threshold)));
+        let name = format!("{}, excess over {}", quantity.name, amount(quantity.range.to_user(*threshold)));
         rows.extend(
             excess.map(|spread| row(name, &spread, loaded.plan.violation_bound, quantity.range.span() / rounds)),
         );
@@ -321,8 +333,11 @@ fn compare_words(
     let mut text: String = warnings.iter().map(|warning| format!("{}\n\n", ink.alarm(warning))).collect();
     text += &broken_words(broken, ink);
     let regret = |summary: &Summary| summary.regret.as_ref().map_or(f64::INFINITY, |regret| regret.spread.mean * span);
+    // Under hard limits only who kept every round safe is in the race.
+    let fair = |summary: &Summary| problem.policy() != debora::Policy::Hard || summary.unsafe_runs == 0;
     let (best, least) = summaries
         .iter()
+        .filter(|(name, summary)| name == DEBORA || fair(summary))
         .map(|(name, summary)| (name, regret(summary)))
         .min_by(|a, b| a.1.total_cmp(&b.1))
         .expect("a player");

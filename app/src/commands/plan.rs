@@ -64,7 +64,8 @@ fn words(loaded: &Loaded, gap: Option<f64>, horizon_for_gap: Option<Option<u64>>
     let (reward, horizon) = (problem.quantity(0), problem.horizon() as f64);
     let span = reward.range.span();
     let mut text = String::new();
-    for warning in warnings(plan, None) {
+    let world = loaded.world().ok();
+    for warning in warnings(plan, world.as_ref().map(|simulated| &*simulated.world)) {
         text += &format!("{}\n\n", ink.alarm(&warning));
     }
     let costs = counted(problem.quantities() as u64 - 1, "cost", "costs");

@@ -38,21 +38,23 @@ pub fn run(args: &SpecArgs, trace: Option<&PathBuf>, simulator: Simulator, commo
     }
     let warnings = warnings(&loaded.plan, Some(&*experiment.worlds[0]));
     let document = document(&loaded, &run, simulator, &warnings);
-    let text = words(&loaded, &run, &warnings, &Ink::for_stdout());
+    let text = words(&loaded, experiment.worlds[0].means(), &run, &warnings, &Ink::for_stdout());
     if let Some(out) = out {
         let figures = story.figures(&loaded, std::slice::from_ref(&run), &experiment.checkpoints);
         let page = Page {
             title: loaded.name(),
             verb: "run",
-            answer: &words(&loaded, &run, &warnings, &Ink::none()),
+            answer: &words(&loaded, experiment.worlds[0].means(), &run, &warnings, &Ink::none()),
             figures: &figures,
-            command: &html::command("run", &loaded, &[]),
+            command: &html::command("run", &loaded, &["--out DIR".to_owned()]),
             loaded: &loaded,
             recommendation: story.recommendation(&loaded),
+            known: story.known(&loaded),
         };
         html::write(&out, &document, &page, ("runs.csv", &html::runs_csv(&[(0, 0, &run)])))?;
     }
-    print(&if common.json { format!("{document:#}\n") } else { wrapped(&text) })?;
+    let wrote = common.out.as_ref().map(|path| format!("  report: {}\n", path.join("report.html").display()));
+    print(&if common.json { format!("{document:#}\n") } else { wrapped(&text) + &wrote.unwrap_or_default() })?;
     Ok(true)
 }
 
@@ -78,7 +80,7 @@ pub fn document(loaded: &Loaded, run: &Run, simulator: Simulator, warnings: &[St
     })
 }
 
-fn words(loaded: &Loaded, run: &Run, warnings: &[String], ink: &Ink) -> String {
+fn words(loaded: &Loaded, means: &[Vec<f64>], run: &Run, warnings: &[String], ink: &Ink) -> String {
     let problem = &loaded.spec.problem;
     let reward = problem.quantity(0);
     let mut text: String = warnings.iter().map(|warning| format!("{}\n\n", ink.alarm(warning))).collect();
@@ -99,8 +101,19 @@ fn words(loaded: &Loaded, run: &Run, warnings: &[String], ink: &Ink) -> String {
     };
     for (cost, sum) in run.violations.iter().enumerate() {
         let quantity = problem.quantity(cost + 1);
-        let average = sum * quantity.range.span() / run.rounds as f64;
-        text += &format!("{} above its threshold by {} a round on average.\n", quantity.name, amount(average));
+        let excess = sum * quantity.range.span() / run.rounds as f64;
+        let played = means[cost + 1].iter().zip(&run.counts).map(|(mean, &count)| mean * count as f64);
+        let average = quantity.range.to_user(played.sum::<f64>() / run.rounds as f64);
+        text += &format!(
+            "{}: {} on average, threshold {}; rounds above it exceed it by {} per round of the run.\n",
+            quantity.name,
+            amount(average),
+            amount(quantity.range.to_user(problem.thresholds()[cost])),
+            amount(excess)
+        );
+    }
+    if run.regret.is_some_and(|regret| regret < 0.0) {
+        text += "Regret is negative: it earned more than any safe strategy can, by exceeding thresholds.\n";
     }
     if !run.violations.is_empty() {
         text += &format!("Rounds whose strategy was not safe: {}.\n", whole(run.unsafe_rounds));

@@ -20,6 +20,8 @@ pub struct Page<'a> {
     pub loaded: &'a Loaded,
     /// The last strategy, action by action.
     pub recommendation: Vec<(String, f64)>,
+    /// What it is known to give: name, interval, and threshold of a cost.
+    pub known: Vec<(String, [f64; 2], Option<f64>)>,
 }
 
 /// Writes summary.json, the table, the figures and the page.
@@ -88,6 +90,18 @@ fn render(page: &Page) -> String {
     // The words, a paragraph a line, and then the table as it stands on a terminal.
     let (words, table) = page.answer.trim_end().split_once("\n\n  ").unwrap_or((page.answer.trim_end(), ""));
     let lead: String = words.lines().map(|line| format!("<p>{}</p>", escape(line))).collect();
+    let known: String = page
+        .known
+        .iter()
+        .map(|(name, [low, high], threshold)| {
+            let beside = match threshold {
+                None => String::new(),
+                Some(threshold) if high <= threshold => format!("within its threshold of {}", amount(*threshold)),
+                Some(threshold) => format!("may exceed its threshold of {}", amount(*threshold)),
+            };
+            format!("<tr><td>{}</td><td>{} to {}</td><td>{beside}</td></tr>", escape(name), amount(*low), amount(*high))
+        })
+        .collect();
     format!(
         include_str!("report.html"),
         title = escape(page.title),
@@ -96,6 +110,7 @@ fn render(page: &Page) -> String {
         table = escape(&format!("  {table}")),
         figures = figures,
         advice = advice,
+        known = known,
         facts = facts,
         command = escape(page.command),
         spec = escape(&page.loaded.text),

@@ -35,9 +35,9 @@ impl Story {
         let span = problem.quantity(0).range.span();
         let mut figures = Vec::new();
         let band = if runs.len() > 1 {
-            "median of all runs; band: 5 % to 95 %; dashed: the bound"
+            "median of all runs; band: 5 % to 95 %; dashed: the bound. Not drawn where it is 0 or less"
         } else {
-            "dashed: the bound"
+            "dashed: the bound. Not drawn where it is 0 or less"
         };
         let regret: Vec<&Vec<f64>> =
             runs.iter().map(|run| &run.regret_curve).filter(|curve| !curve.is_empty()).collect();
@@ -115,6 +115,27 @@ impl Story {
             )
         };
         (0..quantities).map(figure).collect()
+    }
+
+    /// What the last strategy is known to give, quantity by quantity: name, interval, and threshold of a cost.
+    pub fn known(&self, loaded: &Loaded) -> Vec<(String, [f64; 2], Option<f64>)> {
+        let problem = &loaded.spec.problem;
+        let last = self.strategies.last().map(|(.., strategy)| strategy.as_slice()).unwrap_or_default();
+        let end = |quantity: usize, sign: f64| -> f64 {
+            let bound = |action: usize| {
+                let found =
+                    self.estimates.iter().find(|e| (e.action as usize, e.quantity as usize) == (action, quantity));
+                found.map_or(0.5 + 0.5 * sign, |e| (e.estimate + sign * e.width).clamp(0.0, 1.0))
+            };
+            last.iter().enumerate().map(|(action, x)| x * bound(action)).sum()
+        };
+        let known = |quantity: usize| {
+            let range = problem.quantity(quantity).range;
+            let threshold = quantity.checked_sub(1).map(|cost| range.to_user(problem.thresholds()[cost]));
+            let interval = [-1.0, 1.0].map(|sign| range.to_user(end(quantity, sign)));
+            (problem.quantity(quantity).name.clone(), interval, threshold)
+        };
+        (0..problem.quantities_estimated()).map(known).collect()
     }
 
     /// The last strategy, action by action, as percentages.
