@@ -89,7 +89,7 @@ fn solve_within(tolerance: f64, objective: &[f64], rows: &[f64], limits: &[f64])
         simplex = Simplex::least_violation(tolerance, &excess, &scales, &gain);
         simplex.run()?;
         pivots += simplex.pivots;
-        if simplex.violation() <= tolerance {
+        if simplex.violation()? <= tolerance {
             return Some(feasible(&simplex, simplex.prices_of_both_levels(), pivots));
         }
     }
@@ -302,10 +302,10 @@ impl Simplex {
         strategy
     }
 
-    /// The violation of [`Self::least_violation`], from its last column.
-    fn violation(&self) -> f64 {
-        let position = self.basis.iter().position(|&variable| variable == self.columns - 1);
-        self.values[position.expect("w is basic, as it is at least one")] - 2.0
+    /// The violation of [`Self::least_violation`], from its last column; none if rounding has kept that out of the basis.
+    fn violation(&self) -> Option<f64> {
+        let position = self.basis.iter().position(|&variable| variable == self.columns - 1)?;
+        Some(self.values[position] - 2.0)
     }
 
     /// One price per limit.

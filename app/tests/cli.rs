@@ -229,6 +229,20 @@ fn files_are_the_same_bytes_for_any_threads_and_shards() {
         assert!(refused(&["merge", &part]).contains("pair 0 of debora is in none of them"));
         assert!(refused(&["replicate", ROUTING, "--out", &whole]).contains("is not empty"));
     }
+    // A shard edited by hand: no pairs, or runs that are cut short.
+    let whole_part = path("replicate-one");
+    said(&["replicate", ROUTING, "--pairs", "2", "--shard", "1/1", "--out", &whole_part], 0);
+    let part: Value =
+        serde_json::from_str(&fs::read_to_string(format!("{whole_part}/shard-1-of-1.json")).unwrap()).unwrap();
+    let mut empty = part.clone();
+    empty["shard"]["total"] = 0.into();
+    empty["shard"]["players"][0][1] = serde_json::json!([]);
+    let mut short = part;
+    short["shard"]["players"][0][1][0]["runs"][1]["violation_curve"] = serde_json::json!([]);
+    for (name, edited) in [("empty.json", empty), ("short.json", short)] {
+        fs::write(path(name), edited.to_string()).unwrap();
+        assert!(refused(&["merge", &path(name)]).contains("do not hold what their spec asks for"), "{name}");
+    }
     assert!(refused(&["merge", "Cargo.toml"]).contains("is not a shard of debora"));
     assert!(refused(&["merge", "docs"]).contains("holds no shard-i-of-n.json"));
     let one = format!("{}/shard-1-of-3.json", path("replicate-parts"));
