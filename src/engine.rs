@@ -198,12 +198,24 @@ impl Engine {
         self.ended |= *count == self.targets[action as usize] || self.next_round() > self.plan.problem.horizon();
     }
 
-    /// Algorithm 3, line 16: the action of a round of the open epoch.
+    /// Algorithm 3, line 16: what the open epoch's strategy does in a round, whether it is handed out or not. Nothing advances.
     #[inline]
-    pub(crate) fn decide(&self, round: u64) -> Decision {
+    pub fn decide(&self, round: u64) -> Decision {
+        self.draw(round, Label::Round, [round, 0, 0])
+    }
+
+    /// What the open epoch's strategy does for a request beyond its rounds; `serial`, from 1, stands in for the round.
+    ///
+    /// Such a decision is outside the horizon and no estimate counts it, so replicability stands, and so does safety.
+    pub fn overtime(&self, serial: u64) -> Decision {
+        self.draw(serial, Label::Overtime, [self.open.epoch, serial, 0])
+    }
+
+    #[inline]
+    fn draw(&self, round: u64, label: Label, indices: [u64; 3]) -> Decision {
         let action = match self.strategy.only() {
             Some(action) => action,
-            None => self.strategy.pick(self.key.uniform(Label::Round, [round, 0, 0])),
+            None => self.strategy.pick(self.key.uniform(label, indices)),
         };
         let probability = self.strategy.probabilities()[action as usize];
         Decision { round, epoch: self.open.epoch, action, probability }

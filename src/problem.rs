@@ -383,9 +383,11 @@ impl Problem {
         self.safe.as_ref()?.margins.iter().copied().reduce(f64::min)
     }
 
-    /// One round's feedback as multiples of 2^-53 on the unit scale.
+    /// One round's feedback as multiples of 2^-53 on the unit scale, written into `fixed`: the reward, then the costs.
+    ///
+    /// The one place where feedback is judged: what this refuses, every way of telling refuses.
     #[inline]
-    pub(crate) fn to_fixed(&self, reward: f64, costs: &[f64], fixed: &mut [u64]) -> Result<(), Error> {
+    pub fn to_fixed(&self, reward: f64, costs: &[f64], fixed: &mut [u64]) -> Result<(), Error> {
         if costs.len() + 1 != fixed.len() {
             return Err(Error::CostCount { got: costs.len(), costs: fixed.len() - 1 });
         }

@@ -60,7 +60,7 @@ pub struct ToldMany {
 }
 
 /// How an epoch's strategy was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Some action is not estimated yet: the strategy follows a fixed order.
@@ -98,7 +98,7 @@ pub struct Estimate {
 }
 
 /// One epoch: a line of the trace.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochRecord {
     /// Its number, from 0.
     pub epoch: u64,

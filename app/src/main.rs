@@ -1,17 +1,12 @@
 //! The program `debora`: parse, run, exit code. 0 done, 1 a promise measured as broken, 2 an error.
 
-mod args;
-mod commands;
-mod files;
-mod report;
-
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory as _, Parser as _};
 
-use crate::args::{Cli, Verb};
-use crate::commands::{compare, init, listen_for_interrupts, merge, plan, replicate, run};
+use debora_app::args::{Cli, Verb};
+use debora_app::commands::{self, compare, init, listen_for_interrupts, merge, plan, replicate, run};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

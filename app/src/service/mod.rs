@@ -1,0 +1,1 @@
+//! Live experiments: decisions and outcomes over HTTP, durable before they are acknowledged.

@@ -1,0 +1,124 @@
+//! What a live experiment leaves behind: rows, and where they are kept.
+//!
+//! ```text
+//! experiment ── progress      one small row that every change of the experiment locks and rewrites
+//!     ├── epochs              strategy and estimates when opened; rounds and hash when closed
+//!     ├── leases              decisions, one row per request: first round, actions
+//!     ├── outcomes            what was told or imputed, one row per round; the first stays
+//!     ├── asides              logged, never counted: late outcomes, and outcomes of overtime
+//!     └── events              who created, paused, resumed, closed it
+//! ```
+//!
+//! Stores hold rows, not logic: the logic is [`crate::service::desk`], which is the same for all of them. Everything is
+//! written within a transaction, and a commit is on the disk when [`Store::commit`] returns.
+
+pub mod postgres;
+pub mod rows;
+pub mod sqlite;
+
+use std::fmt;
+
+use anyhow::Result;
+
+pub use rows::{ApiKey, Aside, EpochRow, Event, Experiment, Lease, Outcome, Progress, Role, Status};
+
+/// The version of the schema that this program writes. Migrations lead here from every earlier one.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One connection to a store. A node has one that writes, and others that read.
+pub trait Store: Send {
+    /// Begins a transaction. Reads outside one see what is committed.
+    fn begin(&mut self) -> Result<()>;
+    /// Makes the transaction's writes durable: they are on the disk when this returns.
+    fn commit(&mut self) -> Result<()>;
+    /// Forgets the transaction's writes, if one is open.
+    fn rollback(&mut self);
+
+    /// All experiments, the oldest first.
+    fn experiments(&mut self) -> Result<Vec<(Experiment, Progress)>>;
+    /// One experiment.
+    fn experiment(&mut self, id: &str) -> Result<Option<(Experiment, Progress)>>;
+    /// Its progress; within a transaction no other node changes it until the end.
+    fn lock(&mut self, id: &str) -> Result<Option<Progress>>;
+    /// Its epochs from this number on, in order.
+    fn epochs(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<EpochRow>>;
+    /// What requests with these keys were given, in any order.
+    fn leases_of(&mut self, id: &str, request_keys: &[&str]) -> Result<Vec<Lease>>;
+    /// Leases of an epoch that end at or after this round (or serial, of overtime), in order.
+    fn leases(&mut self, id: &str, epoch: u64, overtime: bool, from: u64, limit: usize) -> Result<Vec<Lease>>;
+    /// Outcomes from this round on, in order.
+    fn outcomes(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Outcome>>;
+    /// Asides of an epoch from this round or serial on, in order.
+    fn asides(&mut self, id: &str, epoch: u64, overtime: bool, from: u64, limit: usize) -> Result<Vec<Aside>>;
+    /// Events from this number on, in order; the first is 0.
+    fn events(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Event>>;
+
+    /// Adds an experiment, with its first epoch. False, and nothing is written, if the id is taken.
+    fn create(&mut self, experiment: &Experiment, progress: &Progress, opened: &EpochRow) -> Result<bool>;
+    /// Rewrites the progress.
+    fn set_progress(&mut self, id: &str, progress: &Progress) -> Result<()>;
+    /// Adds leases.
+    fn add_leases(&mut self, id: &str, leases: &[Lease]) -> Result<()>;
+    /// Adds outcomes of distinct rounds. Where a round has one already, that one stays and is returned in its place.
+    fn add_outcomes(&mut self, id: &str, outcomes: &[Outcome]) -> Result<Vec<Option<Outcome>>>;
+    /// Adds asides with distinct numbers. Where one is there already, it stays and is returned in its place.
+    fn add_asides(&mut self, id: &str, asides: &[Aside]) -> Result<Vec<Option<Aside>>>;
+    /// Rewrites a closed epoch, drops its snapshot, and adds the next one if there is one.
+    fn close_epoch(&mut self, id: &str, closed: &EpochRow, opened: Option<&EpochRow>) -> Result<()>;
+    /// Adds an event; the store numbers it.
+    fn add_event(&mut self, id: &str, event: &Event) -> Result<()>;
+
+    /// All API keys, revoked ones too, by name.
+    fn keys(&mut self) -> Result<Vec<ApiKey>>;
+    /// Adds a key, or replaces the one of that name.
+    fn set_key(&mut self, key: &ApiKey) -> Result<()>;
+}
+
+/// Where a store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A file.
+    Sqlite(std::path::PathBuf),
+    /// A PostgreSQL server: `postgres://...` or `postgresql://...`.
+    Postgres(String),
+}
+
+/// What a store is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To serve: made if it is missing, brought to this version. A file is locked against a second server.
+    Serve,
+    /// To write beside a server, or without one.
+    Write,
+    /// To read, beside a server or without one. Nothing is made or changed.
+    Read,
+}
+
+impl Location {
+    /// From what was typed.
+    pub fn of(text: &str) -> Self {
+        let postgres = ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme));
+        if postgres { Self::Postgres(text.to_owned()) } else { Self::Sqlite(text.into()) }
+    }
+
+    /// Opens a connection.
+    pub fn open(&self, purpose: Purpose) -> Result<Box<dyn Store>> {
+        Ok(match self {
+            Self::Sqlite(path) => Box::new(sqlite::Sqlite::open(path, purpose)?),
+            Self::Postgres(url) => Box::new(postgres::Postgres::open(url, purpose)?),
+        })
+    }
+}
+
+impl fmt::Display for Location {
+    /// Without what may be secret in it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(f, "{}", path.display()),
+            Self::Postgres(url) => {
+                let host = url.split_once("://").map_or("", |(_, rest)| rest).rsplit('@').next().unwrap_or_default();
+                write!(f, "postgres://{}", host.split('?').next().unwrap_or_default())
+            }
+        }
+    }
+}

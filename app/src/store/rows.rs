@@ -1,0 +1,172 @@
+//! The rows of a store. Times are milliseconds since 1970, passed in from outside.
+
+use debora::Key;
+use serde::{Deserialize, Serialize};
+
+/// What an experiment is; never changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Experiment {
+    /// Its name in addresses: lower-case letters, digits and dashes.
+    pub id: String,
+    /// The spec, as it was given.
+    pub spec: String,
+    /// The policy's key: secret until the experiment is over.
+    pub key: Key,
+    /// What the key is hashed with.
+    pub salt: [u8; 16],
+    /// When it was created.
+    pub created_at: i64,
+}
+
+/// Whether an experiment decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It decides and learns.
+    Running,
+    /// It learns from outcomes that come in, and decides nothing.
+    Paused,
+    /// It was ended before its horizon. Nothing changes any more.
+    Closed,
+    /// All rounds of the horizon have their outcomes.
+    Done,
+}
+
+/// What changes as an experiment goes on, but for its growing lists: one row, rewritten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Whether it decides.
+    pub status: Status,
+    /// The open epoch, or the last.
+    pub epoch: u64,
+    /// The next round to be decided.
+    pub next_round: u64,
+    /// Rounds decided, per action.
+    pub decided: Vec<u64>,
+    /// Rounds with an outcome, told or imputed, per action.
+    pub told: Vec<u64>,
+    /// Rounds with an imputed outcome, per action.
+    pub imputed: Vec<u64>,
+    /// Outcomes that came after their round was imputed.
+    pub late: u64,
+    /// Decisions outside the horizon, in all.
+    pub overtime: u64,
+    /// The serial of the open epoch's next one, from 1.
+    pub next_serial: u64,
+    /// No round below waits to be imputed.
+    pub due_from: u64,
+    /// Epochs, closed or open, whose estimates left no strategy within the thresholds.
+    pub infeasible: u64,
+    /// The hash of the last closed epoch; before, of the spec and the key's hash. 64 hexadecimal digits.
+    pub head: String,
+    /// SHA-256 over the strategies of all closed epochs, as the engine gives it.
+    pub digest: String,
+}
+
+/// An epoch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EpochRow {
+    /// Its number, from 0.
+    pub epoch: u64,
+    /// The engine's record as JSON: with 0 rounds while it is open.
+    pub record: String,
+    /// The engine at its opening, which holds the key; of the open epoch, and of the last.
+    pub snapshot: Option<Vec<u8>>,
+    /// When it was opened.
+    pub opened_at: i64,
+    /// When it was closed.
+    pub closed_at: Option<i64>,
+    /// SHA-256 over its rounds, as 64 hexadecimal digits; once closed.
+    pub rounds_hash: Option<String>,
+    /// SHA-256 over the hash before, the record and the rounds' hash; once closed.
+    pub hash: Option<String>,
+}
+
+/// What one request was given: consecutive rounds of one epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The epoch.
+    pub epoch: u64,
+    /// Whether the decisions are outside the horizon.
+    pub overtime: bool,
+    /// The first round, or serial.
+    pub first: u64,
+    /// The actions of this and the following rounds.
+    pub actions: Vec<u32>,
+    /// How many were asked for.
+    pub asked: u64,
+    /// What makes the request's repetition known.
+    pub request_key: Option<String>,
+    /// When.
+    pub at: i64,
+}
+
+/// What came of a round, in the user's units.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The round.
+    pub round: u64,
+    /// The reward.
+    pub reward: f64,
+    /// The costs.
+    pub costs: Vec<f64>,
+    /// Whether nobody told it: it was put in after the longest wait.
+    pub imputed: bool,
+    /// When.
+    pub at: i64,
+}
+
+/// An outcome that is logged and never counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aside {
+    /// The epoch of the round.
+    pub epoch: u64,
+    /// Whether it is of a decision outside the horizon; else it came after its round was imputed.
+    pub overtime: bool,
+    /// The round, or serial.
+    pub number: u64,
+    /// The reward.
+    pub reward: f64,
+    /// The costs.
+    pub costs: Vec<f64>,
+    /// When.
+    pub at: i64,
+}
+
+/// An administrative change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub at: i64,
+    /// The name of the API key it was done with; "loopback" without one.
+    pub actor: String,
+    /// What: created, paused, resumed or closed.
+    pub what: String,
+}
+
+/// What a caller may do; each role may do what those before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Look, without keys.
+    Read,
+    /// Ask for decisions and tell outcomes.
+    Decide,
+    /// Everything.
+    Admin,
+}
+
+/// An API key, without the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKey {
+    /// What it is called.
+    pub name: String,
+    /// What it allows.
+    pub role: Role,
+    /// SHA-256 of it, as 64 hexadecimal digits. It has 256 random bits, so a slow hash would add nothing.
+    pub hash: String,
+    /// When it was made.
+    pub created_at: i64,
+    /// When it was revoked.
+    pub revoked_at: Option<i64>,
+}
