@@ -1,6 +1,8 @@
 //! The program `debora` as a library, so that tests and benches reach its parts: the verbs, the reports, the stores and the
 //! service.
 
+#![allow(missing_docs)] // Not an interface: the doc comments are for readers of the source.
+
 pub mod args;
 pub mod commands;
 pub mod files;
