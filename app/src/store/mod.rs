@@ -48,8 +48,8 @@ pub trait Store: Send {
     fn leases(&mut self, id: &str, epoch: u64, overtime: bool, from: u64, limit: usize) -> Result<Vec<Lease>>;
     /// Outcomes from this round on, in order.
     fn outcomes(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Outcome>>;
-    /// Asides of an epoch from this round or serial on, in order.
-    fn asides(&mut self, id: &str, epoch: u64, overtime: bool, from: u64, limit: usize) -> Result<Vec<Aside>>;
+    /// Asides from this number on, in order: of an epoch's overtime, or else late ones.
+    fn asides(&mut self, id: &str, overtime: Option<u64>, from: u64, limit: usize) -> Result<Vec<Aside>>;
     /// Events from this number on, in order; the first is 0.
     fn events(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Event>>;
 
@@ -63,7 +63,7 @@ pub trait Store: Send {
     fn add_outcomes(&mut self, id: &str, outcomes: &[Outcome]) -> Result<Vec<Option<Outcome>>>;
     /// Adds asides with distinct numbers. Where one is there already, it stays and is returned in its place.
     fn add_asides(&mut self, id: &str, asides: &[Aside]) -> Result<Vec<Option<Aside>>>;
-    /// Rewrites a closed epoch, drops its snapshot, and adds the next one if there is one.
+    /// Rewrites an epoch that is closed, and adds the next one if there is one.
     fn close_epoch(&mut self, id: &str, closed: &EpochRow, opened: Option<&EpochRow>) -> Result<()>;
     /// Adds an event; the store numbers it.
     fn add_event(&mut self, id: &str, event: &Event) -> Result<()>;
