@@ -1,1 +1,15 @@
 //! Live experiments: decisions and outcomes over HTTP, durable before they are acknowledged.
+//!
+//! ```text
+//! handler ─► Request ─► writer thread ─► Desk (logic) ─► Store ─► commit ─► Answer
+//!                       takes all that wait, one commit for all
+//! ```
+//!
+//! An epoch's decisions depend only on key, strategy and round, so nodes that share a store need to agree on round numbers,
+//! on outcomes and, a few hundred times in an experiment's life, on the next epoch: the lock on one row of progress does it.
+
+pub mod chain;
+pub mod desk;
+pub mod live;
+pub mod request;
+pub mod writer;

@@ -1,0 +1,91 @@
+//! The hash chain over closed epochs: who changes a stored round, record or hash breaks it from there on.
+//!
+//! ```text
+//! key hash    = SHA-256(salt, key)
+//! head before = SHA-256("debora log 1\n", values version, SHA-256(spec), key hash)
+//! rounds hash = SHA-256 over the epoch's rounds in order of (round, action, imputed, reward, costs)
+//! hash        = SHA-256("debora epoch 1\n", hash before, record as JSON, rounds hash)
+//! ```
+//!
+//! Integers are little endian (rounds 8 bytes, actions 4, imputed 1), numbers the 8 bytes of their bits, hashes 32 bytes.
+//! Times and request keys are not hashed: two experiments with the same salt, key and outcomes have the same hashes.
+
+use debora::{Engine, Error, Key, Tally, VALUES_VERSION};
+use sha2::{Digest as _, Sha256};
+
+use crate::store::Outcome;
+
+/// What is published of a key before the experiment is over.
+pub fn key_hash(salt: [u8; 16], key: Key) -> String {
+    hex(&Sha256::new().chain_update(salt).chain_update(unhex(&key.to_hex()).expect("hexadecimal digits")).finalize())
+}
+
+/// The head before any epoch is closed.
+pub fn genesis(spec: &str, key_hash: &str) -> String {
+    let hash = Sha256::new_with_prefix("debora log 1\n").chain_update(VALUES_VERSION.to_le_bytes());
+    hex(&hash.chain_update(Sha256::digest(spec)).chain_update(unhex(key_hash).unwrap_or_default()).finalize())
+}
+
+/// The hash of a closed epoch.
+pub fn epoch_hash(before: &str, record: &str, rounds_hash: &str) -> String {
+    let hash = Sha256::new_with_prefix("debora epoch 1\n").chain_update(unhex(before).unwrap_or_default());
+    hex(&hash.chain_update(record).chain_update(unhex(rounds_hash).unwrap_or_default()).finalize())
+}
+
+/// An epoch's rounds in order, as far as they have been read: what was told, summed and hashed.
+#[derive(Clone, Debug)]
+pub struct Fold {
+    /// The next round to add.
+    pub next: u64,
+    tally: Tally,
+    hash: Sha256,
+    fixed: Vec<u64>,
+}
+
+impl Fold {
+    /// Before the first round of the engine's open epoch.
+    pub fn of(engine: &Engine) -> Self {
+        let (actions, quantities) = (engine.problem().actions().len(), engine.problem().quantities());
+        Self {
+            next: engine.open_record().first_round,
+            tally: Tally::new(actions, quantities),
+            hash: Sha256::new(),
+            fixed: vec![0; quantities],
+        }
+    }
+
+    /// Adds the next round.
+    pub fn add(&mut self, action: u32, outcome: &Outcome, engine: &Engine) -> Result<(), Error> {
+        engine.problem().to_fixed(outcome.reward, &outcome.costs, &mut self.fixed)?;
+        self.tally.add(action, &self.fixed);
+        self.hash.update(outcome.round.to_le_bytes());
+        self.hash.update(action.to_le_bytes());
+        self.hash.update([u8::from(outcome.imputed)]);
+        for value in std::iter::once(&outcome.reward).chain(&outcome.costs) {
+            self.hash.update(value.to_bits().to_le_bytes());
+        }
+        self.next += 1;
+        Ok(())
+    }
+
+    /// The counts and sums.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// The hash of all rounds added.
+    pub fn rounds_hash(&self) -> String {
+        hex(&self.hash.clone().finalize())
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Hexadecimal digits as bytes.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    text.as_bytes().chunks(2).map(pair).collect()
+}

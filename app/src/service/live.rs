@@ -1,0 +1,103 @@
+//! An experiment in memory: its engine as of the open epoch's beginning, and its rules. All of it can be read again.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use debora::Engine;
+use debora::spec::{ServiceSpec, Spec};
+
+use crate::service::chain::Fold;
+use crate::service::request::Sheet;
+use crate::store::{Outcome, Progress, Store};
+
+/// Outcomes read at once.
+const CHUNK: usize = 4_096;
+
+/// An experiment in memory.
+pub struct Live {
+    /// At the beginning of the open epoch: nothing of it handed out or told. After the end, of the last epoch.
+    pub engine: Engine,
+    /// What happens while waiting, and to outcomes that never come.
+    pub rules: ServiceSpec,
+    /// What the open epoch's decisions are drawn from.
+    pub sheet: Arc<Sheet>,
+    /// The open epoch's rounds, as far as they are told without a gap and were read.
+    fold: Fold,
+    /// How many of the open epoch's rounds were told when the fold was last moved on.
+    told_at_fold: u64,
+}
+
+impl Live {
+    /// Around an engine at the beginning of an epoch.
+    pub fn new(engine: Engine, rules: ServiceSpec) -> Self {
+        let sheet = Sheet {
+            actions: engine.problem().actions().to_vec(),
+            strategy: engine.strategy().probabilities().to_vec(),
+        };
+        Self { fold: Fold::of(&engine), sheet: Arc::new(sheet), engine, rules, told_at_fold: 0 }
+    }
+
+    /// Reads an experiment: its spec and its last epoch, whatever the number of rounds.
+    pub fn read(store: &mut dyn Store, id: &str) -> Result<Option<Self>> {
+        let Some((experiment, progress)) = store.experiment(id)? else { return Ok(None) };
+        let spec = Spec::parse(&experiment.spec, id)?;
+        let rows = store.epochs(id, progress.epoch, 1)?;
+        let snapshot = rows.first().and_then(|row| row.snapshot.as_ref());
+        let snapshot = snapshot.with_context(|| format!("experiment {id} has no snapshot of epoch {}", progress.epoch))?;
+        Ok(Some(Self::new(Engine::from_bytes(snapshot)?, spec.service)))
+    }
+
+    /// Whether all rounds of the open epoch are decided.
+    pub fn ended(&self, progress: &Progress) -> bool {
+        let reached = |(action, count): (u32, &u64)| self.engine.target(action) == Some(*count);
+        progress.next_round > self.engine.problem().horizon() || (0..).zip(&progress.decided).any(reached)
+    }
+
+    /// Whether all of them have their outcomes, too.
+    pub fn complete(&self, progress: &Progress) -> bool {
+        outstanding(progress) == 0 && self.ended(progress)
+    }
+
+    /// Adds told rounds to the fold once there are many, so that closing a long epoch finds little left to read.
+    ///
+    /// While a gap stops it, it tries again only after as many more outcomes, so every outcome is read about once.
+    pub fn move_fold_on(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<()> {
+        let told = progress.told.iter().sum::<u64>() + 1 - self.engine.open_record().first_round;
+        if told >= self.told_at_fold + CHUNK as u64 {
+            self.told_at_fold = told;
+            while self.fold_chunk(store, id, progress)? {}
+        }
+        Ok(())
+    }
+
+    /// Adds up to a chunk of rounds. False where a gap stops it, or the last decided round.
+    fn fold_chunk(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<bool> {
+        let before = self.fold.next;
+        for outcome in store.outcomes(id, before, CHUNK)? {
+            if outcome.round != self.fold.next || outcome.round >= progress.next_round {
+                return Ok(false);
+            }
+            self.add(&outcome)?;
+        }
+        Ok(self.fold.next == before + CHUNK as u64)
+    }
+
+    fn add(&mut self, outcome: &Outcome) -> Result<()> {
+        let action = self.engine.decide(outcome.round).action;
+        Ok(self.fold.add(action, outcome, &self.engine)?)
+    }
+
+    /// The whole epoch's rounds.
+    pub fn whole_fold(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<&Fold> {
+        while self.fold_chunk(store, id, progress)? {}
+        if self.fold.next != progress.next_round {
+            bail!("experiment {id}: the outcome of round {} is missing; `debora audit` tells more", self.fold.next);
+        }
+        Ok(&self.fold)
+    }
+}
+
+/// Rounds that are decided and have no outcome.
+pub fn outstanding(progress: &Progress) -> u64 {
+    progress.next_round - 1 - progress.told.iter().sum::<u64>()
+}

@@ -1,0 +1,232 @@
+//! What can be asked of the desk, what it answers, and why it refuses.
+
+use std::sync::Arc;
+
+use debora::Key;
+
+use crate::store::{Lease, Progress, Status};
+
+/// The most rounds one request is given.
+pub const ROUNDS_MAX: u64 = 10_000;
+
+/// The longest request key, and the longest name of an experiment.
+pub const NAME_MAX: usize = 128;
+
+/// A change, or a question whose answer must be durable. Time is passed in beside it.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// A new experiment.
+    Create(Create),
+    /// Decisions for up to this many rounds.
+    Decide {
+        /// The experiment.
+        id: String,
+        /// How many, from 1 to [`ROUNDS_MAX`].
+        rounds: u64,
+        /// The same key gets the same rounds again.
+        request_key: Option<String>,
+    },
+    /// Outcomes.
+    Tell {
+        /// The experiment.
+        id: String,
+        /// In any order.
+        outcomes: Vec<Telling>,
+    },
+    /// An administrative change.
+    Change {
+        /// The experiment.
+        id: String,
+        /// What to do.
+        change: Change,
+        /// Who does it.
+        actor: String,
+    },
+    /// Imputes what is due.
+    Tick {
+        /// The experiment.
+        id: String,
+    },
+}
+
+/// What a new experiment is made of.
+#[derive(Clone, Debug)]
+pub struct Create {
+    /// Its name in addresses; drawn unless given. With a given one the request can be repeated.
+    pub id: Option<String>,
+    /// The spec, without world and key.
+    pub spec: String,
+    /// The key; drawn unless given.
+    pub key: Option<Key>,
+    /// Whether a blind plan is accepted.
+    pub blind: bool,
+    /// Who does it.
+    pub actor: String,
+}
+
+/// An administrative change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Decide nothing until resumed; outcomes are still taken.
+    Pause,
+    /// Decide again.
+    Resume,
+    /// End before the horizon, for good.
+    Close,
+}
+
+/// What came of a decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Telling {
+    /// Of which.
+    pub of: Of,
+    /// The reward, in the user's units.
+    pub reward: f64,
+    /// The costs, in the spec's order.
+    pub costs: Vec<f64>,
+}
+
+/// A decision's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Of {
+    /// A round of the horizon.
+    Round(u64),
+    /// A decision served while its epoch waited.
+    Overtime {
+        /// The epoch.
+        epoch: u64,
+        /// The serial, from 1.
+        serial: u64,
+    },
+}
+
+/// What the desk did.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// The experiment is there.
+    Created {
+        /// Its name.
+        id: String,
+        /// Whether this very experiment was there before.
+        repeated: bool,
+    },
+    /// Decisions; the same again for the same request key.
+    Decided(Decided),
+    /// A receipt for each outcome, in the order told.
+    Told(Vec<Receipt>),
+    /// The status after an administrative change.
+    Changed(Status),
+    /// How many rounds were imputed.
+    Ticked(u64),
+}
+
+/// Decisions, with what is needed to say them.
+#[derive(Clone, Debug)]
+pub struct Decided {
+    /// The rounds and actions.
+    pub lease: Lease,
+    /// Names and probabilities.
+    pub sheet: Arc<Sheet>,
+}
+
+/// What an epoch's decisions are drawn from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sheet {
+    /// The names of the actions.
+    pub actions: Vec<String>,
+    /// The probability of each.
+    pub strategy: Vec<f64>,
+}
+
+/// What became of an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Receipt {
+    /// It counts.
+    Recorded,
+    /// The same was told before; it counts once.
+    Repeated,
+    /// Something else was told before; the first stays.
+    Conflict,
+    /// No such round was decided.
+    Unknown,
+    /// Its round had been imputed: it is logged and does not count.
+    Late,
+    /// Its decision was outside the horizon: it is logged and does not count.
+    Overtime,
+}
+
+/// Why the desk did nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// No such experiment.
+    #[error("there is no experiment {id:?}; GET /v1/experiments lists them")]
+    NoExperiment { id: String },
+    /// An id with other characters, or too long.
+    #[error("id {id:?} is not 1 to {NAME_MAX} lower-case letters, digits and dashes")]
+    IdText { id: String },
+    /// Another experiment has this id.
+    #[error("there is another experiment {id:?}; choose another id, or none")]
+    IdTaken { id: String },
+    /// A spec that cannot be read.
+    #[error("{0}")]
+    Spec(String),
+    /// A spec with `[world]`.
+    #[error("the spec has a [world], but a live experiment's world is real; remove the section")]
+    World,
+    /// A spec with a key.
+    #[error("the spec gives the key, but the spec is shown to all; remove it, and give \"key\" beside the spec or let one be drawn")]
+    KeyInSpec,
+    /// A blind plan.
+    #[error("{0} Send \"blind\": true to run it all the same.")]
+    Blind(String),
+    /// Rounds outside 1 to the most.
+    #[error("n {rounds} is outside 1 to {ROUNDS_MAX}; ask in several requests")]
+    Rounds { rounds: u64 },
+    /// A request key that is empty or too long.
+    #[error("request_key has {length} bytes; give 1 to {NAME_MAX}")]
+    RequestKey { length: usize },
+    /// A request key that was used for another number of rounds.
+    #[error("request_key {request_key:?} was used with n {asked} before, and comes with {rounds}; use a fresh one for another request")]
+    RequestKeyUsed { request_key: String, asked: u64, rounds: u64 },
+    /// The epoch is fully decided.
+    #[error("all rounds of epoch {epoch} are decided, and {outstanding} outcomes are outstanding; tell them, or ask again later")]
+    Waiting { epoch: u64, outstanding: u64 },
+    /// It decides nothing while paused.
+    #[error("experiment {id:?} is paused; outcomes are taken, and decisions go on once it is resumed")]
+    Paused { id: String },
+    /// It was ended.
+    #[error("experiment {id:?} is closed; nothing changes any more")]
+    Closed { id: String },
+    /// All rounds are told.
+    #[error("all {horizon} rounds of experiment {id:?} are decided and told; deploy its recommendation")]
+    Done { id: String, horizon: u64 },
+    /// An outcome with a value that the problem refuses. None of the request's outcomes is recorded.
+    #[error("outcome {index}: {error}")]
+    Outcome { index: usize, error: debora::Error },
+    /// The store failed. What was asked may or may not have happened: repeat it.
+    #[error("the store failed; repeat the request")]
+    Store { detail: String },
+    /// The service is shutting down.
+    #[error("the service is shutting down; repeat the request elsewhere or later")]
+    Stopping,
+}
+
+/// What a fresh experiment's progress is.
+pub(super) fn beginning(actions: usize, head: String, digest: String) -> Progress {
+    Progress {
+        status: Status::Running,
+        epoch: 0,
+        next_round: 1,
+        decided: vec![0; actions],
+        told: vec![0; actions],
+        imputed: vec![0; actions],
+        late: 0,
+        overtime: 0,
+        next_serial: 1,
+        due_from: 1,
+        infeasible: 0,
+        head,
+        digest,
+    }
+}

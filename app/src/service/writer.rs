@@ -1,0 +1,134 @@
+//! The writer: one thread that takes all requests that wait, serves them in one transaction, and answers when it is durable.
+//!
+//! While a commit is on its way to the disk, the next requests gather: the slower the disk, the larger the group. Reads go to
+//! connections of their own and never wait for the writer.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use anyhow::Result;
+use tokio::sync::oneshot;
+
+use crate::service::desk::Desk;
+use crate::service::request::{Answer, Refusal, Request};
+use crate::store::{Location, Purpose, Store};
+
+/// The most requests in one transaction.
+const GROUP_MAX: usize = 1_024;
+
+/// Milliseconds since 1970. Passed in, so that tests can move it.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+enum Message {
+    Serve(Request, oneshot::Sender<Result<Answer, Refusal>>),
+    /// Imputes what is due in every experiment.
+    Tick(oneshot::Sender<Result<u64, Refusal>>),
+}
+
+/// A node's access to its store: one writer, and readers.
+pub struct Service {
+    /// Where the store is.
+    pub location: Location,
+    /// What time it is.
+    pub clock: Clock,
+    requests: Mutex<Option<Sender<Message>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    readers: Mutex<Vec<Box<dyn Store>>>,
+}
+
+impl Service {
+    /// Opens the store and starts the writer.
+    pub fn start(location: Location, clock: Clock) -> Result<Arc<Self>> {
+        let store = location.open(Purpose::Serve)?;
+        let (requests, received) = channel();
+        let time = Arc::clone(&clock);
+        let writer = std::thread::Builder::new()
+            .name("writer".into())
+            .spawn(move || write(&mut Desk::new(store), &received, &time))?;
+        Ok(Arc::new(Self {
+            location,
+            clock,
+            requests: Mutex::new(Some(requests)),
+            writer: Mutex::new(Some(writer)),
+            readers: Mutex::new(Vec::new()),
+        }))
+    }
+
+    /// Has a request served; what the answer says is durable.
+    pub async fn serve(&self, request: Request) -> Result<Answer, Refusal> {
+        let (sender, answer) = oneshot::channel();
+        self.send(Message::Serve(request, sender))?;
+        answer.await.unwrap_or(Err(Refusal::Stopping))
+    }
+
+    /// Imputes what is due; how many rounds.
+    pub async fn tick(&self) -> Result<u64, Refusal> {
+        let (sender, answer) = oneshot::channel();
+        self.send(Message::Tick(sender))?;
+        answer.await.unwrap_or(Err(Refusal::Stopping))
+    }
+
+    fn send(&self, message: Message) -> Result<(), Refusal> {
+        let requests = self.requests.lock().expect("no panic while sending");
+        requests.as_ref().and_then(|requests| requests.send(message).ok()).ok_or(Refusal::Stopping)
+    }
+
+    /// Reads on a connection of its own. Blocks: from async code, within `spawn_blocking`.
+    pub fn read<T>(&self, read: impl FnOnce(&mut dyn Store) -> Result<T>) -> Result<T> {
+        let idle = self.readers.lock().expect("no panic while reading").pop();
+        let mut store = match idle {
+            Some(store) => store,
+            None => self.location.open(Purpose::Read)?,
+        };
+        // All reads of one answer see one state. A connection that failed is not used again.
+        store.begin()?;
+        let result = read(&mut *store);
+        store.rollback();
+        if result.is_ok() {
+            self.readers.lock().expect("no panic while reading").push(store);
+        }
+        result
+    }
+
+    /// Serves what waits, then stops. Later requests are refused.
+    pub fn stop(&self) {
+        self.requests.lock().expect("no panic while sending").take();
+        if let Some(writer) = self.writer.lock().expect("no panic while stopping").take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+fn write(desk: &mut Desk, received: &Receiver<Message>, clock: &Clock) {
+    while let Ok(first) = received.recv() {
+        let (mut requests, mut senders, mut ticks) = (Vec::new(), Vec::new(), Vec::new());
+        for message in std::iter::once(first).chain(received.try_iter().take(GROUP_MAX)) {
+            match message {
+                Message::Serve(request, sender) => {
+                    requests.push(request);
+                    senders.push(sender);
+                }
+                Message::Tick(sender) => ticks.push(sender),
+            }
+        }
+        if !requests.is_empty() {
+            let answers = desk.serve(&requests, clock());
+            senders.into_iter().zip(answers).for_each(|(sender, answer)| drop(sender.send(answer)));
+        }
+        for sender in ticks {
+            let _ = sender.send(tick(desk, clock()));
+        }
+    }
+}
+
+fn tick(desk: &mut Desk, now: i64) -> Result<u64, Refusal> {
+    let failed = |error: anyhow::Error| Refusal::Store { detail: format!("{error:#}") };
+    let requests: Vec<Request> = desk.waiting().map_err(failed)?.into_iter().map(|id| Request::Tick { id }).collect();
+    let answers = desk.serve(&requests, now);
+    answers.into_iter().try_fold(0, |sum, answer| match answer? {
+        Answer::Ticked(imputed) => Ok(sum + imputed),
+        _ => Ok(sum),
+    })
+}
