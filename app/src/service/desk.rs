@@ -379,9 +379,13 @@ impl Sitting<'_> {
             let Of::Round(round) = outcome.of else { continue };
             let Some(&(first, row)) = firsts.get(&round) else { continue };
             receipts[place] = Some(match &before[row] {
-                Some(stored) if stored.imputed => {
-                    aside_receipt(late.get(&round).and_then(Option::as_ref), outcome, outcomes[first], place == first, Receipt::Late)
-                }
+                Some(stored) if stored.imputed => aside_receipt(
+                    late.get(&round).and_then(Option::as_ref),
+                    outcome,
+                    outcomes[first],
+                    place == first,
+                    Receipt::Late,
+                ),
                 Some(stored) => judge(same(outcome, stored.reward, &stored.costs)),
                 None if place == first => Receipt::Recorded,
                 None => judge(same(outcome, outcomes[first].reward, &outcomes[first].costs)),
@@ -413,7 +417,6 @@ impl Sitting<'_> {
         let mut firsts: BTreeMap<(u64, u64), usize> = BTreeMap::new();
         for (place, outcome) in outcomes.iter().enumerate() {
             let Of::Overtime { epoch, serial } = outcome.of else { continue };
-            let mut stored = None;
             if let Some(&first) = firsts.get(&(epoch, serial)) {
                 receipts[place] = Some(judge(same(outcome, outcomes[first].reward, &outcomes[first].costs)));
                 continue;
@@ -427,7 +430,7 @@ impl Sitting<'_> {
             }
             firsts.insert((epoch, serial), place);
             let aside = aside(Some(epoch), serial, outcome, self.now);
-            stored.extend(self.store.add_asides(self.id, &[aside])?.swap_remove(0));
+            let stored = self.store.add_asides(self.id, &[aside])?.swap_remove(0);
             receipts[place] = Some(aside_receipt(stored.as_ref(), outcome, outcome, true, Receipt::Overtime));
         }
         Ok(())
@@ -535,7 +538,13 @@ fn aside(overtime: Option<u64>, number: u64, outcome: &Telling, now: i64) -> Asi
 }
 
 /// The receipt of an outcome that is logged aside: `stored` is what was there before, `first` the group's first telling.
-fn aside_receipt(stored: Option<&Aside>, outcome: &Telling, first: &Telling, is_first: bool, fresh: Receipt) -> Receipt {
+fn aside_receipt(
+    stored: Option<&Aside>,
+    outcome: &Telling,
+    first: &Telling,
+    is_first: bool,
+    fresh: Receipt,
+) -> Receipt {
     match stored {
         Some(stored) => judge(same(outcome, stored.reward, &stored.costs)),
         None if is_first => fresh,

@@ -43,7 +43,8 @@ impl Live {
         let spec = Spec::parse(&experiment.spec, id)?;
         let rows = store.epochs(id, progress.epoch, 1)?;
         let snapshot = rows.first().and_then(|row| row.snapshot.as_ref());
-        let snapshot = snapshot.with_context(|| format!("experiment {id} has no snapshot of epoch {}", progress.epoch))?;
+        let snapshot =
+            snapshot.with_context(|| format!("experiment {id} has no snapshot of epoch {}", progress.epoch))?;
         Ok(Some(Self::new(Engine::from_bytes(snapshot)?, spec.service)))
     }
 

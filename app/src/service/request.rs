@@ -175,7 +175,9 @@ pub enum Refusal {
     #[error("the spec has a [world], but a live experiment's world is real; remove the section")]
     World,
     /// A spec with a key.
-    #[error("the spec gives the key, but the spec is shown to all; remove it, and give \"key\" beside the spec or let one be drawn")]
+    #[error(
+        "the spec gives the key, but the spec is shown to all; remove it, and give \"key\" beside the spec or let one be drawn"
+    )]
     KeyInSpec,
     /// A blind plan.
     #[error("{0} Send \"blind\": true to run it all the same.")]
@@ -187,10 +189,14 @@ pub enum Refusal {
     #[error("request_key has {length} bytes; give 1 to {NAME_MAX}")]
     RequestKey { length: usize },
     /// A request key that was used for another number of rounds.
-    #[error("request_key {request_key:?} was used with n {asked} before, and comes with {rounds}; use a fresh one for another request")]
+    #[error(
+        "request_key {request_key:?} was used with n {asked} before, and comes with {rounds}; use a fresh one for another request"
+    )]
     RequestKeyUsed { request_key: String, asked: u64, rounds: u64 },
     /// The epoch is fully decided.
-    #[error("all rounds of epoch {epoch} are decided, and {outstanding} outcomes are outstanding; tell them, or ask again later")]
+    #[error(
+        "all rounds of epoch {epoch} are decided, and {outstanding} outcomes are outstanding; tell them, or ask again later"
+    )]
     Waiting { epoch: u64, outstanding: u64 },
     /// It decides nothing while paused.
     #[error("experiment {id:?} is paused; outcomes are taken, and decisions go on once it is resumed")]
