@@ -28,6 +28,7 @@ pub struct Desk {
 }
 
 type Answered = Result<Answer, Refusal>;
+type Receipts = Result<Vec<Receipt>, Refusal>;
 
 impl Desk {
     /// At an opened store.
@@ -325,7 +326,7 @@ impl Sitting<'_> {
     }
 
     /// Records the outcomes of all requests that tell, and gives each its receipts.
-    fn tell(&mut self, group: &[&Request]) -> Result<Vec<(usize, Result<Vec<Receipt>, Refusal>)>> {
+    fn tell(&mut self, group: &[&Request]) -> Result<Vec<(usize, Receipts)>> {
         let mut answers = Vec::new();
         let mut book = Book::default();
         for (place, request) in group.iter().enumerate() {
@@ -422,7 +423,7 @@ impl Sitting<'_> {
                 continue;
             }
             // Serials are below 2^53 as rounds are; larger ones were never given.
-            let given = serial >= 1 && serial < 1 << 53 && epoch <= self.progress.epoch;
+            let given = (1..1 << 53).contains(&serial) && epoch <= self.progress.epoch;
             let lease = if given { self.store.leases(self.id, epoch, true, serial, 1)?.pop() } else { None };
             if lease.is_none_or(|lease| lease.first > serial) {
                 receipts[place] = Some(Receipt::Unknown);
