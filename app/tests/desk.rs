@@ -1,0 +1,369 @@
+//! The desk against a plain model in memory, on every store: random groups of requests, clocks, ticks and restarts.
+//!
+//! The model is an engine told round by round, and maps. The desk never tells an engine a round: it draws, folds and hands
+//! over whole epochs. Every answer must be the model's, and at the end every count.
+
+use std::collections::BTreeMap;
+
+use debora::spec::{OnWait, Spec};
+use debora::{Engine, Key};
+use debora_app::service::desk::Desk;
+use debora_app::service::request::{Answer, Change, Create, Of, Receipt, Refusal, Request, Telling};
+use debora_app::store::{Location, Purpose, Status};
+use proptest::prelude::*;
+
+mod common;
+use common::{Store, stores};
+
+/// Epochs of a few rounds: profile paper doubles from one on.
+const SHORT: &str = r#"
+policy = "soft"
+horizon = 400
+rho = 0.5
+profile = "paper"
+actions = ["a", "b", "c"]
+[[cost]]
+name = "price"
+threshold = 0.4
+[service]
+on_wait = "serve"
+outcome_wait = "60s"
+impute = { reward = 0.25 }
+"#;
+
+/// Epochs of thousands of rounds, with estimates that count.
+const LONG: &str = r#"
+policy = "hard"
+horizon = 60_000
+rho = 0.9
+delta = 0.4
+actions = ["a", "b"]
+[[cost]]
+name = "price"
+range = [0, 2]
+threshold = 1.2
+[safe]
+strategy = { a = 1 }
+cost = { price = 0.2 }
+[service]
+outcome_wait = "60s"
+"#;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Decide { rounds: u64, key: Option<u8> },
+    /// Tells that many outstanding rounds, from the first or from the last, with this feedback.
+    Tell { rounds: usize, backwards: bool, value: u8 },
+    /// Tells any round at all, known or not.
+    TellAny { round: u64, value: u8 },
+    TellOvertime { epochs_ago: u64, serial: u64, value: u8 },
+    Change(Change),
+    Wait { seconds: i64 },
+    Tick,
+    Restart,
+}
+
+fn step(rounds: u64) -> impl Strategy<Value = Step> {
+    let many = rounds as usize;
+    prop_oneof![
+        4 => (1..=rounds, prop::option::of(0..40u8)).prop_map(|(rounds, key)| Step::Decide { rounds, key }),
+        6 => (1..=2 * many, any::<bool>(), 0..4u8).prop_map(|(rounds, backwards, value)| Step::Tell { rounds, backwards, value }),
+        1 => (0..400u64, 0..4u8).prop_map(|(round, value)| Step::TellAny { round, value }),
+        1 => (0..2u64, 0..6u64, 0..2u8).prop_map(|(epochs_ago, serial, value)| Step::TellOvertime { epochs_ago, serial, value }),
+        1 => prop_oneof![3 => Just(Change::Pause), 6 => Just(Change::Resume)].prop_map(Step::Change),
+        2 => (0..50i64).prop_map(|seconds| Step::Wait { seconds }),
+        1 => Just(Step::Tick),
+        1 => Just(Step::Restart),
+    ]
+}
+
+/// What the service is meant to be.
+struct Model {
+    engine: Engine,
+    spec: Spec,
+    status: Status,
+    /// By request key: asked for, epoch, whether overtime, first, actions.
+    given: BTreeMap<String, (u64, Given)>,
+    /// Of outstanding rounds.
+    decided_at: BTreeMap<u64, i64>,
+    told: BTreeMap<u64, (f64, Vec<f64>, bool)>,
+    late: BTreeMap<u64, (f64, Vec<f64>)>,
+    overtime: BTreeMap<(u64, u64), Option<(f64, Vec<f64>)>>,
+}
+
+type Given = (u64, bool, u64, Vec<u32>);
+
+fn feedback(value: u8, costs: usize) -> (f64, Vec<f64>) {
+    let reward = [0.0, 0.5, 1.0, -0.0][value as usize];
+    (reward, vec![[0.25, 0.125, 1.0, 0.0][value as usize]; costs])
+}
+
+impl Model {
+    fn tell_one(&mut self, of: Of, (reward, costs): (f64, Vec<f64>)) -> Receipt {
+        let same = |told: &(f64, Vec<f64>)| if *told == (reward, costs.clone()) { Receipt::Repeated } else { Receipt::Conflict };
+        match of {
+            Of::Overtime { epoch, serial } => match self.overtime.get_mut(&(epoch, serial)) {
+                None => Receipt::Unknown,
+                Some(Some(told)) => same(told),
+                Some(told) => {
+                    *told = Some((reward, costs));
+                    Receipt::Overtime
+                }
+            },
+            Of::Round(round) => match self.told.get(&round) {
+                Some((_, _, true)) => match self.late.get(&round) {
+                    Some(told) => same(told),
+                    None => {
+                        self.late.insert(round, (reward, costs));
+                        Receipt::Late
+                    }
+                },
+                Some((before, before_costs, false)) => same(&(*before, before_costs.clone())),
+                None if self.decided_at.remove(&round).is_some() => {
+                    self.tell_engine(round, reward, costs, false);
+                    Receipt::Recorded
+                }
+                None => Receipt::Unknown,
+            },
+        }
+    }
+
+    fn tell_engine(&mut self, round: u64, reward: f64, costs: Vec<f64>, imputed: bool) {
+        self.engine.tell(round, reward, &costs).unwrap();
+        self.told.insert(round, (reward, costs, imputed));
+        if self.engine.is_done() {
+            self.status = Status::Done;
+        }
+    }
+
+    fn tick(&mut self, now: i64) {
+        let wait = self.spec.service.outcome_wait.unwrap().as_millis() as i64;
+        if !matches!(self.status, Status::Running | Status::Paused) {
+            return;
+        }
+        let due: Vec<u64> = self.decided_at.iter().filter(|(_, at)| **at + wait <= now).map(|(round, _)| *round).collect();
+        for round in due {
+            self.decided_at.remove(&round);
+            let impute = self.spec.service.impute.clone();
+            self.tell_engine(round, impute[0], impute[1..].to_vec(), true);
+        }
+    }
+
+    fn decide(&mut self, rounds: u64, key: Option<&String>, now: i64) -> Result<Given, &'static str> {
+        if let Some((asked, given)) = key.and_then(|key| self.given.get(key)) {
+            return if *asked == rounds { Ok(given.clone()) } else { Err("used") };
+        }
+        match self.status {
+            Status::Running => {}
+            Status::Paused => return Err("paused"),
+            Status::Closed => return Err("closed"),
+            Status::Done => return Err("done"),
+        }
+        let epoch = self.engine.epoch();
+        let decisions = self.engine.ask_many(rounds as usize);
+        let given = if decisions.is_empty() {
+            if self.spec.service.on_wait == OnWait::Hold {
+                return Err("waiting");
+            }
+            let first = self.overtime.keys().filter(|(of, _)| *of == epoch).count() as u64 + 1;
+            let serials = first..first + rounds;
+            self.overtime.extend(serials.clone().map(|serial| ((epoch, serial), None)));
+            (epoch, true, first, serials.map(|serial| self.engine.overtime(serial).action).collect())
+        } else {
+            self.decided_at.extend(decisions.iter().map(|decision| (decision.round, now)));
+            (epoch, false, decisions[0].round, decisions.iter().map(|decision| decision.action).collect())
+        };
+        if let Some(key) = key {
+            self.given.insert(key.clone(), (rounds, given.clone()));
+        }
+        Ok(given)
+    }
+}
+
+fn name(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Waiting { .. } => "waiting",
+        Refusal::Paused { .. } => "paused",
+        Refusal::Closed { .. } => "closed",
+        Refusal::Done { .. } => "done",
+        Refusal::RequestKeyUsed { .. } => "used",
+        other => panic!("{other}"),
+    }
+}
+
+/// Plays groups of steps on a store and on the model.
+fn play(location: &Location, id: &str, text: &str, groups: &[Vec<Step>]) {
+    let key = Key::from(9u64);
+    let spec = Spec::parse(text, "spec").unwrap();
+    let costs = spec.problem.quantities() - 1;
+    let mut desk = Desk::new(location.open(Purpose::Serve).unwrap());
+    let create = Create { id: Some(id.into()), spec: text.into(), key: Some(key), blind: true, actor: "test".into() };
+    for repeated in [false, true] {
+        let answer = desk.serve(&[Request::Create(create.clone())], 0).swap_remove(0).unwrap();
+        assert!(matches!(answer, Answer::Created { repeated: before, .. } if before == repeated));
+    }
+    let mut now = 1_000;
+    let mut model = Model {
+        engine: Engine::new(spec.problem.clone(), key),
+        spec,
+        status: Status::Running,
+        given: BTreeMap::new(),
+        decided_at: BTreeMap::new(),
+        told: BTreeMap::new(),
+        late: BTreeMap::new(),
+        overtime: BTreeMap::new(),
+    };
+    for group in groups {
+        let mut requests = Vec::new();
+        for step in group {
+            let id = id.to_owned();
+            let tell = |of: Of, value: u8| {
+                let (reward, costs) = feedback(value, costs);
+                Telling { of, reward, costs }
+            };
+            match step.clone() {
+                Step::Decide { rounds, key } => {
+                    requests.push(Request::Decide { id, rounds, request_key: key.map(|key| format!("request {key}")) });
+                }
+                Step::Tell { rounds, backwards, value } => {
+                    let outstanding: Vec<u64> = model.decided_at.keys().copied().collect();
+                    let some: Vec<u64> = if backwards {
+                        outstanding.into_iter().rev().take(rounds).collect()
+                    } else {
+                        outstanding.into_iter().take(rounds).collect()
+                    };
+                    let outcomes = some.into_iter().map(|round| tell(Of::Round(round), value)).collect();
+                    requests.push(Request::Tell { id, outcomes });
+                }
+                Step::TellAny { round, value } => {
+                    // Twice within one request, the second time perhaps with another value.
+                    let outcomes = vec![tell(Of::Round(round), value), tell(Of::Round(round), value / 2)];
+                    requests.push(Request::Tell { id, outcomes });
+                }
+                Step::TellOvertime { epochs_ago, serial, value } => {
+                    let epoch = model.engine.epoch().saturating_sub(epochs_ago);
+                    requests.push(Request::Tell { id, outcomes: vec![tell(Of::Overtime { epoch, serial }, value)] });
+                }
+                Step::Change(change) => requests.push(Request::Change { id, change, actor: "test".into() }),
+                Step::Wait { seconds } => now += 1_000 * seconds,
+                Step::Tick => requests.push(Request::Tick { id }),
+                Step::Restart => {
+                    drop(desk);
+                    desk = Desk::new(location.open(Purpose::Serve).unwrap());
+                }
+            }
+        }
+        // Outcomes come first, then ticks, then the rest in order.
+        let answers = desk.serve(&requests, now);
+        for (request, answer) in requests.iter().zip(&answers) {
+            if let Request::Tell { outcomes, .. } = request {
+                let Ok(Answer::Told(receipts)) = answer else { panic!("{request:?}: {answer:?}") };
+                for (outcome, receipt) in outcomes.iter().zip(receipts) {
+                    let expected = model.tell_one(outcome.of, (outcome.reward, outcome.costs.clone()));
+                    assert_eq!(*receipt, expected, "{outcome:?}");
+                }
+            }
+        }
+        for (request, answer) in requests.iter().zip(&answers) {
+            if let Request::Tick { .. } = request {
+                assert!(answer.is_ok(), "{answer:?}");
+                model.tick(now);
+            }
+        }
+        for (request, answer) in requests.iter().zip(&answers) {
+            match request {
+                Request::Decide { rounds, request_key, .. } => {
+                    let expected = model.decide(*rounds, request_key.as_ref(), now);
+                    let got = match answer {
+                        Ok(Answer::Decided(decided)) => {
+                            let lease = &decided.lease;
+                            Ok((lease.epoch, lease.overtime, lease.first, lease.actions.clone()))
+                        }
+                        Err(refusal) => Err(name(refusal)),
+                        other => panic!("{other:?}"),
+                    };
+                    assert_eq!(got, expected, "{request:?}");
+                }
+                Request::Change { change, .. } if model.status != Status::Done => {
+                    model.status = if *change == Change::Pause { Status::Paused } else { Status::Running };
+                    assert!(matches!(answer, Ok(Answer::Changed(status)) if *status == model.status), "{answer:?}");
+                }
+                _ => {}
+            }
+        }
+    }
+    check_rows(location, id, &model);
+}
+
+/// Every count and every outcome in the store is the model's.
+fn check_rows(location: &Location, id: &str, model: &Model) {
+    let mut store = location.open(Purpose::Read).unwrap();
+    let (_, progress) = store.experiment(id).unwrap().unwrap();
+    assert_eq!(progress.status, model.status);
+    assert_eq!((progress.epoch, &progress.digest), (model.engine.epoch(), &model.engine.digest()));
+    assert_eq!(progress.told.iter().sum::<u64>(), model.told.len() as u64);
+    assert_eq!(progress.told, model.engine.tally().counts());
+    assert_eq!(progress.imputed.iter().sum::<u64>() as usize, model.told.values().filter(|told| told.2).count());
+    assert_eq!(progress.next_round - 1, model.told.len() as u64 + model.decided_at.len() as u64);
+    assert_eq!((progress.late, progress.overtime), (model.late.len() as u64, model.overtime.len() as u64));
+    let outcomes = store.outcomes(id, 0, usize::MAX).unwrap();
+    let stored: Vec<_> = outcomes.into_iter().map(|row| (row.round, (row.reward, row.costs, row.imputed))).collect();
+    assert_eq!(stored, model.told.clone().into_iter().collect::<Vec<_>>());
+}
+
+fn groups(rounds: u64, steps: usize) -> impl Strategy<Value = Vec<Vec<Step>>> {
+    prop::collection::vec(prop::collection::vec(step(rounds), 1..4), 1..steps)
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+#[test]
+fn every_answer_is_the_models_over_many_short_epochs() {
+    for store in stores() {
+        proptest!(config(store.cases(48)), |(groups in groups(24, 120))| {
+            store.fresh(|location, id| play(location, id, SHORT, &groups));
+        });
+    }
+}
+
+#[test]
+fn every_answer_is_the_models_over_long_epochs() {
+    for store in stores() {
+        proptest!(config(store.cases(12)), |(groups in groups(4_000, 60))| {
+            store.fresh(|location, id| play(location, id, LONG, &groups));
+        });
+    }
+}
+
+/// Two desks at one database, as two nodes: whoever decides, the decisions are one node's.
+#[test]
+fn two_nodes_decide_as_one() {
+    let Some(store) = stores().into_iter().find(Store::is_shared) else { panic!("no shared store") };
+    store.fresh(|location, id| {
+        let key = Key::from(9u64);
+        let mut desks = [(); 2].map(|()| Desk::new(location.open(Purpose::Serve).unwrap()));
+        let create = Create { id: Some(id.into()), spec: SHORT.into(), key: Some(key), blind: true, actor: "test".into() };
+        desks[0].serve(&[Request::Create(create)], 0).swap_remove(0).unwrap();
+        let mut engine = Engine::new(Spec::parse(SHORT, "spec").unwrap().problem, key);
+        let mut turn = 0;
+        while !engine.is_done() {
+            let expected: Vec<u32> = engine.ask_many(7).iter().map(|decision| decision.action).collect();
+            let ask = Request::Decide { id: id.into(), rounds: 7, request_key: None };
+            let answer = desks[turn % 2].serve(&[ask], 0).swap_remove(0).unwrap();
+            let Answer::Decided(decided) = answer else { panic!("{answer:?}") };
+            assert_eq!((decided.lease.overtime, &decided.lease.actions), (false, &expected));
+            for round in decided.lease.first..decided.lease.first + expected.len() as u64 {
+                turn += 1;
+                let (reward, costs) = feedback((round % 3) as u8, 1);
+                engine.tell(round, reward, &costs).unwrap();
+                let outcomes = vec![Telling { of: Of::Round(round), reward, costs }];
+                let answer = desks[turn % 2].serve(&[Request::Tell { id: id.into(), outcomes }], 0).swap_remove(0);
+                assert!(matches!(&answer, Ok(Answer::Told(receipts)) if receipts[..] == [Receipt::Recorded]), "{answer:?}");
+            }
+        }
+        let (_, progress) = location.open(Purpose::Read).unwrap().experiment(id).unwrap().unwrap();
+        assert_eq!((progress.status, progress.digest), (Status::Done, engine.digest()));
+    });
+}
