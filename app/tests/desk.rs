@@ -51,14 +51,30 @@ outcome_wait = "60s"
 
 #[derive(Clone, Debug)]
 enum Step {
-    Decide { rounds: u64, key: Option<u8> },
+    Decide {
+        rounds: u64,
+        key: Option<u8>,
+    },
     /// Tells that many outstanding rounds, from the first or from the last, with this feedback.
-    Tell { rounds: usize, backwards: bool, value: u8 },
+    Tell {
+        rounds: usize,
+        backwards: bool,
+        value: u8,
+    },
     /// Tells any round at all, known or not.
-    TellAny { round: u64, value: u8 },
-    TellOvertime { epochs_ago: u64, serial: u64, value: u8 },
+    TellAny {
+        round: u64,
+        value: u8,
+    },
+    TellOvertime {
+        epochs_ago: u64,
+        serial: u64,
+        value: u8,
+    },
     Change(Change),
-    Wait { seconds: i64 },
+    Wait {
+        seconds: i64,
+    },
     Tick,
     Restart,
 }
@@ -100,7 +116,9 @@ fn feedback(value: u8, costs: usize) -> (f64, Vec<f64>) {
 
 impl Model {
     fn tell_one(&mut self, of: Of, (reward, costs): (f64, Vec<f64>)) -> Receipt {
-        let same = |told: &(f64, Vec<f64>)| if *told == (reward, costs.clone()) { Receipt::Repeated } else { Receipt::Conflict };
+        let same = |told: &(f64, Vec<f64>)| {
+            if *told == (reward, costs.clone()) { Receipt::Repeated } else { Receipt::Conflict }
+        };
         match of {
             Of::Overtime { epoch, serial } => match self.overtime.get_mut(&(epoch, serial)) {
                 None => Receipt::Unknown,
@@ -141,7 +159,8 @@ impl Model {
         if !matches!(self.status, Status::Running | Status::Paused) {
             return;
         }
-        let due: Vec<u64> = self.decided_at.iter().filter(|(_, at)| **at + wait <= now).map(|(round, _)| *round).collect();
+        let due: Vec<u64> =
+            self.decided_at.iter().filter(|(_, at)| **at + wait <= now).map(|(round, _)| *round).collect();
         for round in due {
             self.decided_at.remove(&round);
             let impute = self.spec.service.impute.clone();
@@ -344,7 +363,8 @@ fn two_nodes_decide_as_one() {
     store.fresh(|location, id| {
         let key = Key::from(9u64);
         let mut desks = [(); 2].map(|()| Desk::new(location.open(Purpose::Serve).unwrap()));
-        let create = Create { id: Some(id.into()), spec: SHORT.into(), key: Some(key), blind: true, actor: "test".into() };
+        let create =
+            Create { id: Some(id.into()), spec: SHORT.into(), key: Some(key), blind: true, actor: "test".into() };
         desks[0].serve(&[Request::Create(create)], 0).swap_remove(0).unwrap();
         let mut engine = Engine::new(Spec::parse(SHORT, "spec").unwrap().problem, key);
         let mut turn = 0;
@@ -360,7 +380,10 @@ fn two_nodes_decide_as_one() {
                 engine.tell(round, reward, &costs).unwrap();
                 let outcomes = vec![Telling { of: Of::Round(round), reward, costs }];
                 let answer = desks[turn % 2].serve(&[Request::Tell { id: id.into(), outcomes }], 0).swap_remove(0);
-                assert!(matches!(&answer, Ok(Answer::Told(receipts)) if receipts[..] == [Receipt::Recorded]), "{answer:?}");
+                assert!(
+                    matches!(&answer, Ok(Answer::Told(receipts)) if receipts[..] == [Receipt::Recorded]),
+                    "{answer:?}"
+                );
             }
         }
         let (_, progress) = location.open(Purpose::Read).unwrap().experiment(id).unwrap().unwrap();

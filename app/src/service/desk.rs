@@ -405,7 +405,7 @@ impl Sitting<'_> {
         let imputed = |row: usize| before[row].as_ref().is_some_and(|stored| stored.imputed);
         let late = firsts.iter().filter(|(_, (_, row))| imputed(*row));
         let asides: Vec<Aside> =
-            late.map(|(&round, &(first, _))| aside(None, round, outcomes[first], self.now)).collect();
+            late.map(|(&round, &(first, _))| aside((0, false), round, outcomes[first], self.now)).collect();
         if asides.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -430,7 +430,7 @@ impl Sitting<'_> {
                 continue;
             }
             firsts.insert((epoch, serial), place);
-            let aside = aside(Some(epoch), serial, outcome, self.now);
+            let aside = aside((epoch, true), serial, outcome, self.now);
             let stored = self.store.add_asides(self.id, &[aside])?.swap_remove(0);
             receipts[place] = Some(aside_receipt(stored.as_ref(), outcome, outcome, true, Receipt::Overtime));
         }
@@ -482,9 +482,6 @@ impl Sitting<'_> {
         if self.progress.status == Status::Done || !self.live.complete(&self.progress) {
             return Ok(());
         }
-        let opening = self.live.engine.to_bytes();
-        let row = self.store.epochs(self.id, self.progress.epoch, 1)?.into_iter().next();
-        let opened_at = row.map_or(self.now, |row| row.opened_at);
         let fold = self.live.whole_fold(self.store, self.id, &self.progress)?.clone();
         let mut engine = self.live.engine.clone();
         let record = serde_json::to_string(&engine.tell_epoch(fold.tally())?)?;
@@ -494,9 +491,9 @@ impl Sitting<'_> {
         let closed = EpochRow {
             epoch: self.progress.epoch,
             record,
-            // The last epoch's stays: a finished experiment is read from it.
-            snapshot: done.then_some(opening),
-            opened_at,
+            // The store keeps when it was opened and, of the last epoch, the snapshot: a finished experiment is read from it.
+            snapshot: None,
+            opened_at: self.now,
             closed_at: Some(self.now),
             rounds_hash: Some(rounds_hash),
             hash: Some(hash.clone()),
@@ -534,8 +531,8 @@ fn repeated(decided: &Decided, rounds: u64) -> Result<Decided, Refusal> {
     Err(Refusal::RequestKeyUsed { request_key, asked: decided.lease.asked, rounds })
 }
 
-fn aside(overtime: Option<u64>, number: u64, outcome: &Telling, now: i64) -> Aside {
-    Aside { overtime, number, reward: outcome.reward, costs: outcome.costs.clone(), at: now }
+fn aside((epoch, overtime): (u64, bool), number: u64, outcome: &Telling, now: i64) -> Aside {
+    Aside { epoch, overtime, number, reward: outcome.reward, costs: outcome.costs.clone(), at: now }
 }
 
 /// The receipt of an outcome that is logged aside: `stored` is what was there before, `first` the group's first telling.

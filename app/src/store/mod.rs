@@ -12,8 +12,9 @@
 //! Stores hold rows, not logic: the logic is [`crate::service::desk`], which is the same for all of them. Everything is
 //! written within a transaction, and a commit is on the disk when [`Store::commit`] returns.
 
-pub mod postgres;
+mod codec;
 pub mod rows;
+mod schema;
 pub mod sqlite;
 
 use std::fmt;
@@ -27,9 +28,10 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// One connection to a store. A node has one that writes, and others that read.
 pub trait Store: Send {
-    /// Begins a transaction. Reads outside one see what is committed.
+    /// Begins a transaction. Reads outside one see what is committed; writes outside one are errors.
     fn begin(&mut self) -> Result<()>;
-    /// Makes the transaction's writes durable: they are on the disk when this returns.
+    /// Makes the transaction's writes durable: they are on the disk when this returns. After an error of this or of a
+    /// write, nothing of the transaction remains once it is committed or rolled back.
     fn commit(&mut self) -> Result<()>;
     /// Forgets the transaction's writes, if one is open.
     fn rollback(&mut self);
@@ -48,8 +50,8 @@ pub trait Store: Send {
     fn leases(&mut self, id: &str, epoch: u64, overtime: bool, from: u64, limit: usize) -> Result<Vec<Lease>>;
     /// Outcomes from this round on, in order.
     fn outcomes(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Outcome>>;
-    /// Asides from this number on, in order: of an epoch's overtime, or else late ones.
-    fn asides(&mut self, id: &str, overtime: Option<u64>, from: u64, limit: usize) -> Result<Vec<Aside>>;
+    /// Asides from this round or serial on, in order: of an epoch's overtime, or the late ones, whose epoch is 0.
+    fn asides(&mut self, id: &str, epoch: u64, overtime: bool, from: u64, limit: usize) -> Result<Vec<Aside>>;
     /// Events from this number on, in order; the first is 0.
     fn events(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Event>>;
 
@@ -63,7 +65,7 @@ pub trait Store: Send {
     fn add_outcomes(&mut self, id: &str, outcomes: &[Outcome]) -> Result<Vec<Option<Outcome>>>;
     /// Adds asides with distinct numbers. Where one is there already, it stays and is returned in its place.
     fn add_asides(&mut self, id: &str, asides: &[Aside]) -> Result<Vec<Option<Aside>>>;
-    /// Rewrites an epoch that is closed, and adds the next one if there is one.
+    /// Rewrites an open epoch as closed. If there is a next one, it is added and the closed one's snapshot dropped.
     fn close_epoch(&mut self, id: &str, closed: &EpochRow, opened: Option<&EpochRow>) -> Result<()>;
     /// Adds an event; the store numbers it.
     fn add_event(&mut self, id: &str, event: &Event) -> Result<()>;
@@ -105,7 +107,9 @@ impl Location {
     pub fn open(&self, purpose: Purpose) -> Result<Box<dyn Store>> {
         Ok(match self {
             Self::Sqlite(path) => Box::new(sqlite::Sqlite::open(path, purpose)?),
-            Self::Postgres(url) => Box::new(postgres::Postgres::open(url, purpose)?),
+            Self::Postgres(_) => {
+                anyhow::bail!("{self} cannot be opened: this program keeps its stores in SQLite files")
+            }
         })
     }
 }

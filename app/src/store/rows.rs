@@ -119,9 +119,11 @@ pub struct Outcome {
 /// An outcome that is logged and never counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aside {
-    /// The epoch of a decision outside the horizon; none if the outcome came after its round was imputed.
-    pub overtime: Option<u64>,
-    /// The serial of that decision, or the round.
+    /// The epoch of a decision outside the horizon; 0 of a late outcome, whose round tells it.
+    pub epoch: u64,
+    /// Whether it is of a decision outside the horizon; else it came after its round was imputed.
+    pub overtime: bool,
+    /// The serial, or the round.
     pub number: u64,
     /// The reward.
     pub reward: f64,

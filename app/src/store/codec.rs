@@ -1,0 +1,90 @@
+//! Values in the shape in which stores keep them.
+//!
+//! Feedback is kept as bytes, since SQLite writes a real -0.0 as 0 and a hash over what was told must not change.
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::rows::{Progress, Role};
+
+/// A number to be stored. Stores count to 2^63 - 1; rounds end at 2^53.
+pub fn stored(number: u64) -> Result<i64> {
+    i64::try_from(number).with_context(|| format!("{number} cannot be stored: numbers end at {}", i64::MAX))
+}
+
+/// Where to read from, or how much: nothing that is stored lies beyond the largest.
+pub fn bound(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A number that was stored.
+pub fn unstored(number: i64) -> Result<u64> {
+    u64::try_from(number).with_context(|| format!("the store holds {number} where nothing negative can be"))
+}
+
+/// The reward and the costs, eight little-endian bytes each.
+pub fn feedback(reward: f64, costs: &[f64]) -> Vec<u8> {
+    std::iter::once(&reward).chain(costs).flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// The reward and the costs again.
+pub fn parse_feedback(bytes: &[u8]) -> Result<(f64, Vec<f64>)> {
+    let (values, rest) = bytes.as_chunks::<8>();
+    let Some((reward, costs)) = values.split_first().filter(|_| rest.is_empty()) else {
+        bail!("the store holds feedback of {} bytes; it must be a multiple of 8, and not 0", bytes.len());
+    };
+    Ok((f64::from_le_bytes(*reward), costs.iter().map(|cost| f64::from_le_bytes(*cost)).collect()))
+}
+
+/// Actions in as few little-endian bytes each as the largest needs: 1, 2 or 4.
+pub fn actions(actions: &[u32]) -> Result<Vec<u8>> {
+    let Some(largest) = actions.iter().max() else { bail!("a lease of no rounds cannot be stored") };
+    let width = if *largest < 1 << 8 {
+        1
+    } else if *largest < 1 << 16 {
+        2
+    } else {
+        4
+    };
+    Ok(actions.iter().flat_map(|action| action.to_le_bytes().into_iter().take(width)).collect())
+}
+
+/// The actions of so many rounds again.
+pub fn parse_actions(bytes: &[u8], rounds: i64) -> Result<Vec<u32>> {
+    let rounds = usize::try_from(rounds).unwrap_or_default();
+    let width = bytes.len().checked_div(rounds).unwrap_or_default();
+    let whole = matches!(width, 1 | 2 | 4) && width * rounds == bytes.len();
+    ensure!(whole, "the store holds {} bytes for the actions of {rounds} rounds", bytes.len());
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte));
+    Ok(bytes.chunks_exact(width).map(number).collect())
+}
+
+/// Progress as JSON.
+pub fn progress(progress: &Progress) -> Result<String> {
+    serde_json::to_string(progress).context("cannot write the progress")
+}
+
+/// Progress again.
+pub fn parse_progress(text: &str) -> Result<Progress> {
+    serde_json::from_str(text).with_context(|| format!("the store holds the progress {text:?}, which is none"))
+}
+
+/// A salt.
+pub fn parse_salt(bytes: &[u8]) -> Result<[u8; 16]> {
+    bytes.try_into().with_context(|| format!("the store holds a salt of {} bytes, not 16", bytes.len()))
+}
+
+/// A role's word.
+pub fn role(role: Role) -> &'static str {
+    match role {
+        Role::Read => "read",
+        Role::Decide => "decide",
+        Role::Admin => "admin",
+    }
+}
+
+/// The role of a word.
+pub fn parse_role(word: &str) -> Result<Role> {
+    let roles = [Role::Read, Role::Decide, Role::Admin];
+    let found = roles.into_iter().find(|known| role(*known) == word);
+    found.with_context(|| format!("the store holds the role {word:?}; roles are read, decide and admin"))
+}

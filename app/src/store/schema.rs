@@ -1,0 +1,77 @@
+//! The tables, and how a store of an earlier version is brought to this one.
+//!
+//! Experiments are named by a number within the tables, so that rows stay small. Numbers are 64-bit integers, lists are
+//! little-endian bytes ([`super::codec`]).
+
+/// What is there before the first migration: a store of version 0.
+pub const META: &str = "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO meta (name, value) VALUES ('version', 0);";
+
+/// Migration i leads from version i to i + 1, in one transaction. What is released is never edited: a change is one more.
+pub const MIGRATIONS: [&str; super::SCHEMA_VERSION as usize] = ["
+CREATE TABLE experiments (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    spec TEXT NOT NULL,
+    key TEXT NOT NULL,
+    salt BLOB NOT NULL,
+    created_at INTEGER NOT NULL
+);
+CREATE TABLE progress (experiment INTEGER NOT NULL PRIMARY KEY, progress TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE epochs (
+    experiment INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    snapshot BLOB,
+    opened_at INTEGER NOT NULL,
+    closed_at INTEGER,
+    rounds_hash TEXT,
+    hash TEXT,
+    PRIMARY KEY (experiment, epoch)
+);
+CREATE TABLE leases (
+    experiment INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    overtime INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    rounds INTEGER NOT NULL,
+    actions BLOB NOT NULL,
+    asked INTEGER NOT NULL,
+    request_key TEXT,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (experiment, epoch, overtime, first)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX lease_requests ON leases (experiment, request_key) WHERE request_key IS NOT NULL;
+CREATE TABLE outcomes (
+    experiment INTEGER NOT NULL,
+    round INTEGER NOT NULL,
+    feedback BLOB NOT NULL,
+    imputed INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (experiment, round)
+) WITHOUT ROWID;
+CREATE TABLE asides (
+    experiment INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    overtime INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    feedback BLOB NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (experiment, epoch, overtime, number)
+) WITHOUT ROWID;
+CREATE TABLE events (
+    experiment INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    what TEXT NOT NULL,
+    PRIMARY KEY (experiment, number)
+) WITHOUT ROWID;
+CREATE TABLE api_keys (
+    name TEXT NOT NULL PRIMARY KEY,
+    role TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER
+) WITHOUT ROWID;
+"];

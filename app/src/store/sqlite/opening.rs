@@ -1,0 +1,152 @@
+//! How a file is opened: looked at first, so that one that is not ours, or of a newer version, is left as it is.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::super::{Purpose, SCHEMA_VERSION, schema};
+
+/// Marks a file as a store of this program ("debo").
+const APPLICATION_ID: i32 = 0x6465_626f;
+
+/// How long to wait for another writer. A server's transactions take milliseconds.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The statements of the trait fit.
+const STATEMENTS_CACHED: usize = 64;
+
+/// A connection, and the lock of a server.
+pub fn open(path: &Path, purpose: Purpose) -> Result<(Connection, Option<File>)> {
+    let shown = path.display();
+    let opened = match purpose {
+        Purpose::Serve => serve(path),
+        Purpose::Write | Purpose::Read => beside(path, purpose).map(|connection| (connection, None)),
+    };
+    let (connection, lock) = opened.with_context(|| format!("cannot open the store {shown}"))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    Ok((connection, lock))
+}
+
+/// Opens what is there.
+fn beside(path: &Path, purpose: Purpose) -> Result<Connection> {
+    ensure!(path.exists(), "it does not exist; `debora serve --store {}` makes it", path.display());
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    match version(&connection)? {
+        Some(SCHEMA_VERSION) => {}
+        Some(older) => bail!(
+            "its version is {older}, and this program's {SCHEMA_VERSION}; `debora serve` on it brings it there (make a copy first)"
+        ),
+        None => bail!("it is empty; `debora serve --store {}` makes a store of it", path.display()),
+    }
+    if purpose == Purpose::Read {
+        return Ok(connection);
+    }
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    sync_fully(&connection)?;
+    Ok(connection)
+}
+
+/// Makes the file if it is missing, locks it against a second server and brings it to this version.
+fn serve(path: &Path) -> Result<(Connection, Option<File>)> {
+    if path.exists() {
+        version(&connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)?;
+    } else {
+        make(path)?;
+    }
+    // Two names of one file must meet at one lock.
+    let path = fs::canonicalize(path)?;
+    let lock = lock(&path)?;
+    let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    sync_fully(&connection)?;
+    migrate(&mut connection)?;
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    ensure!(
+        mode == "wal",
+        "this file system does not allow a write-ahead log (the journal is {mode}); use a local one"
+    );
+    Ok((connection, Some(lock)))
+}
+
+/// An empty file that only its owner reads: it will hold the experiments' keys.
+fn make(path: &Path) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?;
+    Ok(())
+}
+
+/// The lock beside the file, released by the system when the process ends, however it ends.
+fn lock(path: &Path) -> Result<File> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let name = PathBuf::from(name);
+    let shown = name.display();
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(&name);
+    let file = file.with_context(|| format!("cannot make the lock {shown}"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!(
+            "another server has it open (it holds the lock {shown}); stop that one, or give this one another file, or let both share a PostgreSQL store"
+        ),
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("cannot lock {shown}")),
+    }
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(connection)
+}
+
+/// A commit returns when its part of the log is on the disk.
+fn sync_fully(connection: &Connection) -> Result<()> {
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // On macOS alone a plain fsync stops at the disk's cache; elsewhere these change nothing.
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    Ok(())
+}
+
+/// The version of a store; none of an empty file. An error if the file is not ours, or newer than this program.
+fn version(connection: &Connection) -> Result<Option<u32>> {
+    let id: i32 = match connection.pragma_query_value(None, "application_id", |row| row.get(0)) {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            bail!("it is not a SQLite file; choose another name")
+        }
+        id => id?,
+    };
+    let tables: u32 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if (id, tables) == (0, 0) {
+        return Ok(None);
+    }
+    ensure!(id == APPLICATION_ID, "it is a SQLite file of another program (application id {id}); choose another name");
+    let version: u32 = connection.query_row("SELECT value FROM meta WHERE name = 'version'", [], |row| row.get(0))?;
+    ensure!(
+        version <= SCHEMA_VERSION,
+        "its version is {version}, and this program knows versions up to {SCHEMA_VERSION}; it was left untouched, use a newer debora"
+    );
+    Ok(Some(version))
+}
+
+/// Brings a file to this version, each step in one transaction.
+fn migrate(connection: &mut Connection) -> Result<()> {
+    if version(connection)?.is_none() {
+        let transaction = connection.transaction()?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.execute_batch(schema::META)?;
+        transaction.commit()?;
+    }
+    let version = version(connection)?.context("the store has no version")?;
+    for (step, sql) in schema::MIGRATIONS.iter().enumerate().skip(version as usize) {
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(sql)?;
+        transaction.execute("UPDATE meta SET value = ?1 WHERE name = 'version'", [step as i64 + 1])?;
+        transaction.commit().with_context(|| format!("cannot bring the store from version {step} to {}", step + 1))?;
+    }
+    Ok(())
+}

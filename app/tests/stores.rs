@@ -1,0 +1,422 @@
+//! One suite for every store, at the level of the trait: what is written comes back bit for bit, once, or not at all.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use debora::Key;
+use debora_app::store::{
+    ApiKey, Aside, EpochRow, Event, Experiment, Lease, Location, Outcome, Progress, Purpose, Role, Status, Store,
+};
+
+/// A place for a store of one test, empty; removed after it.
+struct Place {
+    location: Location,
+    folder: PathBuf,
+}
+
+impl Place {
+    fn sqlite() -> Self {
+        static PLACES: AtomicU32 = AtomicU32::new(0);
+        let place = PLACES.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("debora-stores-{}-{place}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        Self { location: Location::Sqlite(folder.join("store.db")), folder }
+    }
+
+    fn open(&self, purpose: Purpose) -> Box<dyn Store> {
+        self.location.open(purpose).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Each claim on each store.
+macro_rules! on_every_store {
+    ($($claim:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[test] fn $claim() { super::$claim(&super::Place::sqlite()) })*
+        }
+    };
+}
+
+on_every_store!(
+    every_row_comes_back_bit_for_bit,
+    pages_join_without_gap_or_overlap,
+    the_first_outcome_stays,
+    the_first_aside_stays,
+    a_taken_id_writes_nothing,
+    what_is_rolled_back_was_never_there,
+    what_is_dropped_was_never_there,
+    a_failed_write_takes_its_transaction_with_it,
+    nothing_is_written_outside_a_transaction,
+    a_lock_keeps_others_out_until_the_commit,
+    readers_see_commits_and_nothing_else,
+    an_epoch_closes_once,
+    an_unknown_experiment_has_no_rows_and_takes_none,
+    keys_are_replaced_by_name,
+    numbers_beyond_the_stored_ones_are_refused,
+);
+
+/// Doubles that are easily lost: signs of zero, whole numbers, subnormals, the ends, neighbours of a tenth.
+const HARD_VALUES: [f64; 10] =
+    [0.0, -0.0, 1.0, -3.0, 5e-324, f64::MAX, f64::MIN, 0.1, 0.100_000_000_000_000_02, 9_007_199_254_740_993.0];
+
+fn experiment(id: &str) -> Experiment {
+    let key = Key::from_hex("00ff00000000000000000000000000a1").unwrap();
+    Experiment { id: id.into(), spec: "name = \"é\"\n".into(), key, salt: [7; 16], created_at: 1_700_000_000_000 }
+}
+
+fn progress() -> Progress {
+    Progress {
+        status: Status::Running,
+        epoch: 0,
+        next_round: 1,
+        decided: vec![0, 1 << 53],
+        told: vec![0, 0],
+        imputed: vec![0, 0],
+        late: 0,
+        overtime: 0,
+        next_serial: 1,
+        due_from: 1,
+        infeasible: 0,
+        head: "ab".repeat(32),
+        digest: "cd".repeat(32),
+    }
+}
+
+fn epoch(epoch: u64) -> EpochRow {
+    EpochRow {
+        epoch,
+        record: format!("{{\"epoch\":{epoch}}}"),
+        snapshot: Some(vec![0, 255, 10, epoch as u8]),
+        opened_at: -5,
+        closed_at: None,
+        rounds_hash: None,
+        hash: None,
+    }
+}
+
+fn closed(row: u64) -> EpochRow {
+    let hashes = [Some("12".repeat(32)), Some("34".repeat(32))];
+    let [rounds_hash, hash] = hashes;
+    EpochRow { closed_at: Some(99), rounds_hash, hash, ..epoch(row) }
+}
+
+fn lease(first: u64, actions: &[u32]) -> Lease {
+    Lease {
+        epoch: 0,
+        overtime: false,
+        first,
+        actions: actions.into(),
+        asked: 100,
+        request_key: Some(format!("request {first}")),
+        at: 3,
+    }
+}
+
+fn outcome(round: u64, reward: f64) -> Outcome {
+    Outcome { round, reward, costs: HARD_VALUES.to_vec(), imputed: false, at: 4 }
+}
+
+fn aside(number: u64, reward: f64) -> Aside {
+    Aside { epoch: 0, overtime: true, number, reward, costs: HARD_VALUES.to_vec(), at: 5 }
+}
+
+fn api_key(name: &str, role: Role) -> ApiKey {
+    ApiKey { name: name.into(), role, hash: "ef".repeat(32), created_at: 6, revoked_at: None }
+}
+
+/// Serving, with experiment "a" in it.
+fn served(place: &Place) -> Box<dyn Store> {
+    let mut store = place.open(Purpose::Serve);
+    write(&mut store, |store| assert!(store.create(&experiment("a"), &progress(), &epoch(0)).unwrap()));
+    store
+}
+
+/// One transaction.
+fn write<T>(store: &mut Box<dyn Store>, work: impl FnOnce(&mut Box<dyn Store>) -> T) -> T {
+    store.begin().unwrap();
+    let result = work(store);
+    store.commit().unwrap();
+    result
+}
+
+fn bits(outcomes: &[Outcome]) -> Vec<Vec<u64>> {
+    outcomes
+        .iter()
+        .map(|row| std::iter::once(&row.reward).chain(&row.costs).map(|value| value.to_bits()).collect())
+        .collect()
+}
+
+fn every_row_comes_back_bit_for_bit(place: &Place) {
+    let mut store = served(place);
+    let leases = vec![
+        lease(1, &[0, 255, 3]),
+        lease(4, &[256, 0]),
+        Lease { request_key: None, ..lease(6, &[u32::MAX, 0, 65_536]) },
+        Lease { request_key: Some("ключ \u{1F511} \"'".into()), ..lease(9, &[0; 1000]) },
+    ];
+    let overtime = vec![Lease { overtime: true, request_key: None, ..lease(1, &[1]) }];
+    let outcomes: Vec<_> = (1..).zip(HARD_VALUES).map(|(round, reward)| outcome(round, reward)).collect();
+    let asides = vec![aside(1, -0.0), aside(2, 0.5)];
+    let late = vec![Aside { overtime: false, costs: vec![], ..aside(7, 1.0) }];
+    let events = ["created", "paused", "resumed"].map(|what| Event { at: 8, actor: "ann".into(), what: what.into() });
+    let later = Progress { status: Status::Paused, epoch: 1, told: vec![1 << 53, 3], late: 9, ..progress() };
+    write(&mut store, |store| {
+        store.add_leases("a", &leases).unwrap();
+        store.add_leases("a", &overtime).unwrap();
+        assert!(store.add_outcomes("a", &outcomes).unwrap().iter().all(Option::is_none));
+        assert!(store.add_asides("a", &asides).unwrap().iter().all(Option::is_none));
+        store.add_asides("a", &late).unwrap();
+        events.iter().for_each(|event| store.add_event("a", event).unwrap());
+        store.close_epoch("a", &closed(0), Some(&epoch(1))).unwrap();
+        store.set_progress("a", &later).unwrap();
+    });
+    drop(store);
+    for purpose in [Purpose::Read, Purpose::Write, Purpose::Serve] {
+        let mut store = place.open(purpose);
+        assert_eq!(store.experiment("a").unwrap(), Some((experiment("a"), later.clone())));
+        assert_eq!(store.experiments().unwrap(), [(experiment("a"), later.clone())]);
+        assert_eq!(store.lock("a").unwrap(), Some(later.clone()));
+        assert_eq!(store.epochs("a", 0, 9).unwrap(), [EpochRow { snapshot: None, ..closed(0) }, epoch(1)]);
+        assert_eq!(store.leases("a", 0, false, 0, 9).unwrap(), leases);
+        assert_eq!(store.leases("a", 0, true, 0, 9).unwrap(), overtime);
+        let keys: Vec<_> = leases.iter().filter_map(|lease| lease.request_key.as_deref()).collect();
+        let mut found = store.leases_of("a", &[keys.as_slice(), &["none"]].concat()).unwrap();
+        found.sort_by_key(|lease| lease.first);
+        assert_eq!(found, leases.iter().filter(|lease| lease.request_key.is_some()).cloned().collect::<Vec<_>>());
+        let found = store.outcomes("a", 0, 99).unwrap();
+        assert_eq!(found, outcomes);
+        assert_eq!(bits(&found), bits(&outcomes));
+        assert_eq!(store.asides("a", 0, true, 0, 9).unwrap(), asides);
+        assert!(store.asides("a", 0, true, 1, 1).unwrap()[0].reward.is_sign_negative());
+        assert_eq!(store.asides("a", 0, false, 0, 9).unwrap(), late);
+        assert_eq!(store.events("a", 0, 9).unwrap(), events);
+        assert_eq!(store.events("a", 1, 1).unwrap(), events[1..2]);
+    }
+}
+
+fn pages_join_without_gap_or_overlap(place: &Place) {
+    let mut store = served(place);
+    let leases: Vec<_> = (0..20).map(|i| lease(1 + 3 * i, &[i as u32; 3])).collect();
+    let outcomes: Vec<_> = (1..=60).map(|round| outcome(round, round as f64)).collect();
+    write(&mut store, |store| {
+        store.add_leases("a", &leases).unwrap();
+        // Told in another order than decided.
+        store.add_outcomes("a", &outcomes.iter().rev().cloned().collect::<Vec<_>>()).unwrap();
+    });
+    for limit in [1, 7, 60, usize::MAX] {
+        let (mut from, mut found) = (0, Vec::new());
+        loop {
+            let page = store.outcomes("a", from, limit).unwrap();
+            let Some(last) = page.last() else { break };
+            from = last.round + 1;
+            found.extend(page);
+        }
+        assert_eq!(found, outcomes, "limit {limit}");
+    }
+    // A lease is found by any of its rounds, and by the one after only the next.
+    for from in 0..=61u64 {
+        let found = store.leases("a", 0, false, from, 2).unwrap();
+        let expected: Vec<_> = leases.iter().filter(|lease| lease.first + 2 >= from).take(2).cloned().collect();
+        assert_eq!(found, expected, "from {from}");
+    }
+    assert!(store.leases("a", 0, false, u64::MAX, 2).unwrap().is_empty());
+    assert!(store.leases("a", 1, false, 0, 2).unwrap().is_empty());
+    assert!(store.leases("a", 0, true, 0, 2).unwrap().is_empty());
+    assert!(store.outcomes("a", u64::MAX, 2).unwrap().is_empty());
+    assert!(store.outcomes("a", 0, 0).unwrap().is_empty());
+}
+
+fn the_first_outcome_stays(place: &Place) {
+    let mut store = served(place);
+    let first = [outcome(1, -0.0), Outcome { imputed: true, at: 77, ..outcome(3, 0.25) }];
+    write(&mut store, |store| store.add_outcomes("a", &first).unwrap());
+    let second = [outcome(2, 0.5), outcome(3, 0.75), outcome(1, 0.0)];
+    let answers = write(&mut store, |store| store.add_outcomes("a", &second).unwrap());
+    assert_eq!(answers, [None, Some(first[1].clone()), Some(first[0].clone())]);
+    assert!(answers[2].as_ref().unwrap().reward.is_sign_negative());
+    assert_eq!(store.outcomes("a", 0, 9).unwrap(), [first[0].clone(), second[0].clone(), first[1].clone()]);
+}
+
+fn the_first_aside_stays(place: &Place) {
+    let mut store = served(place);
+    write(&mut store, |store| store.add_asides("a", &[aside(2, 0.5)]).unwrap());
+    // Of another kind or epoch it is another row.
+    let others = [Aside { overtime: false, ..aside(2, 0.1) }, Aside { epoch: 1, ..aside(2, 0.2) }, aside(2, 0.3)];
+    let answers = write(&mut store, |store| store.add_asides("a", &others).unwrap());
+    assert_eq!(answers, [None, None, Some(aside(2, 0.5))]);
+    assert_eq!(store.asides("a", 0, true, 0, 9).unwrap(), [aside(2, 0.5)]);
+}
+
+fn a_taken_id_writes_nothing(place: &Place) {
+    let mut store = served(place);
+    let other = Experiment { spec: "other".into(), ..experiment("a") };
+    let created =
+        write(&mut store, |store| store.create(&other, &Progress { late: 5, ..progress() }, &epoch(3)).unwrap());
+    assert!(!created);
+    assert_eq!(store.experiments().unwrap(), [(experiment("a"), progress())]);
+    assert_eq!(store.epochs("a", 0, 9).unwrap(), [epoch(0)]);
+    assert!(write(&mut store, |store| store.create(&experiment("0"), &progress(), &epoch(0)).unwrap()));
+    let ids: Vec<_> = store.experiments().unwrap().into_iter().map(|(experiment, _)| experiment.id).collect();
+    assert_eq!(ids, ["a", "0"], "the oldest first");
+}
+
+fn what_is_rolled_back_was_never_there(place: &Place) {
+    let mut store = served(place);
+    store.rollback();
+    store.begin().unwrap();
+    store.create(&experiment("b"), &progress(), &epoch(0)).unwrap();
+    store.add_outcomes("b", &[outcome(1, 0.5)]).unwrap();
+    store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap();
+    store.add_leases("a", &[lease(1, &[0])]).unwrap();
+    store.rollback();
+    assert_eq!(store.experiment("b").unwrap(), None);
+    assert!(store.outcomes("b", 0, 9).unwrap().is_empty());
+    // Another experiment may get the number that "b" had.
+    write(&mut store, |store| store.create(&experiment("c"), &progress(), &epoch(0)).unwrap());
+    write(&mut store, |store| store.add_outcomes("c", &[outcome(1, 0.25)]).unwrap());
+    assert!(store.outcomes("b", 0, 9).unwrap().is_empty());
+    assert_eq!(store.outcomes("c", 0, 9).unwrap(), [outcome(1, 0.25)]);
+    assert!(store.outcomes("a", 0, 9).unwrap().is_empty());
+    assert!(store.leases("a", 0, false, 0, 9).unwrap().is_empty());
+}
+
+fn what_is_dropped_was_never_there(place: &Place) {
+    let mut store = served(place);
+    write(&mut store, |store| store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap());
+    store.begin().unwrap();
+    store.add_outcomes("a", &[outcome(2, 0.5)]).unwrap();
+    drop(store);
+    let mut store = place.open(Purpose::Serve);
+    assert_eq!(store.outcomes("a", 0, 9).unwrap(), [outcome(1, 0.5)]);
+    let added = write(&mut store, |store| store.add_outcomes("a", &[outcome(2, 0.75)]).unwrap());
+    assert_eq!(added, [None]);
+}
+
+fn a_failed_write_takes_its_transaction_with_it(place: &Place) {
+    let mut store = served(place);
+    store.begin().unwrap();
+    store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap();
+    store.add_leases("a", &[lease(1, &[0]), lease(1, &[1])]).unwrap_err();
+    store.commit().unwrap_err();
+    assert!(store.outcomes("a", 0, 9).unwrap().is_empty());
+    assert!(store.leases("a", 0, false, 0, 9).unwrap().is_empty());
+    // One request has one lease.
+    store.begin().unwrap();
+    let again = Lease { request_key: Some("request 1".into()), ..lease(2, &[0]) };
+    store.add_leases("a", &[lease(1, &[0]), again]).unwrap_err();
+    store.rollback();
+    write(&mut store, |store| store.add_leases("a", &[lease(1, &[0])]).unwrap());
+    assert_eq!(store.leases("a", 0, false, 0, 9).unwrap(), [lease(1, &[0])]);
+}
+
+fn nothing_is_written_outside_a_transaction(place: &Place) {
+    let mut store = served(place);
+    let errors = [
+        store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap_err(),
+        store.set_progress("a", &Progress { late: 5, ..progress() }).unwrap_err(),
+        store.set_key(&api_key("ann", Role::Read)).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.to_string().contains("no transaction is open"), "{error:#}");
+    }
+    store.commit().unwrap_err();
+    assert!(store.outcomes("a", 0, 9).unwrap().is_empty() && store.keys().unwrap().is_empty());
+    assert_eq!(store.lock("a").unwrap(), Some(progress()));
+}
+
+fn a_lock_keeps_others_out_until_the_commit(place: &Place) {
+    let mut store = served(place);
+    let mut other = place.open(Purpose::Write);
+    store.begin().unwrap();
+    store.lock("a").unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        other.begin().unwrap();
+        let seen = other.lock("a").unwrap().unwrap();
+        sender.send(seen.late).unwrap();
+        other.set_progress("a", &Progress { late: seen.late + 1, ..seen }).unwrap();
+        other.commit().unwrap();
+    });
+    assert!(receiver.recv_timeout(Duration::from_millis(300)).is_err(), "two hold one lock");
+    store.set_progress("a", &Progress { late: 5, ..progress() }).unwrap();
+    store.commit().unwrap();
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(9)), Ok(5));
+    thread.join().unwrap();
+    assert_eq!(store.lock("a").unwrap().unwrap().late, 6);
+}
+
+fn readers_see_commits_and_nothing_else(place: &Place) {
+    let mut store = served(place);
+    let mut reader = place.open(Purpose::Read);
+    store.begin().unwrap();
+    store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap();
+    assert!(reader.outcomes("a", 0, 9).unwrap().is_empty(), "not committed yet");
+    store.commit().unwrap();
+    assert_eq!(reader.outcomes("a", 0, 9).unwrap().len(), 1);
+    // A reader's transaction stays at one commit.
+    reader.begin().unwrap();
+    assert_eq!(reader.outcomes("a", 0, 9).unwrap().len(), 1);
+    write(&mut store, |store| store.add_outcomes("a", &[outcome(2, 0.5)]).unwrap());
+    assert_eq!(reader.outcomes("a", 0, 9).unwrap().len(), 1);
+    reader.commit().unwrap();
+    assert_eq!(reader.outcomes("a", 0, 9).unwrap().len(), 2);
+    reader.begin().unwrap();
+    reader.add_outcomes("a", &[outcome(3, 0.5)]).unwrap_err();
+    reader.rollback();
+    assert_eq!(store.outcomes("a", 0, 9).unwrap().len(), 2, "a reader does not write");
+}
+
+fn an_epoch_closes_once(place: &Place) {
+    let mut store = served(place);
+    write(&mut store, |store| store.close_epoch("a", &closed(0), Some(&epoch(1))).unwrap());
+    store.begin().unwrap();
+    let error = store.close_epoch("a", &closed(0), Some(&epoch(1))).unwrap_err();
+    assert!(error.to_string().contains("epoch 0 of experiment \"a\" is not open"), "{error:#}");
+    store.rollback();
+    // The last epoch keeps its snapshot.
+    write(&mut store, |store| store.close_epoch("a", &closed(1), None).unwrap());
+    assert_eq!(store.epochs("a", 0, 9).unwrap(), [EpochRow { snapshot: None, ..closed(0) }, closed(1)]);
+    assert_eq!(store.epochs("a", 1, 1).unwrap(), [closed(1)]);
+}
+
+fn an_unknown_experiment_has_no_rows_and_takes_none(place: &Place) {
+    let mut store = served(place);
+    assert_eq!(store.experiment("b").unwrap(), None);
+    assert_eq!(store.lock("b").unwrap(), None);
+    assert!(store.epochs("b", 0, 9).unwrap().is_empty() && store.leases_of("b", &["k"]).unwrap().is_empty());
+    store.begin().unwrap();
+    let error = store.add_outcomes("b", &[outcome(1, 0.5)]).unwrap_err();
+    assert!(error.to_string().contains("no experiment \"b\""), "{error:#}");
+    store.rollback();
+}
+
+fn keys_are_replaced_by_name(place: &Place) {
+    let mut store = served(place);
+    let keys = [api_key("ann", Role::Admin), api_key("bob", Role::Read), api_key("eve", Role::Decide)];
+    write(&mut store, |store| keys.iter().rev().for_each(|key| store.set_key(key).unwrap()));
+    assert_eq!(store.keys().unwrap(), keys);
+    let revoked = ApiKey { revoked_at: Some(9), role: Role::Read, ..api_key("ann", Role::Admin) };
+    write(&mut store, |store| store.set_key(&revoked).unwrap());
+    assert_eq!(store.keys().unwrap(), [&[revoked], &keys[1..]].concat());
+}
+
+fn numbers_beyond_the_stored_ones_are_refused(place: &Place) {
+    let mut store = served(place);
+    store.begin().unwrap();
+    let error = store.add_outcomes("a", &[outcome(u64::MAX, 0.5)]).unwrap_err();
+    assert!(error.to_string().contains("18446744073709551615 cannot be stored"), "{error:#}");
+    store.rollback();
+    store.begin().unwrap();
+    let error = store.add_leases("a", &[lease(1, &[])]).unwrap_err();
+    assert!(error.to_string().contains("a lease of no rounds"), "{error:#}");
+    store.rollback();
+}
