@@ -108,10 +108,11 @@ struct Model {
     /// Of outstanding rounds.
     decided_at: BTreeMap<u64, i64>,
     told: BTreeMap<u64, (f64, Vec<f64>, bool)>,
-    late: BTreeMap<u64, (f64, Vec<f64>)>,
-    overtime: BTreeMap<(u64, u64), Option<(f64, Vec<f64>)>>,
+    late: BTreeMap<u64, Feedback>,
+    overtime: BTreeMap<(u64, u64), Option<Feedback>>,
 }
 
+type Feedback = (f64, Vec<f64>);
 type Given = (u64, bool, u64, Vec<u32>);
 
 fn feedback(value: u8, costs: usize) -> (f64, Vec<f64>) {

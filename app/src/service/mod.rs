@@ -12,4 +12,6 @@ pub mod chain;
 pub mod desk;
 pub mod live;
 pub mod request;
+mod sitting;
+mod tell;
 pub mod writer;
