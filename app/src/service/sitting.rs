@@ -113,8 +113,9 @@ impl Sitting<'_> {
         if rounds == 0 || rounds > ROUNDS_MAX {
             return Err(Refusal::Rounds { rounds });
         }
-        if let Some(length) = request_key.map(str::len).filter(|length| !(1..=NAME_MAX).contains(length)) {
-            return Err(Refusal::RequestKey { length });
+        let wrong = |key: &&str| key.is_empty() || key.len() > NAME_MAX || key.chars().any(char::is_control);
+        if let Some(request_key) = request_key.filter(wrong) {
+            return Err(Refusal::RequestKey { request_key: request_key.to_owned() });
         }
         match progress.status {
             Status::Running => {}
