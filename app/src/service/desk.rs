@@ -15,6 +15,7 @@ use crate::service::chain;
 use crate::service::live::{Live, outstanding};
 use crate::service::request::{
     Answer, Change, Create, Decided, NAME_MAX, Of, ROUNDS_MAX, Receipt, Refusal, Request, Sheet, Telling, beginning,
+    is_id,
 };
 use crate::store::{Aside, EpochRow, Event, Experiment, Lease, Outcome, Progress, Status, Store};
 
@@ -146,8 +147,7 @@ fn draft(create: &Create, now: i64) -> Result<Result<Experiment, Refusal>> {
         Some(id) => id.clone(),
         None => chain::hex(&random::<8>()?),
     };
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if id.is_empty() || id.len() > NAME_MAX || !id.bytes().all(allowed) {
+    if !is_id(&id) {
         return Ok(Err(Refusal::IdText { id }));
     }
     let spec = match Spec::parse(&create.spec, "spec") {
@@ -503,6 +503,7 @@ impl Sitting<'_> {
         self.progress.head = hash;
         self.progress.digest = engine.digest();
         self.progress.due_from = self.progress.next_round;
+        self.progress.imputed_before.clone_from(&self.progress.imputed);
         self.progress.next_serial = 1;
         if done {
             self.progress.status = Status::Done;
