@@ -11,7 +11,9 @@
 pub mod certificate;
 pub mod chain;
 pub mod desk;
+pub mod http;
 pub mod live;
 pub mod log;
+pub mod ratio;
 pub mod request;
 pub mod writer;
