@@ -315,6 +315,11 @@ impl Problem {
         Draft::new(Policy::Hard, actions, horizon, rho)
     }
 
+    /// The same problem over another number of rounds.
+    pub fn with_horizon(&self, horizon: u64) -> Result<Self, Error> {
+        Draft { horizon, ..self.draft.clone() }.build()
+    }
+
     /// The policy.
     pub fn policy(&self) -> Policy {
         self.draft.policy

@@ -16,4 +16,6 @@ pub mod live;
 pub mod log;
 pub mod ratio;
 pub mod request;
+mod sitting;
+mod tell;
 pub mod writer;

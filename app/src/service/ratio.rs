@@ -16,10 +16,10 @@
 //! epochs (told against imputed) and of the open one (told against decided, whose actions take turns at random), and p is
 //! twice the smaller.
 
+use debora::job::words::{amount, percent, whole};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::report::words::{amount, percent, whole};
 use crate::store::Progress;
 
 /// Below this the check speaks of a mismatch: one false alarm in a thousand looks, at most.

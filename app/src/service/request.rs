@@ -209,9 +209,9 @@ pub enum Refusal {
     /// Rounds outside 1 to the most.
     #[error("n {rounds} is outside 1 to {ROUNDS_MAX}; ask in several requests")]
     Rounds { rounds: u64 },
-    /// A request key that is empty or too long.
-    #[error("request_key has {length} bytes; give 1 to {NAME_MAX}")]
-    RequestKey { length: usize },
+    /// A request key that is empty, too long, or has control characters, which not every store can keep.
+    #[error("request_key {request_key:?} is not 1 to {NAME_MAX} bytes without control characters")]
+    RequestKey { request_key: String },
     /// A request key that was used for another number of rounds.
     #[error(
         "request_key {request_key:?} was used with n {asked} before, and comes with {rounds}; use a fresh one for another request"

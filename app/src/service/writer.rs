@@ -18,6 +18,9 @@ use crate::store::{Location, Purpose, Store};
 /// The most requests in one transaction.
 const GROUP_MAX: usize = 1_024;
 
+/// Connections kept for reading.
+const READERS_IDLE: usize = 4;
+
 /// Milliseconds since 1970. Passed in, so that tests can move it.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
@@ -86,8 +89,9 @@ impl Service {
         store.begin()?;
         let result = read(&mut *store);
         store.rollback();
-        if result.is_ok() {
-            self.readers.lock().expect("no panic while reading").push(store);
+        let mut idle = self.readers.lock().expect("no panic while reading");
+        if result.is_ok() && idle.len() < READERS_IDLE {
+            idle.push(store);
         }
         result
     }

@@ -116,8 +116,8 @@ impl From<Refusal> for ApiError {
             Refusal::Rounds { rounds } => {
                 plain(S::UNPROCESSABLE_ENTITY, "rounds").against(format!("1 <= n <= {ROUNDS_MAX}"), rounds)
             }
-            Refusal::RequestKey { length } => plain(S::UNPROCESSABLE_ENTITY, "request_key")
-                .against(format!("1 <= bytes of request_key <= {NAME_MAX}"), length),
+            Refusal::RequestKey { request_key } => plain(S::UNPROCESSABLE_ENTITY, "request_key")
+                .against(format!("1 to {NAME_MAX} bytes without control characters"), request_key),
             Refusal::RequestKeyUsed { asked, rounds, .. } => {
                 plain(S::CONFLICT, "request_key_used").against(format!("n = {asked}, as before"), rounds)
             }

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use debora::job::document;
 use debora::{Key, Plan};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -219,7 +220,7 @@ pub async fn show(State(site): State<Site>, caller: Caller, Id(id): Id) -> Resul
     Ok(Reply(Shown {
         listed: Listed::of(&experiment, &progress, &card),
         key_hash: chain::key_hash(experiment.salt, experiment.key),
-        plan: crate::commands::plan::document(&Plan::of(card.problem.clone()), None, None),
+        plan: document::plan(&Plan::of(card.problem.clone()), None),
         key: revealed.then(|| experiment.key.to_hex()),
         salt: revealed.then(|| chain::hex(&experiment.salt)),
         spec: experiment.spec,

@@ -47,7 +47,7 @@ use metrics::Metrics;
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reads of the store at a time; each has a connection of its own.
-const READERS: usize = 8;
+const READERS: usize = 4;
 
 /// What all bodies that are being read or worked on may take together.
 const BODIES_KIBIBYTES: usize = 256 << 10;
