@@ -89,11 +89,39 @@ pub enum Verb {
         #[arg(required = true)]
         parts: Vec<PathBuf>,
     },
+    /// Live experiments over HTTP, until asked to stop
+    Serve(ServeArgs),
     /// Completions for a shell
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
     },
+}
+
+/// Where the service listens and what it keeps its experiments in.
+#[derive(Args, Clone)]
+pub struct ServeArgs {
+    /// A SQLite file, made if it is missing, or postgres://...
+    #[arg(long, env = "DEBORA_STORE", hide_env_values = true, default_value = "debora.db", value_name = "FILE|URL")]
+    pub store: String,
+    /// Where to listen; port 0 is any that is free. Addresses that others can reach need an API key
+    #[arg(long, env = "DEBORA_LISTEN", default_value = "127.0.0.1:8080", value_name = "HOST:PORT")]
+    pub listen: String,
+    /// Seconds that a client may take to send its headers, and again its body
+    #[arg(long, env = "DEBORA_TIMEOUT", default_value = "30", value_name = "SECONDS",
+          value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub timeout: u64,
+    /// Connections at a time; more wait
+    #[arg(long, env = "DEBORA_CONNECTIONS", default_value = "1024", value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub connections: u32,
+    /// Seconds that requests in flight may take after SIGTERM or Ctrl-C
+    #[arg(long, env = "DEBORA_GRACE", default_value = "10", value_name = "SECONDS",
+          value_parser = clap::value_parser!(u64).range(0..=3600))]
+    pub grace: u64,
+    /// What is logged on standard error: off, error, warn, info, debug or trace
+    #[arg(long, env = "DEBORA_LOG", default_value = "info", value_name = "LEVEL")]
+    pub log: tracing::level_filters::LevelFilter,
 }
 
 #[derive(Args, Clone)]

@@ -7,6 +7,7 @@ pub mod merge;
 pub mod plan;
 pub mod replicate;
 pub mod run;
+pub mod serve;
 
 use std::io::Write as _;
 use std::path::Path;

@@ -221,6 +221,7 @@ impl Sitting<'_> {
         self.progress.head = hash;
         self.progress.digest = engine.digest();
         self.progress.due_from = self.progress.next_round;
+        self.progress.imputed_before.clone_from(&self.progress.imputed);
         self.progress.next_serial = 1;
         if done {
             self.progress.status = Status::Done;

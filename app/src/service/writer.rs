@@ -96,6 +96,11 @@ impl Service {
         result
     }
 
+    /// Whether the writer is there: it ends when stopped, and if it panics.
+    pub fn is_serving(&self) -> bool {
+        self.writer.lock().expect("no panic while stopping").as_ref().is_some_and(|writer| !writer.is_finished())
+    }
+
     /// Serves what waits, then stops. Later requests are refused.
     pub fn stop(&self) {
         self.requests.lock().expect("no panic while sending").take();
