@@ -91,6 +91,32 @@ pub enum Verb {
     },
     /// Live experiments over HTTP, until asked to stop
     Serve(ServeArgs),
+    /// Recompute every decision of a live experiment, and check its log against the hashes
+    #[command(after_long_help = AUDIT_HELP)]
+    Audit {
+        /// A log (JSON lines; - is standard input), a store (a SQLite file or postgres://..) or the address of an experiment
+        #[arg(value_name = "LOG|STORE|URL")]
+        source: String,
+        /// Which experiment [default: every one of a store]
+        #[arg(long, value_name = "ID")]
+        experiment: Option<String>,
+        /// A head that was published earlier: it must be in the chain
+        #[arg(long, value_name = "HASH")]
+        head: Option<String>,
+        #[command(flatten)]
+        access: AccessArgs,
+    },
+    /// Where two live experiments part, and which estimate made them
+    Diff {
+        /// A log, a store or an address; one experiment of several is named as in STORE#ID
+        #[arg(value_name = "A")]
+        first: String,
+        /// Another
+        #[arg(value_name = "B")]
+        second: String,
+        #[command(flatten)]
+        access: AccessArgs,
+    },
     /// Completions for a shell
     Completions {
         /// Which shell
@@ -122,6 +148,43 @@ pub struct ServeArgs {
     /// What is logged on standard error: off, error, warn, info, debug or trace
     #[arg(long, env = "DEBORA_LOG", default_value = "info", value_name = "LEVEL")]
     pub log: tracing::level_filters::LevelFilter,
+}
+
+/// What audit can and cannot find.
+const AUDIT_HELP: &str = "\
+Exit code 0: all equal. 1: a difference, which is named with both values. 2: it cannot be audited; if only the key is not \
+revealed yet, hashes and counts are checked all the same.
+
+What it finds: any change of a decision, of an outcome of a closed epoch, of a record, hash or count, by whoever cannot \
+change everything that depends on it. Who can rewrite the whole store can make new hashes for it. Heads stop that: each \
+head stands for all closed epochs before it, so publish or note down heads while the experiment goes on, and give one with \
+--head. What it does not find: changes of what nobody can recompute: times, request keys, the names of who did what, and \
+the values of outcomes that do not count (late ones, and those of overtime) or are in no hash yet (the open epoch's).";
+
+/// How a service is entered.
+#[derive(Args, Clone)]
+pub struct AccessArgs {
+    /// The API key for a URL; better from the environment, as others see what is typed
+    #[arg(long, value_name = "KEY", env = "DEBORA_API_KEY", hide_env_values = true)]
+    api_key: Option<String>,
+    /// A file with the API key
+    #[arg(long, value_name = "FILE", conflicts_with = "api_key")]
+    key_file: Option<PathBuf>,
+}
+
+impl AccessArgs {
+    /// The API key, if there is one.
+    pub fn access(&self) -> anyhow::Result<crate::audit::Access> {
+        use anyhow::Context as _;
+        let api_key = match &self.key_file {
+            Some(file) => {
+                let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+                Some(text.trim().to_owned())
+            }
+            None => self.api_key.clone(),
+        };
+        Ok(crate::audit::Access { api_key })
+    }
 }
 
 #[derive(Args, Clone)]

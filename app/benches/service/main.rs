@@ -159,7 +159,7 @@ async fn commits(address: &str) -> u64 {
     let url = format!("http://{address}/metrics");
     let read = tokio::task::spawn_blocking(move || ureq::get(url).call()?.body_mut().read_to_string()).await;
     text += &read.expect("a reader").expect("metrics");
-    let line = text.lines().find_map(|line| line.strip_prefix("debora_group_requests_count"));
+    let line = text.lines().find_map(|line| line.strip_prefix("debora_groups_total"));
     line.and_then(|count| count.trim().parse::<f64>().ok()).expect("a count of groups") as u64
 }
 

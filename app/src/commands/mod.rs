@@ -1,6 +1,8 @@
 //! One file per verb.
 
+pub mod audit;
 pub mod compare;
+pub mod diff;
 pub mod init;
 pub mod measure;
 pub mod merge;
