@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::{CommandFactory as _, Parser as _};
 
 use debora_app::args::{Cli, Verb};
-use debora_app::commands::{self, compare, init, listen_for_interrupts, merge, plan, replicate, run};
+use debora_app::commands::{self, backup, compare, init, keys, listen_for_interrupts, merge, plan, replicate, run};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -34,6 +34,8 @@ fn perform(cli: &Cli) -> Result<bool> {
         Verb::Replicate { spec, pairs, other_world } => replicate::replicate(spec, pairs, other_world.as_ref(), common),
         Verb::Compare { spec, pairs, players } => compare::compare(spec, pairs, players, common),
         Verb::Merge { parts } => merge::merge(parts, common),
+        Verb::Keys { action, store } => keys::keys(action, &store.location(), common),
+        Verb::Backup { store, to } => backup::backup(&store.location(), to, common),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "debora", &mut script);

@@ -1,7 +1,9 @@
 //! One file per verb.
 
+pub mod backup;
 pub mod compare;
 pub mod init;
+pub mod keys;
 pub mod measure;
 pub mod merge;
 pub mod plan;
