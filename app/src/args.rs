@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::store::{Location, Role};
+
 /// Bandit experiments whose decisions replicate, within limits.
 #[derive(Parser)]
 #[command(name = "debora", version = VERSION, max_term_width = 100)]
@@ -117,6 +119,21 @@ pub enum Verb {
         #[command(flatten)]
         access: AccessArgs,
     },
+    /// API keys: who may read, decide or administer; beside a running server too
+    Keys {
+        #[command(subcommand)]
+        action: KeysVerb,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Copy a store into one SQLite file, while it is served or not
+    Backup {
+        #[command(flatten)]
+        store: StoreArgs,
+        /// The file to write; it must not exist
+        #[arg(value_name = "TO")]
+        to: PathBuf,
+    },
     /// Completions for a shell
     Completions {
         /// Which shell
@@ -184,6 +201,61 @@ impl AccessArgs {
             None => self.api_key.clone(),
         };
         Ok(crate::audit::Access { api_key })
+    }
+}
+
+#[derive(Subcommand)]
+pub enum KeysVerb {
+    /// Make a key and print it, this once: only its hash is kept
+    Add {
+        /// What the log will call whoever uses it
+        name: String,
+        /// What it allows
+        #[arg(long)]
+        role: RoleArg,
+    },
+    /// List the keys, without the keys
+    List,
+    /// Let a key be refused from now on
+    Revoke {
+        /// Its name
+        name: String,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum RoleArg {
+    /// Look, without the experiments' keys
+    Read,
+    /// Also ask for decisions and tell outcomes
+    Decide,
+    /// Everything
+    Admin,
+}
+
+impl From<RoleArg> for Role {
+    fn from(role: RoleArg) -> Self {
+        match role {
+            RoleArg::Read => Self::Read,
+            RoleArg::Decide => Self::Decide,
+            RoleArg::Admin => Self::Admin,
+        }
+    }
+}
+
+/// Where the experiments are.
+#[derive(Args, Clone)]
+pub struct StoreArgs {
+    /// Where the experiments are: a SQLite file, or postgres://USER:PASSWORD@HOST/DATABASE
+    // An address may hold a password, which `--help` must not show.
+    #[arg(long, global = true, env = "DEBORA_STORE", hide_env_values = true, default_value = "debora.db")]
+    store: String,
+}
+
+impl StoreArgs {
+    /// What was typed.
+    pub fn location(&self) -> Location {
+        Location::of(&self.store)
     }
 }
 

@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, Parser as _};
 
 use debora_app::args::{Cli, Verb};
 use debora_app::commands::{
-    self, audit, compare, diff, init, listen_for_interrupts, merge, plan, replicate, run, serve,
+    self, audit, backup, compare, diff, init, keys, listen_for_interrupts, merge, plan, replicate, run, serve,
 };
 
 fn main() -> ExitCode {
@@ -44,6 +44,8 @@ fn perform(cli: &Cli) -> Result<bool> {
             audit::audit(source, experiment.as_deref(), head.as_deref(), &access.access()?, common)
         }
         Verb::Diff { first, second, access } => diff::diff(first, second, &access.access()?, common),
+        Verb::Keys { action, store } => keys::keys(action, &store.location(), common),
+        Verb::Backup { store, to } => backup::backup(&store.location(), to, common),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "debora", &mut script);
