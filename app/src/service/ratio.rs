@@ -59,25 +59,21 @@ pub fn check(actions: &[String], progress: &Progress, before: &[u64]) -> SampleR
         (closed, Share { due: progress.decided[action] - settled, told: told - closed.told })
     };
     let (closed, open): (Vec<Share>, Vec<Share>) = (0..actions.len()).map(counts).unzip();
-    let (first, second) = (farthest(&closed), farthest(&open));
-    let (p, shares, action) =
-        if first.0 <= second.0 { (first.0, &closed, first.1) } else { (second.0, &open, second.1) };
+    let (first, second) = (bound(&closed), bound(&open));
+    let (p, shares) = if first <= second { (first, &closed) } else { (second, &open) };
     let p_value = (2.0 * p).min(1.0);
     let mismatch = p_value < ALARM;
-    let sentence = match action {
-        Some(action) if mismatch => {
-            let (all, share) = (total(shares), shares[action]);
-            format!(
-                "Outcomes are missing unevenly: {} of {} rounds of {:?} were told ({}), of all actions {}. By chance that has \
-                 probability {} or less; find out why before trusting the estimates.",
-                whole(share.told),
-                whole(share.due),
-                actions[action],
-                percent(share.of()),
-                percent(all.of()),
-                amount(p_value)
-            )
-        }
+    let sentence = match least(shares) {
+        Some(action) if mismatch => format!(
+            "Outcomes go missing by action: after {:?} {} of {} were told ({}), over all actions {}. By chance that has \
+             probability {} or less; find out why before trusting the estimates.",
+            actions[action],
+            whole(shares[action].told),
+            whole(shares[action].due),
+            percent(shares[action].of()),
+            percent(total(shares).of()),
+            amount(p_value)
+        ),
         _ => format!("Told outcomes are spread over the actions as decisions are (p {}).", amount(p_value)),
     };
     SampleRatio { p_value, mismatch, sentence }
@@ -87,11 +83,55 @@ fn total(shares: &[Share]) -> Share {
     Share { due: shares.iter().map(|share| share.due).sum(), told: shares.iter().map(|share| share.told).sum() }
 }
 
-/// The bound of the action that is farthest off, over all actions, and which one it is.
-fn farthest(shares: &[Share]) -> (f64, Option<usize>) {
-    let all = total(shares);
-    let bound = |share: &Share| 2.0 * (-2.0 * share.due as f64 * (share.of() - all.of()).powi(2)).exp();
+/// K * min_a 2 exp(-2 n_a t_a^2), at most 1.
+fn bound(shares: &[Share]) -> f64 {
+    let all = total(shares).of();
+    let one = |share: &Share| 2.0 * (-2.0 * share.due as f64 * (share.of() - all).powi(2)).exp();
+    let least = shares.iter().filter(|share| share.due > 0).map(one).fold(1.0, f64::min);
+    (shares.len() as f64 * least).min(1.0)
+}
+
+/// The action of which the smallest share was told.
+fn least(shares: &[Share]) -> Option<usize> {
     let played = shares.iter().enumerate().filter(|(_, share)| share.due > 0);
-    let least = played.map(|(action, share)| (bound(share), action)).min_by(|one, two| one.0.total_cmp(&two.0));
-    least.map_or((1.0, None), |(bound, action)| ((shares.len() as f64 * bound).min(1.0), Some(action)))
+    played.min_by(|one, two| one.1.of().total_cmp(&two.1.of())).map(|(action, _)| action)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(counts: &[(u64, u64)]) -> Vec<Share> {
+        counts.iter().map(|&(due, told)| Share { due, told }).collect()
+    }
+
+    /// Against the exact law: k of n told, spread as a sample without replacement, by enumeration.
+    #[test]
+    fn the_bound_holds_exactly() {
+        let choose = |n: u64, k: u64| (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product::<f64>();
+        for (first, second) in [(1u64, 1u64), (3, 5), (10, 2), (12, 30)] {
+            for told in 0..=first + second {
+                let (least, most) = (told.saturating_sub(second), told.min(first));
+                let law: Vec<(f64, f64)> = (least..=most)
+                    .map(|k| {
+                        let chance = choose(first, k) * choose(second, told - k) / choose(first + second, told);
+                        (bound(&shares(&[(first, k), (second, told - k)])), chance)
+                    })
+                    .collect();
+                for &(p, _) in &law {
+                    let chance: f64 = law.iter().filter(|(other, _)| *other <= p).map(|(_, chance)| chance).sum();
+                    assert!(chance <= p + 1e-9, "{first} {second} {told}: {chance} > {p}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_due_is_no_alarm_and_a_lopsided_loss_is_one() {
+        assert_eq!(bound(&shares(&[(0, 0), (0, 0)])), 1.0);
+        assert_eq!(bound(&shares(&[(500, 500), (0, 0)])), 1.0);
+        assert_eq!(bound(&shares(&[(1000, 800), (500, 400)])), 1.0);
+        assert!(bound(&shares(&[(1000, 1000), (1000, 800)])) < 1e-7);
+        assert_eq!(least(&shares(&[(0, 0), (10, 9), (10, 8)])), Some(2));
+    }
 }

@@ -32,7 +32,7 @@ pub struct ApiError {
     pub rule: Option<Box<str>>,
     /// The value that violated it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Object, nullable = false)]
+    #[schema(value_type = Value, nullable = false)]
     pub value: Option<Value>,
     /// While waiting: decided rounds without an outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
