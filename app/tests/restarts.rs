@@ -23,6 +23,7 @@ fn create(store: &mut dyn Store) {
         decided: vec![0],
         told: vec![0],
         imputed: vec![0],
+        imputed_before: vec![0],
         late: 0,
         overtime: 0,
         next_serial: 1,
