@@ -13,7 +13,7 @@ use crate::service::http::Site;
 use crate::service::http::error::ApiError;
 use crate::service::http::experiments::{self, Listed};
 use crate::service::http::extract::Form;
-use crate::service::request::{Answer, Create, Request};
+use crate::service::request::Create;
 use crate::store::Role;
 
 const EXAMPLE: &str = r#"name    = "model routing"
@@ -69,10 +69,7 @@ async fn created(site: &Site, guest: &Guest, draft: &Draft) -> Result<String, Ap
     // Browsers send line ends as two characters; the spec is kept as it was typed.
     let spec = draft.spec.replace("\r\n", "\n");
     let create = Create { id: given(&draft.id), spec, key, blind: draft.blind.is_some(), actor: guest.0.name.clone() };
-    let Answer::Created { id, .. } = site.service.serve(Request::Create(create)).await? else {
-        unreachable!("creating is answered with an experiment")
-    };
-    Ok(id)
+    Ok(experiments::created(site, create).await?.0)
 }
 
 /// A whole number, or 32 hexadecimal digits.
