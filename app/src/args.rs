@@ -150,7 +150,7 @@ pub struct ServeArgs {
     /// Where to listen; port 0 is any that is free. Addresses that others can reach need an API key
     #[arg(long, env = "DEBORA_LISTEN", default_value = "127.0.0.1:8080", value_name = "HOST:PORT")]
     pub listen: String,
-    /// Seconds that a client may take to send its headers, and again its body
+    /// Seconds that a client may take to send its headers, and again its body; idle connections are kept as long
     #[arg(long, env = "DEBORA_TIMEOUT", default_value = "30", value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,

@@ -11,11 +11,11 @@ use sha2::{Digest as _, Sha256};
 use crate::{House, Reply, SHORT};
 
 /// A key as `debora keys add` makes them.
-fn token(name: &str) -> String {
+pub(crate) fn token(name: &str) -> String {
     format!("debora_{}", hex(&Sha256::digest(name)))
 }
 
-fn set_key(house: &House, name: &str, role: Role, revoked_at: Option<i64>) {
+pub(crate) fn set_key(house: &House, name: &str, role: Role, revoked_at: Option<i64>) {
     let mut store = house.location().open(Purpose::Write).unwrap();
     let key = ApiKey { name: name.into(), role, hash: hex(&Sha256::digest(token(name))), created_at: 0, revoked_at };
     store.begin().unwrap();

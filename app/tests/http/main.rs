@@ -5,6 +5,7 @@ mod errors;
 mod experiments;
 mod interface;
 mod missing;
+mod pages;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -56,6 +56,12 @@ struct Known {
     callers: HashMap<String, Caller>,
 }
 
+impl Known {
+    fn holder(&self, token: &str) -> Option<Caller> {
+        self.callers.get(&hex(&Sha256::digest(token))).cloned()
+    }
+}
+
 /// The keys in memory.
 #[derive(Default)]
 pub struct Access {
@@ -74,8 +80,14 @@ impl Access {
         let token = token(headers).ok_or_else(|| {
             ApiError::no_key("this service needs an API key; send it as Authorization: Bearer debora_...")
         })?;
-        let caller = known.callers.get(&hex(&Sha256::digest(token)));
-        caller.cloned().ok_or_else(|| ApiError::no_key("this API key is not known, or revoked; ask for another one"))
+        known
+            .holder(token)
+            .ok_or_else(|| ApiError::no_key("this API key is not known, or revoked; ask for another one"))
+    }
+
+    /// Who holds this key, if it is valid.
+    pub async fn holder(&self, site: &Site, token: &str) -> Result<Option<Caller>, ApiError> {
+        Ok(self.fresh(site).await?.holder(token))
     }
 
     /// The keys as they were in the store at most two seconds ago.

@@ -168,15 +168,23 @@ pub async fn create(State(site): State<Site>, caller: Caller, body: Json) -> Res
     caller.require(Role::Admin)?;
     let Object(NewExperiment { spec, id, key, blind }) = body.read()?;
     let create = Create { id, spec, key: key.map(|key| key.0), blind, actor: caller.name };
-    let Answer::Created { id, repeated } = site.service.serve(Request::Create(create)).await? else {
-        unreachable!("creating is answered with an experiment")
-    };
+    let (id, repeated) = created(&site, create).await?;
     let (experiment, _) = row(&site, &id).await?;
     let key_hash = chain::key_hash(experiment.salt, experiment.key);
     let address = format!("/v1/experiments/{id}");
     let location = [(LOCATION, HeaderValue::from_str(&address).expect("ids are plain characters"))];
     let status = if repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, location, Reply(Created { id, key_hash, address })).into_response())
+}
+
+/// Has an experiment created: its id, and whether it was there before.
+pub async fn created(site: &Site, create: Create) -> Result<(String, bool), ApiError> {
+    let actor = create.actor.clone();
+    let Answer::Created { id, repeated } = site.service.serve(Request::Create(create)).await? else {
+        unreachable!("creating is answered with an experiment")
+    };
+    tracing::info!(id, actor, repeated, "an experiment was created");
+    Ok((id, repeated))
 }
 
 /// List the experiments
@@ -264,5 +272,6 @@ pub async fn change(site: &Site, caller: &Caller, id: String, change: Change) ->
     let Answer::Changed(status) = site.service.serve(Request::Change { id: id.clone(), change, actor }).await? else {
         unreachable!("a change is answered with a status")
     };
+    tracing::info!(id, actor = caller.name, ?status, "an experiment was changed");
     Ok(Changed { id, status })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt as _;
@@ -87,9 +87,13 @@ fn wrong_type(wanted: &str, kind: &str) -> ApiError {
 
 async fn read(request: Request, site: &Site) -> Result<Raw, ApiError> {
     let declared = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    // Who asks before sending is not asked to send what is too long.
+    let asks = request.headers().contains_key(EXPECT);
     let body = request.into_body();
     if declared.is_some_and(|length| length > BODY_BYTES_MAX) {
-        drop_rest(body, site.timeout).await;
+        if !asks {
+            drop_rest(body, site.timeout).await;
+        }
         return Err(too_large());
     }
     let kibibytes = declared.unwrap_or(BODY_BYTES_MAX).div_ceil(1024).max(1) as u32;

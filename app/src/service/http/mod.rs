@@ -17,6 +17,7 @@ pub mod log;
 pub mod metrics;
 pub mod openapi;
 pub mod outcomes;
+pub mod pages;
 pub mod server;
 pub mod state;
 pub mod watch;
@@ -154,6 +155,7 @@ pub fn app(service: Arc<Service>) -> Router {
 pub fn site(site: Site) -> Router {
     let (interface, _) = interface().split_for_parts();
     interface
+        .merge(pages::router())
         .fallback(async |uri: Uri| {
             let message = format!("there is nothing at {}; /openapi.json describes what there is", uri.path());
             ApiError::new(StatusCode::NOT_FOUND, "no_route", message)

@@ -50,7 +50,7 @@ pub async fn health(State(site): State<Site>) -> Result<axum::Json<Health>, ApiE
 ///
 /// Role read. Requests by route and status with their latency, decisions, outcomes by receipt.
 #[utoipa::path(get, path = "/metrics", tag = "service",
-    responses((status = 200, description = "OpenMetrics text", body = String, content_type = "text/plain")))]
+    responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text")))]
 pub async fn metrics(State(site): State<Site>, caller: Caller) -> Result<Response, ApiError> {
     caller.require(Role::Read)?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
