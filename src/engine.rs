@@ -158,7 +158,7 @@ impl Engine {
     }
 
     /// The next round to be handed out.
-    pub(crate) fn next_round(&self) -> u64 {
+    pub fn next_round(&self) -> u64 {
         self.open.first_round + self.open.rounds
     }
 
@@ -169,6 +169,17 @@ impl Engine {
             return if self.is_done() { Ask::Done } else { Ask::Waiting { outstanding: self.outstanding_count() } };
         }
         Ask::Decision(self.hand_out())
+    }
+
+    /// Hands out as many rounds as there is room for, fewer where the epoch ends: fills in their actions and returns how many.
+    /// They follow one another from the round after those handed out before, and all belong to the open epoch.
+    pub fn ask_into(&mut self, actions: &mut [u32]) -> usize {
+        let mut rounds = 0;
+        while rounds < actions.len() && !self.ended {
+            actions[rounds] = self.hand_out().action;
+            rounds += 1;
+        }
+        rounds
     }
 
     /// Hands out up to `rounds` rounds, fewer where the epoch ends; none when waiting or done ([`Engine::ask`] says which).

@@ -238,3 +238,24 @@ fn the_recommendation_holds_the_truth() {
         }
     }
 }
+
+#[test]
+fn asking_into_a_slice_is_asking_many() {
+    for problem in problems() {
+        let world = world(&problem);
+        let (mut one, mut two) = (Engine::new(problem.clone(), Key::from(5u64)), Engine::new(problem, Key::from(5u64)));
+        let mut actions = [0; 100];
+        while !one.is_done() {
+            let decisions = one.ask_many(actions.len());
+            let first = two.next_round();
+            let rounds = two.ask_into(&mut actions);
+            assert!(decisions.iter().map(|decision| decision.action).eq(actions[..rounds].iter().copied()));
+            assert!(decisions.iter().map(|decision| decision.round).eq(first..first + rounds as u64));
+            for decision in decisions {
+                tell(&mut one, &world, decision.round);
+                tell(&mut two, &world, decision.round);
+            }
+        }
+        assert_eq!(one.digest(), two.digest());
+    }
+}
