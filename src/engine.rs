@@ -276,6 +276,9 @@ impl Engine {
                 costs: quantities - 1,
             });
         }
+        if self.told_above.is_empty() && rounds.is_sorted_by(|one, next| one < next) {
+            return self.tell_in_order(rounds, rewards, costs);
+        }
         let mut fixed = vec![0; rounds.len() * quantities];
         let mut told = ToldMany::default();
         let mut open: Vec<usize> = Vec::new();
@@ -304,6 +307,29 @@ impl Engine {
         Ok(told)
     }
 
+    /// Tells many rounds in increasing order when none is told out of order: as no round can come twice, nothing need be kept
+    /// between checking and telling, which takes half the time.
+    fn tell_in_order(&mut self, rounds: &[u64], rewards: &[f64], costs: &[f64]) -> Result<ToldMany, Error> {
+        let plan = Arc::clone(&self.plan);
+        let mut fixed = vec![0; plan.problem.quantities()];
+        let width = fixed.len() - 1;
+        let convert = |entry: usize, fixed: &mut [u64]| {
+            plan.problem.to_fixed(rewards[entry], &costs[entry * width..][..width], fixed)
+        };
+        for (entry, &round) in rounds.iter().enumerate() {
+            convert(entry, &mut fixed)?;
+            self.check_asked(round)?;
+        }
+        let already_told = rounds.partition_point(|&round| round < self.low_water);
+        for (entry, &round) in rounds.iter().enumerate().skip(already_told) {
+            convert(entry, &mut fixed).expect("checked above");
+            self.record(round, &fixed);
+        }
+        let (recorded, already_told) = ((rounds.len() - already_told) as u64, already_told as u64);
+        Ok(ToldMany { recorded, repeated: 0, already_told, closed: self.close_if_told().map(Box::new) })
+    }
+
+    #[inline]
     fn check_asked(&self, round: u64) -> Result<(), Error> {
         let (horizon, next) = (self.problem().horizon(), self.next_round());
         if round == 0 || round > horizon {
