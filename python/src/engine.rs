@@ -123,7 +123,7 @@ impl Decisions {
 /// >>> engine.is_done, engine.epoch
 /// (True, 9)
 /// >>> engine.recommendation()
-/// Recommendation(b 1.0000; reward 0.5557 to 0.9457)
+/// Recommendation(b 1.0000; reward 0.7103 to 0.8380)
 #[pyclass(module = "debora", frozen)]
 pub struct Engine {
     state: Mutex<debora::Engine>,

@@ -113,6 +113,10 @@ impl Job {
         simulator: &str,
         other: Option<&Spec>,
     ) -> PyResult<Self> {
+        if other.is_some_and(|other| !other.loaded.overrides.is_empty()) {
+            // A shard carries the other spec's text alone.
+            return Err(Error::new_err("the other spec has replaced values; write them into its text"));
+        }
         let other = other.map(|other| (other.loaded.file.clone(), other.loaded.text.clone()));
         Self::wrap(debora::job::Job::replicate(&spec.loaded, pairs, self::simulator(simulator)?, other))
     }

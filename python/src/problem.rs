@@ -95,7 +95,7 @@ impl Problem {
     /// >>> import debora
     /// >>> plan = debora.Problem(actions=["a", "b"], horizon=1e8, rho=0.1).plan(gap=0.05)
     /// >>> plan.blind, plan.exploration_rounds, plan.horizon_for_gap
-    /// (False, 65536, 4339205)
+    /// (False, 8192, 4328660)
     #[pyo3(signature = (*, gap = None))]
     fn plan(&self, gap: Option<f64>) -> PyResult<Plan> {
         let inner = Arc::new(debora::Plan::of(Arc::clone(&self.inner)));

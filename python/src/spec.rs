@@ -90,13 +90,7 @@ impl Spec {
         path_or_text: &Bound<'_, PyAny>,
         overrides: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let set = |(path, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-            let path: String = path.extract()?;
-            // A key of 32 digits is text in TOML, and a number is a key too.
-            let value = if path == "key" { quoted(&to_key(&value)?.to_hex()) } else { to_toml(&value)? };
-            Ok((path, value))
-        };
-        let overrides = overrides.map_or(Ok(Vec::new()), |given| given.iter().map(set).collect::<PyResult<_>>())?;
+        let overrides = overrides.map_or(Ok(Vec::new()), set)?;
         match path_or_text.cast::<PyString>() {
             Ok(text) if text.to_cow()?.contains('\n') => {
                 Self::parse(text.to_cow()?.into_owned(), NO_FILE.into(), overrides)
@@ -108,6 +102,19 @@ impl Spec {
                 Self::parse(text, file, overrides)
             }
         }
+    }
+
+    /// The same spec with other values, as `from_toml` takes them.
+    ///
+    /// >>> import debora
+    /// >>> problem = debora.Problem(actions=["a", "b"], horizon=1e6, rho=0.1)
+    /// >>> debora.Spec(problem, key=1).replace(rho=0.2, key=2).problem.rho
+    /// 0.2
+    #[pyo3(signature = (**overrides))]
+    fn replace(&self, overrides: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let Loaded { text, file, overrides: before, .. } = self.loaded.clone();
+        let overrides = overrides.map_or(Ok(Vec::new()), set)?;
+        Self::parse(text, file, [before, overrides].concat())
     }
 
     /// Reads again what `__reduce__` took apart.
@@ -194,6 +201,17 @@ impl Spec {
         let Loaded { text, file, overrides, .. } = self.loaded.clone();
         Ok((py.get_type::<Self>().getattr("_restore")?, (text, file, overrides)))
     }
+}
+
+/// Values that replace those of a spec: paths and TOML values.
+fn set(overrides: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
+    let one = |(path, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let path: String = path.extract()?;
+        // Keys beyond 2^63 are no numbers of TOML.
+        let value = if path == "key" { quoted(&to_key(&value)?.to_hex()) } else { to_toml(&value)? };
+        Ok((path, value))
+    };
+    overrides.iter().map(one).collect()
 }
 
 fn unread(file: &str, error: &io::Error) -> PyErr {

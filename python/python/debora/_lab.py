@@ -13,9 +13,6 @@ import numpy as np
 from debora._debora import Error, Job, Part, Problem, Spec, simulate
 from debora._results import Comparison, Replication, RunResult
 
-Simulator: TypeAlias = Literal["epochs", "rounds"]
-"""Whole epochs at once, or one round after another."""
-
 Progress: TypeAlias = Callable[[int, int], object] | Any
 """Called with the pairs done and in all; or a bar with ``update`` and ``total``, such as tqdm's."""
 
@@ -28,7 +25,7 @@ def run(
     *,
     key: int | str | None = None,
     world: CallableWorld | None = None,
-    simulator: Simulator = "epochs",
+    simulator: Literal["epochs", "rounds"] = "epochs",
 ) -> RunResult:
     """One simulated run, pair 0's first member: the same as ``debora run``.
 
@@ -47,7 +44,7 @@ def run(
     if isinstance(spec, Problem):
         spec = Spec(spec, key=0 if key is None else key)
     elif key is not None:
-        spec = Spec.from_toml(spec.text, key=key) if spec.file == "<text>" else Spec.from_toml(spec.file, key=key)
+        spec = spec.replace(key=key)
     if world is None:
         return RunResult(**simulate(spec, simulator=simulator))
     return _play(spec, world)
@@ -85,11 +82,12 @@ def _play(spec: Spec, world: CallableWorld) -> RunResult:
         "warnings": plan.warnings,
         "values_version": plan.to_dict()["values_version"],
     }
-    answer = f"{problem.horizon:,} rounds in {len(trace):,} epochs, average {problem.reward} {total / problem.horizon:.4g}."
+    mean = f"average {problem.reward} {total / problem.horizon:.4g}"
+    words = f"{problem.horizon:,} rounds in {len(trace):,} epochs, {mean}.\n  decisions {engine.digest}\n"
     empty = np.empty(0)
     return RunResult(
         document=document,
-        answer="\n".join([*plan.warnings, f"{answer}\n  decisions {engine.digest}\n"]),
+        answer="\n\n".join([*plan.warnings, words]),
         trace=trace,
         checkpoints=np.empty(0, dtype=np.uint64),
         regret_curve=empty,
@@ -103,7 +101,7 @@ def replicate(
     spec: Spec,
     *,
     pairs: int = 1000,
-    simulator: Simulator = "epochs",
+    simulator: Literal["epochs", "rounds"] = "epochs",
     other: Spec | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -130,7 +128,7 @@ def compare(
     *,
     players: Sequence[str] | None = None,
     pairs: int = 200,
-    simulator: Simulator = "epochs",
+    simulator: Literal["epochs", "rounds"] = "epochs",
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:

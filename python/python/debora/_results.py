@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -24,28 +25,16 @@ class Result:
     def __init__(self, document: dict[str, Any], answer: str) -> None:
         self._document = document
         self._answer = answer
+        self.name: str | None = document["name"]
+        """What the experiment is called."""
+        self.blind: bool = document["blind"]
+        """Whether the horizon was too short for anything to be compared."""
+        self.warnings: list[str] = document["warnings"]
+        """What a person must know before anything else."""
 
     def to_dict(self) -> dict[str, Any]:
         """The document of the JSON contract, as the program writes it to ``summary.json``."""
-        return _copied(self._document)
-
-    @property
-    def name(self) -> str | None:
-        """What the experiment is called."""
-        return self._field("name")
-
-    @property
-    def blind(self) -> bool:
-        """Whether the horizon was too short for anything to be compared."""
-        return self._field("blind")
-
-    @property
-    def warnings(self) -> list[str]:
-        """What a person must know before anything else."""
-        return self._field("warnings")
-
-    def _field(self, name: str) -> Any:
-        return _copied(self._document[name])
+        return deepcopy(self._document)
 
     def __repr__(self) -> str:
         return self._answer.rstrip()
@@ -70,6 +59,18 @@ class RunResult(Result):
         strategies: Floats,
     ) -> None:
         super().__init__(document, answer)
+        self.rounds: int = document["rounds"]
+        """Rounds played."""
+        self.epochs: int = document["epochs"]
+        """Stretches of one strategy."""
+        self.digest: str = document["digest"]
+        """Over all strategies: with one key, equal digests mean equal decisions."""
+        self.regret: float | None = document["regret"]
+        """None if no strategy is safe, or the world is a function whose means nobody knows."""
+        self.violation: float | None = document["violation"]
+        """The largest total excess over a threshold."""
+        self.reward_mean: float = document["reward_mean"]
+        """The mean reward observed."""
         self.trace = trace
         """A line for each epoch, as in the program's ``--trace``."""
         self.checkpoints = checkpoints
@@ -87,42 +88,9 @@ class RunResult(Result):
         self.final_strategy = np.array(document["final_strategy"])
         """The last strategy."""
 
-    @property
-    def rounds(self) -> int:
-        """Rounds played."""
-        return self._field("rounds")
-
-    @property
-    def epochs(self) -> int:
-        """Stretches of one strategy."""
-        return self._field("epochs")
-
-    @property
-    def digest(self) -> str:
-        """Over all strategies: with one key, equal digests mean equal decisions."""
-        return self._field("digest")
-
-    @property
-    def regret(self) -> float | None:
-        """None if no strategy is safe, or the world is a function whose means nobody knows."""
-        return self._field("regret")
-
-    @property
-    def violation(self) -> float | None:
-        """The largest total excess over a threshold."""
-        return self._field("violation")
-
-    @property
-    def reward_mean(self) -> float:
-        """The mean reward observed."""
-        return self._field("reward_mean")
-
     def to_pandas(self) -> pd.DataFrame:
         """A row for each stretch of one strategy: its first round, and the probability of each action by number."""
-        pandas = _pandas()
-        table = pandas.DataFrame(self.strategies, columns=range(self.strategies.shape[1]))
-        table.insert(0, "first_round", self.first_rounds)
-        return table
+        return _frame({"first_round": self.first_rounds} | dict(enumerate(self.strategies.T)))
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """The strategy over time."""
@@ -135,15 +103,13 @@ class Measured(Result):
     def __init__(self, part: Part) -> None:
         self._part = part
         found = part.findings()
-        super().__init__(found["document"], found["answer"])
+        document: dict[str, Any] = found["document"]
+        super().__init__(document, found["answer"])
+        self.broken: list[dict[str, Any]] = document["broken"]
+        """The promises that were measured as broken, with 99.9 % confidence; empty if all is well."""
         self.checkpoints: Counts = found["checkpoints"]
         """The rounds at which the curves are read."""
         self._found = found
-
-    @property
-    def broken(self) -> list[dict[str, Any]]:
-        """The promises that were measured as broken, with 99.9 % confidence; empty if all is well."""
-        return self._field("broken")
 
     @property
     def seconds(self) -> float | None:
@@ -163,6 +129,17 @@ class Replication(Measured):
 
     def __init__(self, part: Part) -> None:
         super().__init__(part)
+        document = self._document
+        self.pairs: int = document["pairs"]
+        """How many pairs there are."""
+        self.identical: int = document["identical"]
+        """How many were identical."""
+        self.identical_rate: float = document["identical_rate"]
+        """Their share."""
+        self.interval: list[float] = document["interval"]
+        """Two-sided 95 % Clopper-Pearson interval of that rate."""
+        self.promised: float = document["promised"]
+        """1 - rho."""
         columns = part.columns(0)
         self.identical_pairs: npt.NDArray[np.bool_] = columns["identical"]
         """Whether each pair took the same decisions in every round."""
@@ -174,31 +151,6 @@ class Replication(Measured):
         """The first round of each stretch of pair 0's first run."""
         self.strategies: Floats = self._found["strategies"]
         """The strategy of each of these stretches."""
-
-    @property
-    def pairs(self) -> int:
-        """How many pairs there are."""
-        return self._field("pairs")
-
-    @property
-    def identical(self) -> int:
-        """How many were identical."""
-        return self._field("identical")
-
-    @property
-    def identical_rate(self) -> float:
-        """Their share."""
-        return self._field("identical_rate")
-
-    @property
-    def interval(self) -> list[float]:
-        """Two-sided 95 % Clopper-Pearson interval of that rate."""
-        return self._field("interval")
-
-    @property
-    def promised(self) -> float:
-        """1 - rho."""
-        return self._field("promised")
 
     @property
     def regret_curves(self) -> Floats:
@@ -216,12 +168,12 @@ class Replication(Measured):
 
     def to_pandas(self) -> pd.DataFrame:
         """A row for each pair: whether and where it parted, and what both runs cost."""
-        return _pandas().DataFrame(self._part.columns(0))
+        return _frame(self._part.columns(0))
 
     def plot(
         self, kind: Literal["regret", "violation", "identical", "strategy"] = "regret", *, ax: Axes | None = None
     ) -> Axes:
-        """Regret or violation over rounds beside the bound; the identical share by epoch; or the first run's strategy."""
+        """Regret or violation beside the bound; the share identical by epoch; or the first run's strategy."""
         axes = _axes(ax)
         if kind == "strategy":
             rounds = int(self.checkpoints[-1])
@@ -250,15 +202,13 @@ class Replication(Measured):
 class Comparison(Measured):
     """The policy beside its rivals."""
 
-    @property
-    def rows(self) -> list[dict[str, Any]]:
+    def __init__(self, part: Part) -> None:
+        super().__init__(part)
+        document = self._document
+        self.rows: list[dict[str, Any]] = document["rows"]
         """A row for each player; debora first."""
-        return self._field("rows")
-
-    @property
-    def players(self) -> list[str]:
+        self.players: list[str] = [row["player"] for row in self.rows]
         """Their names."""
-        return [row["player"] for row in self._document["rows"]]
 
     def columns(self, player: str) -> dict[str, npt.NDArray[Any]]:
         """A player's pairs as arrays: whether and where they parted, and what both runs cost."""
@@ -280,7 +230,7 @@ class Comparison(Measured):
     def to_pandas(self) -> pd.DataFrame:
         """A row for each player, the numbers of the JSON contract in columns such as ``regret.mean``."""
         rows = [_flat(row) for row in self._document["rows"]]
-        return _pandas().DataFrame(rows).set_index("player")
+        return _frame(rows).set_index("player")
 
     def plot(self, kind: Literal["regret", "violation"] = "regret", *, ax: Axes | None = None) -> Axes:
         """The median over runs of each player's regret or violation."""
@@ -299,12 +249,6 @@ def _restored(part: bytes) -> Measured:
     return Comparison(whole) if whole.verb == "compare" else Replication(whole)
 
 
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _copied(entry) for name, entry in value.items()}
-    return [_copied(entry) for entry in value] if isinstance(value, list) else value
-
-
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in row.items():
@@ -315,12 +259,12 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _pandas() -> Any:
+def _frame(columns: Any) -> pd.DataFrame:
     try:
         import pandas
     except ImportError:
         raise ImportError("pandas is not there; install it, or the extra: pip install 'debora[pandas]'") from None
-    return pandas
+    return pandas.DataFrame(columns)
 
 
 def _axes(ax: Axes | None) -> Axes:

@@ -1,7 +1,7 @@
 """Worlds to simulate, in the words of the spec file's ``[world]``: for the ``world`` of a :class:`debora.Spec`.
 
-Means and values are in the user's units. A list has one entry for each action, in their order; a dictionary goes by their
-names. Costs go by theirs.
+Means and values are in the user's units. A list has one entry for each action, in their order; a dictionary goes by
+their names. Costs go by theirs.
 """
 
 from __future__ import annotations
