@@ -91,6 +91,34 @@ pub enum Verb {
         #[arg(required = true)]
         parts: Vec<PathBuf>,
     },
+    /// Live experiments over HTTP, until asked to stop
+    Serve(ServeArgs),
+    /// Recompute every decision of a live experiment, and check its log against the hashes
+    #[command(after_long_help = AUDIT_HELP)]
+    Audit {
+        /// A log (JSON lines; - is standard input), a store (a SQLite file or postgres://..) or the address of an experiment
+        #[arg(value_name = "LOG|STORE|URL")]
+        source: String,
+        /// Which experiment [default: every one of a store]
+        #[arg(long, value_name = "ID")]
+        experiment: Option<String>,
+        /// A head that was published earlier: it must be in the chain
+        #[arg(long, value_name = "HASH")]
+        head: Option<String>,
+        #[command(flatten)]
+        access: AccessArgs,
+    },
+    /// Where two live experiments part, and which estimate made them
+    Diff {
+        /// A log, a store or an address; one experiment of several is named as in STORE#ID
+        #[arg(value_name = "A")]
+        first: String,
+        /// Another
+        #[arg(value_name = "B")]
+        second: String,
+        #[command(flatten)]
+        access: AccessArgs,
+    },
     /// API keys: who may read, decide or administer; beside a running server too
     Keys {
         #[command(subcommand)]
@@ -111,6 +139,69 @@ pub enum Verb {
         /// Which shell
         shell: clap_complete::Shell,
     },
+}
+
+/// Where the service listens and what it keeps its experiments in.
+#[derive(Args, Clone)]
+pub struct ServeArgs {
+    /// A SQLite file, made if it is missing, or postgres://...
+    #[arg(long, env = "DEBORA_STORE", hide_env_values = true, default_value = "debora.db", value_name = "FILE|URL")]
+    pub store: String,
+    /// Where to listen; port 0 is any that is free. Addresses that others can reach need an API key
+    #[arg(long, env = "DEBORA_LISTEN", default_value = "127.0.0.1:8080", value_name = "HOST:PORT")]
+    pub listen: String,
+    /// Seconds that a client may take to send its headers, and again its body
+    #[arg(long, env = "DEBORA_TIMEOUT", default_value = "30", value_name = "SECONDS",
+          value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub timeout: u64,
+    /// Connections at a time; more wait
+    #[arg(long, env = "DEBORA_CONNECTIONS", default_value = "1024", value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub connections: u32,
+    /// Seconds that requests in flight may take after SIGTERM or Ctrl-C
+    #[arg(long, env = "DEBORA_GRACE", default_value = "10", value_name = "SECONDS",
+          value_parser = clap::value_parser!(u64).range(0..=3600))]
+    pub grace: u64,
+    /// What is logged on standard error: off, error, warn, info, debug or trace
+    #[arg(long, env = "DEBORA_LOG", default_value = "info", value_name = "LEVEL")]
+    pub log: tracing::level_filters::LevelFilter,
+}
+
+/// What audit can and cannot find.
+const AUDIT_HELP: &str = "\
+Exit code 0: all equal. 1: a difference, which is named with both values. 2: it cannot be audited; if only the key is not \
+revealed yet, hashes and counts are checked all the same.
+
+What it finds: any change of a decision, of an outcome of a closed epoch, of a record, hash or count, by whoever cannot \
+change everything that depends on it. Who can rewrite the whole store can make new hashes for it. Heads stop that: each \
+head stands for all closed epochs before it, so publish or note down heads while the experiment goes on, and give one with \
+--head. What it does not find: changes of what nobody can recompute: times, request keys, the names of who did what, and \
+the values of outcomes that do not count (late ones, and those of overtime) or are in no hash yet (the open epoch's).";
+
+/// How a service is entered.
+#[derive(Args, Clone)]
+pub struct AccessArgs {
+    /// The API key for a URL; better from the environment, as others see what is typed
+    #[arg(long, value_name = "KEY", env = "DEBORA_API_KEY", hide_env_values = true)]
+    api_key: Option<String>,
+    /// A file with the API key
+    #[arg(long, value_name = "FILE", conflicts_with = "api_key")]
+    key_file: Option<PathBuf>,
+}
+
+impl AccessArgs {
+    /// The API key, if there is one.
+    pub fn access(&self) -> anyhow::Result<crate::audit::Access> {
+        use anyhow::Context as _;
+        let api_key = match &self.key_file {
+            Some(file) => {
+                let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+                Some(text.trim().to_owned())
+            }
+            None => self.api_key.clone(),
+        };
+        Ok(crate::audit::Access { api_key })
+    }
 }
 
 #[derive(Subcommand)]

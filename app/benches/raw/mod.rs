@@ -22,6 +22,7 @@ pub fn create(store: &mut dyn Store) {
         decided: vec![0; 10],
         told: vec![0; 10],
         imputed: vec![0; 10],
+        imputed_before: vec![0; 10],
         late: 0,
         overtime: 0,
         next_serial: 1,

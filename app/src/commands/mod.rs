@@ -1,7 +1,9 @@
 //! One file per verb.
 
+pub mod audit;
 pub mod backup;
 pub mod compare;
+pub mod diff;
 pub mod init;
 pub mod keys;
 pub mod measure;
@@ -9,6 +11,7 @@ pub mod merge;
 pub mod plan;
 pub mod replicate;
 pub mod run;
+pub mod serve;
 
 use std::io::Write as _;
 use std::path::Path;

@@ -11,7 +11,7 @@ use debora::{Engine, Key, Plan};
 
 use crate::service::chain;
 use crate::service::live::Live;
-use crate::service::request::{Answer, Create, NAME_MAX, Refusal, Request, beginning};
+use crate::service::request::{Answer, Create, Refusal, Request, beginning, is_id};
 use crate::service::sitting::{Sitting, opened};
 use crate::store::{Event, Experiment, Status, Store};
 
@@ -140,8 +140,7 @@ fn draft(create: &Create, now: i64) -> Result<Result<Experiment, Refusal>> {
         Some(id) => id.clone(),
         None => chain::hex(&random::<8>()?),
     };
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if id.is_empty() || id.len() > NAME_MAX || !id.bytes().all(allowed) {
+    if !is_id(&id) {
         return Ok(Err(Refusal::IdText { id }));
     }
     let spec = match Spec::parse(&create.spec, "spec") {

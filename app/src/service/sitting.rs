@@ -113,8 +113,9 @@ impl Sitting<'_> {
         if rounds == 0 || rounds > ROUNDS_MAX {
             return Err(Refusal::Rounds { rounds });
         }
-        if let Some(length) = request_key.map(str::len).filter(|length| !(1..=NAME_MAX).contains(length)) {
-            return Err(Refusal::RequestKey { length });
+        let wrong = |key: &&str| key.is_empty() || key.len() > NAME_MAX || key.chars().any(char::is_control);
+        if let Some(request_key) = request_key.filter(wrong) {
+            return Err(Refusal::RequestKey { request_key: request_key.to_owned() });
         }
         match progress.status {
             Status::Running => {}
@@ -220,6 +221,7 @@ impl Sitting<'_> {
         self.progress.head = hash;
         self.progress.digest = engine.digest();
         self.progress.due_from = self.progress.next_round;
+        self.progress.imputed_before.clone_from(&self.progress.imputed);
         self.progress.next_serial = 1;
         if done {
             self.progress.status = Status::Done;

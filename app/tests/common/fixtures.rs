@@ -16,6 +16,7 @@ pub fn progress() -> Progress {
         decided: vec![0, 1 << 53],
         told: vec![0, 0],
         imputed: vec![0, 0],
+        imputed_before: vec![0, 0],
         late: 0,
         overtime: 0,
         next_serial: 1,

@@ -14,10 +14,7 @@ pub enum Store {
 pub fn stores() -> Vec<Store> {
     let url = std::env::var("DEBORA_TEST_POSTGRES");
     let url = url.expect("DEBORA_TEST_POSTGRES is not set; run the tests as `scripts/with-postgres cargo test`");
-    {
-        let _ = Store::Postgres(url);
-        vec![Store::Sqlite]
-    }
+    vec![Store::Sqlite, Store::Postgres(url)]
 }
 
 impl Store {

@@ -1,0 +1,145 @@
+//! Where a page begins, in text: `epoch.section.position`, and once the last epoch is reached what had been decided then.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::service::chain::hex;
+use crate::store::{Progress, Status};
+
+/// A kind of lines, in the order of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    Epoch,
+    Decisions,
+    Outcomes,
+    Overtime,
+    Asides,
+    Closed,
+    Late,
+    Events,
+    State,
+}
+
+const SECTIONS: [(Section, &str); 9] = [
+    (Section::Epoch, "epoch"),
+    (Section::Decisions, "decisions"),
+    (Section::Outcomes, "outcomes"),
+    (Section::Overtime, "overtime"),
+    (Section::Asides, "asides"),
+    (Section::Closed, "closed"),
+    (Section::Late, "late"),
+    (Section::Events, "events"),
+    (Section::State, "state"),
+];
+
+/// Where a page begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    pub epoch: u64,
+    pub section: Section,
+    /// The first round, serial or number to be shown.
+    pub position: u64,
+    /// Of the last epoch, as its first line was written.
+    pub mark: Option<Mark>,
+}
+
+/// The state of an experiment as the first line of its last epoch was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Whether the epoch was open: then the log shows it as open, whatever happens before it is read to the end.
+    pub open: bool,
+    /// Rounds from here on were not decided.
+    pub next_round: u64,
+    /// Nor were serials from here on.
+    pub next_serial: u64,
+    /// Of all counts, to see whether they moved.
+    pub hash: String,
+}
+
+impl Mark {
+    pub fn of(progress: &Progress) -> Self {
+        let text = serde_json::to_string(progress).expect("counts are written as JSON");
+        let hash = hex(&Sha256::digest(text)[..8]);
+        let (next_round, next_serial) = (progress.next_round, progress.next_serial);
+        Self { open: progress.status != Status::Done, next_round, next_serial, hash }
+    }
+}
+
+/// A cursor that no page ever gave.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cursor {text:?} is none of this log's; begin without one, and take each next one from the page before")]
+pub struct BadCursor {
+    /// What was given.
+    pub text: String,
+}
+
+impl Cursor {
+    /// The beginning of an epoch.
+    pub fn at_epoch(epoch: u64) -> Self {
+        Self { epoch, section: Section::Epoch, position: 0, mark: None }
+    }
+
+    /// The beginning of another section.
+    pub fn enter(&mut self, section: Section, position: u64) {
+        (self.section, self.position) = (section, position);
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = SECTIONS.iter().find(|(section, _)| *section == self.section).map_or("", |(_, name)| name);
+        write!(f, "{}.{name}.{}", self.epoch, self.position)?;
+        match &self.mark {
+            Some(Mark { open, next_round, next_serial, hash }) => {
+                write!(f, ".{}.{next_round}.{next_serial}.{hash}", if *open { "open" } else { "done" })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = BadCursor;
+
+    fn from_str(text: &str) -> Result<Self, BadCursor> {
+        parse(text).ok_or_else(|| BadCursor { text: text.chars().take(80).collect() })
+    }
+}
+
+fn parse(text: &str) -> Option<Cursor> {
+    let parts: Vec<&str> = text.split('.').collect();
+    let [epoch, section, position, mark @ ..] = &parts[..] else { return None };
+    let mark = match mark {
+        [] => None,
+        [open @ ("open" | "done"), next_round, next_serial, hash] => Some(Mark {
+            open: *open == "open",
+            next_round: next_round.parse().ok()?,
+            next_serial: next_serial.parse().ok()?,
+            hash: (*hash).to_owned(),
+        }),
+        _ => return None,
+    };
+    let section = SECTIONS.iter().find(|(_, name)| name == section)?.0;
+    Some(Cursor { epoch: epoch.parse().ok()?, section, position: position.parse().ok()?, mark })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_are_read_as_they_are_written() {
+        let mark = Mark { open: true, next_round: 600, next_serial: 2, hash: "0011223344556677".into() };
+        for (section, _) in SECTIONS {
+            for mark in [None, Some(mark.clone()), Some(Mark { open: false, ..mark.clone() })] {
+                let cursor = Cursor { epoch: 3, section, position: 17, mark };
+                assert_eq!(cursor.to_string().parse(), Ok(cursor));
+            }
+        }
+        for text in ["", "3", "3.epoch", "3.epochs.0", "-1.epoch.0", "3.epoch.0.open", "3.epoch.0.shut.1.1.00"] {
+            assert_eq!(text.parse::<Cursor>(), Err(BadCursor { text: text.into() }));
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The log, page by page, from the rows of a store.
+
+use anyhow::{Context as _, Result, ensure};
+use debora::{EpochRecord, VALUES_VERSION};
+
+use super::cursor::{BadCursor, Cursor, Mark, Section};
+use super::{Heading, LOG_VERSION, Line};
+use crate::service::chain;
+use crate::store::{EpochRow, Experiment, Progress, Status, Store};
+
+/// The most lines in a page.
+pub const LINES_MAX: usize = 10_000;
+
+/// The most decisions in a page, give or take a few requests', so that a page of long requests stays small, too.
+const DECISIONS_MAX: usize = 200_000;
+
+/// Requests read at once: each may hold ten thousand actions.
+const LEASES_A_READ: usize = 32;
+
+/// Consecutive lines of a log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// The lines.
+    pub lines: Vec<Line>,
+    /// Where the next page begins; none after the last.
+    pub next_cursor: Option<String>,
+}
+
+/// Up to `limit` lines from a cursor on, at most [`LINES_MAX`]; without a cursor, from the beginning. None if there is no
+/// such experiment; a [`BadCursor`] if no page gave the cursor.
+///
+/// Salt and key are shown if `reveal` says so, and to everyone once the experiment is over. The reads must see one state:
+/// call it within a transaction.
+pub fn page(store: &mut dyn Store, id: &str, cursor: Option<&str>, limit: usize, reveal: bool) -> Result<Option<Page>> {
+    let Some((experiment, progress)) = store.experiment(id)? else { return Ok(None) };
+    let at = match cursor {
+        Some(text) => {
+            let cursor: Cursor = text.parse()?;
+            ensure!(cursor.epoch <= progress.epoch, BadCursor { text: text.to_owned() });
+            Some(cursor)
+        }
+        None => Some(Cursor::at_epoch(0)),
+    };
+    let mut walk = Walk { store, experiment, progress, at, row: None, lines: Vec::new(), decisions: 0 };
+    if cursor.is_none() {
+        walk.lines.push(walk.heading(reveal));
+    }
+    let limit = limit.clamp(1, LINES_MAX);
+    while walk.at.is_some() && walk.lines.len() < limit && walk.decisions < DECISIONS_MAX {
+        walk.step(limit - walk.lines.len())?;
+    }
+    Ok(Some(Page { next_cursor: walk.at.map(|cursor| cursor.to_string()), lines: walk.lines }))
+}
+
+/// A walk through the rows in the log's order.
+struct Walk<'a> {
+    store: &'a mut dyn Store,
+    experiment: Experiment,
+    progress: Progress,
+    /// None after the last line.
+    at: Option<Cursor>,
+    /// The row of the epoch that the walk is in.
+    row: Option<(EpochRow, EpochRecord)>,
+    lines: Vec<Line>,
+    /// How many decisions the lines hold.
+    decisions: usize,
+}
+
+impl Walk<'_> {
+    fn heading(&self, reveal: bool) -> Line {
+        let Experiment { id, spec, key, salt, created_at } = &self.experiment;
+        let key_hash = chain::key_hash(*salt, *key);
+        let shown = reveal || matches!(self.progress.status, Status::Closed | Status::Done);
+        Line::Experiment(Box::new(Heading {
+            log: LOG_VERSION,
+            id: id.clone(),
+            spec: spec.clone(),
+            salt: shown.then(|| chain::hex(salt)),
+            key: shown.then(|| key.to_hex()),
+            created_at: *created_at,
+            values_version: VALUES_VERSION,
+            genesis: chain::genesis(spec, &key_hash),
+            key_hash,
+        }))
+    }
+
+    /// Writes up to `room` lines of one section.
+    fn step(&mut self, room: usize) -> Result<()> {
+        let mut cursor = self.at.take().expect("only called before the last line");
+        match cursor.section {
+            Section::Epoch => self.epoch(&mut cursor)?,
+            Section::Decisions | Section::Overtime => self.leases(&mut cursor, room)?,
+            Section::Outcomes => self.outcomes(&mut cursor, room)?,
+            Section::Asides | Section::Late => self.asides(&mut cursor, room)?,
+            Section::Closed => self.closed(&mut cursor)?,
+            Section::Events => self.events(&mut cursor, room)?,
+            Section::State => {
+                let moved = cursor.mark != Some(Mark::of(&self.progress));
+                self.lines.push(Line::State { progress: Box::new(self.progress.clone()), moved });
+                return Ok(());
+            }
+        }
+        self.at = Some(cursor);
+        Ok(())
+    }
+
+    /// The row of an epoch, whose record must stand there as the engine wrote it: the hash is over its text.
+    fn row(&mut self, epoch: u64) -> Result<&(EpochRow, EpochRecord)> {
+        if self.row.as_ref().is_none_or(|(row, _)| row.epoch != epoch) {
+            let row = self.store.epochs(&self.experiment.id, epoch, 1)?.into_iter().find(|row| row.epoch == epoch);
+            let row = row.with_context(|| format!("epoch {epoch} is missing"))?;
+            let parsed = serde_json::from_str(&row.record);
+            let record: EpochRecord = parsed.with_context(|| format!("the record of epoch {epoch} is none"))?;
+            let written = serde_json::to_string(&record)?;
+            ensure!(written == row.record, "the record of epoch {epoch} reads {}, which nobody wrote", row.record);
+            self.row = Some((row, record));
+        }
+        Ok(self.row.as_ref().expect("read above"))
+    }
+
+    fn epoch(&mut self, cursor: &mut Cursor) -> Result<()> {
+        let (row, record) = self.row(cursor.epoch)?;
+        let record = Box::new(EpochRecord { rounds: 0, ..record.clone() });
+        let line = Line::Epoch { opened_at: row.opened_at, record };
+        self.lines.push(line);
+        cursor.mark = (cursor.epoch == self.progress.epoch).then(|| Mark::of(&self.progress));
+        cursor.enter(Section::Decisions, 0);
+        Ok(())
+    }
+
+    fn leases(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
+        let overtime = cursor.section == Section::Overtime;
+        let limit = room.min(LEASES_A_READ);
+        let leases = self.store.leases(&self.experiment.id, cursor.epoch, overtime, cursor.position, limit)?;
+        let end = open(cursor).map_or(u64::MAX, |mark| if overtime { mark.next_serial } else { mark.next_round });
+        let complete = leases.len() < limit;
+        let mut shown = 0;
+        for lease in leases.into_iter().take_while(|lease| lease.first < end) {
+            shown += 1;
+            cursor.position = lease.first + lease.actions.len() as u64;
+            self.decisions += lease.actions.len();
+            self.lines.push(if overtime { Line::Overtime(lease.into()) } else { Line::Decisions(lease.into()) });
+        }
+        if complete || shown < limit {
+            let first_round = self.row(cursor.epoch)?.1.first_round;
+            match overtime {
+                true => cursor.enter(Section::Asides, 0),
+                false => cursor.enter(Section::Outcomes, first_round),
+            }
+        }
+        Ok(())
+    }
+
+    fn outcomes(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
+        let record = &self.row(cursor.epoch)?.1;
+        let end = open(cursor).map_or(record.first_round.saturating_add(record.rounds), |mark| mark.next_round);
+        let outcomes = self.store.outcomes(&self.experiment.id, cursor.position, room)?;
+        let mut shown = 0;
+        for outcome in outcomes.into_iter().take_while(|outcome| outcome.round < end) {
+            shown += 1;
+            cursor.position = outcome.round + 1;
+            let crate::store::Outcome { round, reward, costs, imputed, at } = outcome;
+            self.lines.push(Line::Outcome { round, reward, costs, imputed, at });
+        }
+        if shown < room {
+            cursor.enter(Section::Overtime, 0);
+        }
+        Ok(())
+    }
+
+    fn asides(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
+        let overtime = cursor.section == Section::Asides;
+        let epoch = if overtime { cursor.epoch } else { 0 };
+        let end = open(cursor).filter(|_| overtime).map_or(u64::MAX, |mark| mark.next_serial);
+        let asides = self.store.asides(&self.experiment.id, epoch, overtime, cursor.position, room)?;
+        let mut shown = 0;
+        for aside in asides.into_iter().take_while(|aside| aside.number < end) {
+            shown += 1;
+            cursor.position = aside.number + 1;
+            let crate::store::Aside { number, reward, costs, at, .. } = aside;
+            self.lines.push(match overtime {
+                true => Line::Aside { epoch, serial: number, reward, costs, at },
+                false => Line::Late { round: number, reward, costs, at },
+            });
+        }
+        if shown < room {
+            cursor.enter(if overtime { Section::Closed } else { Section::Events }, 0);
+        }
+        Ok(())
+    }
+
+    fn closed(&mut self, cursor: &mut Cursor) -> Result<()> {
+        let epoch = cursor.epoch;
+        let previous = match epoch.checked_sub(1) {
+            Some(before) => self.row(before)?.0.hash.clone().unwrap_or_default(),
+            None => chain::genesis(&self.experiment.spec, &chain::key_hash(self.experiment.salt, self.experiment.key)),
+        };
+        let (row, record) = self.row(epoch)?;
+        let rounds = record.rounds;
+        if let (EpochRow { closed_at: Some(closed_at), rounds_hash: Some(rounds_hash), hash: Some(hash), .. }, None) =
+            (row, open(cursor))
+        {
+            let (rounds_hash, hash, closed_at) = (rounds_hash.clone(), hash.clone(), *closed_at);
+            self.lines.push(Line::Closed { epoch, rounds, rounds_hash, previous, hash, closed_at });
+        }
+        match cursor.mark {
+            // A cursor of the last epoch always has a mark.
+            None if epoch >= self.progress.epoch => return Err(BadCursor { text: cursor.to_string() }.into()),
+            None => *cursor = Cursor::at_epoch(epoch + 1),
+            Some(_) => cursor.enter(Section::Late, 0),
+        }
+        Ok(())
+    }
+
+    fn events(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
+        let events = self.store.events(&self.experiment.id, cursor.position, room)?;
+        cursor.position += events.len() as u64;
+        if events.len() < room {
+            cursor.enter(Section::State, 0);
+        }
+        let lines = events.into_iter().map(|event| Line::Event { at: event.at, actor: event.actor, what: event.what });
+        self.lines.extend(lines);
+        Ok(())
+    }
+}
+
+/// The mark of an epoch that the log shows as open.
+fn open(cursor: &Cursor) -> Option<&Mark> {
+    cursor.mark.as_ref().filter(|mark| mark.open)
+}
