@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::store::{Location, Role};
+
 /// Bandit experiments whose decisions replicate, within limits.
 #[derive(Parser)]
 #[command(name = "debora", version = VERSION, max_term_width = 100)]
@@ -91,6 +93,47 @@ pub enum Verb {
     },
     /// Live experiments over HTTP, until asked to stop
     Serve(ServeArgs),
+    /// Recompute every decision of a live experiment, and check its log against the hashes
+    #[command(after_long_help = AUDIT_HELP)]
+    Audit {
+        /// A log (JSON lines; - is standard input), a store (a SQLite file or postgres://..) or the address of an experiment
+        #[arg(value_name = "LOG|STORE|URL")]
+        source: String,
+        /// Which experiment [default: every one of a store]
+        #[arg(long, value_name = "ID")]
+        experiment: Option<String>,
+        /// A head that was published earlier: it must be in the chain
+        #[arg(long, value_name = "HASH")]
+        head: Option<String>,
+        #[command(flatten)]
+        access: AccessArgs,
+    },
+    /// Where two live experiments part, and which estimate made them
+    Diff {
+        /// A log, a store or an address; one experiment of several is named as in STORE#ID
+        #[arg(value_name = "A")]
+        first: String,
+        /// Another
+        #[arg(value_name = "B")]
+        second: String,
+        #[command(flatten)]
+        access: AccessArgs,
+    },
+    /// API keys: who may read, decide or administer; beside a running server too
+    Keys {
+        #[command(subcommand)]
+        action: KeysVerb,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Copy a store into one SQLite file, while it is served or not
+    Backup {
+        #[command(flatten)]
+        store: StoreArgs,
+        /// The file to write; it must not exist
+        #[arg(value_name = "TO")]
+        to: PathBuf,
+    },
     /// Completions for a shell
     Completions {
         /// Which shell
@@ -122,6 +165,98 @@ pub struct ServeArgs {
     /// What is logged on standard error: off, error, warn, info, debug or trace
     #[arg(long, env = "DEBORA_LOG", default_value = "info", value_name = "LEVEL")]
     pub log: tracing::level_filters::LevelFilter,
+}
+
+/// What audit can and cannot find.
+const AUDIT_HELP: &str = "\
+Exit code 0: all equal. 1: a difference, which is named with both values. 2: it cannot be audited; if only the key is not \
+revealed yet, hashes and counts are checked all the same.
+
+What it finds: any change of a decision, of an outcome of a closed epoch, of a record, hash or count, by whoever cannot \
+change everything that depends on it. Who can rewrite the whole store can make new hashes for it. Heads stop that: each \
+head stands for all closed epochs before it, so publish or note down heads while the experiment goes on, and give one with \
+--head. What it does not find: changes of what nobody can recompute: times, request keys, the names of who did what, and \
+the values of outcomes that do not count (late ones, and those of overtime) or are in no hash yet (the open epoch's).";
+
+/// How a service is entered.
+#[derive(Args, Clone)]
+pub struct AccessArgs {
+    /// The API key for a URL; better from the environment, as others see what is typed
+    #[arg(long, value_name = "KEY", env = "DEBORA_API_KEY", hide_env_values = true)]
+    api_key: Option<String>,
+    /// A file with the API key
+    #[arg(long, value_name = "FILE", conflicts_with = "api_key")]
+    key_file: Option<PathBuf>,
+}
+
+impl AccessArgs {
+    /// The API key, if there is one.
+    pub fn access(&self) -> anyhow::Result<crate::audit::Access> {
+        use anyhow::Context as _;
+        let api_key = match &self.key_file {
+            Some(file) => {
+                let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+                Some(text.trim().to_owned())
+            }
+            None => self.api_key.clone(),
+        };
+        Ok(crate::audit::Access { api_key })
+    }
+}
+
+#[derive(Subcommand)]
+pub enum KeysVerb {
+    /// Make a key and print it, this once: only its hash is kept
+    Add {
+        /// What the log will call whoever uses it
+        name: String,
+        /// What it allows
+        #[arg(long)]
+        role: RoleArg,
+    },
+    /// List the keys, without the keys
+    List,
+    /// Let a key be refused from now on
+    Revoke {
+        /// Its name
+        name: String,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum RoleArg {
+    /// Look, without the experiments' keys
+    Read,
+    /// Also ask for decisions and tell outcomes
+    Decide,
+    /// Everything
+    Admin,
+}
+
+impl From<RoleArg> for Role {
+    fn from(role: RoleArg) -> Self {
+        match role {
+            RoleArg::Read => Self::Read,
+            RoleArg::Decide => Self::Decide,
+            RoleArg::Admin => Self::Admin,
+        }
+    }
+}
+
+/// Where the experiments are.
+#[derive(Args, Clone)]
+pub struct StoreArgs {
+    /// Where the experiments are: a SQLite file, or postgres://USER:PASSWORD@HOST/DATABASE
+    // An address may hold a password, which `--help` must not show.
+    #[arg(long, global = true, env = "DEBORA_STORE", hide_env_values = true, default_value = "debora.db")]
+    store: String,
+}
+
+impl StoreArgs {
+    /// What was typed.
+    pub fn location(&self) -> Location {
+        Location::of(&self.store)
+    }
 }
 
 #[derive(Args, Clone)]

@@ -4,6 +4,7 @@
 #![allow(missing_docs)] // Not an interface: the doc comments are for readers of the source.
 
 pub mod args;
+pub mod audit;
 pub mod commands;
 pub mod files;
 pub mod report;

@@ -19,8 +19,6 @@ use debora::{Ask, Engine, Key, WorldKey};
 use debora_app::store::{Lease, Location, Outcome, Purpose, Status};
 use serde_json::{Value, json};
 
-mod common;
-
 const SPEC: &str = r#"
 policy = "soft"
 horizon = 60_000
@@ -376,8 +374,9 @@ fn a_killed_server_on_sqlite_loses_and_doubles_nothing() {
 /// Every fifth time the database itself is stopped at once and started again.
 #[test]
 fn killed_nodes_on_postgresql_lose_and_double_nothing() {
-    let common::Store::Postgres(url) = common::stores().swap_remove(1) else { panic!("no PostgreSQL") };
-    let restart = std::env::var("DEBORA_TEST_POSTGRES_RESTART").expect("set by scripts/with-postgres");
+    let variable =
+        |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set; use scripts/with-postgres"));
+    let (url, restart) = (variable("DEBORA_TEST_POSTGRES"), variable("DEBORA_TEST_POSTGRES_RESTART"));
     crash(&url, 2, kills(), |cluster, kill| {
         if kill % 5 == 4 {
             assert!(Command::new(&restart).stdout(Stdio::null()).status().unwrap().success());

@@ -1,5 +1,8 @@
 //! One suite for every store, at the level of the trait: what is written comes back bit for bit, once, or not at all.
 
+#[path = "common/fixtures.rs"]
+mod fixtures;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,10 +11,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use debora::Key;
+use debora_app::store::sqlite::copying;
 use debora_app::store::{
-    ApiKey, Aside, EpochRow, Event, Experiment, Lease, Location, Outcome, Progress, Purpose, Role, Status, Store,
+    self, ApiKey, Aside, EpochRow, Event, Experiment, Lease, Location, Outcome, Progress, Purpose, Role, Status, Store,
 };
+use fixtures::{epoch, experiment, progress, schema};
 
 /// A place for a store of one test, empty; removed after it.
 struct Place {
@@ -30,14 +34,9 @@ impl Place {
 
     /// A PostgreSQL schema of its own, which the address names.
     fn postgres() -> Self {
-        let url = std::env::var("DEBORA_TEST_POSTGRES").expect(
-            "DEBORA_TEST_POSTGRES must be the address of a PostgreSQL server to test on; scripts/with-postgres COMMAND runs COMMAND with one",
-        );
+        static SCHEMAS: AtomicU32 = AtomicU32::new(0);
         let mut place = Self::sqlite();
-        let schema = place.folder.file_name().unwrap().to_str().unwrap().replace('-', "_");
-        let mut client = ::postgres::Client::connect(&url, ::postgres::NoTls).unwrap();
-        client.batch_execute(&format!("CREATE SCHEMA {schema}")).unwrap();
-        place.location = Location::Postgres(format!("{url}&options=-csearch_path%3D{schema}"));
+        place.location = Location::Postgres(schema(&format!("stores_{}", SCHEMAS.fetch_add(1, Ordering::Relaxed))));
         place
     }
 
@@ -115,47 +114,12 @@ on_every_store!(
     what_is_missing_is_made_by_a_server_alone,
     what_belongs_to_others_is_left_to_them,
     servers_that_start_together_agree,
+    a_copy_holds_every_row,
 );
 
 /// Doubles that are easily lost: signs of zero, whole numbers, subnormals, the ends, neighbours of a tenth.
 const HARD_VALUES: [f64; 10] =
     [0.0, -0.0, 1.0, -3.0, 5e-324, f64::MAX, f64::MIN, 0.1, 0.100_000_000_000_000_02, 9_007_199_254_740_993.0];
-
-fn experiment(id: &str) -> Experiment {
-    let key = Key::from_hex("00ff00000000000000000000000000a1").unwrap();
-    Experiment { id: id.into(), spec: "name = \"é\"\n".into(), key, salt: [7; 16], created_at: 1_700_000_000_000 }
-}
-
-fn progress() -> Progress {
-    Progress {
-        status: Status::Running,
-        epoch: 0,
-        next_round: 1,
-        decided: vec![0, 1 << 53],
-        told: vec![0, 0],
-        imputed: vec![0, 0],
-        imputed_before: vec![0, 0],
-        late: 0,
-        overtime: 0,
-        next_serial: 1,
-        due_from: 1,
-        infeasible: 0,
-        head: "ab".repeat(32),
-        digest: "cd".repeat(32),
-    }
-}
-
-fn epoch(epoch: u64) -> EpochRow {
-    EpochRow {
-        epoch,
-        record: format!("{{\"epoch\":{epoch}}}"),
-        snapshot: Some(vec![0, 255, 10, epoch as u8]),
-        opened_at: -5,
-        closed_at: None,
-        rounds_hash: None,
-        hash: None,
-    }
-}
 
 fn closed(row: u64) -> EpochRow {
     let hashes = [Some("12".repeat(32)), Some("34".repeat(32))];
@@ -552,6 +516,47 @@ fn servers_that_start_together_agree(place: &Place) {
     }
     let mut store = opened.into_iter().find_map(Result::ok).unwrap();
     write(&mut store, |store| assert!(store.create(&experiment("a"), &progress(), &epoch(0)).unwrap()));
+}
+
+fn a_copy_holds_every_row(place: &Place) {
+    let mut store = served(place);
+    let late = Aside { overtime: false, ..aside(1, 0.5) };
+    write(&mut store, |store| {
+        assert!(store.create(&experiment("b"), &Progress { epoch: 2, ..progress() }, &epoch(0)).unwrap());
+        store.close_epoch("b", &closed(0), Some(&epoch(1))).unwrap();
+        store.close_epoch("b", &closed(1), Some(&epoch(2))).unwrap();
+        store.close_epoch("b", &closed(2), None).unwrap();
+        store.add_outcomes("b", &(1..=10_001).map(|round| outcome(round, -0.0)).collect::<Vec<_>>()).unwrap();
+        store.add_leases("b", &[lease(1, &[0; 9]), Lease { epoch: 2, ..lease(10, &[1; 300]) }]).unwrap();
+        store.add_leases("b", &[Lease { overtime: true, request_key: None, ..lease(1, &[7]) }]).unwrap();
+        store.add_asides("b", &[late.clone(), aside(1, 0.25), Aside { epoch: 2, ..aside(1, 0.75) }]).unwrap();
+        store.add_event("b", &Event { at: 1, actor: "ann".into(), what: "created".into() }).unwrap();
+        store.set_key(&api_key("ann", Role::Decide)).unwrap();
+    });
+    let mut reader = place.open(Purpose::Read);
+    let file = place.folder.join("copy.db");
+    let mut copy = copying::empty(&file).unwrap();
+    store::copy::copy(&mut *reader, &mut copy).unwrap();
+    drop(copy);
+    assert_eq!(copying::check(&file).unwrap(), copying::Held { experiments: 2, outcomes: 10_001 });
+    let mut copy = Location::Sqlite(file).open(Purpose::Read).unwrap();
+    assert_eq!(copy.experiments().unwrap(), reader.experiments().unwrap());
+    assert_eq!(copy.keys().unwrap(), reader.keys().unwrap());
+    for id in ["a", "b"] {
+        assert_eq!(copy.epochs(id, 0, 9).unwrap(), reader.epochs(id, 0, 9).unwrap());
+        assert_eq!(copy.events(id, 0, 9).unwrap(), reader.events(id, 0, 9).unwrap());
+        let [copied, outcomes] = [&mut copy, &mut reader].map(|store| store.outcomes(id, 0, usize::MAX).unwrap());
+        assert_eq!(copied, outcomes);
+        assert_eq!(bits(&copied), bits(&outcomes));
+        for (epoch, overtime) in [(0, false), (0, true), (1, false), (1, true), (2, false), (2, true)] {
+            let [copied, leases] =
+                [&mut copy, &mut reader].map(|store| store.leases(id, epoch, overtime, 0, 99).unwrap());
+            assert_eq!(copied, leases);
+            let [copied, asides] =
+                [&mut copy, &mut reader].map(|store| store.asides(id, epoch, overtime, 0, 99).unwrap());
+            assert_eq!(copied, asides);
+        }
+    }
 }
 
 #[test]

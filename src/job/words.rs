@@ -27,6 +27,11 @@ pub fn percent(share: f64) -> String {
 
 /// A quantity to three significant digits, with separators above a thousand.
 pub fn amount(value: f64) -> String {
+    significant(value, 3)
+}
+
+/// A quantity to so many significant digits, with separators and no decimals from the power of ten on that has more.
+pub fn significant(value: f64, digits: i32) -> String {
     if value == 0.0 {
         return "0".into();
     }
@@ -35,12 +40,12 @@ pub fn amount(value: f64) -> String {
     }
     let size = value.abs();
     if !(1e-5..1e15).contains(&size) {
-        return format!("{value:.2e}");
+        return format!("{value:.*e}", (digits - 1) as usize);
     }
-    if size >= 1_000.0 {
+    if size >= libm::pow(10.0, f64::from(digits)) {
         return format!("{}{}", if value < 0.0 { "-" } else { "" }, whole(size.round() as u64));
     }
-    let decimals = (2 - size.log10().floor() as i32).clamp(0, 8) as usize;
+    let decimals = (digits - 1 - size.log10().floor() as i32).clamp(0, digits + 5) as usize;
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
@@ -141,6 +146,8 @@ mod tests {
         assert_eq!([0.9981, 1.0, 0.0, 0.9, 0.999_999].map(percent), ["99.81 %", "100 %", "0 %", "90 %", "99.9999 %"]);
         let amounts = [0.0, 0.003, 0.012345, 1.5, 123.456, 98_304.2, -2_000.0, 1e-7, 1e18].map(amount);
         assert_eq!(amounts, ["0", "0.003", "0.0123", "1.5", "123", "98,304", "-2,000", "1.00e-7", "1.00e18"]);
+        let precise = [0.0031616, 0.75, 1234.5678, 1_234_567.8, 1e-9].map(|value| significant(value, 6));
+        assert_eq!(precise, ["0.0031616", "0.75", "1234.57", "1,234,568", "1.00000e-9"]);
         assert_eq!(listed(&["a".into(), "b".into(), "c".into()]), "a, b and c");
         assert_eq!(counted(1, "pair", "pairs"), "1 pair");
     }

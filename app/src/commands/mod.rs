@@ -1,7 +1,11 @@
 //! One file per verb.
 
+pub mod audit;
+pub mod backup;
 pub mod compare;
+pub mod diff;
 pub mod init;
+pub mod keys;
 pub mod measure;
 pub mod merge;
 pub mod plan;

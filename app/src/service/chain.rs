@@ -32,13 +32,34 @@ pub fn epoch_hash(before: &str, record: &str, rounds_hash: &str) -> String {
     hex(&hash.chain_update(record).chain_update(unhex(rounds_hash).unwrap_or_default()).finalize())
 }
 
+/// The hash over an epoch's rounds, in order.
+#[derive(Clone, Debug, Default)]
+pub struct RoundsHash(Sha256);
+
+impl RoundsHash {
+    /// Adds the next round.
+    pub fn add(&mut self, action: u32, outcome: &Outcome) {
+        self.0.update(outcome.round.to_le_bytes());
+        self.0.update(action.to_le_bytes());
+        self.0.update([u8::from(outcome.imputed)]);
+        for value in std::iter::once(&outcome.reward).chain(&outcome.costs) {
+            self.0.update(value.to_bits().to_le_bytes());
+        }
+    }
+
+    /// As 64 hexadecimal digits.
+    pub fn to_hex(&self) -> String {
+        hex(&self.0.clone().finalize())
+    }
+}
+
 /// An epoch's rounds in order, as far as they have been read: what was told, summed and hashed.
 #[derive(Clone, Debug)]
 pub struct Fold {
     /// The next round to add.
     pub next: u64,
     tally: Tally,
-    hash: Sha256,
+    hash: RoundsHash,
     fixed: Vec<u64>,
 }
 
@@ -49,7 +70,7 @@ impl Fold {
         Self {
             next: engine.open_record().first_round,
             tally: Tally::new(actions, quantities),
-            hash: Sha256::new(),
+            hash: RoundsHash::default(),
             fixed: vec![0; quantities],
         }
     }
@@ -58,12 +79,7 @@ impl Fold {
     pub fn add(&mut self, action: u32, outcome: &Outcome, engine: &Engine) -> Result<(), Error> {
         engine.problem().to_fixed(outcome.reward, &outcome.costs, &mut self.fixed)?;
         self.tally.add(action, &self.fixed);
-        self.hash.update(outcome.round.to_le_bytes());
-        self.hash.update(action.to_le_bytes());
-        self.hash.update([u8::from(outcome.imputed)]);
-        for value in std::iter::once(&outcome.reward).chain(&outcome.costs) {
-            self.hash.update(value.to_bits().to_le_bytes());
-        }
+        self.hash.add(action, outcome);
         self.next += 1;
         Ok(())
     }
@@ -75,7 +91,7 @@ impl Fold {
 
     /// The hash of all rounds added.
     pub fn rounds_hash(&self) -> String {
-        hex(&self.hash.clone().finalize())
+        self.hash.to_hex()
     }
 }
 

@@ -13,6 +13,7 @@
 //! written within a transaction, and a commit is on the disk when [`Store::commit`] returns.
 
 mod codec;
+pub mod copy;
 mod database;
 pub mod postgres;
 pub mod rows;
@@ -105,6 +106,14 @@ impl Location {
     pub fn of(text: &str) -> Self {
         let postgres = ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme));
         if postgres { Self::Postgres(text.to_owned()) } else { Self::Sqlite(text.into()) }
+    }
+
+    /// Whether there is a store. A file that is there counts as one until it is opened.
+    pub fn is_made(&self) -> Result<bool> {
+        match self {
+            Self::Sqlite(path) => Ok(path.exists()),
+            Self::Postgres(url) => postgres::is_made(url),
+        }
     }
 
     /// Opens a connection.

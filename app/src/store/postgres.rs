@@ -34,6 +34,12 @@ impl Postgres {
     }
 }
 
+/// Whether a database has a store's tables.
+pub fn is_made(url: &str) -> Result<bool> {
+    let mut client = opening::connect(&parse(url)?, Purpose::Read)?;
+    Ok(opening::version(&mut client)?.is_some())
+}
+
 /// A connection to a server.
 pub struct PostgresServer {
     client: Client,

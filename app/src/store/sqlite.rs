@@ -3,6 +3,7 @@
 //! The write-ahead log is synced at every commit (`synchronous = FULL`), so a commit costs one write of the disk however
 //! much is in it: that is why requests share one. Readers see the last commit and hold nobody up.
 
+pub mod copying;
 mod opening;
 
 use std::path::Path;

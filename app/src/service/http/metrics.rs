@@ -56,8 +56,9 @@ pub struct Metrics {
     pub connections: Gauge<u64, AtomicU64>,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
+impl Metrics {
+    /// All at zero, but for the groups, which the writer counts.
+    pub fn new(groups: Counter) -> Self {
         // From 0.1 ms, what a small request takes, to 3 s.
         let seconds =
             Family::new_with_constructor((|| Histogram::new(exponential_buckets(1e-4, 2.0, 16))) as fn() -> Histogram);
@@ -76,12 +77,11 @@ impl Default for Metrics {
         registry.register("decisions", "Decisions handed out", metrics.decisions.clone());
         registry.register("outcomes", "Outcomes by receipt", metrics.outcomes.clone());
         registry.register("imputed", "Rounds imputed", metrics.imputed.clone());
+        registry.register("groups", "Requests served in one transaction count as one", groups);
         registry.register("connections", "Open connections", metrics.connections.clone());
         metrics
     }
-}
 
-impl Metrics {
     /// Counts an answered request.
     pub fn ended(&self, ended: Ended, seconds: f64) {
         self.seconds.get_or_create(&Route { route: ended.route.clone() }).observe(seconds);

@@ -83,9 +83,9 @@ impl Shared {
     /// Before the first request.
     pub fn new(service: Arc<Service>, timeout: Duration) -> Site {
         Arc::new(Self {
+            metrics: Metrics::new(service.groups.clone()),
             service,
             access: Access::default(),
-            metrics: Metrics::default(),
             timeout,
             readers: Semaphore::new(READERS),
             bodies: Arc::new(Semaphore::new(BODIES_KIBIBYTES)),

@@ -97,7 +97,7 @@ fn migrate(client: &mut Client) -> Result<u32> {
 }
 
 /// The version of the tables; none if there are none. An error if they are newer than this program.
-fn version(client: &mut impl postgres::GenericClient) -> Result<Option<u32>> {
+pub fn version(client: &mut impl postgres::GenericClient) -> Result<Option<u32>> {
     let there: bool = client.query_one("SELECT to_regclass('meta') IS NOT NULL", &[])?.try_get(0)?;
     if !there {
         return Ok(None);

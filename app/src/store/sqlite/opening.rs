@@ -80,8 +80,18 @@ fn serve(path: &Path) -> Result<(Connection, Option<Lock>)> {
     Ok((connection, Some(lock)))
 }
 
+/// A new store that keeps its journal in memory and syncs nothing: safe only as a whole, once it is synced from outside.
+pub fn empty(path: &Path) -> Result<Connection> {
+    make(path)?;
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    migrate(&mut connection)?;
+    Ok(connection)
+}
+
 /// An empty file that only its owner reads: it will hold the experiments' keys.
-fn make(path: &Path) -> Result<()> {
+pub fn make(path: &Path) -> Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
     #[cfg(unix)]

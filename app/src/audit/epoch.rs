@@ -1,0 +1,267 @@
+//! One epoch of a log: its record, decisions, outcomes and hash.
+
+use debora::record::Kind;
+use debora::spec::OnWait;
+use debora::{EpochRecord, Problem};
+use sha2::{Digest as _, Sha256};
+
+use super::{Auditor, Check, Course, Rules, differs, equal};
+use crate::service::chain::{self, RoundsHash};
+use crate::service::log::Given;
+use crate::service::request::ROUNDS_MAX;
+use crate::store::Outcome;
+
+/// The epoch that is being read.
+pub struct Open {
+    pub record: EpochRecord,
+    /// The round whose outcome comes next.
+    pub next_outcome: u64,
+    /// The first round without an outcome, if later ones have one.
+    pub missing: Option<u64>,
+    hash: RoundsHash,
+    pub next_serial: u64,
+    last_aside: u64,
+    /// Whether a request was given fewer rounds than it asked for: no other may follow.
+    cut: bool,
+    pub outcomes: u64,
+    /// The last imputed round, or 0.
+    pub last_imputed: u64,
+    /// Whether its end has been read.
+    pub closed: bool,
+}
+
+impl Open {
+    fn of(record: EpochRecord) -> Self {
+        Self {
+            next_outcome: record.first_round,
+            record,
+            missing: None,
+            hash: RoundsHash::default(),
+            next_serial: 1,
+            last_aside: 0,
+            cut: false,
+            outcomes: 0,
+            last_imputed: 0,
+            closed: false,
+        }
+    }
+
+    /// The first round without an outcome.
+    pub fn first_missing(&self) -> u64 {
+        self.missing.unwrap_or(self.next_outcome)
+    }
+}
+
+impl Auditor {
+    fn parts(&mut self) -> (&Rules, &mut Course, &mut Open) {
+        let parts = (self.rules.as_ref(), self.course.as_mut(), self.open.as_mut());
+        let (Some(rules), Some(course), Some(open)) = parts else { unreachable!("the order of lines is checked") };
+        (rules, course, open)
+    }
+
+    pub(super) fn open_epoch(&mut self, record: EpochRecord) -> Check {
+        let place = || format!("the record of epoch {}", record.epoch);
+        let (Some(rules), Some(course)) = (&self.rules, &mut self.course) else { unreachable!("the order is checked") };
+        if self.counts.next_round > rules.problem.horizon() {
+            return Err(differs(place(), "the epoch", "opened", "beyond the horizon"));
+        }
+        equal(place, "epoch", &record.epoch, &self.audited.epochs)?;
+        equal(place, "first_round", &record.first_round, &self.counts.next_round)?;
+        equal(place, "rounds", &record.rounds, &0)?;
+        equal(place, "counts", &record.counts, &self.counts.decided)?;
+        equal(place, "the number of probabilities", &record.strategy.len(), &self.counts.decided.len())?;
+        course.open(&record)?;
+        self.audited.epochs += 1;
+        self.counts.infeasible += u64::from(record.kind == Kind::Infeasible);
+        self.open = Some(Open::of(record));
+        Ok(())
+    }
+
+    pub(super) fn decisions(&mut self, given: &Given) -> Check {
+        let next_round = self.counts.next_round;
+        let (_, course, open) = self.parts();
+        let epoch = open.record.epoch;
+        let place = || format!("epoch {epoch}, the request of round {}", given.first);
+        equal(place, "its epoch", &given.epoch, &epoch)?;
+        equal(place, "its first round", &given.first, &next_round)?;
+        check_length(&place(), given)?;
+        if open.cut {
+            return Err(differs(place(), "the request before", "cut short", "whole, as the epoch goes on"));
+        }
+        for (round, &action) in (given.first..).zip(&given.actions) {
+            course.decide(epoch, round, action)?;
+        }
+        open.cut = (given.actions.len() as u64) < given.asked;
+        if open.cut && course.is_decided() == Some(false) {
+            let given = format!("{} of {}", given.actions.len(), given.asked);
+            return Err(differs(place(), "what was given", given, "all that was asked for, as the epoch goes on"));
+        }
+        given.actions.iter().for_each(|&action| self.counts.decided[action as usize] += 1);
+        self.counts.next_round = given.end();
+        self.audited.decisions += given.actions.len() as u64;
+        Ok(())
+    }
+
+    pub(super) fn outcome(&mut self, outcome: &Outcome) -> Check {
+        let next_round = self.counts.next_round;
+        let (rules, course, open) = self.parts();
+        let (epoch, round) = (open.record.epoch, outcome.round);
+        let place = || format!("epoch {epoch}, the outcome of round {round}");
+        if !(open.next_outcome..next_round).contains(&round) {
+            let expected = format!("one of {} to {}, in order", open.next_outcome, next_round - 1);
+            return Err(differs(place(), "its round", round, expected));
+        }
+        in_range(&rules.problem, &place(), outcome.reward, &outcome.costs)?;
+        check_imputed(rules, &place(), outcome)?;
+        if round != open.next_outcome {
+            open.missing.get_or_insert(open.next_outcome);
+        }
+        open.next_outcome = round + 1;
+        let action = course.action(open.record.first_round, round);
+        if open.missing.is_none() {
+            course.tell(outcome)?;
+            open.hash.add(action, outcome);
+        }
+        open.outcomes += 1;
+        self.counts.told[action as usize] += 1;
+        self.audited.outcomes += 1;
+        if outcome.imputed {
+            self.count_imputed(round, action);
+        }
+        Ok(())
+    }
+
+    fn count_imputed(&mut self, round: u64, action: u32) {
+        self.parts().2.last_imputed = round;
+        self.counts.imputed[action as usize] += 1;
+        self.audited.imputed += 1;
+        match self.counts.imputed_runs.last_mut() {
+            Some((_, last)) if *last + 1 == round => *last = round,
+            _ => self.counts.imputed_runs.push((round, round)),
+        }
+    }
+
+    pub(super) fn overtime(&mut self, given: &Given) -> Check {
+        let (rules, course, open) = self.parts();
+        let epoch = open.record.epoch;
+        let place = || format!("epoch {epoch}, the overtime from serial {}", given.first);
+        equal(place, "its epoch", &given.epoch, &epoch)?;
+        equal(place, "its first serial", &given.first, &open.next_serial)?;
+        check_length(&place(), given)?;
+        equal(place, "what was asked for", &given.asked, &(given.actions.len() as u64))?;
+        if rules.service.on_wait != OnWait::Serve {
+            return Err(differs(place(), "overtime", "served", "held, as the spec says"));
+        }
+        if course.is_decided() == Some(false) {
+            return Err(differs(place(), "overtime", "served", "rounds, as the epoch goes on"));
+        }
+        for (serial, &action) in (given.first..).zip(&given.actions) {
+            let expected = course.overtime(serial).unwrap_or(action);
+            equal(|| format!("epoch {epoch}, serial {serial} of overtime"), "the action", &action, &expected)?;
+        }
+        open.next_serial = given.end();
+        self.audited.overtime += given.actions.len() as u64;
+        Ok(())
+    }
+
+    pub(super) fn aside(&mut self, epoch: u64, serial: u64, reward: f64, costs: &[f64]) -> Check {
+        let (rules, _, open) = self.parts();
+        let place = || format!("epoch {}, the outcome of serial {serial} of overtime", open.record.epoch);
+        equal(place, "its epoch", &epoch, &open.record.epoch)?;
+        if !(open.last_aside + 1..open.next_serial).contains(&serial) {
+            return Err(differs(place(), "its serial", serial, "one that was given, in order"));
+        }
+        in_range(&rules.problem, &place(), reward, costs)?;
+        open.last_aside = serial;
+        Ok(())
+    }
+
+    pub(super) fn close_epoch(
+        &mut self,
+        epoch: u64,
+        rounds: u64,
+        rounds_hash: &str,
+        before: &str,
+        hash: &str,
+    ) -> Check {
+        let (next_round, head_before) = (self.counts.next_round, self.head.clone());
+        let (_, course, open) = self.parts();
+        let number = open.record.epoch;
+        let place = || format!("the end of epoch {number}");
+        equal(place, "its epoch", &epoch, &number)?;
+        if open.first_missing() < next_round {
+            return Err(differs(
+                place(),
+                &format!("the outcome of round {}", open.first_missing()),
+                "nothing",
+                "there",
+            ));
+        }
+        if course.is_complete() == Some(false) {
+            return Err(differs(place(), "the epoch", "closed", format_args!("going on with round {next_round}")));
+        }
+        let record = EpochRecord { rounds: next_round - open.record.first_round, ..open.record.clone() };
+        equal(place, "its number of rounds", &rounds, &record.rounds)?;
+        let text = serde_json::to_string(&record).expect("records are written as JSON");
+        let recomputed = open.hash.to_hex();
+        equal(place, "the hash of its rounds", &rounds_hash, &recomputed.as_str())?;
+        let head = chain::epoch_hash(&head_before, &text, &recomputed);
+        equal(place, "the hash before", &before, &head_before.as_str())?;
+        equal(place, "its hash", &hash, &head.as_str())?;
+        open.closed = true;
+        self.digest = digest(self.digest, &record);
+        self.meet(&head);
+        self.head = head;
+        Ok(())
+    }
+}
+
+/// SHA-256 of the digest before, epoch, rounds and the bits of every probability, 8 bytes little endian each.
+fn digest(before: [u8; 32], record: &EpochRecord) -> [u8; 32] {
+    let hash = Sha256::new_with_prefix(before).chain_update(record.epoch.to_le_bytes());
+    let hash = hash.chain_update(record.rounds.to_le_bytes());
+    record
+        .strategy
+        .iter()
+        .fold(hash, |hash, probability| hash.chain_update(probability.to_bits().to_le_bytes()))
+        .finalize()
+        .into()
+}
+
+fn check_length(place: &str, given: &Given) -> Check {
+    let length = given.actions.len() as u64;
+    if length == 0 || length > given.asked || given.asked > ROUNDS_MAX {
+        let recorded = format!("{length} of {}", given.asked);
+        return Err(differs(
+            place,
+            "what was given",
+            recorded,
+            format_args!("1 to {ROUNDS_MAX}, and no more than asked for"),
+        ));
+    }
+    Ok(())
+}
+
+/// Feedback must be within its range, or the spec must say that it is clipped.
+pub(super) fn in_range(problem: &Problem, place: &str, reward: f64, costs: &[f64]) -> Check {
+    let mut fixed = vec![0; problem.quantities()];
+    let judged = problem.to_fixed(reward, costs, &mut fixed);
+    judged.map_err(|error| differs(place, "its values", error, "what the spec allows"))
+}
+
+/// An imputed outcome has the values of the spec, which must say that outcomes are imputed.
+fn check_imputed(rules: &Rules, place: &str, outcome: &Outcome) -> Check {
+    if !outcome.imputed {
+        return Ok(());
+    }
+    if rules.service.outcome_wait.is_none() {
+        return Err(differs(place, "it", "imputed", "waited for, as the spec has no outcome_wait"));
+    }
+    let values = std::iter::once(&outcome.reward).chain(&outcome.costs);
+    let same = values.map(|value| value.to_bits()).eq(rules.service.impute.iter().map(|value| value.to_bits()));
+    if same {
+        return Ok(());
+    }
+    let values: Vec<f64> = std::iter::once(outcome.reward).chain(outcome.costs.iter().copied()).collect();
+    equal(|| place.to_owned(), "what was imputed", &values, &rules.service.impute)
+}

@@ -1,0 +1,120 @@
+//! The end of a log: late outcomes, events, and the counts of the last line.
+
+use super::epoch::in_range;
+use super::{Auditor, Check, differs, equal};
+use crate::service::chain::hex;
+use crate::store::{Progress, Status};
+
+impl Auditor {
+    pub(super) fn late(&mut self, round: u64, reward: f64, costs: &[f64]) -> Check {
+        let place = || format!("the late outcome of round {round}");
+        let after = self.counts.imputed_runs.partition_point(|(first, _)| *first <= round);
+        let imputed = after.checked_sub(1).is_some_and(|run| round <= self.counts.imputed_runs[run].1);
+        if !imputed || round <= self.counts.last_late {
+            return Err(differs(place(), "its round", round, "one that was imputed, in order"));
+        }
+        in_range(&self.rules.as_ref().expect("after the experiment's line").problem, &place(), reward, costs)?;
+        self.counts.last_late = round;
+        self.audited.late += 1;
+        Ok(())
+    }
+
+    pub(super) fn event(&mut self, what: &str) -> Check {
+        let next = match (self.status, what) {
+            (None, "created") | (Some(Status::Paused), "resumed") => Status::Running,
+            (Some(Status::Running), "paused") => Status::Paused,
+            (Some(Status::Running | Status::Paused), "closed") => Status::Closed,
+            (before, _) => {
+                let before = before.map_or("nothing".to_owned(), |status| format!("{status:?}").to_lowercase());
+                return Err(differs("the events", "what happened", what, format_args!("what may follow {before}")));
+            }
+        };
+        self.status = Some(next);
+        Ok(())
+    }
+
+    pub(super) fn state(&mut self, progress: &Progress, moved: bool) -> Check {
+        self.audited.status = Some(progress.status);
+        self.audited.moved = moved;
+        self.audited.outstanding = self.audited.decisions - self.audited.outcomes;
+        self.audited.head.clone_from(&self.head);
+        let done = self.at_horizon();
+        if !done {
+            let open = self.open.as_ref().expect("the order of lines is checked");
+            self.audited.open_epoch = Some(open.record.epoch);
+            self.audited.unhashed_outcomes = open.outcomes;
+        }
+        match (moved, done) {
+            (false, _) => self.same_state(progress, done),
+            (true, false) => self.behind(progress),
+            // After the horizon only late outcomes still come.
+            (true, true) => {
+                self.behind(progress)?;
+                self.same_state(&Progress { late: self.audited.late, ..progress.clone() }, done)
+            }
+        }
+    }
+
+    /// Whether the last epoch is closed at the horizon.
+    fn at_horizon(&self) -> bool {
+        let horizon = self.rules.as_ref().map_or(0, |rules| rules.problem.horizon());
+        let closed = self.open.as_ref().is_some_and(|open| open.closed);
+        closed && self.counts.next_round > horizon
+    }
+
+    fn same_state(&self, progress: &Progress, done: bool) -> Check {
+        let (counts, open) = (&self.counts, self.open.as_ref().expect("the order of lines is checked"));
+        let place = || "the state".to_owned();
+        if !done && (open.closed || self.course.as_ref().and_then(super::Course::is_complete) == Some(true)) {
+            return Err(differs(place(), "the last epoch", "complete", "closed, and followed by another"));
+        }
+        equal(place, "epoch", &progress.epoch, &open.record.epoch)?;
+        equal(place, "next_round", &progress.next_round, &counts.next_round)?;
+        equal(place, "decided", &progress.decided, &counts.decided)?;
+        equal(place, "told", &progress.told, &counts.told)?;
+        equal(place, "imputed", &progress.imputed, &counts.imputed)?;
+        equal(place, "late", &progress.late, &self.audited.late)?;
+        equal(place, "overtime", &progress.overtime, &self.audited.overtime)?;
+        equal(place, "next_serial", &progress.next_serial, &if done { 1 } else { open.next_serial })?;
+        equal(place, "infeasible", &progress.infeasible, &counts.infeasible)?;
+        equal(place, "digest", &progress.digest, &hex(&self.digest))?;
+        equal(place, "head", &progress.head, &self.head)?;
+        let status = if done { Some(Status::Done) } else { self.status };
+        equal(place, "status", &Some(progress.status), &status)?;
+        self.due_from(progress, done)
+    }
+
+    /// How far the search for missing outcomes has come. It depends on times, so it is only known between two rounds.
+    fn due_from(&self, progress: &Progress, done: bool) -> Check {
+        let open = self.open.as_ref().expect("the order of lines is checked");
+        let waits = self.rules.as_ref().is_some_and(|rules| rules.service.outcome_wait.is_some());
+        let (least, most) = match (done, waits) {
+            (true, _) => (self.counts.next_round, self.counts.next_round),
+            (false, true) => (open.record.first_round.max(open.last_imputed + 1), open.first_missing()),
+            (false, false) => (open.record.first_round, open.record.first_round),
+        };
+        if (least..=most).contains(&progress.due_from) {
+            return Ok(());
+        }
+        Err(differs("the state", "due_from", progress.due_from, format_args!("{least} to {most}")))
+    }
+
+    /// Counts that were read later than the lines are none of them below.
+    fn behind(&self, progress: &Progress) -> Check {
+        let counts = &self.counts;
+        let below = |counts: &[u64], later: &[u64]| {
+            counts.len() == later.len() && counts.iter().zip(later).all(|(count, later)| count <= later)
+        };
+        let ahead = below(&counts.decided, &progress.decided)
+            && below(&counts.told, &progress.told)
+            && below(&counts.imputed, &progress.imputed)
+            && counts.next_round <= progress.next_round
+            && self.audited.late <= progress.late
+            && self.audited.overtime <= progress.overtime
+            && self.open.as_ref().is_some_and(|open| open.record.epoch <= progress.epoch);
+        if ahead {
+            return Ok(());
+        }
+        Err(differs("the state", "its counts", "smaller than those of the lines", "as large at least"))
+    }
+}

@@ -1,0 +1,134 @@
+//! `debora audit`: every decision of a live experiment, recomputed.
+
+use anyhow::{Result, bail, ensure};
+use serde_json::{Value, json};
+
+use crate::args::Common;
+use crate::audit::{self, Access, Audited, Source, Verdict};
+use crate::commands::print;
+use debora::job::words::{Ink, counted, whole, wrapped};
+
+use crate::report::words::ink_for_stdout;
+
+/// What came of one experiment.
+enum Finding {
+    /// All that could be recomputed is equal.
+    Equal(Audited),
+    /// The first difference.
+    Different(Audited, audit::Difference),
+    /// It cannot be audited.
+    Failed(Option<String>, anyhow::Error),
+}
+
+/// False if there is a difference. What could not be audited is an error, after all findings are printed.
+pub fn audit(
+    source: &str,
+    experiment: Option<&str>,
+    head: Option<&str>,
+    access: &Access,
+    common: &Common,
+) -> Result<bool> {
+    let (source, named) = Source::of(source)?;
+    let experiments = source.experiments(experiment.or(named.as_deref()))?;
+    ensure!(head.is_none() || experiments.len() == 1, "--head is of one experiment; name it with --experiment");
+    let ink = if common.json { Ink::none() } else { ink_for_stdout() };
+    let (mut documents, mut different, mut unknown) = (Vec::new(), false, Vec::new());
+    for experiment in experiments {
+        let verdict = source.open(experiment.as_deref(), access).and_then(|mut log| audit::audit(&mut log, head));
+        let finding = match verdict {
+            Ok(Verdict::Equal(audited)) => Finding::Equal(audited),
+            Ok(Verdict::Different(audited, difference)) => Finding::Different(audited, difference),
+            Err(error) => Finding::Failed(experiment, error),
+        };
+        different |= matches!(finding, Finding::Different(..));
+        unknown.extend(finding.unknown());
+        documents.push(finding.document());
+        if !common.json {
+            print(&wrapped(&finding.words(&ink)))?;
+        }
+    }
+    if common.json {
+        print(&format!("{:#}\n", json!({ "experiments": documents })))?;
+    }
+    if different {
+        return Ok(false);
+    }
+    if let Some(reason) = unknown.into_iter().next() {
+        bail!(reason);
+    }
+    Ok(true)
+}
+
+impl Finding {
+    /// Why nothing can be said for certain, if so.
+    fn unknown(&self) -> Option<String> {
+        match self {
+            Self::Equal(audited) if !audited.key => Some(format!(
+                "the key of {} is not revealed, so its actions, estimates and strategies were not recomputed; audit it with \
+                 an admin's API key, or once it is over",
+                audited.experiment
+            )),
+            Self::Failed(Some(experiment), error) => Some(format!("{experiment} cannot be audited: {error:#}")),
+            Self::Failed(None, error) => Some(format!("{error:#}")),
+            _ => None,
+        }
+    }
+
+    fn document(&self) -> Value {
+        match self {
+            Self::Equal(audited) => {
+                let verdict = if audited.key { "equal" } else { "hashes equal, key not revealed" };
+                json!({ "verdict": verdict, "audited": audited })
+            }
+            Self::Different(audited, difference) => {
+                json!({ "verdict": "different", "audited": audited, "difference": difference })
+            }
+            Self::Failed(experiment, error) => {
+                json!({ "verdict": "failed", "experiment": experiment, "error": format!("{error:#}") })
+            }
+        }
+    }
+
+    fn words(&self, ink: &Ink) -> String {
+        match self {
+            Self::Equal(audited) => equal(audited, ink),
+            Self::Different(audited, difference) => {
+                let before = counted(audited.decisions, "decision", "decisions");
+                let answer = ink.alarm(&format!("{}: a difference.", audited.experiment));
+                format!("{answer} {difference}.\nBefore it, {before} were equal.\n")
+            }
+            Self::Failed(experiment, _) => {
+                ink.alarm(&format!("{}: not audited.", experiment.as_deref().unwrap_or("The log"))) + "\n"
+            }
+        }
+    }
+}
+
+fn equal(audited: &Audited, ink: &Ink) -> String {
+    let decisions = counted(audited.decisions, "decision", "decisions");
+    let epochs = counted(audited.epochs, "epoch", "epochs");
+    let name = &audited.experiment;
+    let mut text = if audited.key {
+        ink.strong(&format!("{name}: {decisions} in {epochs} recomputed, all equal.")) + "\n"
+    } else {
+        let answer = ink.strong(&format!("{name}: hashes and counts of {decisions} in {epochs} are equal."));
+        format!("{answer} The key is not revealed: no action, estimate or strategy was recomputed.\n")
+    };
+    text += &format!(
+        "{} imputed; {} late; {} in overtime.\n",
+        counted(audited.imputed, "outcome", "outcomes"),
+        whole(audited.late),
+        whole(audited.overtime)
+    );
+    if let Some(epoch) = audited.open_epoch {
+        text += &format!(
+            "Epoch {epoch} is open: {} of its outcomes are in no hash yet, {} are outstanding.\n",
+            whole(audited.unhashed_outcomes),
+            whole(audited.outstanding)
+        );
+    }
+    if audited.moved {
+        text += "The experiment went on while its log was read: the last counts are ahead of the lines, and only that was checked.\n";
+    }
+    text + &format!("Head {}\n", ink.faint(&audited.head))
+}
