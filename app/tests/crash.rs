@@ -134,6 +134,7 @@ struct Play {
     number: AtomicU64,
     stop: AtomicBool,
     retries: AtomicU64,
+    receipts: AtomicU64,
     acknowledged: Mutex<BTreeMap<String, Acknowledged>>,
 }
 
@@ -227,6 +228,7 @@ impl Play {
             assert_eq!(status, 200, "{answer}");
             let receipts = answer["receipts"].as_array().unwrap();
             assert_eq!(receipts.len(), rounds.len());
+            self.receipts.fetch_add(receipts.len() as u64, Ordering::Relaxed);
             let mut all = self.acknowledged.lock().unwrap();
             let noted = &mut all.get_mut(id).unwrap().outcomes;
             for (round, receipt) in rounds.iter().zip(receipts) {
@@ -249,6 +251,7 @@ fn crash(store: &str, nodes: usize, kills: u64, disturb: impl Fn(&Cluster, u64))
         number: AtomicU64::new(0),
         stop: AtomicBool::new(false),
         retries: AtomicU64::new(0),
+        receipts: AtomicU64::new(0),
         acknowledged: Mutex::default(),
     };
     thread::scope(|scope| {
@@ -261,8 +264,12 @@ fn crash(store: &str, nodes: usize, kills: u64, disturb: impl Fn(&Cluster, u64))
             })
             .collect();
         for kill in 0..kills {
-            // Sometimes in the middle of a start, sometimes after a good stretch of work.
-            thread::sleep(Duration::from_millis(20 + (kill * 37) % 160));
+            // Sometimes in the middle of a start, mostly after a stretch of work.
+            let (begun, goal) = (Instant::now(), play.receipts.load(Ordering::Relaxed) + (kill * 37) % 500);
+            while play.receipts.load(Ordering::Relaxed) < goal && begun.elapsed() < Duration::from_secs(3) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            thread::sleep(Duration::from_millis((kill * 7) % 20));
             assert!(clients.iter().all(|client| !client.is_finished()), "a client has failed");
             disturb(&play.cluster, kill);
         }
@@ -282,7 +289,7 @@ fn crash(store: &str, nodes: usize, kills: u64, disturb: impl Fn(&Cluster, u64))
         sums.2,
         play.retries.load(Ordering::Relaxed)
     );
-    assert!(sums.0 > 10 * kills && play.retries.load(Ordering::Relaxed) > 0, "the server was hardly used");
+    assert!(sums.0 > 50 * kills && play.retries.load(Ordering::Relaxed) > 0, "the server was hardly used");
     drop(play.cluster);
     audited(store, acknowledged.keys());
 }
