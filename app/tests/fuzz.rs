@@ -12,7 +12,7 @@ use debora::Key;
 use debora::key::Label;
 use debora_app::service::http::app;
 use debora_app::service::writer::Service;
-use debora_app::store::{Location, Purpose};
+use debora_app::store::Location;
 use serde_json::{Map, Value, json};
 use tower::ServiceExt as _;
 
@@ -78,22 +78,9 @@ fn value(dice: &mut Dice, schema: &Value, document: &Value, depth: usize) -> Val
         Some("number") => json!(*dice.pick(&[0.0, 1.0, 0.5, -0.0, 0.25, 1.5, -1.0, 1e308, 5e-324])),
         Some("boolean") => json!(dice.one_in(2)),
         Some("null") => Value::Null,
-        _ => json!(*dice.pick(&[
-            "one",
-            "key-1",
-            "key-2",
-            "",
-            SPEC,
-            "fuzz-0",
-            "fuzz-1",
-            &"0".repeat(32),
-            &dice_text(dice)
-        ])),
+        _ if dice.one_in(4) => json!(dice.text()),
+        _ => json!(*dice.pick(&["one", "key-1", "key-2", "", SPEC, "fuzz-0", "fuzz-1", &"0".repeat(32)])),
     }
-}
-
-fn dice_text(dice: &mut Dice) -> String {
-    dice.text()
 }
 
 fn object(dice: &mut Dice, schema: &Value, document: &Value, depth: usize) -> Value {
@@ -198,7 +185,7 @@ async fn no_request_is_the_servers_fault() {
     let folder = std::env::temp_dir().join(format!("debora-fuzz-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
     let location = Location::Sqlite(folder.join("store.db"));
-    let service = Service::start(location.clone(), Arc::new(|| 1_700_000_000_000)).unwrap();
+    let service = Service::start(location, Arc::new(|| 1_700_000_000_000)).unwrap();
     let router = app(Arc::clone(&service));
     for id in ["fuzz-0", "fuzz-1"] {
         let body = json!({ "id": id, "spec": SPEC, "blind": true, "key": 1 }).to_string();
@@ -258,15 +245,12 @@ async fn no_request_is_the_servers_fault() {
 
     service.stop();
     drop(router);
-    let mut store = location.open(Purpose::Read).unwrap();
-    let ids: Vec<String> = store.experiments().unwrap().into_iter().map(|(experiment, _)| experiment.id).collect();
-    drop(store);
     let audit = std::process::Command::new(env!("CARGO_BIN_EXE_debora"))
         .args(["audit", &folder.join("store.db").display().to_string()])
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&audit.stdout);
-    assert!(audit.status.success(), "{ids:?}: {said}{}", String::from_utf8_lossy(&audit.stderr));
+    assert!(audit.status.success(), "{said}{}", String::from_utf8_lossy(&audit.stderr));
     std::fs::remove_dir_all(folder).unwrap();
 }
 
