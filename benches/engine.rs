@@ -104,6 +104,27 @@ fn soft_round_by_round(bencher: Bencher) {
     run(bencher, draft.build().unwrap());
 }
 
+/// The same run asked for into a slice and told in batches, as Python does it.
+#[divan::bench]
+fn soft_in_batches(bencher: Bencher) {
+    let draft = Problem::soft(names(10), ROUNDS, 0.9).cost("price", [0.0, 1.0], 0.3).cost("wait", [0.0, 1.0], 0.3);
+    let plan = Arc::new(Plan::of(draft.build().unwrap()));
+    bencher.counter(ItemsCount::new(ROUNDS)).bench(|| {
+        let (mut engine, world) = (Engine::with_plan(Arc::clone(&plan), Key::from(1u64)), WorldKey::from(1u64));
+        let mut actions = vec![0; ROUNDS as usize];
+        while !engine.is_done() {
+            let first = engine.next_round();
+            let asked = engine.ask_into(&mut actions);
+            let rounds: Vec<u64> = (first..first + asked as u64).collect();
+            let values: Vec<_> = rounds.iter().zip(&actions).map(|(&round, &a)| draw(world, round, a)).collect();
+            let rewards: Vec<f64> = values.iter().map(|values| values[0]).collect();
+            let costs: Vec<f64> = values.iter().flat_map(|values| [values[1], values[2]]).collect();
+            engine.tell_many(&rounds, &rewards, &costs).unwrap();
+        }
+        engine.digest()
+    });
+}
+
 /// Closing one epoch and finding the next strategy: a thousand actions, ten costs, all estimated.
 #[divan::bench]
 fn close_epoch(bencher: Bencher) {

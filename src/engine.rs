@@ -25,6 +25,9 @@ use crate::width::Width;
 /// No count of this action ends the epoch.
 const NO_TARGET: u64 = u64::MAX;
 
+/// Rounds whose actions are drawn side by side.
+const AHEAD: usize = 64;
+
 /// One run of a policy: a pure function of problem, key and feedback.
 #[derive(Clone, Debug)]
 pub struct Engine {
@@ -158,7 +161,7 @@ impl Engine {
     }
 
     /// The next round to be handed out.
-    pub(crate) fn next_round(&self) -> u64 {
+    pub fn next_round(&self) -> u64 {
         self.open.first_round + self.open.rounds
     }
 
@@ -169,6 +172,27 @@ impl Engine {
             return if self.is_done() { Ask::Done } else { Ask::Waiting { outstanding: self.outstanding_count() } };
         }
         Ask::Decision(self.hand_out())
+    }
+
+    /// Hands out as many rounds as there is room for, fewer where the epoch ends: fills in their actions and returns how many.
+    /// They follow one another from the round after those handed out before, and all belong to the open epoch.
+    pub fn ask_into(&mut self, actions: &mut [u32]) -> usize {
+        let mut rounds = 0;
+        while rounds < actions.len() && !self.ended {
+            let (first, room) = (self.next_round(), AHEAD.min(actions.len() - rounds));
+            let ahead = &mut actions[rounds..][..room];
+            // What lies beyond the epoch's end is not counted, and so was never handed out.
+            self.decide_many(first.., ahead);
+            for action in ahead {
+                self.count_as_asked(*action, 1);
+                rounds += 1;
+                if self.ended {
+                    break;
+                }
+            }
+            self.last = (self.next_round() - 1, actions[rounds - 1]);
+        }
+        rounds
     }
 
     /// Hands out up to `rounds` rounds, fewer where the epoch ends; none when waiting or done ([`Engine::ask`] says which).
@@ -219,6 +243,20 @@ impl Engine {
         };
         let probability = self.strategy.probabilities()[action as usize];
         Decision { round, epoch: self.open.epoch, action, probability }
+    }
+
+    /// The actions of at most [`AHEAD`] rounds of the open epoch. Drawn side by side they take a third of the time they take one
+    /// after another, as no draw waits for what the last one picked.
+    #[inline]
+    fn decide_many(&self, rounds: impl IntoIterator<Item = u64>, actions: &mut [u32]) {
+        if let Some(action) = self.strategy.only() {
+            return actions.fill(action);
+        }
+        let mut uniforms = [0.0; AHEAD];
+        for (uniform, round) in uniforms[..actions.len()].iter_mut().zip(rounds) {
+            *uniform = self.key.uniform(Label::Round, [round, 0, 0]);
+        }
+        actions.iter_mut().zip(uniforms).for_each(|(action, uniform)| *action = self.strategy.pick(uniform));
     }
 
     /// The decision of a round of the open epoch that was handed out, again.
@@ -277,6 +315,9 @@ impl Engine {
                 costs: quantities - 1,
             });
         }
+        if self.told_above.is_empty() && rounds.is_sorted_by(|one, next| one < next) {
+            return self.tell_in_order(rounds, rewards, costs);
+        }
         let mut fixed = vec![0; rounds.len() * quantities];
         let mut told = ToldMany::default();
         let mut open: Vec<usize> = Vec::new();
@@ -305,6 +346,35 @@ impl Engine {
         Ok(told)
     }
 
+    /// Tells many rounds in increasing order when none is told out of order: as no round can come twice, nothing need be kept
+    /// between checking and telling, which takes half the time.
+    fn tell_in_order(&mut self, rounds: &[u64], rewards: &[f64], costs: &[f64]) -> Result<ToldMany, Error> {
+        let plan = Arc::clone(&self.plan);
+        let (problem, width) = (&plan.problem, plan.problem.quantities() - 1);
+        let row = |entry: usize| &costs[entry * width..][..width];
+        let mut fixed = vec![0; width + 1];
+        let asked = rounds.first().is_none_or(|&first| first > 0) && rounds.last() < Some(&self.next_round());
+        if !(asked && problem.accepts(rewards, costs)) {
+            // Something is wrong: the first wrong entry is named.
+            for (entry, &round) in rounds.iter().enumerate() {
+                problem.to_fixed(rewards[entry], row(entry), &mut fixed)?;
+                self.check_asked(round)?;
+            }
+        }
+        let already_told = rounds.partition_point(|&round| round < self.low_water);
+        let mut actions = [0; AHEAD];
+        for (part, some) in (0..).zip(rounds[already_told..].chunks(AHEAD)) {
+            self.decide_many(some.iter().copied(), &mut actions[..some.len()]);
+            for ((entry, &round), &action) in (already_told + part * AHEAD..).zip(some).zip(&actions) {
+                problem.to_fixed(rewards[entry], row(entry), &mut fixed).expect("accepted above");
+                self.record_action(round, action, &fixed);
+            }
+        }
+        let (recorded, already_told) = ((rounds.len() - already_told) as u64, already_told as u64);
+        Ok(ToldMany { recorded, repeated: 0, already_told, closed: self.close_if_told().map(Box::new) })
+    }
+
+    #[inline]
     fn check_asked(&self, round: u64) -> Result<(), Error> {
         let (horizon, next) = (self.problem().horizon(), self.next_round());
         if round == 0 || round > horizon {
@@ -328,6 +398,11 @@ impl Engine {
     #[inline]
     fn record(&mut self, round: u64, fixed: &[u64]) {
         let action = if self.last.0 == round { self.last.1 } else { self.decide(round).action };
+        self.record_action(round, action, fixed);
+    }
+
+    #[inline]
+    fn record_action(&mut self, round: u64, action: u32, fixed: &[u64]) {
         self.tally.add(action, fixed);
         if round != self.low_water {
             self.told_above.insert(round, fixed.into());

@@ -94,6 +94,10 @@ pub enum Error {
     )]
     Margin { name: String, margin: f64, most: f64 },
 
+    /// A gap that is not above 0 and at most the length of the reward's range.
+    #[error("gap {gap} is not above 0 and at most {most}, the length of the reward's range")]
+    Gap { gap: f64, most: f64 },
+
     /// A told value that is NaN, or outside its range when values are not clipped.
     #[error("{name:?} was told as {value:?}, outside its range [{low:?}, {high:?}]; the round stays open")]
     Outside { name: String, value: f64, low: f64, high: f64 },

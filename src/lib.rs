@@ -34,6 +34,8 @@
 pub mod budget;
 mod engine;
 mod error;
+#[cfg(feature = "spec")]
+pub mod job;
 pub mod key;
 #[cfg(feature = "lab")]
 pub mod lab;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::Error;
 use crate::budget::{Share, doublings};
 use crate::problem::{HORIZON_MAX, Policy, Problem, Profile};
 use crate::width::{self, Width};
@@ -161,6 +162,24 @@ impl Plan {
     fn set_bounds(&mut self, failures: f64) {
         (self.regret_bound, self.violation_bound) = self.bounds_at(self.problem.horizon());
         self.bound_probability = (1.0 - failures * self.problem.delta()).max(0.0);
+    }
+
+    /// The smallest horizon, up to a factor of 1.05, at which the detectable gap is at most `gap`, in the reward's units. None
+    /// if no horizon up to 2^53 shows it.
+    pub fn horizon_for_gap(&self, gap: f64) -> Result<Option<u64>, Error> {
+        let most = self.problem.quantity(0).range.span();
+        if !(gap > 0.0 && gap <= most) {
+            return Err(Error::Gap { gap, most });
+        }
+        let mut horizon = 10.0f64;
+        while horizon < HORIZON_MAX as f64 {
+            let plan = Self::of(self.problem.with_horizon(horizon as u64)?);
+            if plan.detectable_gap.is_some_and(|seen| seen * most <= gap) {
+                return Ok(Some(horizon as u64));
+            }
+            horizon *= 1.05;
+        }
+        Ok(None)
     }
 
     /// Bounds on regret and violation after so many rounds of the run, each with probability `bound_probability`.

@@ -315,6 +315,11 @@ impl Problem {
         Draft::new(Policy::Hard, actions, horizon, rho)
     }
 
+    /// The same problem over another number of rounds.
+    pub fn with_horizon(&self, horizon: u64) -> Result<Self, Error> {
+        Draft { horizon, ..self.draft.clone() }.build()
+    }
+
     /// The policy.
     pub fn policy(&self) -> Policy {
         self.draft.policy
@@ -396,6 +401,17 @@ impl Problem {
             *entry = self.quantity_to_fixed(cost, value)?;
         }
         Ok(())
+    }
+
+    /// Whether many rounds' feedback can be told: rewards, and the costs of the first round, then of the second, and so on.
+    pub(crate) fn accepts(&self, rewards: &[f64], costs: &[f64]) -> bool {
+        let clipped = self.draft.outside == Outside::Clip;
+        let accepted = |quantity: &Quantity, value: &f64| {
+            (quantity.range.low..=quantity.range.high).contains(value) || (clipped && !value.is_nan())
+        };
+        let row = |row: &[f64]| row.iter().zip(&self.draft.costs).all(|(value, (cost, _))| accepted(cost, value));
+        rewards.iter().all(|reward| accepted(&self.draft.reward, reward))
+            && costs.chunks_exact(self.draft.costs.len().max(1)).all(row)
     }
 
     #[inline]

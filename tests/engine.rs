@@ -238,3 +238,39 @@ fn the_recommendation_holds_the_truth() {
         }
     }
 }
+
+#[test]
+fn batches_in_order_are_round_by_round() {
+    for problem in problems() {
+        let world = world(&problem);
+        let (mut one, mut two) = (Engine::new(problem.clone(), Key::from(5u64)), Engine::new(problem, Key::from(5u64)));
+        let mut actions = [0; 100];
+        while !one.is_done() {
+            let decisions = one.ask_many(actions.len());
+            let first = two.next_round();
+            let rounds = two.ask_into(&mut actions);
+            assert!(decisions.iter().map(|decision| decision.action).eq(actions[..rounds].iter().copied()));
+            assert!(decisions.iter().map(|decision| decision.round).eq(first..first + rounds as u64));
+            let mut batch = (Vec::new(), Vec::new(), Vec::new());
+            for decision in decisions {
+                let values = feedback(two.problem(), &world, decision.round, decision.action);
+                batch.0.push(decision.round);
+                batch.1.push(values[0]);
+                batch.2.extend(&values[1..world.means.len()]);
+                tell(&mut one, &world, decision.round);
+            }
+            // Of a batch with one wrong value nothing is told, and a batch that begins with rounds told before tells the rest.
+            let wrong = [&batch.1[1..], &[7.0]].concat();
+            let before = two.to_bytes();
+            assert!(matches!(two.tell_many(&batch.0, &wrong, &batch.2), Err(Error::Outside { .. })));
+            assert_eq!(two.to_bytes(), before);
+            let (half, costs) = (batch.0.len() / 2, world.means.len() - 1);
+            let told = two.tell_many(&batch.0[..half], &batch.1[..half], &batch.2[..half * costs]).unwrap();
+            assert_eq!((told.recorded, told.already_told), (half as u64, 0));
+            let told = two.tell_many(&batch.0, &batch.1, &batch.2).unwrap();
+            assert_eq!((told.recorded, told.already_told), ((batch.0.len() - half) as u64, half as u64));
+            assert_eq!(told.closed.is_some(), two.next_round() == two.open_record().first_round || two.is_done());
+        }
+        assert_eq!(one.digest(), two.digest());
+    }
+}

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::store::{Location, Role};
+
 /// Bandit experiments whose decisions replicate, within limits.
 #[derive(Parser)]
 #[command(name = "debora", version = VERSION, max_term_width = 100)]
@@ -89,6 +91,8 @@ pub enum Verb {
         #[arg(required = true)]
         parts: Vec<PathBuf>,
     },
+    /// Live experiments over HTTP, until asked to stop
+    Serve(ServeArgs),
     /// Recompute every decision of a live experiment, and check its log against the hashes
     #[command(after_long_help = AUDIT_HELP)]
     Audit {
@@ -115,11 +119,52 @@ pub enum Verb {
         #[command(flatten)]
         access: AccessArgs,
     },
+    /// API keys: who may read, decide or administer; beside a running server too
+    Keys {
+        #[command(subcommand)]
+        action: KeysVerb,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Copy a store into one SQLite file, while it is served or not
+    Backup {
+        #[command(flatten)]
+        store: StoreArgs,
+        /// The file to write; it must not exist
+        #[arg(value_name = "TO")]
+        to: PathBuf,
+    },
     /// Completions for a shell
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
     },
+}
+
+/// Where the service listens and what it keeps its experiments in.
+#[derive(Args, Clone)]
+pub struct ServeArgs {
+    /// A SQLite file, made if it is missing, or postgres://...
+    #[arg(long, env = "DEBORA_STORE", hide_env_values = true, default_value = "debora.db", value_name = "FILE|URL")]
+    pub store: String,
+    /// Where to listen; port 0 is any that is free. Addresses that others can reach need an API key
+    #[arg(long, env = "DEBORA_LISTEN", default_value = "127.0.0.1:8080", value_name = "HOST:PORT")]
+    pub listen: String,
+    /// Seconds that a client may take to send its headers, and again its body; idle connections are kept as long
+    #[arg(long, env = "DEBORA_TIMEOUT", default_value = "30", value_name = "SECONDS",
+          value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub timeout: u64,
+    /// Connections at a time; more wait
+    #[arg(long, env = "DEBORA_CONNECTIONS", default_value = "1024", value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub connections: u32,
+    /// Seconds that requests in flight may take after SIGTERM or Ctrl-C
+    #[arg(long, env = "DEBORA_GRACE", default_value = "10", value_name = "SECONDS",
+          value_parser = clap::value_parser!(u64).range(0..=3600))]
+    pub grace: u64,
+    /// What is logged on standard error: off, error, warn, info, debug or trace
+    #[arg(long, env = "DEBORA_LOG", default_value = "info", value_name = "LEVEL")]
+    pub log: tracing::level_filters::LevelFilter,
 }
 
 /// What audit can and cannot find.
@@ -156,6 +201,61 @@ impl AccessArgs {
             None => self.api_key.clone(),
         };
         Ok(crate::audit::Access { api_key })
+    }
+}
+
+#[derive(Subcommand)]
+pub enum KeysVerb {
+    /// Make a key and print it, this once: only its hash is kept
+    Add {
+        /// What the log will call whoever uses it
+        name: String,
+        /// What it allows
+        #[arg(long)]
+        role: RoleArg,
+    },
+    /// List the keys, without the keys
+    List,
+    /// Let a key be refused from now on
+    Revoke {
+        /// Its name
+        name: String,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum RoleArg {
+    /// Look, without the experiments' keys
+    Read,
+    /// Also ask for decisions and tell outcomes
+    Decide,
+    /// Everything
+    Admin,
+}
+
+impl From<RoleArg> for Role {
+    fn from(role: RoleArg) -> Self {
+        match role {
+            RoleArg::Read => Self::Read,
+            RoleArg::Decide => Self::Decide,
+            RoleArg::Admin => Self::Admin,
+        }
+    }
+}
+
+/// Where the experiments are.
+#[derive(Args, Clone)]
+pub struct StoreArgs {
+    /// Where the experiments are: a SQLite file, or postgres://USER:PASSWORD@HOST/DATABASE
+    // An address may hold a password, which `--help` must not show.
+    #[arg(long, global = true, env = "DEBORA_STORE", hide_env_values = true, default_value = "debora.db")]
+    store: String,
+}
+
+impl StoreArgs {
+    /// What was typed.
+    pub fn location(&self) -> Location {
+        Location::of(&self.store)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Files that are whole or not there: written beside their place and moved into it, never over something unasked.
 
 use std::fs;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -12,15 +12,23 @@ pub fn write_whole(path: &Path, force: bool, write: impl FnOnce(&mut dyn std::io
     if path.exists() && !force {
         bail!("{} exists; choose another name, or --force to overwrite it", path.display());
     }
+    make_whole(path, |temporary| {
+        let mut writer = BufWriter::new(fs::File::create(temporary)?);
+        write(&mut writer)?;
+        Ok(writer.flush()?)
+    })
+}
+
+/// The same for what is made under a name: it is on the disk before it gets its own.
+pub fn make_whole<T>(path: &Path, make: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     let temporary = Temporary::beside(path);
-    let file = fs::File::create(&temporary.0).with_context(|| format!("cannot write {}", path.display()))?;
-    let mut writer = BufWriter::new(file);
-    let written = write(&mut writer).and_then(|()| {
-        let file = writer.into_inner().map_err(|error| error.into_error())?;
-        Ok(file.sync_all()?)
+    let made = make(&temporary.0).and_then(|made| {
+        fs::File::open(&temporary.0)?.sync_all()?;
+        Ok(made)
     });
-    written.with_context(|| format!("cannot write {}; nothing is left of it", path.display()))?;
-    fs::rename(&temporary.0, path).with_context(|| format!("cannot write {}", path.display()))
+    let made = made.with_context(|| format!("cannot write {}; nothing is left of it", path.display()))?;
+    fs::rename(&temporary.0, path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(made)
 }
 
 /// The file that is being written.

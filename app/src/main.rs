@@ -6,7 +6,9 @@ use anyhow::{Context, Result};
 use clap::{CommandFactory as _, Parser as _};
 
 use debora_app::args::{Cli, Verb};
-use debora_app::commands::{self, audit, compare, diff, init, listen_for_interrupts, merge, plan, replicate, run};
+use debora_app::commands::{
+    self, audit, backup, compare, diff, init, keys, listen_for_interrupts, merge, plan, replicate, run, serve,
+};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -26,7 +28,10 @@ fn perform(cli: &Cli) -> Result<bool> {
     if let Some(threads) = common.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global().context("cannot start threads")?;
     }
-    listen_for_interrupts()?;
+    // The service ends in its own way.
+    if !matches!(cli.verb, Verb::Serve(_)) {
+        listen_for_interrupts()?;
+    }
     match &cli.verb {
         Verb::Init { file } => init::init(file, common),
         Verb::Plan { spec, gap } => plan::plan(spec, *gap, common),
@@ -34,10 +39,13 @@ fn perform(cli: &Cli) -> Result<bool> {
         Verb::Replicate { spec, pairs, other_world } => replicate::replicate(spec, pairs, other_world.as_ref(), common),
         Verb::Compare { spec, pairs, players } => compare::compare(spec, pairs, players, common),
         Verb::Merge { parts } => merge::merge(parts, common),
+        Verb::Serve(args) => serve::serve(args, common),
         Verb::Audit { source, experiment, head, access } => {
             audit::audit(source, experiment.as_deref(), head.as_deref(), &access.access()?, common)
         }
         Verb::Diff { first, second, access } => diff::diff(first, second, &access.access()?, common),
+        Verb::Keys { action, store } => keys::keys(action, &store.location(), common),
+        Verb::Backup { store, to } => backup::backup(&store.location(), to, common),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "debora", &mut script);

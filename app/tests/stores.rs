@@ -1,15 +1,21 @@
 //! One suite for every store, at the level of the trait: what is written comes back bit for bit, once, or not at all.
 
+#[path = "common/fixtures.rs"]
+mod fixtures;
+
+use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use debora::Key;
+use debora_app::store::sqlite::copying;
 use debora_app::store::{
-    ApiKey, Aside, EpochRow, Event, Experiment, Lease, Location, Outcome, Progress, Purpose, Role, Status, Store,
+    self, ApiKey, Aside, EpochRow, Event, Experiment, Lease, Location, Outcome, Progress, Purpose, Role, Status, Store,
 };
+use fixtures::{epoch, experiment, progress, schema};
 
 /// A place for a store of one test, empty; removed after it.
 struct Place {
@@ -22,18 +28,56 @@ impl Place {
         static PLACES: AtomicU32 = AtomicU32::new(0);
         let place = PLACES.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("debora-stores-{}-{place}", std::process::id()));
-        std::fs::create_dir(&folder).unwrap();
+        fs::create_dir(&folder).unwrap();
         Self { location: Location::Sqlite(folder.join("store.db")), folder }
+    }
+
+    /// A PostgreSQL schema of its own, which the address names.
+    fn postgres() -> Self {
+        static SCHEMAS: AtomicU32 = AtomicU32::new(0);
+        let mut place = Self::sqlite();
+        place.location = Location::Postgres(schema(&format!("stores_{}", SCHEMAS.fetch_add(1, Ordering::Relaxed))));
+        place
     }
 
     fn open(&self, purpose: Purpose) -> Box<dyn Store> {
         self.location.open(purpose).unwrap()
     }
+
+    /// Why it cannot be opened.
+    fn refusal(&self, purpose: Purpose) -> String {
+        match self.location.open(purpose) {
+            Ok(_) => panic!("{} was opened", self.location),
+            Err(error) => format!("{error:#}"),
+        }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join("store.db")
+    }
+
+    /// Runs SQL behind the store's back.
+    fn run(&self, sql: &str) {
+        match &self.location {
+            Location::Sqlite(path) => rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap(),
+            Location::Postgres(url) => {
+                ::postgres::Client::connect(url, ::postgres::NoTls).unwrap().batch_execute(sql).unwrap()
+            }
+        }
+    }
+
+    /// Everything in it, as bytes or rows.
+    fn content(&self) -> Vec<u8> {
+        let Location::Postgres(url) = &self.location else { return fs::read(self.file()).unwrap() };
+        let mut client = ::postgres::Client::connect(url, ::postgres::NoTls).unwrap();
+        let sql = "SELECT schema_to_xml(current_schema(), true, false, '')::text";
+        client.query_one(sql, &[]).unwrap().get::<_, String>(0).into_bytes()
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -42,6 +86,9 @@ macro_rules! on_every_store {
     ($($claim:ident),* $(,)?) => {
         mod sqlite {
             $(#[test] fn $claim() { super::$claim(&super::Place::sqlite()) })*
+        }
+        mod postgres {
+            $(#[test] fn $claim() { super::$claim(&super::Place::postgres()) })*
         }
     };
 }
@@ -62,46 +109,17 @@ on_every_store!(
     an_unknown_experiment_has_no_rows_and_takes_none,
     keys_are_replaced_by_name,
     numbers_beyond_the_stored_ones_are_refused,
+    an_older_store_is_brought_to_this_version_by_a_server_alone,
+    a_newer_store_is_refused_and_left_as_it_is,
+    what_is_missing_is_made_by_a_server_alone,
+    what_belongs_to_others_is_left_to_them,
+    servers_that_start_together_agree,
+    a_copy_holds_every_row,
 );
 
 /// Doubles that are easily lost: signs of zero, whole numbers, subnormals, the ends, neighbours of a tenth.
 const HARD_VALUES: [f64; 10] =
     [0.0, -0.0, 1.0, -3.0, 5e-324, f64::MAX, f64::MIN, 0.1, 0.100_000_000_000_000_02, 9_007_199_254_740_993.0];
-
-fn experiment(id: &str) -> Experiment {
-    let key = Key::from_hex("00ff00000000000000000000000000a1").unwrap();
-    Experiment { id: id.into(), spec: "name = \"é\"\n".into(), key, salt: [7; 16], created_at: 1_700_000_000_000 }
-}
-
-fn progress() -> Progress {
-    Progress {
-        status: Status::Running,
-        epoch: 0,
-        next_round: 1,
-        decided: vec![0, 1 << 53],
-        told: vec![0, 0],
-        imputed: vec![0, 0],
-        late: 0,
-        overtime: 0,
-        next_serial: 1,
-        due_from: 1,
-        infeasible: 0,
-        head: "ab".repeat(32),
-        digest: "cd".repeat(32),
-    }
-}
-
-fn epoch(epoch: u64) -> EpochRow {
-    EpochRow {
-        epoch,
-        record: format!("{{\"epoch\":{epoch}}}"),
-        snapshot: Some(vec![0, 255, 10, epoch as u8]),
-        opened_at: -5,
-        closed_at: None,
-        rounds_hash: None,
-        hash: None,
-    }
-}
 
 fn closed(row: u64) -> EpochRow {
     let hashes = [Some("12".repeat(32)), Some("34".repeat(32))];
@@ -419,4 +437,239 @@ fn numbers_beyond_the_stored_ones_are_refused(place: &Place) {
     let error = store.add_leases("a", &[lease(1, &[])]).unwrap_err();
     assert!(error.to_string().contains("a lease of no rounds"), "{error:#}");
     store.rollback();
+}
+
+/// A store of version 0, as the first lines of any store's life leave it.
+const VERSION_0: &str = "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL);
+    INSERT INTO meta VALUES ('version', 0);";
+
+/// Marks a SQLite file as a store.
+fn mark(place: &Place) {
+    if let Location::Sqlite(_) = place.location {
+        place.run("PRAGMA application_id = 1684365935");
+    }
+}
+
+fn an_older_store_is_brought_to_this_version_by_a_server_alone(place: &Place) {
+    place.run(VERSION_0);
+    mark(place);
+    for purpose in [Purpose::Read, Purpose::Write] {
+        let refusal = place.refusal(purpose);
+        assert!(refusal.contains("version is 0, and this program's 1; `debora serve`"), "{refusal}");
+    }
+    let mut store = served(place);
+    assert_eq!(store.experiments().unwrap().len(), 1);
+    assert_eq!(place.open(Purpose::Read).experiments().unwrap().len(), 1);
+}
+
+fn a_newer_store_is_refused_and_left_as_it_is(place: &Place) {
+    drop(served(place));
+    place.run("UPDATE meta SET value = 2");
+    let before = place.content();
+    for purpose in [Purpose::Serve, Purpose::Write, Purpose::Read] {
+        let refusal = place.refusal(purpose);
+        assert!(
+            refusal.contains("version is 2, and this program knows versions up to 1; it was left untouched"),
+            "{refusal}"
+        );
+    }
+    assert!(before == place.content(), "a refused store was changed");
+}
+
+fn what_is_missing_is_made_by_a_server_alone(place: &Place) {
+    for purpose in [Purpose::Read, Purpose::Write] {
+        let refusal = place.refusal(purpose);
+        assert!(refusal.contains("`debora serve") && refusal.contains("makes"), "{refusal}");
+        assert_eq!(fs::read_dir(&place.folder).unwrap().count(), 0);
+    }
+    drop(served(place));
+    place.open(Purpose::Write);
+}
+
+fn what_belongs_to_others_is_left_to_them(place: &Place) {
+    // With tables of the same names, but nothing that says debora.
+    place.run("CREATE TABLE meta (a BIGINT); CREATE TABLE experiments (b BIGINT)");
+    let before = place.content();
+    for purpose in [Purpose::Serve, Purpose::Write, Purpose::Read] {
+        let refusal = place.refusal(purpose);
+        assert!(refusal.contains("another program"), "{refusal}");
+    }
+    assert!(before == place.content());
+}
+
+fn servers_that_start_together_agree(place: &Place) {
+    let starts: Vec<_> = (0..8)
+        .map(|_| {
+            let location = place.location.clone();
+            thread::spawn(move || location.open(Purpose::Serve))
+        })
+        .collect();
+    let opened: Vec<_> = starts.into_iter().map(|start| start.join().unwrap()).collect();
+    let refused = opened.iter().filter_map(|opened| opened.as_ref().err().map(|error| format!("{error:#}")));
+    match place.location {
+        Location::Sqlite(_) => {
+            let refused: Vec<_> = refused.collect();
+            assert_eq!(refused.len(), 7, "one server has the file: {refused:?}");
+            assert!(refused.iter().all(|why| why.contains("another server has it open")), "{refused:?}");
+        }
+        Location::Postgres(_) => assert_eq!(refused.collect::<Vec<_>>(), [""; 0]),
+    }
+    let mut store = opened.into_iter().find_map(Result::ok).unwrap();
+    write(&mut store, |store| assert!(store.create(&experiment("a"), &progress(), &epoch(0)).unwrap()));
+}
+
+fn a_copy_holds_every_row(place: &Place) {
+    let mut store = served(place);
+    let late = Aside { overtime: false, ..aside(1, 0.5) };
+    write(&mut store, |store| {
+        assert!(store.create(&experiment("b"), &Progress { epoch: 2, ..progress() }, &epoch(0)).unwrap());
+        store.close_epoch("b", &closed(0), Some(&epoch(1))).unwrap();
+        store.close_epoch("b", &closed(1), Some(&epoch(2))).unwrap();
+        store.close_epoch("b", &closed(2), None).unwrap();
+        store.add_outcomes("b", &(1..=10_001).map(|round| outcome(round, -0.0)).collect::<Vec<_>>()).unwrap();
+        store.add_leases("b", &[lease(1, &[0; 9]), Lease { epoch: 2, ..lease(10, &[1; 300]) }]).unwrap();
+        store.add_leases("b", &[Lease { overtime: true, request_key: None, ..lease(1, &[7]) }]).unwrap();
+        store.add_asides("b", &[late.clone(), aside(1, 0.25), Aside { epoch: 2, ..aside(1, 0.75) }]).unwrap();
+        store.add_event("b", &Event { at: 1, actor: "ann".into(), what: "created".into() }).unwrap();
+        store.set_key(&api_key("ann", Role::Decide)).unwrap();
+    });
+    let mut reader = place.open(Purpose::Read);
+    let file = place.folder.join("copy.db");
+    let mut copy = copying::empty(&file).unwrap();
+    store::copy::copy(&mut *reader, &mut copy).unwrap();
+    drop(copy);
+    assert_eq!(copying::check(&file).unwrap(), copying::Held { experiments: 2, outcomes: 10_001 });
+    let mut copy = Location::Sqlite(file).open(Purpose::Read).unwrap();
+    assert_eq!(copy.experiments().unwrap(), reader.experiments().unwrap());
+    assert_eq!(copy.keys().unwrap(), reader.keys().unwrap());
+    for id in ["a", "b"] {
+        assert_eq!(copy.epochs(id, 0, 9).unwrap(), reader.epochs(id, 0, 9).unwrap());
+        assert_eq!(copy.events(id, 0, 9).unwrap(), reader.events(id, 0, 9).unwrap());
+        let [copied, outcomes] = [&mut copy, &mut reader].map(|store| store.outcomes(id, 0, usize::MAX).unwrap());
+        assert_eq!(copied, outcomes);
+        assert_eq!(bits(&copied), bits(&outcomes));
+        for (epoch, overtime) in [(0, false), (0, true), (1, false), (1, true), (2, false), (2, true)] {
+            let [copied, leases] =
+                [&mut copy, &mut reader].map(|store| store.leases(id, epoch, overtime, 0, 99).unwrap());
+            assert_eq!(copied, leases);
+            let [copied, asides] =
+                [&mut copy, &mut reader].map(|store| store.asides(id, epoch, overtime, 0, 99).unwrap());
+            assert_eq!(copied, asides);
+        }
+    }
+}
+
+#[test]
+fn a_file_has_one_server_and_the_next_when_it_is_gone() {
+    let place = Place::sqlite();
+    let store = served(&place);
+    let other_name = place.folder.join("other.db");
+    std::os::unix::fs::symlink(place.file(), &other_name).unwrap();
+    for path in [place.file(), other_name] {
+        let error = Location::Sqlite(path).open(Purpose::Serve).err().expect("two servers");
+        let why = format!("{error:#}");
+        assert!(why.contains("another server has it open") && why.contains("stop that one"), "{why}");
+    }
+    drop(store);
+    place.open(Purpose::Serve);
+}
+
+#[test]
+fn a_file_that_is_no_store_is_left_as_it_is() {
+    let place = Place::sqlite();
+    fs::write(place.file(), "a letter to a friend, longer than the header of a database file".repeat(9)).unwrap();
+    let before = place.content();
+    for purpose in [Purpose::Serve, Purpose::Write, Purpose::Read] {
+        let refusal = place.refusal(purpose);
+        assert!(refusal.contains("not a SQLite file"), "{refusal}");
+    }
+    assert!(before == place.content());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_new_file_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::sqlite();
+    let _store = served(&place);
+    for name in ["store.db", "store.db-wal"] {
+        let mode = fs::metadata(place.folder.join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name} holds keys");
+    }
+}
+
+/// What a server leaves that was killed: the file and the log beside it, copied in the middle of a transaction.
+#[test]
+fn a_killed_servers_file_is_read_to_the_last_commit() {
+    let place = Place::sqlite();
+    let mut store = served(&place);
+    write(&mut store, |store| store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap());
+    store.begin().unwrap();
+    store.add_outcomes("a", &[outcome(2, 0.5)]).unwrap();
+    let killed = Place::sqlite();
+    for name in ["store.db", "store.db-wal"] {
+        fs::copy(place.folder.join(name), killed.folder.join(name)).unwrap();
+    }
+    let before = killed.content();
+    assert_eq!(killed.open(Purpose::Read).outcomes("a", 0, 9).unwrap(), [outcome(1, 0.5)]);
+    assert!(before == killed.content(), "a reader changed the file");
+    let mut store = killed.open(Purpose::Serve);
+    assert_eq!(store.outcomes("a", 0, 9).unwrap(), [outcome(1, 0.5)]);
+    write(&mut store, |store| store.add_outcomes("a", &[outcome(2, 0.75)]).unwrap());
+}
+
+/// A limit on the size of files stands for the end of the disk. It holds for a whole process, so the test starts itself
+/// again under it, and looks at what that one leaves.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_loses_a_transaction_and_no_more() {
+    const FILE: &str = "DEBORA_TEST_FULL_DISK";
+    const BATCH: u64 = 100;
+    let batch = |number: u64| (1..=BATCH).map(move |i| outcome(number * BATCH + i, 0.5)).collect::<Vec<_>>();
+    if let Ok(file) = std::env::var(FILE) {
+        let mut store = Location::of(&file).open(Purpose::Serve).unwrap();
+        let mut fill = |number| -> anyhow::Result<()> {
+            store.begin()?;
+            store.add_outcomes("a", &batch(number))?;
+            store.commit()
+        };
+        let kept = (0..).find(|number| fill(*number).is_err()).unwrap();
+        store.rollback();
+        assert_eq!(store.outcomes("a", 0, usize::MAX).unwrap().len() as u64, kept * BATCH);
+        println!("kept={kept};");
+        return;
+    }
+    let place = Place::sqlite();
+    drop(served(&place));
+    let mut child = Command::new("sh");
+    child.args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
+    child.args(["--exact", "a_full_disk_loses_a_transaction_and_no_more", "--nocapture"]).env(FILE, place.file());
+    let output = child.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let kept: u64 = said.split_once("kept=").unwrap().1.split_once(';').unwrap().0.parse().unwrap();
+    assert!(kept > 3, "the limit was met after {kept} transactions");
+    let mut store = place.open(Purpose::Serve);
+    let expected: Vec<_> = (0..kept).flat_map(batch).collect();
+    assert_eq!(store.outcomes("a", 0, usize::MAX).unwrap(), expected);
+    assert_eq!(write(&mut store, |store| store.add_outcomes("a", &batch(kept)).unwrap()), vec![None; BATCH as usize]);
+}
+
+#[test]
+fn addresses_keep_their_passwords() {
+    for url in [
+        "postgres://ann:sesame@127.0.0.1:1/db",
+        "postgres://127.0.0.1:1/db?user=ann&password=sesame",
+        "postgres://ann:sesame@127.0.0.1:1/db?password=a@sesame",
+        "postgres://ann:ses?sesame@127.0.0.1:1/db",
+        "postgres://127.0.0.1:1/db?sesame=1",
+        "postgres://127.0.0.1:none/db?password=sesame",
+    ] {
+        let location = Location::of(url);
+        assert!(matches!(location, Location::Postgres(_)));
+        let error = location.open(Purpose::Serve).err().expect("nobody listens on port 1");
+        for said in [format!("{location}"), format!("{location:?}"), format!("{error:#}"), format!("{error:?}")] {
+            assert!(!said.contains("sesame"), "{url}: {said}");
+        }
+    }
 }

@@ -88,6 +88,7 @@ mod service;
 mod spelling;
 mod table;
 mod world;
+mod write;
 
 use std::io;
 use std::sync::Arc;
@@ -95,6 +96,7 @@ use std::sync::Arc;
 pub use error::SpecError;
 pub use service::{OnWait, ServiceSpec};
 pub use world::{WorldKind, WorldSpec};
+pub use write::quoted;
 
 use crate::lab::world::World;
 use crate::problem::Problem;

@@ -276,3 +276,14 @@ fn wrong_specs_have_their_messages() {
     assert_eq!(text.len(), golden.len());
     assert!(golden.matches("\n>>>\n").count() > 100);
 }
+
+#[test]
+fn a_written_problem_is_read_back() {
+    let odd = SOFT.replace(r#"["a", "b"]"#, r#"["say \"hi\" \\ \t", "é.🙂\u0007"]"#);
+    let free = FREE.replace("0.1", "0.1\nprofile = 'paper'\noutside = 'clip'");
+    let margins = HARD.replace("cost = { wait = 0.25, price = 0.0025 }", "margin = { wait = 0.1, price = 1e-7 }");
+    for text in [FREE, SOFT, HARD, &odd, &free, &margins] {
+        let problem = parse(text).problem;
+        assert_eq!(parse(&problem.to_toml()).problem, problem, "{}", problem.to_toml());
+    }
+}

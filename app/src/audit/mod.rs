@@ -29,11 +29,11 @@ pub use facts::Fact;
 pub use parting::{Comparison, Parting, Split, compare};
 pub use source::{Access, Log, Source};
 
-use crate::report::words::whole;
 use crate::service::chain;
 use crate::service::log::{Heading, LOG_VERSION, Line};
 use crate::store::Status;
 use course::Course;
+use debora::job::words::whole;
 use epoch::Open;
 
 /// Where a log and what follows from it part.

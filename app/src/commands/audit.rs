@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use crate::args::Common;
 use crate::audit::{self, Access, Audited, Source, Verdict};
 use crate::commands::print;
-use crate::report::words::{Ink, counted, whole, wrapped};
+use debora::job::words::{Ink, counted, whole, wrapped};
+
+use crate::report::words::ink_for_stdout;
 
 /// What came of one experiment.
 enum Finding {
@@ -29,7 +31,7 @@ pub fn audit(
     let (source, named) = Source::of(source)?;
     let experiments = source.experiments(experiment.or(named.as_deref()))?;
     ensure!(head.is_none() || experiments.len() == 1, "--head is of one experiment; name it with --experiment");
-    let ink = if common.json { Ink::none() } else { Ink::for_stdout() };
+    let ink = if common.json { Ink::none() } else { ink_for_stdout() };
     let (mut documents, mut different, mut unknown) = (Vec::new(), false, Vec::new());
     for experiment in experiments {
         let verdict = source.open(experiment.as_deref(), access).and_then(|mut log| audit::audit(&mut log, head));

@@ -1,70 +1,29 @@
 //! `debora compare`: the policy beside its rivals on the same worlds.
 
-use anyhow::{Result, bail};
-use debora::lab::players::{RIVALS, Rival};
+use anyhow::{Result, anyhow};
+use debora::job::words::listed;
+use debora::job::{Job, choose};
 
 use crate::args::{Common, PairArgs, SpecArgs};
-use crate::commands::Loaded;
-use crate::commands::measure::{DEBORA, Job, present, write_shard};
-use crate::report::words::{listed, whole};
-
-/// The longest horizon for players that decide every round.
-const ROUND_BY_ROUND_MAX: u64 = 10_000_000;
-
-/// The rounds such a player may take in all without having been asked for by name: about a quarter of a minute.
-const ROUNDS_UNASKED_MAX: u64 = 100_000_000;
+use crate::commands::load;
+use crate::commands::measure::{measure, present, write_shard};
 
 pub fn compare(args: &SpecArgs, pairs: &PairArgs, players: &[String], common: &Common) -> Result<bool> {
-    let loaded = Loaded::read(args)?;
+    let loaded = load(args)?;
     let count = pairs.pairs.unwrap_or(200);
-    let job = Job {
-        verb: "compare".into(),
-        players: chosen(&loaded, players, count, common)?,
-        text: loaded.text,
-        file: loaded.file,
-        overrides: loaded.overrides,
-        simulator: pairs.simulator.into(),
-        pairs: count,
-        other: None,
-    };
-    let (part, seconds) = job.measure(pairs.shard, common)?;
+    let choice = choose(&loaded.spec.problem, players, count);
+    // What to change in the spec is a flag here.
+    let choice = choice.map_err(|error| anyhow!(error.to_string().replace("use horizon", "use --horizon")))?;
+    if !choice.left_out.is_empty() && !common.quiet {
+        let names = listed(&choice.left_out);
+        eprintln!(
+            "note: {names} left out, as deciding every round anew would take long; a shorter --horizon has room for it"
+        );
+    }
+    let job = Job::compare(&loaded, count, pairs.simulator.into(), choice.players);
+    let (part, seconds) = measure(&job, pairs.shard, common)?;
     match pairs.shard {
         Some(shard) => write_shard(&part, shard, common),
         None => present(&part, &seconds, common),
     }
-}
-
-/// debora first, then the rivals asked for; without a wish, all that can play this problem in reasonable time.
-fn chosen(loaded: &Loaded, players: &[String], pairs: u64, common: &Common) -> Result<Vec<String>> {
-    let (policy, horizon) = (loaded.spec.problem.policy(), loaded.spec.problem.horizon());
-    let able = || RIVALS.iter().filter(|rival| rival.policies.contains(&policy));
-    let names: Vec<String> = able().map(|rival| rival.name.to_owned()).collect();
-    let mut chosen = vec![DEBORA.to_owned()];
-    if players.is_empty() {
-        let slow = |rival: &&Rival| rival.per_round && horizon.saturating_mul(2 * pairs) > ROUNDS_UNASKED_MAX;
-        chosen.extend(able().filter(|rival| !slow(rival)).map(|rival| rival.name.to_owned()));
-        let left_out: Vec<String> = able().filter(slow).map(|rival| rival.name.to_owned()).collect();
-        if !left_out.is_empty() && !common.quiet {
-            let names = listed(&left_out);
-            eprintln!(
-                "note: {names} left out, as deciding every round anew would take long; a shorter --horizon has room for it"
-            );
-        }
-        return Ok(chosen);
-    }
-    for player in players.iter().filter(|player| *player != DEBORA) {
-        let Some(rival) = able().find(|rival| rival.name == player) else {
-            bail!("no player {player:?} for policy {}; there are {}", policy.name(), listed(&names));
-        };
-        if rival.per_round && horizon > ROUND_BY_ROUND_MAX {
-            bail!(
-                "{player} decides every round, and {} are too many; use --horizon {ROUND_BY_ROUND_MAX} or less",
-                whole(horizon)
-            );
-        }
-        if !chosen.contains(player) {
-            chosen.push(player.clone());
-        }
-    }
-    Ok(chosen)
 }

@@ -6,7 +6,9 @@ use serde_json::json;
 use crate::args::Common;
 use crate::audit::{self, Access, Comparison, Log, Parting, Source, Split};
 use crate::commands::print;
-use crate::report::words::{Ink, counted, listed, percent, significant, table, whole, wrapped};
+use debora::job::words::{Ink, counted, listed, percent, significant, table, whole, wrapped};
+
+use crate::report::words::ink_for_stdout;
 
 /// False if they part.
 pub fn diff(first: &str, second: &str, access: &Access, common: &Common) -> Result<bool> {
@@ -15,7 +17,7 @@ pub fn diff(first: &str, second: &str, access: &Access, common: &Common) -> Resu
     if common.json {
         print(&format!("{:#}\n", json!(comparison)))?;
     } else {
-        print(&wrapped(&words(&comparison, &Ink::for_stdout())))?;
+        print(&wrapped(&words(&comparison, &ink_for_stdout())))?;
     }
     Ok(comparison.parting.is_none())
 }

@@ -1,13 +1,13 @@
 //! One self-contained page: the answer, the figures, the recommendation, the plan, and how to make it again. No network.
 
 use anyhow::Result;
+use debora::job::words::{amount, percent, whole};
+use debora::job::{Known, Loaded, Story};
 use debora::lab::metrics::Run;
 use debora::lab::replicate::Pair;
 
-use crate::commands::Loaded;
 use crate::files::OutDir;
 use crate::report::plots::Figure;
-use crate::report::words::{amount, percent, whole};
 
 /// What the page is made of.
 pub struct Page<'a> {
@@ -18,10 +18,8 @@ pub struct Page<'a> {
     pub figures: &'a [Figure],
     pub command: &'a str,
     pub loaded: &'a Loaded,
-    /// The last strategy, action by action.
-    pub recommendation: Vec<(String, f64)>,
-    /// What it is known to give: name, interval, and threshold of a cost.
-    pub known: Vec<(String, [f64; 2], Option<f64>)>,
+    /// Of the first run, whose last strategy is the recommendation.
+    pub story: &'a Story,
 }
 
 /// Writes summary.json, the table, the figures and the page.
@@ -56,9 +54,10 @@ fn render(page: &Page) -> String {
         )
     };
     let figures: String = page.figures.iter().map(figure).collect();
-    let advice: String = page
-        .recommendation
+    let advice: String = problem
+        .actions()
         .iter()
+        .zip(page.story.last_strategy())
         .map(|(action, x)| {
             format!(
                 "<tr><td>{}</td><td>{}</td><td class=\"bar\"><i style=\"width:{:.1}%\"></i></td></tr>",
@@ -91,9 +90,10 @@ fn render(page: &Page) -> String {
     let (words, table) = page.answer.trim_end().split_once("\n\n  ").unwrap_or((page.answer.trim_end(), ""));
     let lead: String = words.lines().map(|line| format!("<p>{}</p>", escape(line))).collect();
     let known: String = page
-        .known
+        .story
+        .known(problem)
         .iter()
-        .map(|(name, [low, high], threshold)| {
+        .map(|Known { name, interval: [low, high], threshold }| {
             let beside = match threshold {
                 None => String::new(),
                 Some(threshold) if high <= threshold => format!("within its threshold of {}", amount(*threshold)),

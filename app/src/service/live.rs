@@ -11,7 +11,7 @@ use crate::service::request::Sheet;
 use crate::store::{Outcome, Progress, Store};
 
 /// Outcomes read at once.
-const CHUNK: usize = 4_096;
+const CHUNK: usize = 1_024;
 
 /// An experiment in memory.
 pub struct Live {

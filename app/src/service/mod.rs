@@ -11,7 +11,11 @@
 pub mod certificate;
 pub mod chain;
 pub mod desk;
+pub mod http;
 pub mod live;
 pub mod log;
+pub mod ratio;
 pub mod request;
+mod sitting;
+mod tell;
 pub mod writer;

@@ -12,6 +12,12 @@ pub const ROUNDS_MAX: u64 = 10_000;
 /// The longest request key, and the longest name of an experiment.
 pub const NAME_MAX: usize = 128;
 
+/// Whether an experiment can have this id.
+pub fn is_id(id: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=NAME_MAX).contains(&id.len()) && id.bytes().all(allowed)
+}
+
 /// A change, or a question whose answer must be durable. Time is passed in beside it.
 #[derive(Clone, Debug)]
 pub enum Request {
@@ -139,7 +145,7 @@ pub struct Sheet {
 }
 
 /// What became of an outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Receipt {
     /// It counts.
@@ -154,6 +160,24 @@ pub enum Receipt {
     Late,
     /// Its decision was outside the horizon: it is logged and does not count.
     Overtime,
+}
+
+impl Receipt {
+    /// All there are.
+    pub const ALL: [Self; 6] =
+        [Self::Recorded, Self::Repeated, Self::Conflict, Self::Unknown, Self::Late, Self::Overtime];
+
+    /// Its name, as it is answered.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Repeated => "repeated",
+            Self::Conflict => "conflict",
+            Self::Unknown => "unknown",
+            Self::Late => "late",
+            Self::Overtime => "overtime",
+        }
+    }
 }
 
 /// Why the desk did nothing.
@@ -185,9 +209,9 @@ pub enum Refusal {
     /// Rounds outside 1 to the most.
     #[error("n {rounds} is outside 1 to {ROUNDS_MAX}; ask in several requests")]
     Rounds { rounds: u64 },
-    /// A request key that is empty or too long.
-    #[error("request_key has {length} bytes; give 1 to {NAME_MAX}")]
-    RequestKey { length: usize },
+    /// A request key that is empty, too long, or has control characters, which not every store can keep.
+    #[error("request_key {request_key:?} is not 1 to {NAME_MAX} bytes without control characters")]
+    RequestKey { request_key: String },
     /// A request key that was used for another number of rounds.
     #[error(
         "request_key {request_key:?} was used with n {asked} before, and comes with {rounds}; use a fresh one for another request"
@@ -227,6 +251,7 @@ pub(super) fn beginning(actions: usize, head: String, digest: String) -> Progres
         decided: vec![0; actions],
         told: vec![0; actions],
         imputed: vec![0; actions],
+        imputed_before: vec![0; actions],
         late: 0,
         overtime: 0,
         next_serial: 1,

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use anyhow::Result;
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::oneshot;
 
 use crate::service::desk::Desk;
@@ -17,6 +18,9 @@ use crate::store::{Location, Purpose, Store};
 
 /// The most requests in one transaction.
 const GROUP_MAX: usize = 1_024;
+
+/// Connections kept for reading.
+const READERS_IDLE: usize = 4;
 
 /// Milliseconds since 1970. Passed in, so that tests can move it.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -33,6 +37,8 @@ pub struct Service {
     pub location: Location,
     /// What time it is.
     pub clock: Clock,
+    /// Groups served: requests that share a transaction.
+    pub groups: Counter,
     requests: Mutex<Option<Sender<Message>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<Box<dyn Store>>>,
@@ -43,13 +49,15 @@ impl Service {
     pub fn start(location: Location, clock: Clock) -> Result<Arc<Self>> {
         let store = location.open(Purpose::Serve)?;
         let (requests, received) = channel();
-        let time = Arc::clone(&clock);
+        let (time, groups) = (Arc::clone(&clock), Counter::default());
+        let counted = groups.clone();
         let writer = std::thread::Builder::new()
             .name("writer".into())
-            .spawn(move || write(&mut Desk::new(store), &received, &time))?;
+            .spawn(move || write(&mut Desk::new(store), &received, &time, &counted))?;
         Ok(Arc::new(Self {
             location,
             clock,
+            groups,
             requests: Mutex::new(Some(requests)),
             writer: Mutex::new(Some(writer)),
             readers: Mutex::new(Vec::new()),
@@ -86,10 +94,16 @@ impl Service {
         store.begin()?;
         let result = read(&mut *store);
         store.rollback();
-        if result.is_ok() {
-            self.readers.lock().expect("no panic while reading").push(store);
+        let mut idle = self.readers.lock().expect("no panic while reading");
+        if result.is_ok() && idle.len() < READERS_IDLE {
+            idle.push(store);
         }
         result
+    }
+
+    /// Whether the writer is there: it ends when stopped, and if it panics.
+    pub fn is_serving(&self) -> bool {
+        self.writer.lock().expect("no panic while stopping").as_ref().is_some_and(|writer| !writer.is_finished())
     }
 
     /// Serves what waits, then stops. Later requests are refused.
@@ -101,7 +115,7 @@ impl Service {
     }
 }
 
-fn write(desk: &mut Desk, received: &Receiver<Message>, clock: &Clock) {
+fn write(desk: &mut Desk, received: &Receiver<Message>, clock: &Clock, groups: &Counter) {
     while let Ok(first) = received.recv() {
         let (mut requests, mut senders, mut ticks) = (Vec::new(), Vec::new(), Vec::new());
         for message in std::iter::once(first).chain(received.try_iter().take(GROUP_MAX)) {
@@ -115,6 +129,7 @@ fn write(desk: &mut Desk, received: &Receiver<Message>, clock: &Clock) {
         }
         if !requests.is_empty() {
             let answers = desk.serve(&requests, clock());
+            groups.inc();
             senders.into_iter().zip(answers).for_each(|(sender, answer)| drop(sender.send(answer)));
         }
         for sender in ticks {

@@ -13,9 +13,14 @@
 //! written within a transaction, and a commit is on the disk when [`Store::commit`] returns.
 
 mod codec;
+pub mod copy;
+mod database;
+pub mod postgres;
 pub mod rows;
 mod schema;
+mod sql;
 pub mod sqlite;
+mod tables;
 
 use std::fmt;
 
@@ -30,8 +35,8 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub trait Store: Send {
     /// Begins a transaction. Reads outside one see what is committed; writes outside one are errors.
     fn begin(&mut self) -> Result<()>;
-    /// Makes the transaction's writes durable: they are on the disk when this returns. After an error of this or of a
-    /// write, nothing of the transaction remains once it is committed or rolled back.
+    /// Makes the transaction's writes durable: they are on the disk when this returns. After an error the transaction is
+    /// over, and was kept whole or not at all: not at all if something failed within it before.
     fn commit(&mut self) -> Result<()>;
     /// Forgets the transaction's writes, if one is open.
     fn rollback(&mut self);
@@ -77,7 +82,7 @@ pub trait Store: Send {
 }
 
 /// Where a store is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Location {
     /// A file.
     Sqlite(std::path::PathBuf),
@@ -103,13 +108,19 @@ impl Location {
         if postgres { Self::Postgres(text.to_owned()) } else { Self::Sqlite(text.into()) }
     }
 
+    /// Whether there is a store. A file that is there counts as one until it is opened.
+    pub fn is_made(&self) -> Result<bool> {
+        match self {
+            Self::Sqlite(path) => Ok(path.exists()),
+            Self::Postgres(url) => postgres::is_made(url),
+        }
+    }
+
     /// Opens a connection.
     pub fn open(&self, purpose: Purpose) -> Result<Box<dyn Store>> {
         Ok(match self {
             Self::Sqlite(path) => Box::new(sqlite::Sqlite::open(path, purpose)?),
-            Self::Postgres(_) => {
-                anyhow::bail!("{self} cannot be opened: this program keeps its stores in SQLite files")
-            }
+            Self::Postgres(url) => Box::new(postgres::Postgres::open(url, purpose)?),
         })
     }
 }
@@ -119,10 +130,17 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "{}", path.display()),
-            Self::Postgres(url) => {
-                let host = url.split_once("://").map_or("", |(_, rest)| rest).rsplit('@').next().unwrap_or_default();
-                write!(f, "postgres://{}", host.split('?').next().unwrap_or_default())
-            }
+            Self::Postgres(url) => match postgres::parse(url) {
+                Ok(config) => f.write_str(&postgres::shown(&config)),
+                Err(_) => f.write_str("postgres://"),
+            },
         }
+    }
+}
+
+impl fmt::Debug for Location {
+    /// As it is displayed: what is secret stays out of logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Location({self})")
     }
 }

@@ -19,7 +19,7 @@ pub struct Experiment {
 }
 
 /// Whether an experiment decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// It decides and learns.
@@ -47,6 +47,8 @@ pub struct Progress {
     pub told: Vec<u64>,
     /// Rounds with an imputed outcome, per action.
     pub imputed: Vec<u64>,
+    /// Those of them in closed epochs.
+    pub imputed_before: Vec<u64>,
     /// Outcomes that came after their round was imputed.
     pub late: u64,
     /// Decisions outside the horizon, in all.

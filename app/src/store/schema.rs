@@ -1,7 +1,7 @@
 //! The tables, and how a store of an earlier version is brought to this one.
 //!
 //! Experiments are named by a number within the tables, so that rows stay small. Numbers are 64-bit integers, lists are
-//! little-endian bytes ([`super::codec`]).
+//! little-endian bytes ([`super::codec`]). The SQL is SQLite's; [`for_postgres`] says it in PostgreSQL's words.
 
 /// What is there before the first migration: a store of version 0.
 pub const META: &str = "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -75,3 +75,14 @@ CREATE TABLE api_keys (
     revoked_at INTEGER
 ) WITHOUT ROWID;
 "];
+
+/// The same in PostgreSQL's words.
+pub fn for_postgres(sql: &str) -> String {
+    let words = [
+        ("INTEGER PRIMARY KEY", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
+        ("INTEGER", "BIGINT"),
+        ("BLOB", "BYTEA"),
+        (" WITHOUT ROWID", ""),
+    ];
+    words.into_iter().fold(sql.to_owned(), |sql, (sqlite, postgres)| sql.replace(sqlite, postgres))
+}

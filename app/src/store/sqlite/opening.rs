@@ -18,8 +18,18 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The statements of the trait fit.
 const STATEMENTS_CACHED: usize = 64;
 
+/// A server's right to a file, until it is dropped or the process ends, however it ends.
+pub struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing alone would leave it to a process that another thread is just starting.
+        let _ = self.0.unlock();
+    }
+}
+
 /// A connection, and the lock of a server.
-pub fn open(path: &Path, purpose: Purpose) -> Result<(Connection, Option<File>)> {
+pub fn open(path: &Path, purpose: Purpose) -> Result<(Connection, Option<Lock>)> {
     let shown = path.display();
     let opened = match purpose {
         Purpose::Serve => serve(path),
@@ -50,7 +60,7 @@ fn beside(path: &Path, purpose: Purpose) -> Result<Connection> {
 }
 
 /// Makes the file if it is missing, locks it against a second server and brings it to this version.
-fn serve(path: &Path) -> Result<(Connection, Option<File>)> {
+fn serve(path: &Path) -> Result<(Connection, Option<Lock>)> {
     if path.exists() {
         version(&connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)?;
     } else {
@@ -70,8 +80,18 @@ fn serve(path: &Path) -> Result<(Connection, Option<File>)> {
     Ok((connection, Some(lock)))
 }
 
+/// A new store that keeps its journal in memory and syncs nothing: safe only as a whole, once it is synced from outside.
+pub fn empty(path: &Path) -> Result<Connection> {
+    make(path)?;
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    migrate(&mut connection)?;
+    Ok(connection)
+}
+
 /// An empty file that only its owner reads: it will hold the experiments' keys.
-fn make(path: &Path) -> Result<()> {
+pub fn make(path: &Path) -> Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
     #[cfg(unix)]
@@ -80,8 +100,8 @@ fn make(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The lock beside the file, released by the system when the process ends, however it ends.
-fn lock(path: &Path) -> Result<File> {
+/// Takes the lock beside the file.
+fn lock(path: &Path) -> Result<Lock> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let name = PathBuf::from(name);
@@ -89,7 +109,7 @@ fn lock(path: &Path) -> Result<File> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(&name);
     let file = file.with_context(|| format!("cannot make the lock {shown}"))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => bail!(
             "another server has it open (it holds the lock {shown}); stop that one, or give this one another file, or let both share a PostgreSQL store"
         ),
@@ -114,6 +134,8 @@ fn sync_fully(connection: &Connection) -> Result<()> {
 
 /// The version of a store; none of an empty file. An error if the file is not ours, or newer than this program.
 fn version(connection: &Connection) -> Result<Option<u32>> {
+    // In one transaction: another server may be making the tables between two looks.
+    let connection = connection.unchecked_transaction()?;
     let id: i32 = match connection.pragma_query_value(None, "application_id", |row| row.get(0)) {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
             bail!("it is not a SQLite file; choose another name")

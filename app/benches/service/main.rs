@@ -1,0 +1,262 @@
+//! The service against its floors, in one run: a bare handler that answers as many bytes, and the store alone.
+//!
+//! ```sh
+//! cargo bench -p debora-app --bench service                              # SQLite, some seconds
+//! DEBORA_BENCH_OUTCOMES=10000000 cargo bench -p debora-app --bench service      # also memory and cold start
+//! DEBORA_BENCH_STORE=postgres://... cargo bench -p debora-app --bench service
+//! ```
+
+mod load;
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use debora::Key;
+use debora_app::service::desk::Desk;
+use debora_app::service::request::{Create, Request};
+use debora_app::store::{Lease, Location, Outcome, Progress, Purpose};
+use load::{Measured, load};
+
+const CONNECTIONS: u64 = 64;
+const ROUNDS: u64 = 100;
+const BATCH: u64 = 1_000;
+const TIME: Duration = Duration::from_secs(5);
+
+/// Epochs of a hundred million rounds, so that no request waits.
+const SPEC: &str = r#"
+policy = "soft"
+horizon = 1_000_000_000_000
+rho = 0.01
+actions = ["small", "medium", "large"]
+[[cost]]
+name = "price"
+threshold = 0.4
+[[cost]]
+name = "latency"
+threshold = 0.4
+"#;
+
+#[tokio::main]
+async fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(place) = arguments.iter().position(|argument| argument == "bare") {
+        return bare(arguments[place + 1].parse().expect("a number of bytes")).await;
+    }
+    let folder = std::env::temp_dir().join(format!("debora-bench-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a folder");
+    let store = std::env::var("DEBORA_BENCH_STORE").unwrap_or_else(|_| folder.join("store.db").display().to_string());
+    let id = format!("bench-{}", std::process::id());
+
+    asking(&store, &id).await;
+    let told = telling(&store, &id).await;
+    if let Some(outcomes) = std::env::var("DEBORA_BENCH_OUTCOMES").ok().and_then(|outcomes| outcomes.parse().ok()) {
+        growing(&store, &id, told, outcomes).await;
+    }
+    std::fs::remove_dir_all(folder).expect("an end");
+}
+
+/// Decisions in batches over many connections, beside a bare handler and the store alone.
+async fn asking(store: &str, id: &str) {
+    let (mut server, address) = serve(store);
+    create(&address, id).await;
+    let path = format!("/v1/experiments/{id}/decisions");
+    let ask =
+        move |connection: u64, number: u64| Some(format!(r#"{{"n":{ROUNDS},"request_key":"{connection}-{number}"}}"#));
+    let before = commits(&address).await;
+    let service = load(&address, &path, CONNECTIONS, TIME, ask).await;
+    let commits = commits(&address).await - before;
+    end(&mut server);
+    let group = (service.requests as f64 / commits.max(1) as f64).round().max(1.0) as usize;
+
+    let (mut server, address) =
+        start(Command::new(std::env::current_exe().expect("this program")).args(["bare", &service.body.to_string()]));
+    let bare = load(&address, "/", CONNECTIONS, TIME, ask).await;
+    end(&mut server);
+    let raw = raw_leases(&Location::of(store), id, group);
+
+    println!("asking: {ROUNDS} decisions a request, {CONNECTIONS} connections, {} bytes an answer", service.body);
+    row("bare handler", &bare, 1.0);
+    row("service", &service, service.rate() / bare.rate());
+    println!("  store alone   {raw:>10.0} leases/s in groups of {group}; service {:.2} of it", service.rate() / raw);
+}
+
+/// Outcomes in batches, beside the store alone. How many were told.
+async fn telling(store: &str, id: &str) -> u64 {
+    let (mut server, address) = serve(store);
+    let path = format!("/v1/experiments/{id}/outcomes");
+    let connections = 8;
+    let tell = move |connection: u64, number: u64| Some(outcomes((number * connections + connection) * BATCH));
+    let service = load(&address, &path, connections, TIME, tell).await;
+    end(&mut server);
+    let told = told_through(store, id);
+    let raw = raw_outcomes(&Location::of(store), id, told);
+    let rate = service.rate() * BATCH as f64;
+    println!("telling: {BATCH} outcomes a request, {connections} connections");
+    row("service", &service, rate / raw);
+    println!("  {rate:.0} outcomes/s; store alone {raw:.0} in batches of {BATCH}; service {:.2} of it", rate / raw);
+    told
+}
+
+/// Memory while outcomes grow, and a cold start with all of them.
+async fn growing(store: &str, id: &str, told: u64, outcomes_all: u64) {
+    let (mut server, address) = serve(store);
+    let path = format!("/v1/experiments/{id}/outcomes");
+    println!("growing to {outcomes_all} outcomes");
+    let mut from = told + 1_000 * BATCH;
+    for step in 1..=4 {
+        let to = (outcomes_all * step / 4).max(from);
+        ask_until(&address, id, to).await;
+        let tell = move |connection: u64, number: u64| {
+            let first = from + (number * 8 + connection) * BATCH;
+            (first < to).then(|| outcomes(first))
+        };
+        let measured = load(&address, &path, 8, Duration::MAX / 4, tell).await;
+        from = to;
+        let memory = memory(server.id());
+        println!("  {to:>9} outcomes: {memory:.1} MB resident, {:.0} outcomes/s", measured.rate() * BATCH as f64);
+    }
+    end(&mut server);
+    let begun = Instant::now();
+    let (mut server, address) = serve(store);
+    let path = format!("/v1/experiments/{id}/decisions");
+    load(&address, &path, 1, Duration::MAX / 4, |_, number| (number == 0).then(|| r#"{"n":1}"#.to_owned())).await;
+    println!("  cold start to the first decision: {:.2} s", begun.elapsed().as_secs_f64());
+    end(&mut server);
+}
+
+fn row(name: &str, measured: &Measured, ratio: f64) {
+    println!(
+        "  {name:<12} {:>10.0} requests/s   ratio {ratio:.2}   p50 {:.2} ms   p99 {:.2} ms",
+        measured.rate(),
+        measured.latency(0.5),
+        measured.latency(0.99)
+    );
+}
+
+/// A batch of outcomes for consecutive rounds; rounds are numbered from 1.
+fn outcomes(before: u64) -> String {
+    let one = |round: u64| format!(r#"{{"round":{round},"reward":{},"costs":[0.25,0.{}]}}"#, round % 2, round % 1_000);
+    let all: Vec<String> = (before + 1..=before + BATCH).map(one).collect();
+    format!("[{}]", all.join(","))
+}
+
+async fn create(address: &str, id: &str) {
+    let spec = serde_json::json!({ "id": id, "spec": SPEC }).to_string();
+    load(address, "/v1/experiments", 1, TIME, move |_, number| (number == 0).then(|| spec.clone())).await;
+}
+
+/// Asks until this round is decided.
+async fn ask_until(address: &str, id: &str, round: u64) {
+    let path = format!("/v1/experiments/{id}/decisions");
+    let ask = move |_, number: u64| (number * 80_000 < round).then(|| r#"{"n":10000}"#.to_owned());
+    load(address, &path, 8, Duration::MAX / 4, ask).await;
+}
+
+/// How many transactions the server has committed.
+async fn commits(address: &str) -> u64 {
+    let mut text = String::new();
+    let url = format!("http://{address}/metrics");
+    let read = tokio::task::spawn_blocking(move || ureq::get(url).call()?.body_mut().read_to_string()).await;
+    text += &read.expect("a reader").expect("metrics");
+    let line = text.lines().find_map(|line| line.strip_prefix("debora_groups_total"));
+    line.and_then(|count| count.trim().parse::<f64>().ok()).expect("a count of groups") as u64
+}
+
+fn told_through(store: &str, id: &str) -> u64 {
+    let (_, progress) = opened(store, id);
+    progress.told.iter().sum()
+}
+
+fn opened(store: &str, id: &str) -> (Box<dyn debora_app::store::Store>, Progress) {
+    let mut store = Location::of(store).open(Purpose::Serve).expect("a store");
+    let (_, progress) = store.experiment(id).expect("a store").expect("an experiment");
+    (store, progress)
+}
+
+/// Leases a second, in groups, each with the progress rewritten as the service does.
+fn raw_leases(location: &Location, id: &str, group: usize) -> f64 {
+    let raw = format!("{id}-raw");
+    let mut desk = Desk::new(location.open(Purpose::Serve).expect("a store"));
+    let create = Create {
+        id: Some(raw.clone()),
+        spec: SPEC.into(),
+        key: Some(Key::from(1u64)),
+        blind: true,
+        actor: "bench".into(),
+    };
+    desk.serve(&[Request::Create(create)], 0).swap_remove(0).expect("an experiment");
+    drop(desk);
+    let mut store = location.open(Purpose::Serve).expect("a store");
+    let (begun, mut first, mut number) = (Instant::now(), 1, 0u64);
+    while begun.elapsed() < TIME {
+        store.begin().expect("a store");
+        let mut progress = store.lock(&raw).expect("a store").expect("an experiment");
+        let mut leases = Vec::new();
+        for _ in 0..group {
+            let actions = (0..ROUNDS as u32).map(|round| round % 3).collect();
+            let request_key = Some(format!("{number}"));
+            leases.push(Lease { epoch: 0, overtime: false, first, actions, asked: ROUNDS, request_key, at: 0 });
+            first += ROUNDS;
+            number += 1;
+        }
+        progress.next_round = first;
+        store.add_leases(&raw, &leases).expect("room");
+        store.set_progress(&raw, &progress).expect("room");
+        store.commit().expect("room");
+    }
+    number as f64 / begun.elapsed().as_secs_f64()
+}
+
+/// Outcomes a second, in batches, after those that are there.
+fn raw_outcomes(location: &Location, id: &str, told: u64) -> f64 {
+    let mut store = location.open(Purpose::Serve).expect("a store");
+    let (begun, mut round, mut rounds) = (Instant::now(), told + 1_000_000_000, 0u64);
+    while begun.elapsed() < TIME {
+        store.begin().expect("a store");
+        let mut batch = Vec::new();
+        for _ in 0..BATCH {
+            batch.push(Outcome { round, reward: 1.0, costs: vec![0.25, 0.5], imputed: false, at: 0 });
+            round += 1;
+        }
+        store.add_outcomes(&format!("{id}-raw"), &batch).expect("room");
+        store.commit().expect("room");
+        rounds += BATCH;
+    }
+    rounds as f64 / begun.elapsed().as_secs_f64()
+}
+
+/// A handler that does nothing but answer this many bytes.
+async fn bare(bytes: usize) {
+    let body = "x".repeat(bytes);
+    let handler = axum::routing::post(move |_: axum::body::Bytes| async move { body });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    println!("listening on http://{}", listener.local_addr().expect("an address"));
+    axum::serve(listener, axum::Router::new().route("/", handler)).await.expect("a server");
+}
+
+fn serve(store: &str) -> (Child, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_debora"));
+    start(command.args(["serve", "--store", store, "--listen", "127.0.0.1:0", "--log", "error"]))
+}
+
+/// Starts a server that says on its first line where it listens.
+fn start(command: &mut Command) -> (Child, String) {
+    let mut server = command.stdout(Stdio::piped()).spawn().expect("a program");
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
+    let address = line.split_whitespace().find_map(|word| word.strip_prefix("http://")).expect("an address");
+    (server, address.trim_end_matches(['/', ',', '.']).to_owned())
+}
+
+fn end(server: &mut Child) {
+    server.kill().expect("a server");
+    server.wait().expect("its end");
+}
+
+/// Resident memory in megabytes.
+fn memory(process: u32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its size");
+    line.trim().trim_end_matches("kB").trim().parse::<f64>().expect("a number") / 1024.0
+}

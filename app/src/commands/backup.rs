@@ -1,0 +1,39 @@
+//! `debora backup`: a store as one file, taken while it is served.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use debora::job::words::counted;
+use serde_json::json;
+
+use crate::args::Common;
+use crate::commands::print;
+use crate::files::make_whole;
+use crate::store::sqlite::copying;
+use crate::store::{Location, Purpose, copy};
+
+pub fn backup(location: &Location, to: &Path, common: &Common) -> Result<bool> {
+    let shown = to.display();
+    // Not even with --force: what is in the way may be the last good copy.
+    ensure!(!to.exists(), "{shown} exists, and a backup overwrites nothing; choose another name");
+    let held = make_whole(to, |to| {
+        match location {
+            Location::Sqlite(from) => copying::copy(from, to)?,
+            Location::Postgres(_) => {
+                copy::copy(&mut *location.open(Purpose::Read)?, &mut copying::empty(to)?)?;
+            }
+        }
+        copying::check(to)
+    })?;
+    if common.json {
+        let document = json!({ "file": shown.to_string(), "experiments": held.experiments, "outcomes": held.outcomes });
+        print(&format!("{document:#}\n"))?;
+        return Ok(true);
+    }
+    let experiments = counted(held.experiments, "experiment", "experiments");
+    let outcomes = counted(held.outcomes, "outcome", "outcomes");
+    print(&format!(
+        "{shown} holds {experiments} and {outcomes} of {location}, checked; keys of experiments are in it\n"
+    ))?;
+    Ok(true)
+}

@@ -1,0 +1,124 @@
+//! `debora serve`: live experiments over HTTP, until it is asked to stop.
+
+use std::io::IsTerminal as _;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::MissedTickBehavior;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::args::{Common, ServeArgs};
+use crate::commands::print;
+use crate::service::http::server::{self, Terms};
+use crate::service::http::{Shared, Site};
+use crate::service::request::Refusal;
+use crate::service::writer::Service;
+use crate::store::Location;
+
+/// How often what is due is imputed.
+const TICK: Duration = Duration::from_secs(1);
+
+pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
+    log_to_stderr(args.log);
+    let mut addresses = args.listen.to_socket_addrs();
+    let address = addresses.as_mut().ok().and_then(Iterator::next);
+    let address = address.with_context(|| {
+        format!("--listen {:?} is no address; give host and port, such as 127.0.0.1:8080", args.listen)
+    })?;
+    let location = Location::of(&args.store);
+    let service = Service::start(location, Arc::new(now))?;
+    let result = check_keys(&service, address).and_then(|()| {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        if let Some(threads) = common.threads {
+            builder.worker_threads(threads.into());
+        }
+        let runtime = builder.enable_all().build().context("cannot start threads")?;
+        runtime.block_on(run(&service, address, args, common.json))
+    });
+    service.stop();
+    result.map(|()| true)
+}
+
+/// Lines of this program alone: what libraries write may hold what is secret. Standard output is for the address.
+fn log_to_stderr(level: LevelFilter) {
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let own = Targets::new().with_target(env!("CARGO_CRATE_NAME"), level);
+    tracing_subscriber::registry().with(lines.with_filter(own)).init();
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64)
+}
+
+/// Without a key everyone who reaches the service is its admin: that must be nobody else.
+fn check_keys(service: &Service, address: SocketAddr) -> Result<()> {
+    let keys = service.read(|store| store.keys())?;
+    if address.ip().to_canonical().is_loopback() || keys.iter().any(|key| key.revoked_at.is_none()) {
+        return Ok(());
+    }
+    let store = &service.location;
+    bail!(
+        "{address} can be reached by others, and {store} has no API key, without which everyone is admin; make one with \
+         `debora keys add NAME --role admin --store {store}`, or listen on 127.0.0.1"
+    )
+}
+
+async fn run(service: &Arc<Service>, address: SocketAddr, args: &ServeArgs, json: bool) -> Result<()> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let listener = TcpListener::bind(address).await;
+    let listener =
+        listener.with_context(|| format!("cannot listen on {address}; is something else listening there?"))?;
+    let address = listener.local_addr()?;
+    let (url, store) = (format!("http://{address}"), service.location.to_string());
+    print(&if json {
+        format!("{}\n", json!({ "address": url, "store": store }))
+    } else {
+        format!("listening on {url}, store {store}\n")
+    })?;
+    let site = Shared::new(Arc::clone(service), Duration::from_secs(args.timeout));
+    let ticking = tokio::spawn(tick(Arc::clone(&site)));
+    let stopped = async {
+        tokio::select! {
+            _ = terminate.recv() => None,
+            _ = interrupt.recv() => None,
+            failure = ticking => Some(failure),
+        }
+    };
+    let terms = Terms { connections: args.connections, grace: Duration::from_secs(args.grace) };
+    let mut failed = false;
+    let end = async { failed = stopped.await.is_some() };
+    server::serve(listener, site, terms, end).await;
+    if failed {
+        bail!(
+            "the writer has ended, which is a bug; what was answered is durable, and the log says more. Start it again"
+        );
+    }
+    tracing::info!("stopped as asked");
+    Ok(())
+}
+
+/// Imputes what is due, every second, as long as there is a writer.
+async fn tick(site: Site) {
+    let mut interval = tokio::time::interval(TICK);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        match site.service.tick().await {
+            Ok(imputed) => drop(site.metrics.imputed.inc_by(imputed)),
+            Err(Refusal::Stopping) => return,
+            Err(Refusal::Store { detail }) => tracing::error!(detail, "cannot impute what is due"),
+            Err(refusal) => tracing::error!(%refusal, "cannot impute what is due"),
+        }
+    }
+}

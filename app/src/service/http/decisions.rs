@@ -1,0 +1,134 @@
+//! `POST /v1/experiments/{id}/decisions`: the next rounds.
+//!
+//! The answer is written straight into bytes: a hundred decisions share a handful of actions, whose part of the text is
+//! made once.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::service::http::Site;
+use crate::service::http::access::Caller;
+use crate::service::http::error::ApiError;
+use crate::service::http::extract::{Id, Json, Object};
+use crate::service::request::{Answer, Decided, Request};
+use crate::store::Role;
+
+/// What is asked for.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ask {
+    /// How many rounds at most.
+    #[schema(minimum = 1, maximum = 10_000)]
+    n: u64,
+    /// With the same key the same rounds are given again, so that a request whose answer was lost can be repeated.
+    #[schema(min_length = 1, max_length = 128)]
+    request_key: Option<String>,
+}
+
+/// Decisions of one epoch, in order.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Decisions {
+    /// The epoch of all of them.
+    pub epoch: u64,
+    /// Whether they are outside the horizon: the epoch waits for outcomes, and its strategy serves on.
+    pub overtime: bool,
+    /// At least one, at most `n`; fewer where the epoch ends.
+    pub decisions: Vec<Decision>,
+}
+
+/// A decision.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Decision {
+    /// The round, from 1; null outside the horizon.
+    pub round: Option<u64>,
+    /// Outside the horizon: the serial within the epoch, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub overtime: Option<u64>,
+    /// The epoch, from 0.
+    pub epoch: u64,
+    /// The name of the action to play.
+    pub action: String,
+    /// Its number in the spec, from 0.
+    pub index: u32,
+    /// With which probability the epoch's strategy plays it.
+    pub probability: f64,
+}
+
+/// Decisions for the next rounds
+///
+/// Role decide. They are durable before they are answered, and no round is given twice except for the same `request_key`.
+/// When the epoch is fully decided and outcomes are outstanding, the answer is 409 `waiting` with Retry-After, or overtime
+/// decisions if the spec says `on_wait = "serve"`.
+#[utoipa::path(post, path = "/v1/experiments/{id}/decisions", tag = "experiments",
+    params(("id" = String, Path, description = "The experiment")), request_body = Ask,
+    responses((status = 200, description = "What to do", body = Decisions)))]
+pub async fn decide(State(site): State<Site>, caller: Caller, Id(id): Id, body: Json) -> Result<Response, ApiError> {
+    caller.require(Role::Decide)?;
+    let Object(Ask { n, request_key }) = body.read()?;
+    let Answer::Decided(decided) = site.service.serve(Request::Decide { id, rounds: n, request_key }).await? else {
+        unreachable!("decisions are answered with decisions")
+    };
+    site.metrics.decided(decided.lease.overtime, decided.lease.actions.len() as u64);
+    Ok(([(CONTENT_TYPE, "application/json")], written(&decided)).into_response())
+}
+
+/// [`Decisions`] as JSON.
+pub fn written(decided: &Decided) -> Vec<u8> {
+    let (lease, sheet) = (&decided.lease, &decided.sheet);
+    let mut bytes = Vec::with_capacity(64 + 112 * lease.actions.len());
+    let put = "bytes can be written to memory";
+    write!(bytes, "{{\"epoch\":{},\"overtime\":{},\"decisions\":[", lease.epoch, lease.overtime).expect(put);
+    let number = if lease.overtime { "\"round\":null,\"overtime\":" } else { "\"round\":" };
+    let mut endings: BTreeMap<u32, String> = BTreeMap::new();
+    for (round, &action) in (lease.first..).zip(&lease.actions) {
+        let ending = endings.entry(action).or_insert_with(|| {
+            let (name, probability) = (&sheet.actions[action as usize], sheet.strategy[action as usize]);
+            let json = |value: &serde_json::Value| value.to_string();
+            let (name, probability) = (json(&name.as_str().into()), json(&probability.into()));
+            format!(",\"epoch\":{},\"action\":{name},\"index\":{action},\"probability\":{probability}}}", lease.epoch)
+        });
+        bytes.extend_from_slice(if round == lease.first { b"{" } else { b",{" });
+        bytes.extend_from_slice(number.as_bytes());
+        write!(bytes, "{round}").expect(put);
+        bytes.extend_from_slice(ending.as_bytes());
+    }
+    bytes.extend_from_slice(b"]}");
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::service::request::Sheet;
+    use crate::store::Lease;
+
+    fn decided(overtime: bool) -> Decided {
+        let sheet = Sheet { actions: vec!["a \"b\"\n".into(), "c".into()], strategy: vec![1.0 / 3.0, 1.0] };
+        let (actions, request_key) = (vec![1, 0, 1], None);
+        let lease = Lease { epoch: 7, overtime, first: 41, actions, asked: 3, request_key, at: 0 };
+        Decided { lease, sheet: Arc::new(sheet) }
+    }
+
+    #[test]
+    fn what_is_written_is_what_the_description_says() {
+        for overtime in [false, true] {
+            let read: Decisions = serde_json::from_slice(&written(&decided(overtime))).unwrap();
+            assert_eq!((read.epoch, read.overtime, read.decisions.len()), (7, overtime, 3));
+            let one = &read.decisions[1];
+            assert_eq!((one.round, one.overtime), if overtime { (None, Some(42)) } else { (Some(42), None) });
+            assert_eq!((one.action.as_str(), one.index, one.epoch), ("a \"b\"\n", 0, 7));
+            assert_eq!(one.probability.to_bits(), (1.0f64 / 3.0).to_bits());
+        }
+    }
+}

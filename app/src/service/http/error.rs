@@ -1,0 +1,161 @@
+//! What a caller is told when something cannot be done: a stable code, a sentence, the rule and the value.
+//!
+//! The one place where a refusal of the desk, or an error of the library, becomes HTTP.
+
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use debora::Error;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::service::request::{NAME_MAX, ROUNDS_MAX, Refusal};
+use crate::store::Role;
+
+/// Seconds after which a request that found the service busy or waiting is worth repeating.
+const RETRY_SECONDS: u16 = 1;
+
+/// Why a request was not done. Nothing has changed, unless the code is `store`, `stopping` or `internal`.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct ApiError {
+    #[serde(skip)]
+    pub status: StatusCode,
+    /// Stable, in lower case and underscores; programs may rely on it.
+    #[schema(value_type = String, example = "waiting")]
+    pub code: &'static str,
+    /// A sentence for a person: what, which value, what to do.
+    #[schema(value_type = String)]
+    pub message: Box<str>,
+    /// The condition that was violated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, nullable = false)]
+    pub rule: Option<Box<str>>,
+    /// The value that violated it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, nullable = false)]
+    pub value: Option<Value>,
+    /// While waiting: decided rounds without an outcome.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub outstanding: Option<u64>,
+    /// Seconds after which to ask again, as in the header Retry-After.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub retry_after: Option<u16>,
+    /// For the log alone.
+    #[serde(skip)]
+    pub detail: Option<Box<str>>,
+}
+
+/// The code of an answer that is an error, for the log of requests.
+#[derive(Clone, Copy)]
+pub struct Code(pub &'static str);
+
+impl ApiError {
+    /// An error without rule and value.
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<Box<str>>) -> Self {
+        let message = message.into();
+        Self { status, code, message, rule: None, value: None, outstanding: None, retry_after: None, detail: None }
+    }
+
+    /// With the condition that was violated, and the value that did it.
+    pub fn against(self, rule: impl Into<Box<str>>, value: impl Into<Value>) -> Self {
+        Self { rule: Some(rule.into()), value: Some(value.into()), ..self }
+    }
+
+    /// With the time after which to ask again.
+    pub fn retry(self) -> Self {
+        Self { retry_after: Some(RETRY_SECONDS), ..self }
+    }
+
+    /// The store could not be read; the caller learns no more than that.
+    pub fn store(detail: impl std::fmt::Display) -> Self {
+        Refusal::Store { detail: format!("{detail:#}") }.into()
+    }
+
+    /// A body or an address that cannot be read at all.
+    pub fn malformed(message: impl Into<Box<str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "malformed", message)
+    }
+
+    /// Fields that are unknown, missing, or of another type.
+    pub fn unfit(message: impl Into<Box<str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unfit", message)
+    }
+
+    /// Nobody, where somebody is needed.
+    pub fn no_key(message: impl Into<Box<str>>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "no_key", message).against("Authorization: Bearer debora_...", Value::Null)
+    }
+
+    /// Somebody, whose key does not allow it.
+    pub fn wrong_role(name: &str, role: Role, needed: Role) -> Self {
+        let (role, needed) = (json!(role), json!(needed));
+        let words = |role: &Value| role.as_str().unwrap_or_default().to_owned();
+        let message =
+            format!("the key {name:?} has role {}, and this needs {}; use another key", words(&role), words(&needed));
+        Self::new(StatusCode::FORBIDDEN, "wrong_role", message)
+            .against(format!("role {} or more", words(&needed)), role)
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        use StatusCode as S;
+        let message = refusal.to_string();
+        let plain = |status, code| Self::new(status, code, message.clone());
+        match refusal {
+            Refusal::NoExperiment { id } => plain(S::NOT_FOUND, "no_experiment").against("the id of an experiment", id),
+            Refusal::IdText { id } => plain(S::UNPROCESSABLE_ENTITY, "id_text")
+                .against(format!("1 to {NAME_MAX} lower-case letters, digits and dashes"), id),
+            Refusal::IdTaken { id } => plain(S::CONFLICT, "id_taken").against("an id of its own", id),
+            Refusal::Spec(_) => plain(S::UNPROCESSABLE_ENTITY, "spec"),
+            Refusal::World => plain(S::UNPROCESSABLE_ENTITY, "world").against("no [world]", "[world]"),
+            Refusal::KeyInSpec => plain(S::UNPROCESSABLE_ENTITY, "key_in_spec").against("no key in the spec", "key"),
+            Refusal::Blind(_) => plain(S::UNPROCESSABLE_ENTITY, "blind").against("a plan that is not blind", false),
+            Refusal::Rounds { rounds } => {
+                plain(S::UNPROCESSABLE_ENTITY, "rounds").against(format!("1 <= n <= {ROUNDS_MAX}"), rounds)
+            }
+            Refusal::RequestKey { request_key } => plain(S::UNPROCESSABLE_ENTITY, "request_key")
+                .against(format!("1 to {NAME_MAX} bytes without control characters"), request_key),
+            Refusal::RequestKeyUsed { asked, rounds, .. } => {
+                plain(S::CONFLICT, "request_key_used").against(format!("n = {asked}, as before"), rounds)
+            }
+            Refusal::Waiting { outstanding, .. } => {
+                Self { outstanding: Some(outstanding), ..plain(S::CONFLICT, "waiting").retry() }
+            }
+            Refusal::Paused { .. } => plain(S::CONFLICT, "paused").against("status running", "paused"),
+            Refusal::Closed { .. } => plain(S::CONFLICT, "closed").against("status running or paused", "closed"),
+            Refusal::Done { .. } => plain(S::CONFLICT, "done").against("status running or paused", "done"),
+            Refusal::Outcome { error, .. } => outcome(plain(S::UNPROCESSABLE_ENTITY, "outcome"), &error),
+            Refusal::Store { detail } => {
+                Self { detail: Some(detail.into()), ..plain(S::SERVICE_UNAVAILABLE, "store").retry() }
+            }
+            Refusal::Stopping => plain(S::SERVICE_UNAVAILABLE, "stopping").retry(),
+        }
+    }
+}
+
+/// The rule and the value of an outcome that the problem refuses.
+fn outcome(api: ApiError, error: &Error) -> ApiError {
+    match error {
+        Error::Outside { name, value, low, high } => api.against(format!("{low:?} <= {name} <= {high:?}"), *value),
+        Error::CostCount { got, costs } => api.against(format!("{costs} costs"), *got),
+        Error::RoundUnknown { round, horizon } => api.against(format!("1 <= round <= {horizon}"), *round),
+        _ => api,
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        if let Some(detail) = &self.detail {
+            tracing::error!(code = self.code, detail, "a request failed");
+        }
+        let mut response = (self.status, axum::Json(&self)).into_response();
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response.extensions_mut().insert(Code(self.code));
+        response
+    }
+}

@@ -1,0 +1,197 @@
+//! What a request brings, read with limits: every way in which that fails is an [`ApiError`].
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use http_body_util::BodyExt as _;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::error::Category;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::service::http::Site;
+use crate::service::http::error::ApiError;
+use crate::service::request::{self, Refusal};
+
+/// The longest body.
+pub const BODY_BYTES_MAX: usize = 8 << 20;
+
+/// How much of a body that is too long is read and dropped, so that its sender gets to see the answer.
+const DROPPED_BYTES_MAX: usize = 64 << 20;
+
+/// A body within its limits. While it is held, its bytes count among those that all bodies together may take.
+pub struct Raw {
+    bytes: Bytes,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// A body of JSON.
+pub struct Json(Raw);
+
+/// A body of form fields.
+pub struct Form<T>(pub T);
+
+impl Json {
+    /// Reads it.
+    pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
+        serde_json::from_slice(&self.0.bytes).map_err(|error| match error.classify() {
+            Category::Data => ApiError::unfit(format!("the body does not fit: {error}")),
+            _ => ApiError::malformed(format!("the body is not JSON: {error}")),
+        })
+    }
+}
+
+impl FromRequest<Site> for Json {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, site: &Site) -> Result<Self, ApiError> {
+        let kind = media_type(request.headers());
+        if kind != "application/json" {
+            return Err(wrong_type("application/json", &kind));
+        }
+        Ok(Self(read(request, site).await?))
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<Site> for Form<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, site: &Site) -> Result<Self, ApiError> {
+        let kind = media_type(request.headers());
+        if kind != "application/x-www-form-urlencoded" {
+            return Err(wrong_type("application/x-www-form-urlencoded", &kind));
+        }
+        let raw = read(request, site).await?;
+        let form = serde_urlencoded::from_bytes(&raw.bytes);
+        form.map(Self).map_err(|error| ApiError::unfit(format!("the form does not fit: {error}")))
+    }
+}
+
+fn media_type(headers: &HeaderMap) -> String {
+    let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn wrong_type(wanted: &str, kind: &str) -> ApiError {
+    let message = format!("the body is declared as {kind:?}; send Content-Type: {wanted}");
+    ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type", message).against(wanted, kind)
+}
+
+async fn read(request: Request, site: &Site) -> Result<Raw, ApiError> {
+    let declared = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    // Who asks before sending is not asked to send what is too long.
+    let asks = request.headers().contains_key(EXPECT);
+    let body = request.into_body();
+    if declared.is_some_and(|length| length > BODY_BYTES_MAX) {
+        if !asks {
+            drop_rest(body, site.timeout).await;
+        }
+        return Err(too_large());
+    }
+    let kibibytes = declared.unwrap_or(BODY_BYTES_MAX).div_ceil(1024).max(1) as u32;
+    let permit = tokio::time::timeout(site.timeout, Arc::clone(&site.bodies).acquire_many_owned(kibibytes));
+    let busy = || {
+        let message = "the service is reading as much as it can hold; repeat the request";
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).retry()
+    };
+    let permit = permit.await.ok().and_then(Result::ok).ok_or_else(busy)?;
+    match tokio::time::timeout(site.timeout, collect(body)).await {
+        Ok(bytes) => Ok(Raw { bytes: bytes?, _permit: permit }),
+        Err(_) => {
+            let seconds = site.timeout.as_secs_f64();
+            let message = format!("the body did not arrive within {seconds} seconds; repeat the request");
+            Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message))
+        }
+    }
+}
+
+async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| ApiError::malformed("the body broke off; repeat the request"))?;
+        bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        if bytes.len() > BODY_BYTES_MAX {
+            drop(bytes);
+            drop_frames(&mut body).await;
+            return Err(too_large());
+        }
+    }
+    Ok(bytes.into())
+}
+
+async fn drop_rest(mut body: Body, timeout: Duration) {
+    let _ = tokio::time::timeout(timeout, drop_frames(&mut body)).await;
+}
+
+async fn drop_frames(body: &mut Body) {
+    let mut dropped = 0;
+    while let Some(Ok(frame)) = body.frame().await {
+        dropped += frame.data_ref().map_or(0, Bytes::len);
+        if dropped > DROPPED_BYTES_MAX {
+            return;
+        }
+    }
+}
+
+fn too_large() -> ApiError {
+    let message = format!("the body is longer than {BODY_BYTES_MAX} bytes; send it in parts");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+        .against(format!("at most {BODY_BYTES_MAX} bytes"), serde_json::Value::Null)
+}
+
+/// A struct that must be an object: as it is derived, it would take a list of its fields' values, too.
+pub struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+}
+
+/// The experiment in the address.
+pub struct Id(pub String);
+
+impl FromRequestParts<Site> for Id {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, ApiError> {
+        let path = Path::<String>::from_request_parts(parts, site).await;
+        let Path(id) = path.map_err(|error| ApiError::malformed(format!("the address: {}", error.body_text())))?;
+        // Some stores cannot even be asked about other texts.
+        if request::is_id(&id) { Ok(Self(id)) } else { Err(Refusal::NoExperiment { id }.into()) }
+    }
+}
+
+/// What stands after the question mark.
+pub struct Asked<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<Site> for Asked<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, ApiError> {
+        let query = Query::<T>::from_request_parts(parts, site).await;
+        query.map(|query| Self(query.0)).map_err(|error| ApiError::unfit(format!("the query: {}", error.body_text())))
+    }
+}

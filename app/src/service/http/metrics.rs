@@ -1,0 +1,118 @@
+//! What is counted, for Prometheus.
+
+use std::sync::atomic::AtomicU64;
+
+use axum::http::Method;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use crate::service::request::Receipt;
+
+/// What a request was and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Ended {
+    /// The method.
+    pub method: &'static str,
+    /// The route, with placeholders: there are few of them.
+    pub route: String,
+    /// The status.
+    pub status: u16,
+}
+
+/// A route.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Route {
+    /// With placeholders.
+    pub route: String,
+}
+
+/// Whether decisions are within the horizon.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Within {
+    kind: &'static str,
+}
+
+/// What became of outcomes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Received {
+    receipt: &'static str,
+}
+
+/// All counters.
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<Ended, Counter>,
+    seconds: Family<Route, Histogram>,
+    decisions: Family<Within, Counter>,
+    outcomes: Family<Received, Counter>,
+    /// Rounds imputed by this node.
+    pub imputed: Counter,
+    /// Open connections.
+    pub connections: Gauge<u64, AtomicU64>,
+}
+
+impl Metrics {
+    /// All at zero, but for the groups, which the writer counts.
+    pub fn new(groups: Counter) -> Self {
+        // From 0.1 ms, what a small request takes, to 3 s.
+        let seconds =
+            Family::new_with_constructor((|| Histogram::new(exponential_buckets(1e-4, 2.0, 16))) as fn() -> Histogram);
+        let mut metrics = Self {
+            registry: Registry::with_prefix("debora"),
+            requests: Family::default(),
+            seconds,
+            decisions: Family::default(),
+            outcomes: Family::default(),
+            imputed: Counter::default(),
+            connections: Gauge::default(),
+        };
+        let registry = &mut metrics.registry;
+        registry.register("requests", "Requests by method, route and status", metrics.requests.clone());
+        registry.register("request_seconds", "Time to answer, by route", metrics.seconds.clone());
+        registry.register("decisions", "Decisions handed out", metrics.decisions.clone());
+        registry.register("outcomes", "Outcomes by receipt", metrics.outcomes.clone());
+        registry.register("imputed", "Rounds imputed", metrics.imputed.clone());
+        registry.register("groups", "Requests served in one transaction count as one", groups);
+        registry.register("connections", "Open connections", metrics.connections.clone());
+        metrics
+    }
+
+    /// Counts an answered request.
+    pub fn ended(&self, ended: Ended, seconds: f64) {
+        self.seconds.get_or_create(&Route { route: ended.route.clone() }).observe(seconds);
+        self.requests.get_or_create(&ended).inc();
+    }
+
+    /// Counts decisions.
+    pub fn decided(&self, overtime: bool, decisions: u64) {
+        let kind = if overtime { "overtime" } else { "round" };
+        self.decisions.get_or_create(&Within { kind }).inc_by(decisions);
+    }
+
+    /// Counts outcomes.
+    pub fn told(&self, receipt: Receipt, outcomes: u64) {
+        self.outcomes.get_or_create(&Received { receipt: receipt.word() }).inc_by(outcomes);
+    }
+
+    /// In Prometheus's text format.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("strings can be written to");
+        text
+    }
+}
+
+/// A method's name among few: others can be made up without end.
+pub fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        _ => "other",
+    }
+}

@@ -1,0 +1,171 @@
+//! The service over HTTP: [`app`] builds the router, which tests call without a socket.
+//!
+//! ```text
+//! connection ─► observe ─► same origin? ─► route ─► who asks, what with ─► handler ─► Service
+//! (server.rs)   (metrics, log)             (axum)    (access.rs, extract.rs)  (a file per part of the interface)
+//! ```
+//!
+//! Handlers translate: the logic is the desk's. What goes wrong on the way becomes an [`error::ApiError`] in one place.
+
+pub mod access;
+pub mod decisions;
+pub mod error;
+pub mod experiments;
+pub mod extract;
+pub mod guard;
+pub mod log;
+pub mod metrics;
+pub mod openapi;
+pub mod outcomes;
+pub mod pages;
+pub mod server;
+pub mod state;
+pub mod watch;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Result;
+use axum::Router;
+use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::{from_fn, from_fn_with_state};
+use debora::Problem;
+use debora::spec::Spec;
+use tokio::sync::Semaphore;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::service::request::Refusal;
+use crate::service::writer::Service;
+use crate::store::Store;
+use access::Access;
+use error::ApiError;
+use metrics::Metrics;
+
+/// How long a client may take to send a request, unless said otherwise.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Reads of the store at a time; each has a connection of its own.
+const READERS: usize = 4;
+
+/// What all bodies that are being read or worked on may take together.
+const BODIES_KIBIBYTES: usize = 256 << 10;
+
+/// What all handlers share.
+pub struct Shared {
+    /// The experiments.
+    pub service: Arc<Service>,
+    /// The keys.
+    pub access: Access,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// How long a client may take to send a request.
+    pub timeout: Duration,
+    readers: Semaphore,
+    bodies: Arc<Semaphore>,
+    cards: Mutex<BTreeMap<String, Arc<Card>>>,
+}
+
+/// A handle on it.
+pub type Site = Arc<Shared>;
+
+/// What never changes about an experiment, read once.
+pub struct Card {
+    /// What it is called.
+    pub name: Option<String>,
+    /// Its actions, costs and horizon.
+    pub problem: Arc<Problem>,
+}
+
+impl Shared {
+    /// Before the first request.
+    pub fn new(service: Arc<Service>, timeout: Duration) -> Site {
+        Arc::new(Self {
+            metrics: Metrics::new(service.groups.clone()),
+            service,
+            access: Access::default(),
+            timeout,
+            readers: Semaphore::new(READERS),
+            bodies: Arc::new(Semaphore::new(BODIES_KIBIBYTES)),
+            cards: Mutex::default(),
+        })
+    }
+
+    /// Reads from the store, beside the writer.
+    pub async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let _permit = self.readers.acquire().await.map_err(ApiError::store)?;
+        let service = Arc::clone(&self.service);
+        let result = tokio::task::spawn_blocking(move || service.read(read)).await;
+        result.map_err(ApiError::store)?.map_err(ApiError::store)
+    }
+
+    /// An experiment's card.
+    pub async fn card(self: &Arc<Self>, id: &str) -> Result<Arc<Card>, ApiError> {
+        if let Some(card) = self.cards.lock().expect("no panic with the cards").get(id) {
+            return Ok(Arc::clone(card));
+        }
+        let asked = id.to_owned();
+        let row = self.read(move |store| store.experiment(&asked)).await?;
+        let (experiment, _) = row.ok_or_else(|| Refusal::NoExperiment { id: id.to_owned() })?;
+        self.card_of(id, &experiment.spec)
+    }
+
+    /// The card of an experiment whose spec is at hand.
+    pub fn card_of(&self, id: &str, spec: &str) -> Result<Arc<Card>, ApiError> {
+        let mut cards = self.cards.lock().expect("no panic with the cards");
+        if let Some(card) = cards.get(id) {
+            return Ok(Arc::clone(card));
+        }
+        let spec = Spec::parse(spec, id).map_err(ApiError::store)?;
+        let card = Arc::new(Card { name: spec.name, problem: Arc::new(spec.problem) });
+        cards.insert(id.to_owned(), Arc::clone(&card));
+        Ok(card)
+    }
+}
+
+/// The interface for programs, with its description.
+fn interface() -> OpenApiRouter<Site> {
+    OpenApiRouter::with_openapi(openapi::head())
+        .routes(routes!(experiments::create, experiments::list))
+        .routes(routes!(experiments::show))
+        .routes(routes!(experiments::pause))
+        .routes(routes!(experiments::resume))
+        .routes(routes!(experiments::close))
+        .routes(routes!(decisions::decide))
+        .routes(routes!(outcomes::tell))
+        .routes(routes!(state::state))
+        .routes(routes!(log::log))
+        .routes(routes!(log::certificate))
+        .routes(routes!(watch::health))
+        .routes(routes!(watch::metrics))
+        .routes(routes!(openapi::openapi))
+}
+
+/// The whole service as a router.
+pub fn app(service: Arc<Service>) -> Router {
+    site(Shared::new(service, TIMEOUT))
+}
+
+/// The same, around what is shared.
+pub fn site(site: Site) -> Router {
+    let (interface, _) = interface().split_for_parts();
+    interface
+        .merge(pages::router())
+        .fallback(async |uri: Uri| {
+            let message = format!("there is nothing at {}; /openapi.json describes what there is", uri.path());
+            ApiError::new(StatusCode::NOT_FOUND, "no_route", message)
+        })
+        .method_not_allowed_fallback(async |method: Method, uri: Uri| {
+            let message = format!("{method} does not work at {}; the header Allow says what does", uri.path());
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
+        })
+        .layer(CatchPanicLayer::custom(guard::panicked))
+        .layer(from_fn(guard::same_origin))
+        .layer(from_fn_with_state(Arc::clone(&site), watch::observe))
+        .with_state(site)
+}

@@ -1,0 +1,237 @@
+//! `POST /v1/experiments/{id}/outcomes`: what came of decisions.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use debora::{Error, Problem};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
+
+use crate::service::http::Site;
+use crate::service::http::access::Caller;
+use crate::service::http::error::ApiError;
+use crate::service::http::extract::{Id, Json, Object};
+use crate::service::request::{Answer, Of, Receipt, Refusal, Request, Telling};
+use crate::store::Role;
+
+/// The most outcomes in one request.
+pub const OUTCOMES_MAX: usize = 10_000;
+
+/// What came of a decision: of a `round`, or of the `overtime` decision with this serial in this `epoch`.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome<'a> {
+    /// The round; absent or null for an overtime decision.
+    #[schema(minimum = 1)]
+    round: Option<u64>,
+    /// Of an overtime decision: its epoch.
+    epoch: Option<u64>,
+    /// Of an overtime decision: its serial.
+    #[schema(minimum = 1)]
+    overtime: Option<u64>,
+    /// In the spec's units.
+    reward: f64,
+    /// In the spec's units: by name, or in the spec's order. May be absent if the spec has no costs.
+    #[serde(borrow, default)]
+    #[schema(value_type = CostsShape)]
+    costs: Costs<'a>,
+}
+
+/// Costs by name, or in the spec's order.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub enum CostsShape {
+    /// By name.
+    Named(BTreeMap<String, f64>),
+    /// In the spec's order.
+    Listed(Vec<f64>),
+}
+
+enum Costs<'a> {
+    Named(Vec<(Cow<'a, str>, f64)>),
+    Listed(Vec<f64>),
+}
+
+impl Default for Costs<'_> {
+    fn default() -> Self {
+        Self::Listed(Vec::new())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Costs<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CostsVisitor)
+    }
+}
+
+struct CostsVisitor;
+
+impl<'de> Visitor<'de> for CostsVisitor {
+    type Value = Costs<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("costs by name, as {\"price\": 0.01}, or a list in the spec's order")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut costs = Vec::new();
+        while let Some(name) = map.next_key::<Name<'de>>()? {
+            costs.push((name.0, map.next_value()?));
+        }
+        Ok(Costs::Named(costs))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut costs = Vec::new();
+        while let Some(cost) = list.next_element()? {
+            costs.push(cost);
+        }
+        Ok(Costs::Listed(costs))
+    }
+}
+
+/// Borrowed where the text has no escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// A receipt for each outcome, and how many of each there are.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Receipts {
+    /// In the order in which the outcomes were sent.
+    pub receipts: Vec<Receipt>,
+    /// How many of each.
+    pub counts: Counts,
+}
+
+/// How many outcomes have each receipt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Counts {
+    /// They count.
+    pub recorded: u64,
+    /// The same was told before; it counts once.
+    pub repeated: u64,
+    /// Something else was told before; the first stays.
+    pub conflict: u64,
+    /// No such round was decided.
+    pub unknown: u64,
+    /// Their rounds had been imputed: they are logged and do not count.
+    pub late: u64,
+    /// Of decisions outside the horizon: they are logged and do not count.
+    pub overtime: u64,
+}
+
+impl Counts {
+    fn of(receipts: &[Receipt]) -> Self {
+        let mut counts = Self::default();
+        for receipt in receipts {
+            *counts.of_one(*receipt) += 1;
+        }
+        counts
+    }
+
+    fn of_one(&mut self, receipt: Receipt) -> &mut u64 {
+        match receipt {
+            Receipt::Recorded => &mut self.recorded,
+            Receipt::Repeated => &mut self.repeated,
+            Receipt::Conflict => &mut self.conflict,
+            Receipt::Unknown => &mut self.unknown,
+            Receipt::Late => &mut self.late,
+            Receipt::Overtime => &mut self.overtime,
+        }
+    }
+}
+
+/// Outcomes of decisions
+///
+/// Role decide. In any order, at most 10,000 a request, and safe to repeat: each gets a receipt, and what is `recorded` is
+/// durable. If a value is refused, none of the request is recorded. If no round of the request was ever decided in this
+/// experiment, the answer is 404 `no_such_round`.
+#[utoipa::path(post, path = "/v1/experiments/{id}/outcomes", tag = "experiments",
+    params(("id" = String, Path, description = "The experiment")), request_body = Vec<Outcome>,
+    responses((status = 200, description = "What became of each", body = Receipts)))]
+pub async fn tell(
+    State(site): State<Site>,
+    caller: Caller,
+    Id(id): Id,
+    body: Json,
+) -> Result<axum::Json<Receipts>, ApiError> {
+    caller.require(Role::Decide)?;
+    let outcomes: Vec<Object<Outcome>> = body.read()?;
+    if outcomes.len() > OUTCOMES_MAX {
+        let message = format!("{} outcomes are too many for one request; send at most {OUTCOMES_MAX}", outcomes.len());
+        let error = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many", message);
+        return Err(error.against(format!("at most {OUTCOMES_MAX} outcomes"), outcomes.len()));
+    }
+    let card = site.card(&id).await?;
+    let tellings = outcomes.into_iter().enumerate().map(|(index, outcome)| telling(index, outcome.0, &card.problem));
+    let outcomes = tellings.collect::<Result<Vec<Telling>, ApiError>>()?;
+    drop(body);
+    let Answer::Told(receipts) = site.service.serve(Request::Tell { id: id.clone(), outcomes }).await? else {
+        unreachable!("outcomes are answered with receipts")
+    };
+    let mut counts = Counts::of(&receipts);
+    for receipt in Receipt::ALL {
+        site.metrics.told(receipt, *counts.of_one(receipt));
+    }
+    if counts.unknown > 0 && counts.unknown == receipts.len() as u64 {
+        let message = format!(
+            "nothing was recorded: none of these {} decisions was made in experiment {id:?}; is it another's?",
+            receipts.len()
+        );
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "no_such_round", message)
+            .against("a decision of this experiment", receipts.len()));
+    }
+    Ok(axum::Json(Receipts { receipts, counts }))
+}
+
+fn telling(index: usize, outcome: Outcome, problem: &Problem) -> Result<Telling, ApiError> {
+    let horizon = problem.horizon();
+    let of = match (outcome.round, outcome.epoch, outcome.overtime) {
+        (Some(round), None, None) if (1..=horizon).contains(&round) => Of::Round(round),
+        (Some(round), None, None) => {
+            return Err(Refusal::Outcome { index, error: Error::RoundUnknown { round, horizon } }.into());
+        }
+        (None, Some(epoch), Some(serial)) => Of::Overtime { epoch, serial },
+        _ => {
+            let message = format!("outcome {index}: give its round or, of an overtime decision, epoch and overtime");
+            return Err(ApiError::unfit(message));
+        }
+    };
+    let costs = match outcome.costs {
+        Costs::Listed(costs) => costs,
+        Costs::Named(named) => by_order(index, &named, problem)?,
+    };
+    Ok(Telling { of, reward: outcome.reward, costs })
+}
+
+/// Named costs in the spec's order: each of them once.
+fn by_order(index: usize, named: &[(Cow<'_, str>, f64)], problem: &Problem) -> Result<Vec<f64>, ApiError> {
+    let costs = problem.quantities() - 1;
+    let known = |name: &str| (1..=costs).any(|cost| problem.quantity(cost).name == name);
+    if let Some((name, _)) = named.iter().find(|(name, _)| !known(name)) {
+        let names: Vec<&str> = (1..=costs).map(|cost| problem.quantity(cost).name.as_str()).collect();
+        let message = format!("outcome {index}: there is no cost {name:?}; the spec has {names:?}");
+        return Err(ApiError::unfit(message).against(format!("one of {names:?}"), name.as_ref()));
+    }
+    if named.len() != costs {
+        let error = Error::CostCount { got: named.len(), costs };
+        return Err(Refusal::Outcome { index, error }.into());
+    }
+    let value = |cost: usize| {
+        let name = &problem.quantity(cost).name;
+        let mut found = named.iter().filter(|(given, _)| given == name);
+        match (found.next(), found.next()) {
+            (Some((_, value)), None) => Ok(*value),
+            _ => {
+                let message = format!("outcome {index}: cost {name:?} is not given once; give each cost once");
+                Err(ApiError::unfit(message).against("each cost once", name.as_str()))
+            }
+        }
+    };
+    (1..=costs).map(value).collect()
+}

@@ -1,0 +1,183 @@
+//! One experiment: where it stands in words, then in numbers, then in figures.
+
+use axum::extract::State as Shared;
+use axum::response::{Html, Response};
+use debora::job::words::{amount, percent, whole};
+use maud::{Markup, html};
+
+use super::{Guest, PageError, figures, page, see, text};
+use crate::service::http::Site;
+use crate::service::http::experiments::{change, row};
+use crate::service::http::extract::Id;
+use crate::service::http::state::{self, State};
+use crate::service::request::{Change, Refusal};
+use crate::store::{Experiment, Role, Status};
+
+pub async fn show(Shared(site): Shared<Site>, guest: Guest, Id(id): Id) -> Result<Html<String>, PageError> {
+    guest.0.require(Role::Read)?;
+    let asked = id.clone();
+    let state = site.read(move |store| state::read(store, &asked)).await?;
+    let state = state.ok_or_else(|| Refusal::NoExperiment { id: id.clone() })?;
+    let (experiment, _) = row(&site, &id).await?;
+    let name = state.name.clone().unwrap_or(id);
+    let over = matches!(state.status, Status::Closed | Status::Done);
+    let content = html! {
+        h1 { (name) }
+        @if over {
+            div #live { (live(&state)) }
+        } @else {
+            // The same page again, of which htmx takes the part that changes.
+            div #live hx-get={ "/experiments/" (state.id) } hx-select="#live" hx-swap="outerHTML" hx-trigger="every 4s" {
+                (live(&state))
+            }
+        }
+        @if guest.0.role == Role::Admin && !over { (buttons(&state)) }
+        (documents(&experiment, &state, over))
+    };
+    Ok(page(&name, Some(&guest), &content))
+}
+
+pub async fn pause(Shared(site): Shared<Site>, guest: Guest, Id(id): Id) -> Result<Response, PageError> {
+    changed(&site, &guest, id, Change::Pause).await
+}
+
+pub async fn resume(Shared(site): Shared<Site>, guest: Guest, Id(id): Id) -> Result<Response, PageError> {
+    changed(&site, &guest, id, Change::Resume).await
+}
+
+pub async fn close(Shared(site): Shared<Site>, guest: Guest, Id(id): Id) -> Result<Response, PageError> {
+    changed(&site, &guest, id, Change::Close).await
+}
+
+async fn changed(site: &Site, guest: &Guest, id: String, what: Change) -> Result<Response, PageError> {
+    change(site, &guest.0, id.clone(), what).await?;
+    Ok(see(&format!("/experiments/{id}")))
+}
+
+fn live(state: &State) -> Markup {
+    let class = if state.waiting { "waiting" } else { text::word(state.status) };
+    let sentences = text::sentences(state);
+    html! {
+        section.status.(class) {
+            @for (place, sentence) in sentences.iter().enumerate() { p.first[place == 0] { (sentence) } }
+            progress value=(state.decided) max=(state.horizon) {}
+        }
+        @if state.sample_ratio.mismatch {
+            p.alarm { (state.sample_ratio.sentence) }
+        } @else {
+            p.small { (state.sample_ratio.sentence) }
+        }
+        h2 { @if state.status == Status::Done { "What to deploy" } @else { "The strategy" } }
+        div.scroll { (strategy(state)) }
+        (expected(state))
+        h2 { "What is known" }
+        @if state.estimates.is_empty() {
+            p { "Nothing yet: no action has been played often enough to be estimated." }
+        } @else {
+            div.scroll { (estimates(state)) }
+        }
+        (figures::shown(state))
+    }
+}
+
+fn strategy(state: &State) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    th { "Action" } th.number { "Probability" } th.number { "Decided" } th.number { "Told" }
+                    th.number { "Imputed" }
+                }
+            }
+            tbody {
+                @for (action, (_, probability)) in state.actions.iter().zip(&state.strategy.0) {
+                    tr {
+                        td { (action.action) }
+                        td.number { (percent(*probability)) }
+                        td.number { (whole(action.decided)) }
+                        td.number { (whole(action.told)) }
+                        td.number { (whole(action.imputed)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn expected(state: &State) -> Markup {
+    html! {
+        ul {
+            @for expected in &state.recommendation.expected {
+                li {
+                    "Its " strong { (expected.quantity) } " is on average between " (amount(expected.low)) " and "
+                    (amount(expected.high))
+                    @if let Some(threshold) = expected.threshold { "; the threshold is " (amount(threshold)) }
+                    "."
+                }
+            }
+        }
+    }
+}
+
+fn estimates(state: &State) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    th { "Action" } th { "Quantity" } th.number { "Estimate" } th.number { "Interval" }
+                    th.number { "Threshold" } th.number { "Rounds" }
+                }
+            }
+            tbody {
+                @for estimate in &state.estimates {
+                    tr {
+                        td { (estimate.action) }
+                        td { (estimate.quantity) }
+                        td.number { (amount(estimate.estimate)) }
+                        td.number { (amount(estimate.low)) " to " (amount(estimate.high)) }
+                        td.number { (estimate.threshold.map(amount).unwrap_or_default()) }
+                        td.number { (whole(estimate.count)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn buttons(state: &State) -> Markup {
+    let to = |what: &str| format!("/experiments/{}/{what}", state.id);
+    html! {
+        div.actions {
+            @if state.status == Status::Paused {
+                form method="post" action=(to("resume")) { button { "Resume" } }
+            } @else {
+                form method="post" action=(to("pause")) { button.secondary { "Pause" } }
+            }
+            details {
+                summary role="button" class="outline secondary" { "Close" }
+                p { "It ends here, for good: nothing is decided or learnt any more, and its key is published." }
+                form method="post" action=(to("close")) { button.contrast { "Close it" } }
+            }
+        }
+    }
+}
+
+fn documents(experiment: &Experiment, state: &State, over: bool) -> Markup {
+    let to = |what: &str| format!("/v1/experiments/{}/{what}", state.id);
+    let key_hash = crate::service::chain::key_hash(experiment.salt, experiment.key);
+    html! {
+        h2 { "For the record" }
+        p {
+            a href=(to("log")) { "Log" } " · " a href=(to("state")) { "State" }
+            @if over { " · " a href=(to("certificate")) { "Certificate" } }
+        }
+        dl.facts {
+            dt { "Id" } dd { code { (state.id) } }
+            dt { "Created" } dd { (text::time(experiment.created_at)) }
+            dt { "Key hash" } dd.hash { (key_hash) }
+            dt { "Decisions" } dd.hash { (state.digest) }
+            dt { "Head" } dd.hash { (state.head) }
+        }
+        details { summary { "Spec" } pre { (experiment.spec) } }
+    }
+}

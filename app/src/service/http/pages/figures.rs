@@ -1,0 +1,118 @@
+//! The program's own figures, as images: an image cannot run a script, whatever a name in a spec says.
+
+use axum::extract::{Path, State as Shared};
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use debora::EpochRecord;
+use maud::{Markup, html};
+
+use super::{Guest, PageError};
+use crate::report::plots::{self, Figure};
+use crate::service::http::Site;
+use crate::service::http::error::ApiError;
+use crate::service::http::state::{self, State};
+use crate::service::request::is_id;
+use crate::store::{Role, Store};
+
+/// More actions than this cannot be told apart.
+const ACTIONS_MAX: usize = 24;
+
+/// Epochs drawn, and read at once.
+const EPOCHS_MAX: usize = 2_000;
+
+/// The figures of a page.
+pub fn shown(state: &State) -> Markup {
+    let quantities = quantities(state);
+    html! {
+        @if state.actions.len() <= ACTIONS_MAX && state.decided > 0 {
+            div.figures {
+                (figure(state, "strategy", state.decided, "The strategy over time: the probability of each action."))
+                @for (place, (name, threshold)) in quantities.iter().enumerate() {
+                    @let words = if threshold.is_some() { "; dashed: the threshold" } else { "" };
+                    @let caption = format!("{name}: each action's estimate and the interval of its true mean{words}.");
+                    (figure(state, &format!("estimates-{place}"), state.epoch, &caption))
+                }
+            }
+        }
+    }
+}
+
+/// A figure for the page's colours; its address changes when it does, so that it can be kept.
+fn figure(state: &State, name: &str, version: u64, caption: &str) -> Markup {
+    let to = |colours: &str| format!("/experiments/{}/figures/{name}-{colours}.svg?{version}", state.id);
+    html! {
+        figure {
+            picture {
+                source srcset=(to("dark")) media="(prefers-color-scheme: dark)";
+                img src=(to("light")) alt=(caption) width="640" height="360";
+            }
+            figcaption { (caption) }
+        }
+    }
+}
+
+/// The estimated quantities, with their thresholds.
+fn quantities(state: &State) -> Vec<(String, Option<f64>)> {
+    let mut quantities: Vec<(String, Option<f64>)> = Vec::new();
+    for estimate in &state.estimates {
+        if quantities.iter().all(|(name, _)| *name != estimate.quantity) {
+            quantities.push((estimate.quantity.clone(), estimate.threshold));
+        }
+    }
+    quantities
+}
+
+pub async fn show(
+    Shared(site): Shared<Site>,
+    guest: Guest,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<Response, PageError> {
+    guest.0.require(Role::Read)?;
+    let drawn = site.read(move |store| if is_id(&id) { draw(store, &id, &name) } else { Ok(None) }).await?;
+    let svg = drawn.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, "no_route", "there is no such figure"))?;
+    Ok(([(CONTENT_TYPE, "image/svg+xml"), (CACHE_CONTROL, "private, max-age=600")], svg).into_response())
+}
+
+/// The figure of this name, such as `strategy-dark.svg`.
+fn draw(store: &mut dyn Store, id: &str, name: &str) -> anyhow::Result<Option<String>> {
+    let colours = name.strip_suffix(".svg").and_then(|name| name.rsplit_once('-'));
+    let Some((what, colours)) = colours.filter(|(_, colours)| ["light", "dark"].contains(colours)) else {
+        return Ok(None);
+    };
+    let Some(state) = state::read(store, id)?.filter(|state| state.actions.len() <= ACTIONS_MAX) else {
+        return Ok(None);
+    };
+    let figure = match what.strip_prefix("estimates-") {
+        Some(place) => place.parse().ok().and_then(|place| estimates(&state, place)),
+        None if what == "strategy" => Some(strategy(store, &state)?),
+        None => None,
+    };
+    Ok(figure.map(|figure| if colours == "dark" { figure.dark } else { figure.light }))
+}
+
+/// The strategy against the logarithm of the round, each epoch drawn from its first to its last round.
+fn strategy(store: &mut dyn Store, state: &State) -> anyhow::Result<Figure> {
+    let (mut rounds, mut strategies) = (Vec::new(), Vec::new());
+    for row in store.epochs(&state.id, 0, EPOCHS_MAX)? {
+        let record: EpochRecord = serde_json::from_str(&row.record)?;
+        let length = if row.closed_at.is_some() { record.rounds } else { state.decided + 1 - record.first_round };
+        if length > 0 {
+            for round in [record.first_round as f64, (record.first_round + length) as f64 - 0.01] {
+                rounds.push(round.log10());
+                strategies.push(record.strategy.clone());
+            }
+        }
+    }
+    let names: Vec<String> = state.actions.iter().map(|action| action.action.clone()).collect();
+    Ok(plots::strategy_over_time(&names, &rounds, &strategies))
+}
+
+/// A quantity's estimates, action by action, of those that have one.
+fn estimates(state: &State, place: usize) -> Option<Figure> {
+    let (quantity, threshold) = quantities(state).into_iter().nth(place)?;
+    let of_it = state.estimates.iter().filter(|estimate| estimate.quantity == quantity);
+    let (names, intervals): (Vec<String>, Vec<[f64; 3]>) =
+        of_it.map(|estimate| (estimate.action.clone(), [estimate.low, estimate.estimate, estimate.high])).unzip();
+    Some(plots::estimates("estimates", &quantity, &names, &intervals, threshold))
+}

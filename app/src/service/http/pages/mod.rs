@@ -1,0 +1,142 @@
+//! The pages: rendered on the server, refreshed by htmx, and the same without scripts.
+//!
+//! They hold no script and no style of their own, so that the browser can be told to run none. A key typed into the login
+//! form lives in a cookie that scripts cannot read and that other sites cannot send.
+
+mod assets;
+mod experiment;
+mod figures;
+mod list;
+mod login;
+mod text;
+
+use axum::Router;
+use axum::extract::FromRequestParts;
+use axum::extract::Request;
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, post};
+use maud::{DOCTYPE, Markup, html};
+
+use crate::service::http::Site;
+use crate::service::http::access::Caller;
+use crate::service::http::error::{ApiError, Code};
+
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+    form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// htmx must not write styles into the page, nor evaluate text: the policy forbids both.
+const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false}"#;
+
+/// All pages.
+pub fn router() -> Router<Site> {
+    Router::new()
+        .route("/", get(list::show))
+        .route("/experiments", post(list::create))
+        .route("/experiments/{id}", get(experiment::show))
+        .route("/experiments/{id}/pause", post(experiment::pause))
+        .route("/experiments/{id}/resume", post(experiment::resume))
+        .route("/experiments/{id}/close", post(experiment::close))
+        .route("/experiments/{id}/figures/{name}", get(figures::show))
+        .route("/login", get(login::show).post(login::enter))
+        .route("/logout", post(login::leave))
+        .route("/assets/{name}", get(assets::show))
+        .layer(from_fn(protect))
+}
+
+async fn protect(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Who looks at a page.
+struct Guest(Caller);
+
+impl FromRequestParts<Site> for Guest {
+    type Rejection = PageError;
+
+    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, PageError> {
+        Ok(Self(Caller::from_request_parts(parts, site).await?))
+    }
+}
+
+/// An error as a page; without a key, the way to the login form.
+struct PageError(ApiError);
+
+impl<E: Into<ApiError>> From<E> for PageError {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for PageError {
+    fn into_response(self) -> Response {
+        let Self(error) = self;
+        if error.status == StatusCode::UNAUTHORIZED {
+            return see("/login");
+        }
+        let content = html! {
+            h1 { "That did not work" }
+            p.alarm { (error.message) }
+            p { a href="/" { "All experiments" } }
+        };
+        let page = page("That did not work", None, &content).into_response();
+        // The detail goes to the log, and the code to the line about the request.
+        let (status, code) = (error.status, error.code);
+        let headers = error.into_response().headers().get("retry-after").cloned();
+        let mut response = (status, page).into_response();
+        response.extensions_mut().insert(Code(code));
+        headers.into_iter().for_each(|value| drop(response.headers_mut().insert("retry-after", value)));
+        response
+    }
+}
+
+/// The way to another page after a form was sent.
+fn see(path: &str) -> Response {
+    let location = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/"));
+    (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
+}
+
+/// A whole page.
+fn page(title: &str, guest: Option<&Guest>, content: &Markup) -> Html<String> {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="htmx-config" content=(HTMX);
+                title { (title) " · debora" }
+                link rel="icon" href="data:,";
+                link rel="stylesheet" href="/assets/pico.min.css";
+                link rel="stylesheet" href="/assets/debora.css";
+                script src="/assets/htmx.min.js" defer {}
+            }
+            body {
+                header.container {
+                    nav {
+                        ul { li { strong { a.contrast href="/" { "debora" } } } }
+                        ul {
+                            li { a href="/openapi.json" { "API" } }
+                            @if let Some(Guest(caller)) = guest.filter(|guest| guest.0.keyed) {
+                                li.small { (caller.name) }
+                                li { form method="post" action="/logout" { button.outline.secondary { "Log out" } } }
+                            }
+                        }
+                    }
+                }
+                main.container { (content) }
+            }
+        }
+    };
+    Html(page.into_string())
+}

@@ -1,0 +1,240 @@
+//! `GET /v1/experiments/{id}/state`: where an experiment stands, in the spec's units.
+
+use axum::Json as Reply;
+use axum::extract::State as Shared;
+use debora::record::{Interval, Kind};
+use debora::{Engine, Policy, Problem};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
+
+use crate::service::http::Site;
+use crate::service::http::access::Caller;
+use crate::service::http::error::ApiError;
+use crate::service::http::extract::Id;
+use crate::service::live::{Live, outstanding};
+use crate::service::ratio::{self, SampleRatio};
+use crate::service::request::Refusal;
+use crate::store::{Experiment, Progress, Role, Status, Store};
+
+/// Where an experiment stands.
+#[derive(Serialize, ToSchema)]
+pub struct State {
+    /// Its name in addresses.
+    pub id: String,
+    /// What it is called.
+    pub name: Option<String>,
+    /// Whether it decides.
+    pub status: Status,
+    /// Rounds in all.
+    pub horizon: u64,
+    /// Rounds decided.
+    pub decided: u64,
+    /// Decided rounds without an outcome.
+    pub outstanding: u64,
+    /// Whether the open epoch is fully decided and waits for outcomes.
+    pub waiting: bool,
+    /// The open epoch, or the last.
+    pub epoch: u64,
+    /// How its strategy was found: explore, estimate, or infeasible (no strategy seems to keep all thresholds).
+    #[schema(value_type = String)]
+    pub kind: Kind,
+    /// The probability of each action, by name.
+    #[schema(value_type = std::collections::BTreeMap<String, f64>)]
+    pub strategy: ByName,
+    /// Counts per action.
+    pub actions: Vec<ActionState>,
+    /// What is known of each action and quantity; none before the first estimate.
+    pub estimates: Vec<EstimateState>,
+    /// The strategy to deploy if the experiment ended here.
+    pub recommendation: RecommendationState,
+    /// Rounds whose outcome did not come in time.
+    pub imputed: u64,
+    /// Outcomes that came after their round was imputed.
+    pub late: u64,
+    /// Decisions outside the horizon.
+    pub overtime: u64,
+    /// Epochs whose estimates left no strategy within the thresholds.
+    pub infeasible: u64,
+    /// Whether outcomes go missing by action.
+    pub sample_ratio: SampleRatio,
+    /// SHA-256 over the strategies of all closed epochs: with one key, equal digests mean equal decisions.
+    pub digest: String,
+    /// The hash of the last closed epoch. Publish it now and then: who knows it sees if anything before was changed.
+    pub head: String,
+}
+
+/// Values by name, in the spec's order.
+pub struct ByName(pub Vec<(String, f64)>);
+
+impl Serialize for ByName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        self.0.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
+        map.end()
+    }
+}
+
+/// An action's counts: decided = told + imputed + outstanding.
+#[derive(Serialize, ToSchema)]
+pub struct ActionState {
+    /// Its name.
+    pub action: String,
+    /// Rounds decided.
+    pub decided: u64,
+    /// Outcomes told; imputed ones are not among them.
+    pub told: u64,
+    /// Rounds whose outcome did not come in time.
+    pub imputed: u64,
+}
+
+/// What is known of an action's quantity.
+#[derive(Serialize, ToSchema)]
+pub struct EstimateState {
+    /// The action.
+    pub action: String,
+    /// The reward or a cost, by name.
+    pub quantity: String,
+    /// From how many rounds.
+    pub count: u64,
+    /// The rounded mean, which decides.
+    pub estimate: f64,
+    /// The true mean is at least this. All intervals hold together with probability 1 - delta.
+    pub low: f64,
+    /// The true mean is at most this.
+    pub high: f64,
+    /// Of a cost: what its mean must keep.
+    pub threshold: Option<f64>,
+}
+
+/// What to deploy.
+#[derive(Serialize, ToSchema)]
+pub struct RecommendationState {
+    /// The probability of each action, by name.
+    #[schema(value_type = std::collections::BTreeMap<String, f64>)]
+    pub strategy: ByName,
+    /// How it was found; while exploring it only tells which action comes next.
+    #[schema(value_type = String)]
+    pub kind: Kind,
+    /// What it is known to give: the reward first, then the costs.
+    pub expected: Vec<Expected>,
+}
+
+/// What a strategy is known to give of a quantity.
+#[derive(Serialize, ToSchema)]
+pub struct Expected {
+    /// The reward or a cost, by name.
+    pub quantity: String,
+    /// At least this.
+    pub low: f64,
+    /// At most this.
+    pub high: f64,
+    /// Of a cost: what its mean must keep.
+    pub threshold: Option<f64>,
+}
+
+/// Where an experiment stands
+///
+/// Role read. Epoch, strategy, estimates with intervals beside thresholds, counts, what is outstanding, imputed, late and
+/// overtime, and whether outcomes go missing by action.
+#[utoipa::path(get, path = "/v1/experiments/{id}/state", tag = "experiments",
+    params(("id" = String, Path, description = "The experiment")),
+    responses((status = 200, description = "Where it stands", body = State)))]
+pub async fn state(Shared(site): Shared<Site>, caller: Caller, Id(id): Id) -> Result<Reply<State>, ApiError> {
+    caller.require(Role::Read)?;
+    let asked = id.clone();
+    let state = site.read(move |store| read(store, &asked)).await?;
+    Ok(Reply(state.ok_or(Refusal::NoExperiment { id })?))
+}
+
+/// Reads where an experiment stands.
+pub fn read(store: &mut dyn Store, id: &str) -> anyhow::Result<Option<State>> {
+    let Some((experiment, progress)) = store.experiment(id)? else { return Ok(None) };
+    let Some(live) = Live::read(store, id)? else { return Ok(None) };
+    let name = debora::spec::Spec::parse(&experiment.spec, id)?.name;
+    Ok(Some(State::of(name, experiment, progress, &live)))
+}
+
+impl State {
+    fn of(name: Option<String>, experiment: Experiment, progress: Progress, live: &Live) -> Self {
+        let (engine, problem) = (&live.engine, live.engine.problem());
+        let outstanding = outstanding(&progress);
+        let open = matches!(progress.status, Status::Running | Status::Paused);
+        Self {
+            id: experiment.id,
+            name,
+            status: progress.status,
+            horizon: problem.horizon(),
+            decided: progress.next_round - 1,
+            outstanding,
+            waiting: open && outstanding > 0 && live.ended(&progress),
+            epoch: progress.epoch,
+            kind: engine.open_record().kind,
+            strategy: by_name(problem, engine.strategy().probabilities()),
+            actions: actions(problem, &progress),
+            estimates: estimates(engine),
+            recommendation: recommendation(engine),
+            imputed: progress.imputed.iter().sum(),
+            late: progress.late,
+            overtime: progress.overtime,
+            infeasible: progress.infeasible,
+            sample_ratio: ratio::check(problem.actions(), &progress, &engine.open_record().counts),
+            digest: progress.digest,
+            head: progress.head,
+        }
+    }
+}
+
+fn by_name(problem: &Problem, values: &[f64]) -> ByName {
+    ByName(problem.actions().iter().cloned().zip(values.iter().copied()).collect())
+}
+
+fn actions(problem: &Problem, progress: &Progress) -> Vec<ActionState> {
+    let counts = |(place, action): (usize, &String)| ActionState {
+        action: action.clone(),
+        decided: progress.decided[place],
+        told: progress.told[place] - progress.imputed[place],
+        imputed: progress.imputed[place],
+    };
+    problem.actions().iter().enumerate().map(counts).collect()
+}
+
+/// A cost's threshold in its units; policy free keeps none.
+fn threshold(problem: &Problem, quantity: usize) -> Option<f64> {
+    let cost = quantity.checked_sub(1).filter(|_| problem.policy() != Policy::Free)?;
+    Some(problem.quantity(quantity).range.to_user(problem.thresholds()[cost]))
+}
+
+fn estimates(engine: &Engine) -> Vec<EstimateState> {
+    let problem = engine.problem();
+    let told = |estimate: debora::Estimate| {
+        let quantity = problem.quantity(estimate.quantity as usize);
+        let user = |unit: f64| quantity.range.to_user(unit.clamp(0.0, 1.0));
+        EstimateState {
+            action: problem.actions()[estimate.action as usize].clone(),
+            quantity: quantity.name.clone(),
+            count: estimate.count,
+            estimate: user(estimate.estimate),
+            low: user(estimate.estimate - estimate.width),
+            high: user(estimate.estimate + estimate.width),
+            threshold: threshold(problem, estimate.quantity as usize),
+        }
+    };
+    engine.estimates().map(told).collect()
+}
+
+fn recommendation(engine: &Engine) -> RecommendationState {
+    let (problem, recommendation) = (engine.problem(), engine.recommendation());
+    let expected = |(quantity, &Interval { low, high }): (usize, &Interval)| Expected {
+        quantity: problem.quantity(quantity).name.clone(),
+        low,
+        high,
+        threshold: threshold(problem, quantity),
+    };
+    let intervals = std::iter::once(&recommendation.reward).chain(&recommendation.costs).enumerate();
+    RecommendationState {
+        strategy: by_name(problem, &recommendation.strategy),
+        kind: recommendation.kind,
+        expected: intervals.map(expected).collect(),
+    }
+}

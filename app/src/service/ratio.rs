@@ -1,0 +1,137 @@
+//! Sample-ratio check: do outcomes go missing more often after some actions than after others?
+//!
+//! Missing outcomes are imputed with fixed values, so that decisions replicate all the same. But if what is missing depends on
+//! the action, an action is judged by what was put in for it. Let n_a rounds of action a be due, k_a of them told, and
+//! n, k the sums. If every outcome is equally likely to be missing, then given k the told rounds are a sample without
+//! replacement, and by Hoeffding (1963, Theorem 4 and Section 6)
+//!
+//! ```text
+//! P( |k_a / n_a - k / n| >= t ) <= 2 exp(-2 n_a t^2),      p = min(1, K * min_a 2 exp(-2 n_a t_a^2))
+//! ```
+//!
+//! bounds the chance that any of the K actions is as far off as the farthest one here. It holds exactly, for few rounds too.
+//!
+//! Rounds of closed epochs have all been waited for; rounds of the open one have not. An epoch that explores plays one action
+//! alone, so mixing the two would call every outcome still on its way a missing one. So there are two checks, of closed
+//! epochs (told against imputed) and of the open one (told against decided, whose actions take turns at random), and p is
+//! twice the smaller.
+
+use debora::job::words::{amount, percent, whole};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::store::Progress;
+
+/// Below this the check speaks of a mismatch: one false alarm in a thousand looks, at most.
+const ALARM: f64 = 1e-3;
+
+/// Told outcomes against decided rounds, action by action.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct SampleRatio {
+    /// If every outcome is equally likely to be missing, the chance of shares as far apart as these is at most this
+    /// (Hoeffding's bound for sampling without replacement, over all actions; closed epochs and the open one).
+    pub p_value: f64,
+    /// Whether the p-value is below 0.001: outcomes seem to go missing by action.
+    pub mismatch: bool,
+    /// The same in words.
+    pub sentence: String,
+}
+
+/// Rounds of one action: how many could have been told, and how many were.
+#[derive(Clone, Copy)]
+struct Share {
+    due: u64,
+    told: u64,
+}
+
+impl Share {
+    fn of(self) -> f64 {
+        self.told as f64 / self.due as f64
+    }
+}
+
+/// Checks an experiment; `before` are its rounds per action before the open epoch.
+pub fn check(actions: &[String], progress: &Progress, before: &[u64]) -> SampleRatio {
+    let counts = |action: usize| {
+        let (settled, imputed) = (before[action], progress.imputed_before[action]);
+        let told = progress.told[action] - progress.imputed[action];
+        let closed = Share { due: settled, told: settled - imputed };
+        (closed, Share { due: progress.decided[action] - settled, told: told - closed.told })
+    };
+    let (closed, open): (Vec<Share>, Vec<Share>) = (0..actions.len()).map(counts).unzip();
+    let (first, second) = (bound(&closed), bound(&open));
+    let (p, shares) = if first <= second { (first, &closed) } else { (second, &open) };
+    let p_value = (2.0 * p).min(1.0);
+    let mismatch = p_value < ALARM;
+    let sentence = match least(shares) {
+        Some(action) if mismatch => format!(
+            "Outcomes go missing by action: after {:?} {} of {} were told ({}), over all actions {}. By chance that has \
+             probability {} or less; find out why before trusting the estimates.",
+            actions[action],
+            whole(shares[action].told),
+            whole(shares[action].due),
+            percent(shares[action].of()),
+            percent(total(shares).of()),
+            amount(p_value)
+        ),
+        _ => format!("Told outcomes are spread over the actions as decisions are (p {}).", amount(p_value)),
+    };
+    SampleRatio { p_value, mismatch, sentence }
+}
+
+fn total(shares: &[Share]) -> Share {
+    Share { due: shares.iter().map(|share| share.due).sum(), told: shares.iter().map(|share| share.told).sum() }
+}
+
+/// K * min_a 2 exp(-2 n_a t_a^2), at most 1.
+fn bound(shares: &[Share]) -> f64 {
+    let all = total(shares).of();
+    let one = |share: &Share| 2.0 * (-2.0 * share.due as f64 * (share.of() - all).powi(2)).exp();
+    let least = shares.iter().filter(|share| share.due > 0).map(one).fold(1.0, f64::min);
+    (shares.len() as f64 * least).min(1.0)
+}
+
+/// The action of which the smallest share was told.
+fn least(shares: &[Share]) -> Option<usize> {
+    let played = shares.iter().enumerate().filter(|(_, share)| share.due > 0);
+    played.min_by(|one, two| one.1.of().total_cmp(&two.1.of())).map(|(action, _)| action)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(counts: &[(u64, u64)]) -> Vec<Share> {
+        counts.iter().map(|&(due, told)| Share { due, told }).collect()
+    }
+
+    /// Against the exact law: k of n told, spread as a sample without replacement, by enumeration.
+    #[test]
+    fn the_bound_holds_exactly() {
+        let choose = |n: u64, k: u64| (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product::<f64>();
+        for (first, second) in [(1u64, 1u64), (3, 5), (10, 2), (12, 30)] {
+            for told in 0..=first + second {
+                let (least, most) = (told.saturating_sub(second), told.min(first));
+                let law: Vec<(f64, f64)> = (least..=most)
+                    .map(|k| {
+                        let chance = choose(first, k) * choose(second, told - k) / choose(first + second, told);
+                        (bound(&shares(&[(first, k), (second, told - k)])), chance)
+                    })
+                    .collect();
+                for &(p, _) in &law {
+                    let chance: f64 = law.iter().filter(|(other, _)| *other <= p).map(|(_, chance)| chance).sum();
+                    assert!(chance <= p + 1e-9, "{first} {second} {told}: {chance} > {p}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_due_is_no_alarm_and_a_lopsided_loss_is_one() {
+        assert_eq!(bound(&shares(&[(0, 0), (0, 0)])), 1.0);
+        assert_eq!(bound(&shares(&[(500, 500), (0, 0)])), 1.0);
+        assert_eq!(bound(&shares(&[(1000, 800), (500, 400)])), 1.0);
+        assert!(bound(&shares(&[(1000, 1000), (1000, 800)])) < 1e-7);
+        assert_eq!(least(&shares(&[(0, 0), (10, 9), (10, 8)])), Some(2));
+    }
+}

@@ -1,0 +1,76 @@
+//! A copy of any store into another, row by row, as one reader's transaction sees it.
+
+use anyhow::Result;
+
+use super::{Aside, EpochRow, Experiment, Lease, Progress, Store};
+
+/// Rows read at a time.
+const PAGE: usize = 10_000;
+
+/// Copies everything into a store that is empty.
+pub fn copy(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
+    from.begin()?;
+    to.begin()?;
+    for (experiment, progress) in from.experiments()? {
+        copy_experiment(from, to, &experiment, &progress)?;
+    }
+    for key in from.keys()? {
+        to.set_key(&key)?;
+    }
+    from.rollback();
+    to.commit()
+}
+
+fn copy_experiment(
+    from: &mut dyn Store,
+    to: &mut dyn Store,
+    experiment: &Experiment,
+    progress: &Progress,
+) -> Result<()> {
+    let id = &experiment.id;
+    copy_epochs(from, to, experiment, progress)?;
+    pages(|first| from.outcomes(id, first, PAGE), |rows| to.add_outcomes(id, rows).map(drop), |row| row.round + 1)?;
+    for epoch in 0..=progress.epoch {
+        for overtime in [false, true] {
+            let next = |lease: &Lease| lease.first + lease.actions.len() as u64;
+            pages(|first| from.leases(id, epoch, overtime, first, PAGE), |rows| to.add_leases(id, rows), next)?;
+            let add = |rows: &[Aside]| to.add_asides(id, rows).map(drop);
+            pages(|first| from.asides(id, epoch, overtime, first, PAGE), add, |row| row.number + 1)?;
+        }
+    }
+    from.events(id, 0, usize::MAX)?.iter().try_for_each(|event| to.add_event(id, event))
+}
+
+/// Epochs come into a store as they do in life: opened, and closed when the next one is opened.
+fn copy_epochs(from: &mut dyn Store, to: &mut dyn Store, experiment: &Experiment, progress: &Progress) -> Result<()> {
+    let mut last: Option<EpochRow> = None;
+    for epoch in 0..=progress.epoch {
+        for row in from.epochs(&experiment.id, epoch, 1)? {
+            let open = EpochRow { closed_at: None, rounds_hash: None, hash: None, ..row.clone() };
+            match &last {
+                None => to.create(experiment, progress, &open).map(drop)?,
+                Some(closed) => to.close_epoch(&experiment.id, closed, Some(&open))?,
+            }
+            last = Some(row);
+        }
+    }
+    match last.filter(|row| row.closed_at.is_some()) {
+        Some(closed) => to.close_epoch(&experiment.id, &closed, None),
+        None => Ok(()),
+    }
+}
+
+/// Reads page after page and adds each.
+fn pages<T>(
+    mut read: impl FnMut(u64) -> Result<Vec<T>>,
+    mut add: impl FnMut(&[T]) -> Result<()>,
+    next: impl Fn(&T) -> u64,
+) -> Result<()> {
+    let mut first = 0;
+    loop {
+        let rows = read(first)?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        first = next(last);
+        add(&rows)?;
+    }
+}

@@ -1,0 +1,211 @@
+//! A store in a PostgreSQL database, which several nodes may share.
+//!
+//! A node writes through one connection, since all its requests share one commit; a pool would have nothing to do. So this
+//! is the synchronous client, used on plain threads: it must not be called from within an asynchronous task.
+//!
+//! A connection that is lost is made again when the next transaction begins. The open one is lost with it: if it was just
+//! being committed it was kept whole or not at all, and only looking tells which.
+
+mod opening;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, Result};
+use postgres::types::ToSql;
+use postgres::{Client, Config, Row, Statement};
+
+use super::Purpose;
+use super::database::{Columns, Database, Each, Table, Value};
+use super::sql::Sql;
+
+pub use opening::{parse, shown};
+
+/// A store in a PostgreSQL database.
+pub type Postgres = Sql<PostgresServer>;
+
+impl Postgres {
+    /// Connects to a server.
+    pub fn open(url: &str, purpose: Purpose) -> Result<Self> {
+        let config = parse(url)?;
+        let mut client = opening::connect(&config, purpose)?;
+        opening::prepare(&mut client, purpose).with_context(|| format!("cannot open the store {}", shown(&config)))?;
+        let statements = BTreeMap::new();
+        Ok(Self::over(PostgresServer { client, config, purpose, statements, in_transaction: false, stuck: false }))
+    }
+}
+
+/// Whether a database has a store's tables.
+pub fn is_made(url: &str) -> Result<bool> {
+    let mut client = opening::connect(&parse(url)?, Purpose::Read)?;
+    Ok(opening::version(&mut client)?.is_some())
+}
+
+/// A connection to a server.
+pub struct PostgresServer {
+    client: Client,
+    config: Config,
+    purpose: Purpose,
+    /// What the server has prepared for this connection, by its SQL.
+    statements: BTreeMap<String, Statement>,
+    in_transaction: bool,
+    /// Whether a transaction could not be ended: BEGIN would join it.
+    stuck: bool,
+}
+
+type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+impl PostgresServer {
+    fn reconnect(&mut self) -> Result<()> {
+        self.client = opening::connect(&self.config, self.purpose)?;
+        self.statements.clear();
+        self.stuck = false;
+        Ok(())
+    }
+
+    /// Runs something, and once more if the connection turns out to be lost and no transaction is lost with it.
+    fn run<T>(&mut self, run: impl Fn(&mut Self) -> Result<T, postgres::Error>) -> Result<T> {
+        match run(self) {
+            Err(error) if !self.in_transaction && is_lost(&error) => {
+                self.reconnect()?;
+                Ok(run(self)?)
+            }
+            result => Ok(result?),
+        }
+    }
+
+    fn prepared(&mut self, sql: &str) -> Result<Statement, postgres::Error> {
+        if let Some(statement) = self.statements.get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(sql)?;
+        self.statements.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    fn rows(&mut self, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
+        self.run(|server| {
+            let statement = server.prepared(sql)?;
+            server.client.query(&statement, parameters)
+        })
+    }
+}
+
+impl Database for PostgresServer {
+    fn begin(&mut self) -> Result<()> {
+        // A reader's transaction stays at one commit; a writer's must see what others committed while it waited for a lock.
+        let sql = match self.purpose {
+            Purpose::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Purpose::Serve | Purpose::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+        };
+        if self.stuck {
+            self.reconnect()?;
+        }
+        self.run(|server| server.client.batch_execute(sql))?;
+        self.in_transaction = true;
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.client.batch_execute("COMMIT")?;
+        self.in_transaction = false;
+        Ok(())
+    }
+
+    fn rollback(&mut self) {
+        self.stuck = self.client.batch_execute("ROLLBACK").is_err();
+        self.in_transaction = false;
+    }
+
+    fn for_update(&self) -> &'static str {
+        if self.purpose == Purpose::Read { "" } else { " FOR UPDATE" }
+    }
+
+    fn query(&mut self, sql: &str, values: &[Value<'_>], each: Each<'_>) -> Result<()> {
+        self.rows(sql, &parameters(values))?.iter().try_for_each(|row| each(row))
+    }
+
+    fn query_each(&mut self, sql: &str, first: i64, seconds: &[Value<'_>], each: Each<'_>) -> Result<()> {
+        if seconds.is_empty() {
+            return Ok(());
+        }
+        let sql = sql.strip_suffix("= $2").context("a query for each value must end in = $2")?;
+        let seconds = column(seconds.iter());
+        self.rows(&format!("{sql}= ANY($2)"), &[&first, &*seconds])?.iter().try_for_each(|row| each(row))
+    }
+
+    fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64> {
+        self.run(|server| {
+            let statement = server.prepared(sql)?;
+            server.client.execute(&statement, &parameters(values))
+        })
+    }
+
+    fn insert(&mut self, table: &Table, rows: &[Vec<Value<'_>>]) -> Result<Vec<bool>> {
+        let Some(first) = rows.first() else { return Ok(Vec::new()) };
+        let arrays: Vec<_> = (1..).zip(first).map(|(place, value)| format!("${place}::{}[]", type_of(value))).collect();
+        let sql = format!(
+            "INSERT INTO {} ({}) SELECT * FROM UNNEST({}) ON CONFLICT DO NOTHING RETURNING {}",
+            table.name,
+            table.columns.join(", "),
+            arrays.join(", "),
+            table.columns[..table.keys].join(", ")
+        );
+        let columns: Vec<_> = (0..first.len()).map(|index| column(rows.iter().map(|row| &row[index]))).collect();
+        let columns: Vec<&(dyn ToSql + Sync)> = columns.iter().map(|column| &**column).collect();
+        let added = self.rows(&sql, &columns)?;
+        if added.len() == rows.len() {
+            return Ok(vec![true; rows.len()]);
+        }
+        let key = |row: &Row| (0..table.keys).map(|index| row.number(index)).collect::<Result<Vec<_>>>();
+        let mut added = added.iter().map(key).collect::<Result<BTreeSet<_>>>()?;
+        let key = |row: &Vec<Value<'_>>| row[..table.keys].iter().map(Value::as_number).collect::<Vec<_>>();
+        Ok(rows.iter().map(|row| added.remove(&key(row))).collect())
+    }
+}
+
+/// Whether an error is the connection's: the server says that it ends or is not up (class 57P), or says nothing.
+fn is_lost(error: &postgres::Error) -> bool {
+    error.code().is_none_or(|code| code.code().starts_with("57P"))
+}
+
+/// The values of one column, as an array.
+fn column<'a>(values: impl Iterator<Item = &'a Value<'a>> + Clone) -> Box<dyn ToSql + Sync + 'a> {
+    match values.clone().next() {
+        Some(Value::Bytes(_)) => Box::new(values.map(Value::as_bytes).collect::<Vec<_>>()),
+        Some(Value::Text(_)) => Box::new(values.map(Value::as_text).collect::<Vec<_>>()),
+        _ => Box::new(values.map(Value::as_number).collect::<Vec<_>>()),
+    }
+}
+
+fn type_of(value: &Value<'_>) -> &'static str {
+    match value {
+        Value::Number(_) => "BIGINT",
+        Value::Text(_) => "TEXT",
+        Value::Bytes(_) => "BYTEA",
+    }
+}
+
+fn parameters<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    let parameter = |value: &'a Value<'a>| -> &'a (dyn ToSql + Sync) {
+        match value {
+            Value::Number(number) => number,
+            Value::Text(text) => text,
+            Value::Bytes(bytes) => bytes,
+        }
+    };
+    values.iter().map(parameter).collect()
+}
+
+impl Columns for Row {
+    fn number(&self, column: usize) -> Result<Option<i64>> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn text(&self, column: usize) -> Result<Option<&str>> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn bytes(&self, column: usize) -> Result<Option<&[u8]>> {
+        Ok(self.try_get(column)?)
+    }
+}

@@ -1,0 +1,113 @@
+//! How a server is reached, and its tables made.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use postgres::config::Host;
+use postgres::{Client, Config, NoTls};
+
+use super::super::{Purpose, SCHEMA_VERSION, schema};
+
+/// How long a server may take to answer a new connection, or a sent packet, before it counts as lost.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// What every connection sets. A statement takes milliseconds, but may wait for the lock of another node; a node that
+/// stops in the middle of a transaction must not hold its locks for ever.
+const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '30s';
+    SET idle_in_transaction_session_timeout = '30s'; SET client_min_messages = warning;";
+
+/// Nodes that start together make the tables one after the other ("debora" in ASCII).
+const MIGRATION_LOCK: i64 = 0x6465_626f_7261;
+
+/// Where a server is, from an address. The reason of a failure may quote what is secret, so it is left out.
+pub fn parse(url: &str) -> Result<Config> {
+    let Ok(mut config) = url.parse::<Config>() else {
+        bail!(
+            "the address of the PostgreSQL store cannot be read; give postgres://USER:PASSWORD@HOST:PORT/DATABASE, other signs than letters and digits in the password as %XX"
+        )
+    };
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_TIMEOUT);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(SILENCE_TIMEOUT);
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("debora");
+    }
+    Ok(config)
+}
+
+/// An address without what may be secret in it.
+pub fn shown(config: &Config) -> String {
+    let hosts = config.get_hosts().iter().map(|host| match host {
+        Host::Tcp(name) => name.clone(),
+        #[cfg(unix)]
+        Host::Unix(path) => path.display().to_string(),
+    });
+    let hosts: Vec<_> = hosts.collect();
+    format!("postgres://{}/{}", hosts.join(","), config.get_dbname().unwrap_or_default())
+}
+
+/// A connection.
+pub fn connect(config: &Config, purpose: Purpose) -> Result<Client> {
+    let connected = config.connect(NoTls).and_then(|mut client| {
+        client.batch_execute(SETTINGS)?;
+        if purpose == Purpose::Read {
+            client.batch_execute("SET default_transaction_read_only = on")?;
+        }
+        Ok(client)
+    });
+    connected.with_context(|| format!("cannot connect to {}", shown(config)))
+}
+
+/// Looks at the version of the tables, and brings them to this one if they are to be served.
+pub fn prepare(client: &mut Client, purpose: Purpose) -> Result<()> {
+    if purpose == Purpose::Serve {
+        let fsync: String = client.query_one("SHOW fsync", &[])?.try_get(0)?;
+        ensure!(fsync == "on", "its fsync is {fsync}, so what it commits is not on the disk; set fsync = on");
+        while migrate(client)? < SCHEMA_VERSION {}
+        return Ok(());
+    }
+    match version(client)? {
+        Some(SCHEMA_VERSION) => Ok(()),
+        Some(older) => {
+            bail!("its version is {older}, and this program's {SCHEMA_VERSION}; `debora serve` brings it there")
+        }
+        None => bail!("it has no tables yet; `debora serve` makes them"),
+    }
+}
+
+/// One step towards this version, in one transaction. Gives the version reached.
+fn migrate(client: &mut Client) -> Result<u32> {
+    let mut transaction = client.transaction()?;
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK])?;
+    let from = version(&mut transaction)?;
+    let (sql, reached) = match from {
+        None => (schema::META, 0),
+        Some(SCHEMA_VERSION) => return Ok(SCHEMA_VERSION),
+        Some(version) => (schema::MIGRATIONS[version as usize], version + 1),
+    };
+    let made = transaction.batch_execute(&schema::for_postgres(sql));
+    made.context("cannot make the tables; give debora a database of its own")?;
+    transaction.execute("UPDATE meta SET value = $1 WHERE name = 'version'", &[&i64::from(reached)])?;
+    transaction.commit()?;
+    Ok(reached)
+}
+
+/// The version of the tables; none if there are none. An error if they are newer than this program.
+pub fn version(client: &mut impl postgres::GenericClient) -> Result<Option<u32>> {
+    let there: bool = client.query_one("SELECT to_regclass('meta') IS NOT NULL", &[])?.try_get(0)?;
+    if !there {
+        return Ok(None);
+    }
+    let version = client.query_one("SELECT value FROM meta WHERE name = 'version'", &[]);
+    let version: i64 = version
+        .and_then(|row| row.try_get(0))
+        .context("its table meta is another program's; give debora a database of its own")?;
+    let known = u32::try_from(version).ok().filter(|version| *version <= SCHEMA_VERSION);
+    known.map(Some).with_context(|| {
+        format!("its version is {version}, and this program knows versions up to {SCHEMA_VERSION}; it was left untouched, use a newer debora")
+    })
+}

@@ -1,0 +1,124 @@
+//! Rows as their tables hold them: which columns, in which order.
+
+use anyhow::{Context as _, Result};
+use debora::Key;
+
+use super::codec::{self, stored, unstored};
+use super::database::{Columns, Table, Value, values};
+use super::{ApiKey, Aside, EpochRow, Event, Experiment, Lease, Outcome, Progress};
+
+pub const EPOCHS: Table = Table {
+    name: "epochs",
+    columns: &["experiment", "epoch", "record", "snapshot", "opened_at", "closed_at", "rounds_hash", "hash"],
+    keys: 2,
+};
+pub const LEASES: Table = Table {
+    name: "leases",
+    columns: &["experiment", "epoch", "overtime", "first", "rounds", "actions", "asked", "request_key", "at"],
+    keys: 4,
+};
+pub const OUTCOMES: Table =
+    Table { name: "outcomes", columns: &["experiment", "round", "feedback", "imputed", "at"], keys: 2 };
+pub const ASIDES: Table =
+    Table { name: "asides", columns: &["experiment", "epoch", "overtime", "number", "feedback", "at"], keys: 4 };
+
+pub fn epoch_values(number: i64, row: &EpochRow) -> Result<Vec<Value<'_>>> {
+    let EpochRow { epoch, record, snapshot, opened_at, closed_at, rounds_hash, hash } = row;
+    Ok(values![number, stored(*epoch)?, record, snapshot, *opened_at, *closed_at, rounds_hash, hash].to_vec())
+}
+
+pub fn lease_values(number: i64, lease: &Lease) -> Result<Vec<Value<'_>>> {
+    let Lease { epoch, overtime, first, actions, asked, request_key, at } = lease;
+    let (epoch, first, asked) = (stored(*epoch)?, stored(*first)?, stored(*asked)?);
+    let (rounds, actions) = (stored(actions.len() as u64)?, codec::actions(actions)?);
+    Ok(values![number, epoch, *overtime, first, rounds, actions, asked, request_key, *at].to_vec())
+}
+
+pub fn outcome_values(number: i64, outcome: &Outcome) -> Result<Vec<Value<'_>>> {
+    let Outcome { round, reward, costs, imputed, at } = outcome;
+    Ok(values![number, stored(*round)?, codec::feedback(*reward, costs), *imputed, *at].to_vec())
+}
+
+pub fn aside_values(experiment: i64, aside: &Aside) -> Result<Vec<Value<'_>>> {
+    let Aside { epoch, overtime, number, reward, costs, at } = aside;
+    let (epoch, number) = (stored(*epoch)?, stored(*number)?);
+    Ok(values![experiment, epoch, *overtime, number, codec::feedback(*reward, costs), *at].to_vec())
+}
+
+pub fn number(row: &dyn Columns, column: usize) -> Result<i64> {
+    row.number(column)?.context("the store holds no number where one must be")
+}
+
+pub fn text(row: &dyn Columns, column: usize) -> Result<&str> {
+    row.text(column)?.context("the store holds no text where one must be")
+}
+
+fn bytes(row: &dyn Columns, column: usize) -> Result<&[u8]> {
+    row.bytes(column)?.context("the store holds no bytes where some must be")
+}
+
+pub fn read_experiment(row: &dyn Columns) -> Result<(Experiment, Progress)> {
+    let experiment = Experiment {
+        id: text(row, 0)?.into(),
+        spec: text(row, 1)?.into(),
+        key: Key::from_hex(text(row, 2)?).context("the store holds a key that is none")?,
+        salt: codec::parse_salt(bytes(row, 3)?)?,
+        created_at: number(row, 4)?,
+    };
+    Ok((experiment, codec::parse_progress(text(row, 5)?)?))
+}
+
+pub fn read_epoch(row: &dyn Columns) -> Result<EpochRow> {
+    Ok(EpochRow {
+        epoch: unstored(number(row, 0)?)?,
+        record: text(row, 1)?.into(),
+        snapshot: row.bytes(2)?.map(Vec::from),
+        opened_at: number(row, 3)?,
+        closed_at: row.number(4)?,
+        rounds_hash: row.text(5)?.map(String::from),
+        hash: row.text(6)?.map(String::from),
+    })
+}
+
+pub fn read_lease(row: &dyn Columns) -> Result<Lease> {
+    Ok(Lease {
+        epoch: unstored(number(row, 0)?)?,
+        overtime: number(row, 1)? != 0,
+        first: unstored(number(row, 2)?)?,
+        actions: codec::parse_actions(bytes(row, 4)?, number(row, 3)?)?,
+        asked: unstored(number(row, 5)?)?,
+        request_key: row.text(6)?.map(String::from),
+        at: number(row, 7)?,
+    })
+}
+
+pub fn read_outcome(row: &dyn Columns) -> Result<Outcome> {
+    let (reward, costs) = codec::parse_feedback(bytes(row, 1)?)?;
+    Ok(Outcome { round: unstored(number(row, 0)?)?, reward, costs, imputed: number(row, 2)? != 0, at: number(row, 3)? })
+}
+
+pub fn read_aside(row: &dyn Columns) -> Result<Aside> {
+    let (reward, costs) = codec::parse_feedback(bytes(row, 3)?)?;
+    Ok(Aside {
+        epoch: unstored(number(row, 0)?)?,
+        overtime: number(row, 1)? != 0,
+        number: unstored(number(row, 2)?)?,
+        reward,
+        costs,
+        at: number(row, 4)?,
+    })
+}
+
+pub fn read_event(row: &dyn Columns) -> Result<Event> {
+    Ok(Event { at: number(row, 0)?, actor: text(row, 1)?.into(), what: text(row, 2)?.into() })
+}
+
+pub fn read_api_key(row: &dyn Columns) -> Result<ApiKey> {
+    Ok(ApiKey {
+        name: text(row, 0)?.into(),
+        role: codec::parse_role(text(row, 1)?)?,
+        hash: text(row, 2)?.into(),
+        created_at: number(row, 3)?,
+        revoked_at: row.number(4)?,
+    })
+}

@@ -1,0 +1,50 @@
+//! What the tests of stores have in common: an experiment that has just been created, and a place in PostgreSQL.
+
+use debora::Key;
+use debora_app::store::{EpochRow, Experiment, Progress, Status};
+
+pub fn experiment(id: &str) -> Experiment {
+    let key = Key::from_hex("00ff00000000000000000000000000a1").unwrap();
+    Experiment { id: id.into(), spec: "name = \"é\"\n".into(), key, salt: [7; 16], created_at: 1_700_000_000_000 }
+}
+
+pub fn progress() -> Progress {
+    Progress {
+        status: Status::Running,
+        epoch: 0,
+        next_round: 1,
+        decided: vec![0, 1 << 53],
+        told: vec![0, 0],
+        imputed: vec![0, 0],
+        imputed_before: vec![0, 0],
+        late: 0,
+        overtime: 0,
+        next_serial: 1,
+        due_from: 1,
+        infeasible: 0,
+        head: "ab".repeat(32),
+        digest: "cd".repeat(32),
+    }
+}
+
+pub fn epoch(epoch: u64) -> EpochRow {
+    EpochRow {
+        epoch,
+        record: format!("{{\"epoch\":{epoch}}}"),
+        snapshot: Some(vec![0, 255, 10, epoch as u8]),
+        opened_at: -5,
+        closed_at: None,
+        rounds_hash: None,
+        hash: None,
+    }
+}
+
+/// The address of a PostgreSQL schema of its own.
+pub fn schema(name: &str) -> String {
+    let url = std::env::var("DEBORA_TEST_POSTGRES");
+    let url = url.expect("DEBORA_TEST_POSTGRES is not set; run the tests as `scripts/with-postgres cargo test`");
+    let schema = format!("{name}_{}", std::process::id());
+    let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
+    client.batch_execute(&format!("CREATE SCHEMA {schema}")).unwrap();
+    format!("{url}&options=-csearch_path%3D{schema}")
+}

@@ -1,0 +1,72 @@
+"""Bandit experiments whose decisions replicate, within limits.
+
+Two runs with the same key, each on its own fresh data, take the same decisions in every round with probability at least
+1 - rho; costs stay within their thresholds on average (soft) or in every round (hard).
+
+>>> import debora
+>>> problem = debora.Problem(actions=["a", "b"], horizon=20_000, rho=0.5)
+>>> engine = debora.Engine(problem, key=42)
+>>> for decision in engine:
+...     told = engine.tell(decision.round, [0.25, 0.75][decision.action])  # your world answers here
+>>> engine.strategy
+array([0., 1.])
+
+:class:`Problem` says what can be asked, :class:`Engine` is for your own loop, :func:`run`, :func:`replicate` and
+:func:`compare` simulate a :class:`Spec`, :class:`Job` and :func:`merge` share the work out over machines,
+:class:`Client` asks and tells a live experiment.
+"""
+
+from debora import worlds
+from debora._debora import (
+    VALUES_VERSION,
+    Conflict,
+    Decision,
+    Decisions,
+    Engine,
+    EpochRecord,
+    Error,
+    Estimate,
+    Job,
+    Level,
+    Plan,
+    Problem,
+    Recommendation,
+    Spec,
+    ToldMany,
+    Waiting,
+    World,
+)
+from debora._lab import compare, merge, replicate, run
+from debora._results import Comparison, Replication, RunResult
+from debora.client import Client, Served, ServiceError
+
+__all__ = [
+    "VALUES_VERSION",
+    "Client",
+    "Comparison",
+    "Conflict",
+    "Decision",
+    "Decisions",
+    "Engine",
+    "EpochRecord",
+    "Error",
+    "Estimate",
+    "Job",
+    "Level",
+    "Plan",
+    "Problem",
+    "Recommendation",
+    "Replication",
+    "RunResult",
+    "Served",
+    "ServiceError",
+    "Spec",
+    "ToldMany",
+    "Waiting",
+    "World",
+    "compare",
+    "merge",
+    "replicate",
+    "run",
+    "worlds",
+]

@@ -1,0 +1,302 @@
+"""What was found, as plain objects: numbers, arrays, the JSON contract, a table, a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from debora._debora import Error, Part, html
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.uint64]
+
+
+class Result:
+    """What every result has: the document of the JSON contract, and the program's answer in words."""
+
+    def __init__(self, document: dict[str, Any], answer: str) -> None:
+        self._document = document
+        self._answer = answer
+        self.name: str | None = document["name"]
+        """What the experiment is called."""
+        self.blind: bool = document["blind"]
+        """Whether the horizon was too short for anything to be compared."""
+        self.warnings: list[str] = document["warnings"]
+        """What a person must know before anything else."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of the JSON contract, as the program writes it to ``summary.json``."""
+        return deepcopy(self._document)
+
+    def __repr__(self) -> str:
+        return self._answer.rstrip()
+
+    def _repr_html_(self) -> str:
+        return html(self._answer)
+
+
+class RunResult(Result):
+    """One run. Regret is in the reward's units, violation in shares of a cost's range."""
+
+    def __init__(
+        self,
+        *,
+        document: dict[str, Any],
+        answer: str,
+        trace: list[dict[str, Any]],
+        checkpoints: Counts,
+        regret_curve: Floats,
+        violation_curve: Floats,
+        first_rounds: Counts,
+        strategies: Floats,
+    ) -> None:
+        super().__init__(document, answer)
+        self.rounds: int = document["rounds"]
+        """Rounds played."""
+        self.epochs: int = document["epochs"]
+        """Stretches of one strategy."""
+        self.digest: str = document["digest"]
+        """Over all strategies: with one key, equal digests mean equal decisions."""
+        self.regret: float | None = document["regret"]
+        """None if no strategy is safe, or the world is a function whose means nobody knows."""
+        self.violation: float | None = document["violation"]
+        """The largest total excess over a threshold."""
+        self.reward_mean: float = document["reward_mean"]
+        """The mean reward observed."""
+        self.trace = trace
+        """A line for each epoch, as in the program's ``--trace``."""
+        self.checkpoints = checkpoints
+        """The rounds at which the curves are read."""
+        self.regret_curve = regret_curve
+        """Regret so far at each checkpoint; empty if no strategy is safe or the world is a function."""
+        self.violation_curve = violation_curve
+        """Violation so far at each checkpoint."""
+        self.first_rounds = first_rounds
+        """The first round of each stretch of one strategy."""
+        self.strategies = strategies
+        """The strategy of each stretch, a column for each action."""
+        self.counts = np.array(document["counts"], dtype=np.uint64)
+        """Rounds per action."""
+        self.final_strategy = np.array(document["final_strategy"])
+        """The last strategy."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row for each stretch of one strategy: its first round, and the probability of each action by number."""
+        return _frame({"first_round": self.first_rounds} | dict(enumerate(self.strategies.T)))
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """The strategy over time."""
+        return _strategies(_axes(ax), self.first_rounds, self.strategies, self.rounds, None)
+
+
+class Measured(Result):
+    """What replications and comparisons share."""
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+        found = part.findings()
+        document: dict[str, Any] = found["document"]
+        super().__init__(document, found["answer"])
+        self.broken: list[dict[str, Any]] = document["broken"]
+        """The promises that were measured as broken, with 99.9 % confidence; empty if all is well."""
+        self.checkpoints: Counts = found["checkpoints"]
+        """The rounds at which the curves are read."""
+        self._found = found
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the measurement took; None after a merge."""
+        return sum(self._part.seconds) if self._part.seconds else None
+
+    def to_bytes(self) -> bytes:
+        """The whole measurement as the bytes of a shard, for :func:`debora.merge` and the program."""
+        return self._part.to_bytes()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.to_bytes(),)
+
+
+class Replication(Measured):
+    """Pairs of runs. Regret is in the reward's units, violation in shares of a cost's range."""
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(part)
+        document = self._document
+        self.pairs: int = document["pairs"]
+        """How many pairs there are."""
+        self.identical: int = document["identical"]
+        """How many were identical."""
+        self.identical_rate: float = document["identical_rate"]
+        """Their share."""
+        self.interval: list[float] = document["interval"]
+        """Two-sided 95 % Clopper-Pearson interval of that rate."""
+        self.promised: float = document["promised"]
+        """1 - rho."""
+        columns = part.columns(0)
+        self.identical_pairs: npt.NDArray[np.bool_] = columns["identical"]
+        """Whether each pair took the same decisions in every round."""
+        self.regret = np.column_stack([columns["regret_1"], columns["regret_2"]])
+        """A row for each pair, a column for each of its runs."""
+        self.violation = np.column_stack([columns["violation_1"], columns["violation_2"]])
+        """The largest total excess over a threshold, shaped as the regret."""
+        self.first_rounds: Counts = self._found["first_rounds"]
+        """The first round of each stretch of pair 0's first run."""
+        self.strategies: Floats = self._found["strategies"]
+        """The strategy of each of these stretches."""
+
+    @property
+    def regret_curves(self) -> Floats:
+        """Regret so far: by pair, run and checkpoint; empty if no strategy is safe."""
+        return self._curves(0)
+
+    @property
+    def violation_curves(self) -> Floats:
+        """Violation so far: by pair, run and checkpoint."""
+        return self._curves(1)
+
+    def _curves(self, which: Literal[0, 1]) -> Floats:
+        curves = self._part.curves(0)[which]
+        return curves.reshape(len(curves) // 2, 2, curves.shape[1])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row for each pair: whether and where it parted, and what both runs cost."""
+        return _frame(self._part.columns(0))
+
+    def plot(
+        self, kind: Literal["regret", "violation", "identical", "strategy"] = "regret", *, ax: Axes | None = None
+    ) -> Axes:
+        """Regret or violation beside the bound; the share identical by epoch; or the first run's strategy."""
+        axes = _axes(ax)
+        if kind == "strategy":
+            rounds = int(self.checkpoints[-1])
+            return _strategies(axes, self.first_rounds, self.strategies, rounds, self._found["actions"])
+        if kind == "identical":
+            return self._plot_identical(axes)
+        if kind not in ("regret", "violation"):
+            raise Error(f"kind is {kind!r}; choose regret, violation, identical or strategy")
+        curves = self._part.curves(0)[0 if kind == "regret" else 1]
+        _band(axes, self.checkpoints, curves, "measured")
+        axes.plot(self.checkpoints, self._found[f"{kind}_bound"], "--", color="grey", label="bound")
+        return _labelled(axes, f"regret ({self._found['reward']})" if kind == "regret" else "violation")
+
+    def _plot_identical(self, axes: Axes) -> Axes:
+        columns = self._part.columns(0)
+        epochs = np.arange(int(max(columns["epochs_1"].max(), columns["epochs_2"].max())))
+        parted = columns["split_epoch"]
+        shares = [1 - np.count_nonzero(parted <= epoch) / self.pairs for epoch in epochs]
+        axes.step(epochs, shares, where="post", label="identical")
+        axes.axhline(self.promised, linestyle="--", color="grey", label="promised")
+        axes.set(xlabel="epoch", ylabel="share of pairs still identical")
+        axes.legend()
+        return axes
+
+
+class Comparison(Measured):
+    """The policy beside its rivals."""
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(part)
+        document = self._document
+        self.rows: list[dict[str, Any]] = document["rows"]
+        """A row for each player; debora first."""
+        self.players: list[str] = [row["player"] for row in self.rows]
+        """Their names."""
+
+    def columns(self, player: str) -> dict[str, npt.NDArray[Any]]:
+        """A player's pairs as arrays: whether and where they parted, and what both runs cost."""
+        return self._part.columns(self._place(player))
+
+    def regret_curves(self, player: str) -> Floats:
+        """A player's regret so far: by run and checkpoint; empty if no strategy is safe."""
+        return self._part.curves(self._place(player))[0]
+
+    def violation_curves(self, player: str) -> Floats:
+        """A player's violation so far: by run and checkpoint."""
+        return self._part.curves(self._place(player))[1]
+
+    def _place(self, player: str) -> int:
+        if player not in self.players:
+            raise Error(f"no player {player!r}; there are {', '.join(self.players)}")
+        return self.players.index(player)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row for each player, the numbers of the JSON contract in columns such as ``regret.mean``."""
+        rows = [_flat(row) for row in self._document["rows"]]
+        return _frame(rows).set_index("player")
+
+    def plot(self, kind: Literal["regret", "violation"] = "regret", *, ax: Axes | None = None) -> Axes:
+        """The median over runs of each player's regret or violation."""
+        if kind not in ("regret", "violation"):
+            raise Error(f"kind is {kind!r}; choose regret or violation")
+        axes = _axes(ax)
+        for place, player in enumerate(self.players):
+            curves = self._part.curves(place)[0 if kind == "regret" else 1]
+            if len(curves):
+                axes.plot(self.checkpoints, np.median(curves, axis=0), label=player)
+        return _labelled(axes, f"regret ({self._found['reward']})" if kind == "regret" else "violation")
+
+
+def _restored(part: bytes) -> Measured:
+    whole = Part.merge([part])
+    return Comparison(whole) if whole.verb == "compare" else Replication(whole)
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict) and name != "first_split":
+            flat |= {f"{name}.{inner}": number for inner, number in value.items()}
+        elif name != "first_split":
+            flat[name] = value
+    return flat
+
+
+def _frame(columns: Any) -> pd.DataFrame:
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("pandas is not there; install it, or the extra: pip install 'debora[pandas]'") from None
+    return pandas.DataFrame(columns)
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("matplotlib is not there; install it, or the extra: pip install 'debora[plot]'") from None
+    return pyplot.figure().add_subplot()
+
+
+def _band(axes: Axes, rounds: Counts, curves: Floats, label: str) -> None:
+    if not len(curves):
+        raise Error("there is no regret to plot: no strategy is safe in this world")
+    low, middle, high = np.quantile(curves, [0.05, 0.5, 0.95], axis=0)
+    (line,) = axes.plot(rounds, middle, label=f"{label}: median")
+    axes.fill_between(rounds, low, high, alpha=0.2, color=line.get_color(), label="5 % to 95 %")
+
+
+def _labelled(axes: Axes, label: str) -> Axes:
+    axes.set(xscale="log", yscale="log", xlabel="round", ylabel=label)
+    axes.legend()
+    return axes
+
+
+def _strategies(axes: Axes, first: Counts, strategies: Floats, rounds: int, names: Sequence[str] | None) -> Axes:
+    """Each stretch from its first round to the next one's, against the logarithm of the round."""
+    ends = np.append(first[1:].astype(np.float64), rounds + 1)
+    edges = np.column_stack([first.astype(np.float64), ends - 0.01]).ravel()
+    labels = [str(action) for action in range(strategies.shape[1])] if names is None else list(names)
+    axes.stackplot(edges, np.repeat(strategies, 2, axis=0).T, labels=labels)
+    axes.set(xscale="log", xlabel="round", ylabel="strategy", ylim=(0, 1))
+    axes.legend()
+    return axes

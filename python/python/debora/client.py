@@ -1,0 +1,270 @@
+"""A live experiment served by ``debora serve``, asked and told as an :class:`debora.Engine` is.
+
+>>> from debora.client import Client
+>>> client = Client.create("http://127.0.0.1:8080", spec)                             # doctest: +SKIP
+>>> for decision in client:                                                           # doctest: +SKIP
+...     reward, price = serve_request(decision.name)
+...     client.tell(decision, reward, [price])
+
+Whatever is not answered is repeated: each request for decisions carries a key of its own, with which the service gives the
+same rounds again, and outcomes count once however often they are told. A client may be used by many threads, and in a
+forked process.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import threading
+import time
+import urllib.parse
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from debora._debora import Conflict, Error, Waiting
+
+__all__ = ["Client", "Served", "ServiceError"]
+
+Costs = Sequence[float] | Mapping[str, float]
+
+
+class ServiceError(Error):
+    """The service refused: ``code`` is stable, the message is for people."""
+
+    def __init__(self, status: int, document: Mapping[str, Any]) -> None:
+        super().__init__(str(document.get("message", f"the service answered {status}")))
+        self.status = status
+        self.code = str(document.get("code", "unknown"))
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A decision: play ``action``, called ``name``."""
+
+    round: int | None
+    """The round, from 1; None outside the horizon."""
+    epoch: int
+    action: int
+    name: str
+    probability: float
+    overtime: int | None = None
+    """Outside the horizon: the serial within the epoch. Such a decision counts in no estimate."""
+
+
+class Client:
+    """One experiment of a service.
+
+    ``patience`` is for how many seconds a request without an answer, and an epoch that waits for outcomes, are tried again.
+    """
+
+    def __init__(self, url: str, experiment: str, *, api_key: str | None = None, patience: float = 60.0) -> None:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or parts.hostname is None:
+            raise Error(f"{url!r} is no address of a service; give one such as http://127.0.0.1:8080")
+        self.url = url.rstrip("/")
+        self.experiment = experiment
+        self.patience = patience
+        self._parts = parts
+        self._api_key = api_key
+        self._local = threading.local()
+
+    @classmethod
+    def create(
+        cls,
+        url: str,
+        spec: str | Path,
+        *,
+        id: str | None = None,
+        key: int | str | None = None,
+        blind: bool = False,
+        api_key: str | None = None,
+        patience: float = 60.0,
+    ) -> Client:
+        """Creates an experiment from a spec (a file, or its text) without world and key. Safe to repeat."""
+        text = Path(spec).read_text() if isinstance(spec, Path) or "\n" not in spec else spec
+        client = cls(url, id or uuid.uuid4().hex, api_key=api_key, patience=patience)
+        body: dict[str, Any] = {"id": client.experiment, "spec": text, "blind": blind}
+        client._call("POST", "/v1/experiments", body if key is None else body | {"key": key})
+        return client
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r}, {self.experiment!r})"
+
+    def ask(self, *, request_key: str | None = None) -> Served | None:
+        """The next decision; None when the experiment is done. Raises :class:`debora.Waiting` while outcomes are missing.
+
+        With a ``request_key`` of your own the same decision can be had again after a crash of this process.
+        """
+        decisions = self.ask_many(1, request_key=request_key)
+        return decisions[0] if decisions else None
+
+    def ask_many(self, rounds: int, *, request_key: str | None = None) -> list[Served]:
+        """Up to so many decisions, fewer where the epoch ends; none when the experiment is done."""
+        body = {"n": rounds, "request_key": request_key or uuid.uuid4().hex}
+        try:
+            answer = self._call("POST", self._path("decisions"), body)
+        except ServiceError as error:
+            if error.code == "done":
+                return []
+            raise
+        return [
+            Served(
+                one["round"], one["epoch"], one["index"], one["action"], one["probability"], one.get("overtime")
+            )
+            for one in answer["decisions"]
+        ]
+
+    def __iter__(self) -> Iterator[Served]:
+        """Decisions until the experiment is done; waits for outcomes that others owe, as long as its patience lasts."""
+        while True:
+            deadline = time.monotonic() + self.patience
+            while True:
+                try:
+                    decision = self.ask()
+                    break
+                except Waiting:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.2)
+            if decision is None:
+                return
+            yield decision
+
+    def tell(self, round: int | Served, reward: float, costs: Costs = ()) -> str:
+        """Tells a decision's reward and costs: "recorded", "repeated", "late" or "overtime".
+
+        Other feedback than was told before raises :class:`debora.Conflict`; the first stays.
+        """
+        return self.tell_many([round], [reward], [costs])[0]
+
+    def tell_many(
+        self, rounds: Sequence[int | Served], rewards: Sequence[float], costs: Sequence[Costs] | None = None
+    ) -> list[str]:
+        """Tells many decisions, in any order; a receipt for each."""
+        costs = [()] * len(rounds) if costs is None else costs
+        if not len(rounds) == len(rewards) == len(costs):
+            raise Error(f"{len(rounds)} rounds, {len(rewards)} rewards, {len(costs)} lists of costs; give one of each a round")
+        outcomes = [_outcome(*one) for one in zip(rounds, rewards, costs, strict=True)]
+        receipts: list[str] = []
+        for start in range(0, len(outcomes), 10_000):
+            receipts += self._call("POST", self._path("outcomes"), outcomes[start : start + 10_000])["receipts"]
+        for round, receipt in zip(rounds, receipts, strict=True):
+            if receipt == "conflict":
+                raise Conflict(f"{round} was told before with other feedback; the first stays")
+            if receipt == "unknown":
+                raise Error(f"{round} was never decided in experiment {self.experiment!r}")
+        return receipts
+
+    def state(self) -> dict[str, Any]:
+        """Epoch, strategy, estimates, counts and what is outstanding."""
+        return self._call("GET", self._path("state"))
+
+    def certificate(self) -> dict[str, Any]:
+        """What remains of an experiment that is over, with its key."""
+        return self._call("GET", self._path("certificate"))
+
+    def log(self) -> Iterator[dict[str, Any]]:
+        """The log, line by line; ``debora audit`` recomputes it."""
+        after: str | None = None
+        while True:
+            query = urllib.parse.urlencode({"limit": 1000} | ({"after": after} if after else {}))
+            text, after = self._send("GET", f"{self._path('log')}?{query}", None)
+            yield from (json.loads(line) for line in text.splitlines())
+            if after is None:
+                return
+
+    def pause(self) -> None:
+        """Decides nothing until resumed; outcomes are still taken."""
+        self._call("POST", self._path("pause"))
+
+    def resume(self) -> None:
+        """Decides again."""
+        self._call("POST", self._path("resume"))
+
+    def close(self) -> None:
+        """Ends the experiment before its horizon, for good."""
+        self._call("POST", self._path("close"))
+
+    def _path(self, what: str) -> str:
+        return f"/v1/experiments/{urllib.parse.quote(self.experiment, safe='')}/{what}"
+
+    def _call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        text, _ = self._send(method, path, body)
+        answer: dict[str, Any] = json.loads(text)
+        return answer
+
+    def _send(self, method: str, path: str, body: object) -> tuple[str, str | None]:
+        """Sends until there is an answer: every request of this class can be repeated."""
+        # NaN and infinities are no JSON.
+        data = None if body is None else json.dumps(body, allow_nan=False).encode()
+        deadline, pause = time.monotonic() + self.patience, 0.05
+        while True:
+            try:
+                response = self._connection_request(method, path, data)
+                status, text = response.status, response.read().decode()
+                if status < 500:
+                    return self._answer(status, text), response.headers.get("debora-next")
+                failure: Exception = ServiceError(status, _document(text))
+            except (OSError, http.client.HTTPException) as error:
+                self._local.__dict__.clear()
+                failure = error
+            if time.monotonic() + pause > deadline:
+                raise failure
+            # Many clients that lost one server must not come back all at once.
+            time.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(2 * pause, 2.0)
+
+    def _connection_request(self, method: str, path: str, data: bytes | None) -> http.client.HTTPResponse:
+        local = self._local
+        # A forked process must not share its parent's connection.
+        if getattr(local, "process", None) != os.getpid():
+            secure = self._parts.scheme == "https"
+            kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+            local.connection = kind(self._parts.hostname or "", self._parts.port, timeout=30)
+            local.process = os.getpid()
+        headers = {"content-type": "application/json"}
+        if self._api_key is not None:
+            headers["authorization"] = f"Bearer {self._api_key}"
+        connection: http.client.HTTPConnection = local.connection
+        connection.request(method, self._parts.path.rstrip("/") + path, data, headers)
+        return connection.getresponse()
+
+    @staticmethod
+    def _answer(status: int, text: str) -> str:
+        if status < 400:
+            return text
+        document = _document(text)
+        if document.get("code") == "waiting":
+            waiting = Waiting(document["message"])
+            waiting.outstanding = document["outstanding"]
+            raise waiting
+        raise ServiceError(status, document)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_local"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _local=threading.local())
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return {"message": text[:200]}
+    return document if isinstance(document, dict) else {}
+
+
+def _outcome(round: int | Served, reward: float, costs: Costs) -> dict[str, Any]:
+    listed: object = dict(costs) if isinstance(costs, Mapping) else [float(cost) for cost in costs]
+    outcome: dict[str, Any] = {"reward": float(reward), "costs": listed}
+    if not isinstance(round, Served):
+        return outcome | {"round": int(round)}
+    if round.round is None:
+        return outcome | {"epoch": round.epoch, "overtime": round.overtime}
+    return outcome | {"round": round.round}

@@ -1,0 +1,139 @@
+//! Feedback on its way in: arrays read in place where they can be, converted where they must be.
+
+use numpy::{PyArray1, PyArrayMethods as _, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods as _};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyTuple};
+
+use crate::error::{Error, refused};
+
+/// Costs of one round that need no room on the heap.
+const ROOM: usize = 8;
+
+/// The costs of one round.
+pub struct Costs {
+    room: [f64; ROOM],
+    more: Vec<f64>,
+    length: usize,
+}
+
+impl Costs {
+    fn new() -> Self {
+        Self { room: [0.0; ROOM], more: Vec::new(), length: 0 }
+    }
+
+    fn push(&mut self, cost: f64) {
+        match self.room.get_mut(self.length) {
+            Some(place) => *place = cost,
+            None => {
+                if self.more.is_empty() {
+                    self.more.extend(self.room);
+                }
+                self.more.push(cost);
+            }
+        }
+        self.length += 1;
+    }
+
+    pub fn as_slice(&self) -> &[f64] {
+        if self.more.is_empty() { &self.room[..self.length] } else { &self.more }
+    }
+
+    /// A number, a sequence in the order of the costs, or a dictionary by their names.
+    pub fn read(value: Option<&Bound<'_, PyAny>>, problem: &debora::Problem) -> PyResult<Self> {
+        let mut costs = Self::new();
+        let Some(value) = value else { return Ok(costs) };
+        if let Ok(tuple) = value.cast::<PyTuple>() {
+            for cost in tuple.iter() {
+                costs.push(cost.extract()?);
+            }
+        } else if let Ok(list) = value.cast::<PyList>() {
+            for cost in list.iter() {
+                costs.push(cost.extract()?);
+            }
+        } else if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
+            costs.push(value.extract()?);
+        } else if let Ok(named) = value.cast::<PyDict>() {
+            for cost in in_order(named, problem)? {
+                costs.push(cost.extract()?);
+            }
+        } else {
+            for cost in value.try_iter()? {
+                costs.push(cost?.extract()?);
+            }
+        }
+        Ok(costs)
+    }
+}
+
+/// What a dictionary holds for each cost, in the order of the problem.
+fn in_order<'py>(named: &Bound<'py, PyDict>, problem: &debora::Problem) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let names: Vec<&str> = (1..problem.quantities()).map(|quantity| problem.quantity(quantity).name.as_str()).collect();
+    if let Some(name) = named.keys().iter().find(|name| !names.iter().any(|known| name.eq(*known).unwrap_or(false))) {
+        return Err(Error::new_err(format!("no cost {}; there are {names:?}", name.repr()?)));
+    }
+    let find = |name: &&str| {
+        named.get_item(name)?.ok_or_else(|| Error::new_err(format!("no value for cost {name:?}; give one for each")))
+    };
+    names.iter().map(find).collect()
+}
+
+/// A round's number: whole and above 0.
+pub fn to_round(value: &Bound<'_, PyAny>, problem: &debora::Problem) -> PyResult<u64> {
+    match value.extract::<u64>() {
+        Ok(round) => Ok(round),
+        // Whole, but below 0 or beyond 2^64.
+        Err(_) if value.is_instance_of::<PyInt>() => {
+            let (round, horizon) = (value.str()?, problem.horizon());
+            Err(Error::new_err(format!("round {round} does not exist; rounds are 1 to {horizon}")))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Calls `debora._arrays`, which converts what cannot be read in place.
+fn converted<'py>(
+    name: &str,
+    arguments: impl pyo3::call::PyCallArgs<'py>,
+    py: Python<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    py.import("debora._arrays")?.getattr(name)?.call1(arguments)
+}
+
+/// Rounds: one dimension, any whole numbers that are not negative.
+pub fn rounds<'py>(value: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArray1<'py, u64>> {
+    match value.cast::<PyArray1<u64>>() {
+        Ok(array) if array.is_c_contiguous() => Ok(array.readonly()),
+        _ => Ok(converted("rounds", (value,), value.py())?.cast::<PyArray1<u64>>()?.readonly()),
+    }
+}
+
+/// Rewards: one dimension, any numbers.
+pub fn rewards<'py>(value: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArray1<'py, f64>> {
+    match value.cast::<PyArray1<f64>>() {
+        Ok(array) if array.is_c_contiguous() => Ok(array.readonly()),
+        _ => Ok(converted("values", (value, "rewards", 1), value.py())?.cast::<PyArray1<f64>>()?.readonly()),
+    }
+}
+
+/// Costs of many rounds: a row for each round and a column for each cost, or an array for each name. None without costs.
+pub fn costs<'py>(
+    value: Option<&Bound<'py, PyAny>>,
+    problem: &debora::Problem,
+) -> PyResult<Option<PyReadonlyArray2<'py, f64>>> {
+    let Some(value) = value else { return Ok(None) };
+    let wanted = problem.quantities() - 1;
+    let array = match value.cast::<PyDict>() {
+        Ok(named) if named.is_empty() && wanted == 0 => return Ok(None),
+        Ok(named) => converted("columns", (in_order(named, problem)?,), value.py())?,
+        Err(_) => value.clone(),
+    };
+    let array = match array.cast::<numpy::PyArray2<f64>>() {
+        Ok(array) if array.is_c_contiguous() => array.readonly(),
+        _ => converted("values", (array, "costs", 2), value.py())?.cast::<numpy::PyArray2<f64>>()?.readonly(),
+    };
+    let width = array.shape()[1];
+    if width != wanted {
+        return Err(refused(debora::Error::CostCount { got: width, costs: wanted }));
+    }
+    Ok(Some(array))
+}

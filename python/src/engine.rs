@@ -1,0 +1,406 @@
+//! The engine: one ask, one tell, singly and by the million.
+//!
+//! Its state sits behind a lock, so threads may share it. No Python code runs while the lock is held: feedback is read before,
+//! callbacks come after, and whoever waits for the lock lets go of the interpreter. So it can neither deadlock nor show
+//! anyone a half-changed state.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use debora::{Ask, Key, Told};
+use numpy::{IntoPyArray as _, PyArray1, PyReadonlyArray1, PyReadonlyArray2, ToPyArray as _};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt as _;
+use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
+use pyo3::{PyTraverseError, PyVisit, intern};
+
+use crate::arrays::{self, Costs, to_round};
+use crate::error::{refused, waiting};
+use crate::problem::Problem;
+use crate::record::{EpochRecord, Estimate, Recommendation, ToldMany};
+use crate::value::to_key;
+
+/// What to do in a round.
+#[pyclass(module = "debora", frozen)]
+pub struct Decision {
+    inner: debora::Decision,
+    names: Py<PyTuple>,
+}
+
+#[pymethods]
+impl Decision {
+    /// The round, from 1.
+    #[getter]
+    fn round(&self) -> u64 {
+        self.inner.round
+    }
+
+    /// The epoch it belongs to, from 0.
+    #[getter]
+    fn epoch(&self) -> u64 {
+        self.inner.epoch
+    }
+
+    /// The number of the action to play, from 0.
+    #[getter]
+    fn action(&self) -> u32 {
+        self.inner.action
+    }
+
+    /// The action's name.
+    #[getter]
+    fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.names.bind(py).get_item(self.inner.action as usize)
+    }
+
+    /// With which probability the epoch's strategy plays it.
+    #[getter]
+    fn probability(&self) -> f64 {
+        self.inner.probability
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let debora::Decision { round, epoch, action, probability } = self.inner;
+        let name = self.name(py)?.repr()?;
+        Ok(format!("Decision(round={round}, epoch={epoch}, action={action}, name={name}, probability={probability:?})"))
+    }
+}
+
+/// Decisions of consecutive rounds of one epoch, as arrays.
+#[pyclass(module = "debora", frozen)]
+pub struct Decisions {
+    epoch: u64,
+    rounds: Py<PyArray1<u64>>,
+    actions: Py<PyArray1<u32>>,
+    probabilities: Py<PyArray1<f64>>,
+}
+
+#[pymethods]
+impl Decisions {
+    /// The epoch they belong to.
+    #[getter]
+    fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The rounds, in order.
+    #[getter]
+    fn rounds(&self, py: Python<'_>) -> Py<PyArray1<u64>> {
+        self.rounds.clone_ref(py)
+    }
+
+    /// The number of the action to play in each round.
+    #[getter]
+    fn actions(&self, py: Python<'_>) -> Py<PyArray1<u32>> {
+        self.actions.clone_ref(py)
+    }
+
+    /// With which probability the epoch's strategy plays it.
+    #[getter]
+    fn probabilities(&self, py: Python<'_>) -> Py<PyArray1<f64>> {
+        self.probabilities.clone_ref(py)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.rounds.bind(py).len()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("Decisions({} rounds of epoch {})", self.__len__(py)?, self.epoch))
+    }
+}
+
+/// One run of a policy: ask for decisions, tell their feedback.
+///
+/// >>> import debora
+/// >>> problem = debora.Problem(actions=["a", "b"], horizon=20_000, rho=0.5)
+/// >>> engine = debora.Engine(problem, key=42)
+/// >>> for decision in engine:
+/// ...     told = engine.tell(decision.round, [0.25, 0.75][decision.action])
+/// >>> engine.is_done, engine.epoch
+/// (True, 9)
+/// >>> engine.recommendation()
+/// Recommendation(b 1.0000; reward 0.7103 to 0.8380)
+#[pyclass(module = "debora", frozen)]
+pub struct Engine {
+    state: Mutex<debora::Engine>,
+    problem: Arc<debora::Problem>,
+    names: Py<PyTuple>,
+    on_epoch: Mutex<Option<Py<PyAny>>>,
+}
+
+impl Engine {
+    /// A run before its first round.
+    pub fn of(py: Python<'_>, plan: Arc<debora::Plan>, key: Key) -> PyResult<Self> {
+        Self::wrap(py, debora::Engine::with_plan(plan, key))
+    }
+
+    fn wrap(py: Python<'_>, engine: debora::Engine) -> PyResult<Self> {
+        let problem = Arc::clone(&engine.plan().problem);
+        let names = PyTuple::new(py, problem.actions())?.unbind();
+        Ok(Self { state: Mutex::new(engine), problem, names, on_epoch: Mutex::new(None) })
+    }
+
+    #[inline]
+    fn state(&self, py: Python<'_>) -> MutexGuard<'_, debora::Engine> {
+        self.state.lock_py_attached(py).expect("an engine that has not panicked")
+    }
+
+    fn decided(&self, py: Python<'_>, inner: debora::Decision) -> Decision {
+        Decision { inner, names: self.names.clone_ref(py) }
+    }
+
+    /// Calls back with a closed epoch's record. The engine has moved on already, whatever the callback raises.
+    fn closed(&self, py: Python<'_>, record: debora::EpochRecord) -> PyResult<Py<EpochRecord>> {
+        let record = Py::new(py, EpochRecord { inner: record })?;
+        if let Some(callback) = self.on_epoch(py) {
+            callback.call1(py, (record.clone_ref(py),))?;
+        }
+        Ok(record)
+    }
+}
+
+#[pymethods]
+impl Engine {
+    #[new]
+    #[pyo3(signature = (problem, key, *, on_epoch = None))]
+    fn new(problem: &Bound<'_, Problem>, key: &Bound<'_, PyAny>, on_epoch: Option<Py<PyAny>>) -> PyResult<Self> {
+        let plan = debora::Plan::of(Arc::clone(&problem.get().inner));
+        let engine = Self::of(problem.py(), Arc::new(plan), to_key(key)?)?;
+        engine.set_on_epoch(problem.py(), on_epoch);
+        Ok(engine)
+    }
+
+    /// Hands out the next round. None when all rounds are told; raises `Waiting` when the epoch waits for feedback.
+    #[inline]
+    fn ask(&self, py: Python<'_>) -> PyResult<Option<Decision>> {
+        let asked = self.state(py).ask();
+        match asked {
+            Ask::Decision(decision) => Ok(Some(self.decided(py, decision))),
+            Ask::Waiting { outstanding } => Err(waiting(py, outstanding)),
+            Ask::Done => Ok(None),
+        }
+    }
+
+    /// Hands out up to `rounds` rounds, fewer where the epoch ends; none when all are told. Raises `Waiting` like `ask`.
+    ///
+    /// >>> import debora, numpy
+    /// >>> engine = debora.Engine(debora.Problem(actions=["a", "b"], horizon=20_000, rho=0.5), key=42)
+    /// >>> while len(batch := engine.ask_many(1000)):
+    /// ...     told = engine.tell_many(batch.rounds, numpy.array([0.25, 0.75])[batch.actions])
+    /// >>> engine.is_done
+    /// True
+    fn ask_many(&self, py: Python<'_>, rounds: u64) -> PyResult<Decisions> {
+        let (first, epoch, actions, probabilities) = py.detach(|| {
+            let mut state = self.state.lock().expect("an engine that has not panicked");
+            let (first, epoch) = (state.next_round(), state.epoch());
+            let left = state.problem().horizon() + 1 - first;
+            let mut actions = vec![0; usize::try_from(rounds.min(left)).unwrap_or(usize::MAX)];
+            let handed = state.ask_into(&mut actions);
+            actions.truncate(handed);
+            let strategy = state.strategy().probabilities();
+            let probabilities: Vec<f64> = actions.iter().map(|&action| strategy[action as usize]).collect();
+            (first, epoch, actions, probabilities)
+        });
+        if actions.is_empty() && rounds > 0 {
+            // Asking when an epoch is fully handed out changes nothing.
+            let state = self.state(py);
+            let outstanding = state.outstanding_count();
+            if outstanding > 0 {
+                drop(state);
+                return Err(waiting(py, outstanding));
+            }
+        }
+        let rounds: Vec<u64> = (first..first + actions.len() as u64).collect();
+        Ok(Decisions {
+            epoch,
+            rounds: rounds.into_pyarray(py).unbind(),
+            actions: actions.into_pyarray(py).unbind(),
+            probabilities: probabilities.into_pyarray(py).unbind(),
+        })
+    }
+
+    /// The decision of a round of the open epoch that was handed out, again.
+    fn decision(&self, py: Python<'_>, round: &Bound<'_, PyAny>) -> PyResult<Decision> {
+        let round = to_round(round, &self.problem)?;
+        let decision = self.state(py).decision(round).map_err(refused)?;
+        Ok(self.decided(py, decision))
+    }
+
+    /// The rounds that are handed out and not told, in order.
+    fn outstanding<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        let rounds: Vec<u64> = self.state(py).outstanding().collect();
+        rounds.into_pyarray(py)
+    }
+
+    /// Tells a round's reward and costs, in the user's units and any order of rounds.
+    ///
+    /// Costs come as a sequence in the order of the problem, as a dictionary by their names, or, if there is one, as a number.
+    /// Returns "recorded", "closed" (it was the epoch's last), "repeated" or "already told".
+    #[pyo3(signature = (round, reward, costs = None))]
+    fn tell<'py>(
+        &self,
+        py: Python<'py>,
+        round: &Bound<'py, PyAny>,
+        reward: f64,
+        costs: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<&Bound<'py, PyString>> {
+        let round = to_round(round, &self.problem)?;
+        let costs = Costs::read(costs, &self.problem)?;
+        let told = self.state(py).tell(round, reward, costs.as_slice()).map_err(refused)?;
+        match told {
+            Told::Recorded => Ok(intern!(py, "recorded")),
+            Told::Repeated => Ok(intern!(py, "repeated")),
+            Told::AlreadyTold => Ok(intern!(py, "already told")),
+            Told::Closed(record) => {
+                self.closed(py, *record)?;
+                Ok(intern!(py, "closed"))
+            }
+        }
+    }
+
+    /// Tells many rounds: either all, or on an error none.
+    ///
+    /// Costs have a row for each round and a column for each cost, or come as a dictionary of arrays by their names.
+    #[pyo3(signature = (rounds, rewards, costs = None))]
+    fn tell_many<'py>(
+        &self,
+        py: Python<'py>,
+        rounds: &Bound<'py, PyAny>,
+        rewards: &Bound<'py, PyAny>,
+        costs: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<ToldMany> {
+        let rounds: PyReadonlyArray1<'py, u64> = arrays::rounds(rounds)?;
+        let rewards: PyReadonlyArray1<'py, f64> = arrays::rewards(rewards)?;
+        let costs: Option<PyReadonlyArray2<'py, f64>> = arrays::costs(costs, &self.problem)?;
+        let (rounds, rewards) = (rounds.as_slice()?, rewards.as_slice()?);
+        let costs = costs.as_ref().map_or(Ok(&[][..]), |costs| costs.as_slice())?;
+        let told = py.detach(|| {
+            let mut state = self.state.lock().expect("an engine that has not panicked");
+            state.tell_many(rounds, rewards, costs)
+        });
+        let mut told = told.map_err(refused)?;
+        let closed = told.closed.take().map(|record| self.closed(py, *record)).transpose()?;
+        Ok(ToldMany::new(&told, closed))
+    }
+
+    /// The number of the open epoch, from 0; after the end, of the last.
+    #[getter]
+    fn epoch(&self, py: Python<'_>) -> u64 {
+        self.state(py).epoch()
+    }
+
+    /// The open epoch as far as it is handed out; after the end, the last.
+    #[getter]
+    fn record(&self, py: Python<'_>) -> EpochRecord {
+        EpochRecord { inner: self.state(py).open_record().clone() }
+    }
+
+    /// The strategy of the open epoch: a probability per action.
+    #[getter]
+    fn strategy<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        let strategy = self.state(py).strategy().probabilities().to_vec();
+        strategy.into_pyarray(py)
+    }
+
+    /// Rounds told per action.
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        let counts = self.state(py).tally().counts().to_vec();
+        counts.to_pyarray(py)
+    }
+
+    /// The latest estimate of each quantity of each action that has one.
+    #[getter]
+    fn estimates(&self, py: Python<'_>) -> Vec<Estimate> {
+        self.state(py).estimates().map(Estimate::from).collect()
+    }
+
+    /// The current strategy and what it is known to give: what to deploy when the experiment ends.
+    fn recommendation(&self, py: Python<'_>) -> Recommendation {
+        Recommendation::of(&self.state(py))
+    }
+
+    /// SHA-256 over the strategies and lengths of all closed epochs: with one key, equal digests mean equal decisions.
+    #[getter]
+    fn digest(&self, py: Python<'_>) -> String {
+        self.state(py).digest()
+    }
+
+    /// Whether all rounds are told.
+    #[getter]
+    fn is_done(&self, py: Python<'_>) -> bool {
+        self.state(py).is_done()
+    }
+
+    /// The problem.
+    #[getter]
+    fn problem(&self) -> Problem {
+        Problem { inner: Arc::clone(&self.problem) }
+    }
+
+    /// Called with the record of each epoch that closes. What it raises reaches the caller of `tell`; the engine stays whole.
+    #[getter]
+    fn on_epoch(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let callback = self.on_epoch.lock_py_attached(py).expect("a lock that is only read and set");
+        callback.as_ref().map(|callback| callback.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_on_epoch(&self, py: Python<'_>, callback: Option<Py<PyAny>>) {
+        // The old one is dropped after the lock: its end may run Python code.
+        let old = {
+            let mut place = self.on_epoch.lock_py_attached(py).expect("a lock that is only read and set");
+            std::mem::replace(&mut *place, callback)
+        };
+        drop(old);
+    }
+
+    /// The engine as bytes, to continue bit for bit. **They hold the key**; the callback is not in them.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let bytes = self.state(py).to_bytes();
+        PyBytes::new(py, &bytes)
+    }
+
+    /// Reads what `to_bytes` wrote.
+    #[classmethod]
+    fn from_bytes(type_: &Bound<'_, PyType>, bytes: &[u8]) -> PyResult<Self> {
+        Self::wrap(type_.py(), debora::Engine::from_bytes(bytes).map_err(refused)?)
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Decision>> {
+        self.ask(py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let state = self.state(py);
+        let (told, horizon) = (state.tally().counts().iter().sum::<u64>(), state.problem().horizon());
+        let (epoch, outstanding) = (state.epoch(), state.outstanding_count());
+        format!("Engine(epoch {epoch}, {told} of {horizon} rounds told, {outstanding} outstanding)")
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((py.get_type::<Self>().getattr("from_bytes")?, (self.to_bytes(py),)))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Locked only for moments with the interpreter held, when no collection runs.
+        match self.on_epoch.try_lock() {
+            Ok(callback) => callback.as_ref().map_or(Ok(()), |callback| visit.call(callback)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        if let Ok(mut callback) = self.on_epoch.try_lock() {
+            *callback = None;
+        }
+    }
+}

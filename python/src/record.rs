@@ -1,0 +1,222 @@
+//! The plain data that leaves the engine.
+
+use debora::record::Interval;
+use numpy::{PyArray1, ToPyArray as _};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::json;
+
+use crate::value::to_python;
+
+/// One rounded mean and all that went into it, on the scale where its range is [0, 1].
+#[pyclass(module = "debora", frozen, get_all, eq)]
+#[derive(PartialEq)]
+pub struct Estimate {
+    /// The epoch at whose start it was made.
+    epoch: u64,
+    /// The action.
+    action: u32,
+    /// The quantity; 0 is the reward.
+    quantity: u32,
+    /// The number of samples.
+    count: u64,
+    /// Their mean, which no decision sees.
+    mean: f64,
+    /// The grid's shift in cells.
+    offset: f64,
+    /// The grid's step.
+    cell: f64,
+    /// The cell that holds the mean; None if the cell is as wide as the range.
+    index: Option<i64>,
+    /// The cell's middle.
+    estimate: f64,
+    /// The true mean is this close to the estimate, unless an event of probability delta happens.
+    width: f64,
+}
+
+impl From<debora::Estimate> for Estimate {
+    fn from(estimate: debora::Estimate) -> Self {
+        let debora::Estimate { epoch, action, quantity, count, mean, offset, cell, index, estimate, width } = estimate;
+        Self { epoch, action, quantity, count, mean, offset, cell, index, estimate, width }
+    }
+}
+
+#[pymethods]
+impl Estimate {
+    fn __repr__(&self) -> String {
+        let Self { action, quantity, count, estimate, width, .. } = self;
+        format!("Estimate(action={action}, quantity={quantity}, count={count}, estimate={estimate:?}, width={width:?})")
+    }
+}
+
+/// One epoch: a run of rounds under one strategy.
+#[pyclass(module = "debora", frozen)]
+pub struct EpochRecord {
+    pub inner: debora::EpochRecord,
+}
+
+#[pymethods]
+impl EpochRecord {
+    /// Its number, from 0.
+    #[getter]
+    fn epoch(&self) -> u64 {
+        self.inner.epoch
+    }
+
+    /// Its first round.
+    #[getter]
+    fn first_round(&self) -> u64 {
+        self.inner.first_round
+    }
+
+    /// How many rounds it has; of an open epoch, how many are handed out.
+    #[getter]
+    fn rounds(&self) -> u64 {
+        self.inner.rounds
+    }
+
+    /// How its strategy was found: explore, estimate or infeasible.
+    #[getter]
+    fn kind(&self) -> String {
+        kind(self.inner.kind)
+    }
+
+    /// The strategy before mixing with the safe one.
+    #[getter]
+    fn candidate<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.inner.candidate.to_pyarray(py)
+    }
+
+    /// The weight of the safe strategy.
+    #[getter]
+    fn sigma(&self) -> f64 {
+        self.inner.sigma
+    }
+
+    /// The strategy played.
+    #[getter]
+    fn strategy<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.inner.strategy.to_pyarray(py)
+    }
+
+    /// Rounds per action before the epoch.
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        self.inner.counts.to_pyarray(py)
+    }
+
+    /// The estimates made at its start.
+    #[getter]
+    fn estimates(&self) -> Vec<Estimate> {
+        self.inner.estimates.iter().map(|&estimate| estimate.into()).collect()
+    }
+
+    /// A line of the program's trace.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &json!(self.inner))
+    }
+
+    fn __repr__(&self) -> String {
+        let debora::EpochRecord { epoch, first_round, rounds, strategy, .. } = &self.inner;
+        let kind = self.kind();
+        format!(
+            "EpochRecord(epoch={epoch}, first_round={first_round}, rounds={rounds}, kind='{kind}', strategy={strategy:?})"
+        )
+    }
+}
+
+fn kind(kind: debora::Kind) -> String {
+    json!(kind).as_str().expect("a word").to_owned()
+}
+
+/// What telling many rounds did.
+#[pyclass(module = "debora", frozen, get_all)]
+pub struct ToldMany {
+    /// Rounds whose feedback counts.
+    recorded: u64,
+    /// Rounds told before with the same feedback.
+    repeated: u64,
+    /// Rounds told before whose feedback is no longer remembered.
+    already_told: u64,
+    /// The epoch's record, if these were its last rounds.
+    closed: Option<Py<EpochRecord>>,
+}
+
+impl ToldMany {
+    pub fn new(told: &debora::ToldMany, closed: Option<Py<EpochRecord>>) -> Self {
+        let debora::ToldMany { recorded, repeated, already_told, .. } = *told;
+        Self { recorded, repeated, already_told, closed }
+    }
+}
+
+#[pymethods]
+impl ToldMany {
+    fn __repr__(&self) -> String {
+        let Self { recorded, repeated, already_told, closed } = self;
+        let closed = if closed.is_some() { "an EpochRecord" } else { "None" };
+        format!("ToldMany(recorded={recorded}, repeated={repeated}, already_told={already_told}, closed={closed})")
+    }
+}
+
+/// What to deploy when the experiment ends: the current strategy, and what it is known to give.
+#[pyclass(module = "debora", frozen)]
+pub struct Recommendation {
+    actions: Vec<String>,
+    costs: Vec<String>,
+    inner: debora::Recommendation,
+}
+
+impl Recommendation {
+    pub fn of(engine: &debora::Engine) -> Self {
+        let problem = engine.problem();
+        let costs = (1..problem.quantities()).map(|quantity| problem.quantity(quantity).name.clone());
+        Self { actions: problem.actions().to_vec(), costs: costs.collect(), inner: engine.recommendation() }
+    }
+}
+
+#[pymethods]
+impl Recommendation {
+    /// A probability per action.
+    #[getter]
+    fn strategy<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.inner.strategy.to_pyarray(py)
+    }
+
+    /// How it was found. While exploring it only tells which action comes next.
+    #[getter]
+    fn kind(&self) -> String {
+        kind(self.inner.kind)
+    }
+
+    /// Its expected reward lies in here, in the user's units.
+    #[getter]
+    fn reward(&self) -> (f64, f64) {
+        (self.inner.reward.low, self.inner.reward.high)
+    }
+
+    /// Its expected costs lie in here, by name. All intervals hold together with probability 1 - delta.
+    #[getter]
+    fn costs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let costs = PyDict::new(py);
+        for (name, Interval { low, high }) in self.costs.iter().zip(&self.inner.costs) {
+            costs.set_item(name, (low, high))?;
+        }
+        Ok(costs)
+    }
+
+    /// The same as dictionaries and lists.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &json!(self.inner))
+    }
+
+    fn __repr__(&self) -> String {
+        let shares = self.actions.iter().zip(&self.inner.strategy).filter(|(_, share)| **share > 0.0);
+        let shares: Vec<String> = shares.map(|(name, share)| format!("{name} {share:.4}")).collect();
+        let Interval { low, high } = self.inner.reward;
+        let mut text = format!("Recommendation({}; reward {low:.4} to {high:.4}", shares.join(", "));
+        for (name, Interval { low, high }) in self.costs.iter().zip(&self.inner.costs) {
+            text += &format!("; {name} {low:.4} to {high:.4}");
+        }
+        text + ")"
+    }
+}

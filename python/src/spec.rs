@@ -1,0 +1,283 @@
+//! Specs and their worlds.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use debora::job::Loaded;
+use debora::spec::{Simulated, WorldKind, quoted};
+use numpy::{PyArray2, PyArrayMethods as _, ToPyArray as _};
+use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+
+use crate::engine::Engine;
+use crate::error::{Error, spec_refused};
+use crate::problem::{Plan, Problem};
+use crate::value::{key_number, to_key, to_toml};
+
+/// What errors call a spec that was not read from a file.
+const NO_FILE: &str = "<text>";
+
+/// Opens a table's file.
+pub fn open(path: &Path) -> io::Result<Box<dyn io::Read>> {
+    Ok(Box::new(File::open(path)?))
+}
+
+/// A whole experiment: a problem, a key and a world to simulate, as in a spec file.
+///
+/// >>> import debora
+/// >>> problem = debora.Problem(actions=["a", "b"], horizon=1e9, rho=0.1)
+/// >>> spec = debora.Spec(problem, key=42, world=debora.worlds.bernoulli(reward=[0.4, 0.6]))
+/// >>> spec.key, spec.world
+/// (42, World(kind='bernoulli'))
+#[pyclass(module = "debora", frozen)]
+#[derive(Clone)]
+pub struct Spec {
+    pub loaded: Loaded,
+}
+
+impl Spec {
+    fn parse(text: String, file: String, overrides: Vec<(String, String)>) -> PyResult<Self> {
+        Ok(Self { loaded: Loaded::from_text(text, file, overrides).map_err(spec_refused)? })
+    }
+
+    fn simulated(&self) -> PyResult<Simulated> {
+        self.loaded.world(&open).map_err(spec_refused)
+    }
+}
+
+#[pymethods]
+impl Spec {
+    #[new]
+    #[pyo3(signature = (problem, *, key = None, world = None, name = None))]
+    fn new(
+        problem: &Bound<'_, Problem>,
+        key: Option<&Bound<'_, PyAny>>,
+        world: Option<&Bound<'_, PyDict>>,
+        name: Option<&str>,
+    ) -> PyResult<Self> {
+        let mut text = name.map_or(String::new(), |name| format!("name = {}\n", quoted(name)));
+        if let Some(key) = key {
+            text += &format!("key = \"{}\"\n", to_key(key)?.to_hex());
+        }
+        text += &problem.get().inner.to_toml();
+        if let Some(world) = world {
+            text += "\n[world]\n";
+            for (word, value) in world.iter() {
+                text += &format!("{} = {}\n", to_toml(&word)?, to_toml(&value)?);
+            }
+        }
+        Self::parse(text, NO_FILE.into(), Vec::new())
+    }
+
+    /// Reads a spec: a path to a file, or the text itself. Keywords replace values of the file, as the program's flags do.
+    ///
+    /// >>> import debora
+    /// >>> text = '''
+    /// ... policy = "free"
+    /// ... horizon = 1e6
+    /// ... rho = 0.1
+    /// ... actions = ["a", "b"]
+    /// ... '''
+    /// >>> debora.Spec.from_toml(text, horizon=1e9, **{"reward.range": [0, 5]}).problem.horizon
+    /// 1000000000
+    #[classmethod]
+    #[pyo3(signature = (path_or_text, **overrides))]
+    fn from_toml(
+        _type: &Bound<'_, PyType>,
+        path_or_text: &Bound<'_, PyAny>,
+        overrides: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let overrides = overrides.map_or(Ok(Vec::new()), set)?;
+        match path_or_text.cast::<PyString>() {
+            Ok(text) if text.to_cow()?.contains('\n') => {
+                Self::parse(text.to_cow()?.into_owned(), NO_FILE.into(), overrides)
+            }
+            _ => {
+                let path: PathBuf = path_or_text.extract()?;
+                let file = path.display().to_string();
+                let text = std::fs::read_to_string(&path).map_err(|error| unread(&file, &error))?;
+                Self::parse(text, file, overrides)
+            }
+        }
+    }
+
+    /// The same spec with other values, as `from_toml` takes them.
+    ///
+    /// >>> import debora
+    /// >>> problem = debora.Problem(actions=["a", "b"], horizon=1e6, rho=0.1)
+    /// >>> debora.Spec(problem, key=1).replace(rho=0.2, key=2).problem.rho
+    /// 0.2
+    #[pyo3(signature = (**overrides))]
+    fn replace(&self, overrides: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let Loaded { text, file, overrides: before, .. } = self.loaded.clone();
+        let overrides = overrides.map_or(Ok(Vec::new()), set)?;
+        Self::parse(text, file, [before, overrides].concat())
+    }
+
+    /// Reads again what `__reduce__` took apart.
+    #[classmethod]
+    fn _restore(
+        _type: &Bound<'_, PyType>,
+        text: String,
+        file: String,
+        overrides: Vec<(String, String)>,
+    ) -> PyResult<Self> {
+        Self::parse(text, file, overrides)
+    }
+
+    /// The problem.
+    #[getter]
+    fn problem(&self) -> Problem {
+        Problem { inner: Arc::clone(&self.loaded.plan.problem) }
+    }
+
+    /// The policy's key, as a number.
+    #[getter]
+    fn key(&self) -> u128 {
+        key_number(&self.loaded.spec.key.to_hex())
+    }
+
+    /// The world to simulate, if the spec has one.
+    #[getter]
+    fn world(&self) -> PyResult<Option<World>> {
+        let Some(world) = &self.loaded.spec.world else { return Ok(None) };
+        let kind = match world.kind {
+            WorldKind::Bernoulli { .. } => "bernoulli",
+            WorldKind::Beta { .. } => "beta",
+            WorldKind::Discrete { .. } => "discrete",
+            WorldKind::Table { .. } => "table",
+        };
+        Ok(Some(World { kind, problem: Arc::clone(&self.loaded.plan.problem), simulated: self.simulated()? }))
+    }
+
+    /// What the experiment is called.
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.loaded.spec.name.as_deref()
+    }
+
+    /// Where it was read from, or `<text>`.
+    #[getter]
+    fn file(&self) -> &str {
+        &self.loaded.file
+    }
+
+    /// The spec as it was read, before what replaces its values.
+    #[getter]
+    fn text(&self) -> &str {
+        &self.loaded.text
+    }
+
+    /// The plan of the problem; `Problem.plan` says more.
+    fn plan(&self) -> Plan {
+        Plan { name: self.loaded.name().to_owned(), inner: Arc::clone(&self.loaded.plan), gap: None }
+    }
+
+    /// The engine of one pair of a replication. Pair 0 is what `run` simulates: each pair has a key derived from the spec's.
+    #[pyo3(signature = (*, pair = 0))]
+    fn engine(&self, py: Python<'_>, pair: u64) -> PyResult<Engine> {
+        Engine::of(py, Arc::clone(&self.loaded.plan), self.loaded.spec.key.derive(pair, 0))
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let problem = &self.loaded.spec.problem;
+        Ok(format!(
+            "Spec({:?}, policy='{}', horizon={}, world={})",
+            self.loaded.name(),
+            problem.policy().name(),
+            problem.horizon(),
+            self.world()?.map_or("None".into(), |world| world.__repr__())
+        ))
+    }
+
+    #[expect(clippy::type_complexity, reason = "Python's protocol")]
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (String, String, Vec<(String, String)>))> {
+        let Loaded { text, file, overrides, .. } = self.loaded.clone();
+        Ok((py.get_type::<Self>().getattr("_restore")?, (text, file, overrides)))
+    }
+}
+
+/// Values that replace those of a spec: paths and TOML values.
+fn set(overrides: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
+    let one = |(path, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let path: String = path.extract()?;
+        // Keys beyond 2^63 are no numbers of TOML.
+        let value = if path == "key" { quoted(&to_key(&value)?.to_hex()) } else { to_toml(&value)? };
+        Ok((path, value))
+    };
+    overrides.iter().map(one).collect()
+}
+
+fn unread(file: &str, error: &io::Error) -> PyErr {
+    let sentence = format!("cannot read {file:?}: {error}; give a path to a spec file, or its text of several lines");
+    match error.kind() {
+        io::ErrorKind::NotFound => PyFileNotFoundError::new_err(sentence),
+        _ => PyOSError::new_err(sentence),
+    }
+}
+
+/// A world to simulate: what each action gives, in the user's units.
+#[pyclass(module = "debora", frozen)]
+pub struct World {
+    kind: &'static str,
+    problem: Arc<debora::Problem>,
+    simulated: Simulated,
+}
+
+#[pymethods]
+impl World {
+    /// bernoulli, beta, discrete or table.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// The world's key, as a number.
+    #[getter]
+    fn key(&self) -> u128 {
+        key_number(&self.simulated.key.to_hex())
+    }
+
+    /// True means: a row for the reward and one for each cost, a column for each action.
+    #[getter]
+    fn means<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let rows = self.simulated.world.means().iter().enumerate();
+        let row = |(quantity, row): (usize, &Vec<f64>)| {
+            row.iter().map(|&mean| self.problem.quantity(quantity).range.to_user(mean)).collect::<Vec<f64>>()
+        };
+        let means: Vec<f64> = rows.flat_map(row).collect();
+        means.to_pyarray(py).reshape([self.problem.quantities(), self.problem.actions().len()])
+    }
+
+    /// The reward and the costs of an action's pull number `pull`, from 0, in one member of a pair.
+    #[pyo3(signature = (action, pull, *, pair = 0, member = 0))]
+    fn pull<'py>(
+        &self,
+        py: Python<'py>,
+        action: u32,
+        pull: u64,
+        pair: u64,
+        member: u64,
+    ) -> PyResult<(f64, Bound<'py, PyTuple>)> {
+        let actions = self.problem.actions().len();
+        if action as usize >= actions {
+            return Err(Error::new_err(format!("action {action} does not exist; actions are 0 to {}", actions - 1)));
+        }
+        let mut values = vec![0.0; self.problem.quantities()];
+        self.simulated.world.pull(self.simulated.key.derive(pair, member), action, pull, &mut values);
+        for (quantity, value) in values.iter_mut().enumerate() {
+            *value = self.problem.quantity(quantity).range.to_user(*value);
+        }
+        Ok((values[0], PyTuple::new(py, &values[1..])?))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("World(kind='{}')", self.kind)
+    }
+}

@@ -1,0 +1,49 @@
+"""What the tests share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import debora
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def free() -> debora.Problem:
+    """Two actions, no limits, short enough to play by hand."""
+    return debora.Problem(actions=["a", "b"], horizon=20_000, rho=0.5)
+
+
+@pytest.fixture
+def soft() -> debora.Problem:
+    """Three actions and two limits, one of them not on the unit scale."""
+    return debora.Problem(
+        policy="soft",
+        actions=["small", "medium", "large"],
+        horizon=30_000,
+        rho=0.9,
+        delta=0.4,
+        costs={"price": {"range": (0, 2), "threshold": 0.9}, "wait": {"threshold": 0.5}},
+    )
+
+
+@pytest.fixture
+def routing(monkeypatch: pytest.MonkeyPatch) -> debora.Spec:
+    """The README's experiment, by the path under which the program reads it."""
+    monkeypatch.chdir(ROOT)
+    return debora.Spec.from_toml("examples/model-routing.toml")
+
+
+def program(*arguments: str) -> str:
+    """Standard output of the program, which ``./check`` has built; it may find a promise broken."""
+    binary = os.environ.get("DEBORA_PROGRAM", str(ROOT / "target/debug/debora"))
+    if not Path(binary).exists():
+        pytest.fail(f"{binary} is not there; cargo build makes it")
+    done = subprocess.run([binary, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout

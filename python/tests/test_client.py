@@ -1,0 +1,199 @@
+"""The client against a real server: the same decisions as an engine, whatever happens to the connection."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+import debora
+from debora.client import Client, Served, ServiceError
+
+PROGRAM = Path(os.environ.get("DEBORA_PROGRAM", ROOT / "target/debug/debora"))
+
+SPEC = """
+policy = "soft"
+horizon = 3000
+rho = 0.9
+delta = 0.4
+growth = 2
+actions = ["a", "b", "c"]
+[[cost]]
+name = "price"
+range = [0, 2]
+threshold = 1
+"""
+
+
+class Server:
+    """A server that can be killed and started again at the same address."""
+
+    def __init__(self, store: Path) -> None:
+        self.store = store
+        self.url = ""
+        self.start("127.0.0.1:0")
+
+    def start(self, listen: str) -> None:
+        command = [str(PROGRAM), "serve", "--store", str(self.store), "--listen", listen, "--log", "error"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().split("http://")[1].split(",")[0].strip()
+        self.url = f"http://{self.url}"
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self) -> None:
+        self.kill()
+        self.start(self.url.removeprefix("http://"))
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    server = Server(tmp_path / "store.db")
+    yield server
+    server.process.send_signal(signal.SIGTERM)
+    server.process.wait(10)
+
+
+def outcome(round: int, action: int) -> tuple[float, float]:
+    """A fixed world."""
+    return float((round * (action + 2)) % 3 == 0), 2.0 * ((round + action) % 2)
+
+
+def engine() -> debora.Engine:
+    spec = debora.Spec.from_toml(SPEC)
+    return debora.Engine(spec.problem, 7)
+
+
+def test_it_decides_as_an_engine_does(server: Server) -> None:
+    client = Client.create(server.url, SPEC, key=7, blind=True)
+    local = engine()
+    for number, decision in enumerate(client):
+        expected = local.ask()
+        assert expected is not None
+        assert (decision.round, decision.action, decision.name) == (expected.round, expected.action, expected.name)
+        assert (decision.epoch, decision.probability) == (expected.epoch, expected.probability)
+        reward, price = outcome(expected.round, expected.action)
+        local.tell(expected.round, reward, [price])
+        told = decision if number % 2 else expected.round
+        assert client.tell(told, reward, {"price": price} if number % 3 else [price]) == "recorded"
+        if number == 200:
+            break
+    decisions = client.ask_many(10_000)
+    assert [one.action for one in decisions] == list(local.ask_many(10_000).actions)
+    with pytest.raises(debora.Waiting) as waiting:
+        client.ask()
+    assert waiting.value.outstanding == len(decisions)
+    feedback = [outcome(one.round or 0, one.action) for one in decisions]
+    receipts = client.tell_many(decisions, [reward for reward, _ in feedback], [[cost] for _, cost in feedback])
+    assert receipts == ["recorded"] * len(decisions)
+    assert client.state()["epoch"] == decisions[0].epoch + 1
+
+
+def test_what_is_not_answered_is_repeated(server: Server) -> None:
+    client = Client.create(server.url, SPEC, key=7, blind=True)
+    stop = threading.Event()
+
+    def disturb() -> None:
+        while not stop.wait(0.3):
+            server.restart()
+
+    trouble = threading.Thread(target=disturb)
+    trouble.start()
+    try:
+        local = engine()
+        for decision in client:
+            assert decision.round is not None
+            reward, price = outcome(decision.round, decision.action)
+            assert client.tell(decision, reward, [price]) in ("recorded", "repeated")
+            expected = local.ask()
+            assert expected is not None and expected.action == decision.action
+            local.tell(expected.round, reward, [price])
+            if decision.round == 500:
+                break
+    finally:
+        stop.set()
+        trouble.join()
+    assert client.state()["digest"] == local.digest
+
+
+def test_an_experiment_ends_with_a_certificate_and_an_audited_log(server: Server, tmp_path: Path) -> None:
+    client = Client.create(server.url, SPEC, key=7, blind=True)
+    with pytest.raises(ServiceError) as early:
+        client.certificate()
+    assert early.value.status == 409
+    while decisions := client.ask_many(1000):
+        feedback = [outcome(one.round or 0, one.action) for one in decisions]
+        client.tell_many(decisions, [reward for reward, _ in feedback], [[cost] for _, cost in feedback])
+    assert client.ask() is None
+    assert client.certificate()["key"] == f"{7:032x}"
+    log = tmp_path / "log.jsonl"
+    import json
+
+    log.write_text("".join(json.dumps(line) + "\n" for line in client.log()))
+    audit = subprocess.run([PROGRAM, "audit", log], capture_output=True, text=True, check=True)
+    assert "all equal" in audit.stdout
+
+
+def test_refusals_have_a_code_and_a_sentence(server: Server) -> None:
+    client = Client.create(server.url, SPEC, key=7, blind=True)
+    first = client.ask(request_key="mine")
+    assert first is not None and client.ask(request_key="mine") == first
+    for refused, code in [
+        (lambda: client.tell(first, 0.5), "outcome"),
+        (lambda: client.tell(first, 7.0, [0.0]), "outcome"),
+        (lambda: client.tell(2999, 0.5, [0.0]), "no_such_round"),
+        (lambda: client.ask_many(0), "rounds"),
+        (lambda: Client(server.url, "another").ask(), "no_experiment"),
+    ]:
+        with pytest.raises(ServiceError) as error:
+            refused()
+        assert error.value.code == code, error.value
+    with pytest.raises(ValueError):
+        client.tell(first, math.nan, [0.0])
+    assert client.tell(first, 0.5, [0.0]) == "recorded"
+    assert client.tell(first, 0.5, [0.0]) == "repeated"
+    with pytest.raises(debora.Conflict):
+        client.tell(first, 0.25, [0.0])
+    client.pause()
+    with pytest.raises(ServiceError, match="paused"):
+        client.ask()
+    client.resume()
+    client.close()
+    with pytest.raises(ServiceError, match="closed"):
+        client.ask()
+
+
+def test_threads_processes_and_pickles_share_an_experiment(server: Server) -> None:
+    client = Client.create(server.url, SPEC, key=7, blind=True)
+    copy = pickle.loads(pickle.dumps(client))
+    assert copy.ask() is not None and client.ask() is not None
+    taken: list[Served] = []
+    threads = [threading.Thread(target=lambda: taken.extend(client.ask_many(1))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if client.ask() is not None else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    rounds = [decision.round for decision in taken]
+    assert len(rounds) == len(set(rounds)) == 8
+
+
+def test_nobody_there_is_an_error_after_its_patience() -> None:
+    with pytest.raises(OSError):
+        Client("http://127.0.0.1:9", "x", patience=0.2).ask()
+    with pytest.raises(debora.Error, match="no address"):
+        Client("127.0.0.1:8080", "x")

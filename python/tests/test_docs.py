@@ -1,0 +1,39 @@
+"""Every example in a docstring runs, and so do the Python lines of the README and of docs/python.md."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+from collections.abc import Iterator
+
+import pytest
+
+import debora
+from pages import check
+
+
+def documented() -> Iterator[tuple[str, str]]:
+    """All public names with their docstrings, methods and properties too."""
+    yield "debora", debora.__doc__ or ""
+    for name in debora.__all__:
+        value = getattr(debora, name)
+        members = {name: value}
+        if inspect.isclass(value) or inspect.ismodule(value):
+            members |= {f"{name}.{inner}": member for inner, member in vars(value).items() if not inner.startswith("_")}
+        for path, member in members.items():
+            if callable(member) or isinstance(member, property | classmethod) or inspect.isdatadescriptor(member):
+                yield path, inspect.getdoc(member) or ""
+
+
+@pytest.mark.parametrize(("name", "text"), [pytest.param(*entry, id=entry[0]) for entry in documented()])
+def test_docstrings(name: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert text, f"{name} has no docstring"
+    test = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    runner.run(test)
+    assert runner.failures == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "python/README.md"])
+def test_pages(page: str) -> None:
+    check(page)

@@ -1,0 +1,251 @@
+"""The loop: however rounds are asked for and told, the engine is the same, here and in Rust."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import pickle
+import threading
+import weakref
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import debora
+
+REWARDS = np.array([0.25, 0.75, 1.0])
+COSTS = np.array([[0.5, 0.25], [1.0, 0.5], [2.0, 1.0]])
+
+
+def play(engine: debora.Engine) -> debora.Engine:
+    """One ask, one tell, to the end."""
+    costs = [tuple(row[: len(engine.problem.costs)]) for row in COSTS]
+    for decision in engine:
+        engine.tell(decision.round, REWARDS[decision.action], costs[decision.action])
+    return engine
+
+
+def batches(engine: debora.Engine, size: int) -> Iterable[debora.Decisions]:
+    while len(batch := engine.ask_many(size)):
+        yield batch
+
+
+def test_batches_are_round_by_round(soft: debora.Problem) -> None:
+    one, many = play(debora.Engine(soft, 7)), debora.Engine(soft, 7)
+    asked = 0
+    for batch in batches(many, 1_000):
+        assert batch.rounds.dtype == np.uint64 and batch.actions.dtype == np.uint32
+        assert batch.rounds.tolist() == list(range(asked + 1, asked + len(batch) + 1))
+        decision = many.decision(int(batch.rounds[-1]))
+        assert (decision.action, decision.probability) == (batch.actions[-1], batch.probabilities[-1])
+        assert decision.epoch == batch.epoch
+        told = many.tell_many(batch.rounds, REWARDS[batch.actions], COSTS[batch.actions])
+        assert (told.recorded, told.repeated, told.already_told) == (len(batch), 0, 0)
+        asked += len(batch)
+    assert asked == soft.horizon and many.is_done
+    assert one.digest == many.digest and one.to_bytes() == many.to_bytes()
+
+
+def test_costs_come_in_any_clothes(soft: debora.Problem) -> None:
+    digest = play(debora.Engine(soft, 7)).digest
+    for dress in (tuple, list, np.asarray, lambda row: {"wait": row[1], "price": row[0]}):
+        engine = debora.Engine(soft, 7)
+        for decision in engine:
+            engine.tell(decision.round, float(REWARDS[decision.action]), dress(COSTS[decision.action]))
+        assert engine.digest == digest
+
+
+@pytest.mark.parametrize("layout", ["fortran", "strided", "float32", "lists", "named"])
+def test_arrays_come_in_any_layout(soft: debora.Problem, layout: str) -> None:
+    def dressed(batch: debora.Decisions) -> tuple[npt.ArrayLike, npt.ArrayLike, object]:
+        rewards, costs = REWARDS[batch.actions], COSTS[batch.actions]
+        match layout:
+            case "fortran":
+                return batch.rounds.astype(np.int32), rewards, np.asfortranarray(costs)
+            case "strided":
+                return np.repeat(batch.rounds, 2)[::2], np.repeat(rewards, 3)[::3], np.repeat(costs, 2, axis=0)[::2]
+            case "float32":
+                return batch.rounds, rewards.astype(np.float32), costs.astype(np.float16)
+            case "lists":
+                return batch.rounds.tolist(), rewards.tolist(), costs.tolist()
+            case _:
+                return batch.rounds, rewards, {"wait": costs[:, 1], "price": costs[:, 0].tolist()}
+
+    engine = debora.Engine(soft, 7)
+    for batch in batches(engine, 5_000):
+        rounds, rewards, costs = dressed(batch)
+        engine.tell_many(rounds, rewards, costs)  # type: ignore[arg-type]
+    assert engine.digest == play(debora.Engine(soft, 7)).digest
+
+
+def test_asking_runs_ahead_and_waits(free: debora.Problem) -> None:
+    engine = debora.Engine(free, 1)
+    first = engine.ask()
+    assert first is not None and (first.round, first.epoch, first.name) == (1, 0, "a")
+    with pytest.raises(debora.Waiting, match="1 are not told") as waiting:
+        engine.ask()
+    assert waiting.value.outstanding == 1 and engine.outstanding().tolist() == [1]
+    with pytest.raises(debora.Waiting):
+        engine.ask_many(5)
+    assert engine.decision(1) == first
+    assert engine.tell(1, 0.5) == "closed"
+    assert engine.tell(1, 0.5) == "already told"
+
+
+def test_telling_again(free: debora.Problem) -> None:
+    engine = debora.Engine(free, 1)
+    while len(engine.ask_many(1)) == 1 and engine.epoch < 3:
+        engine.tell(int(engine.outstanding()[0]), 0.5)
+    rest = engine.ask_many(100).rounds
+    last = int(rest[-1])
+    assert engine.tell(last, 0.5) == "recorded"
+    assert engine.tell(last, 0.5) == "repeated"
+    before = engine.to_bytes()
+    with pytest.raises(debora.Conflict, match=f"round {last} was told before"):
+        engine.tell(last, 0.6)
+    assert engine.to_bytes() == before
+
+
+def test_epochs_are_told_to_the_callback(free: debora.Problem) -> None:
+    records: list[debora.EpochRecord] = []
+    engine = debora.Engine(free, 1, on_epoch=records.append)
+    play(engine)
+    assert [record.epoch for record in records] == list(range(engine.epoch + 1))
+    assert sum(record.rounds for record in records) == free.horizon
+    assert records[-1].to_dict()["strategy"] == records[-1].strategy.tolist() == engine.strategy.tolist()
+    estimates = [estimate for record in records for estimate in record.estimates]
+    assert engine.estimates and all(estimate in estimates for estimate in engine.estimates)
+
+
+def test_what_a_callback_raises_comes_out_of_a_whole_engine(free: debora.Problem) -> None:
+    def callback(record: debora.EpochRecord) -> None:
+        raise KeyError(record.epoch)
+
+    engine = debora.Engine(free, 1, on_epoch=callback)
+    decision = engine.ask()
+    assert decision is not None
+    with pytest.raises(KeyError, match="0"):
+        engine.tell(decision.round, 0.5)
+    assert engine.epoch == 1 and len(engine.outstanding()) == 0
+    with pytest.raises(KeyError, match="1"):
+        engine.tell_many(engine.ask_many(100).rounds, [0.5])
+    engine.on_epoch = None
+    assert play(engine).is_done
+
+
+def test_a_callback_may_use_the_engine(free: debora.Problem) -> None:
+    engine = debora.Engine(free, 1)
+    seen: list[int] = []
+    engine.on_epoch = lambda record: seen.append(engine.epoch - record.epoch)
+    play(engine)
+    assert set(seen[:-1]) == {1} and seen[-1] == 0
+
+
+def test_engines_are_saved_copied_and_pickled(soft: debora.Problem) -> None:
+    engine = debora.Engine(soft, 7)
+    for batch in batches(engine, 777):
+        engine.tell_many(batch.rounds, REWARDS[batch.actions], COSTS[batch.actions])
+        if engine.epoch > 5:
+            break
+    ahead = engine.ask_many(10)
+    others = [
+        debora.Engine.from_bytes(engine.to_bytes()),
+        copy.copy(engine),
+        copy.deepcopy(engine),
+        pickle.loads(pickle.dumps(engine)),
+    ]
+    for other in others:
+        assert other.problem == soft and np.array_equal(other.outstanding(), ahead.rounds)
+        other.tell_many(ahead.rounds, REWARDS[ahead.actions], COSTS[ahead.actions])
+        play(other)
+    assert {other.digest for other in others} == {play(debora.Engine(soft, 7)).digest}
+    assert len(engine.outstanding()) == len(ahead), "a copy is not the engine"
+
+
+def test_threads_share_an_engine(soft: debora.Problem) -> None:
+    engine = debora.Engine(soft, 7)
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            while not engine.is_done:
+                try:
+                    batch = engine.ask_many(3)
+                except debora.Waiting:
+                    continue
+                for round, action in zip(batch.rounds.tolist(), batch.actions.tolist(), strict=True):
+                    engine.tell(round, REWARDS[action], COSTS[action])
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not errors and engine.is_done
+    assert engine.digest == play(debora.Engine(soft, 7)).digest
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_goes_on_with_its_own_copy(soft: debora.Problem) -> None:
+    engine = debora.Engine(soft, 7)
+    spec = debora.Spec(soft, key=7, world=debora.worlds.bernoulli(reward=[0.1, 0.2, 0.3], costs=TWO))
+    whole = debora.replicate(spec, pairs=4).to_dict()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        same = debora.replicate(spec, pairs=4).to_dict() == whole
+        os.write(writing, f"{play(engine).digest} {same}".encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert engine.epoch == 0 and len(engine.outstanding()) == 0
+    assert os.read(reading, 200).decode() == f"{play(engine).digest} True"
+
+
+TWO = {"price": [0.5, 1.0, 2.0], "wait": [0.25, 0.5, 1.0]}
+
+
+def test_a_callback_that_holds_its_engine_is_collected(free: debora.Problem) -> None:
+    class Watcher:
+        def __init__(self) -> None:
+            self.engine = debora.Engine(free, 1)
+            self.engine.on_epoch = self.seen
+
+        def seen(self, record: debora.EpochRecord) -> None: ...
+
+    watcher = Watcher()
+    gone = weakref.ref(watcher)
+    del watcher
+    gc.collect()
+    assert gone() is None
+
+
+def test_keys_are_numbers_or_digits(free: debora.Problem) -> None:
+    digests = {play(debora.Engine(free, key)).digest for key in (42, "0000000000000000000000000000002a")}
+    assert len(digests) == 1
+    assert debora.Spec(free, key=2**128 - 1).key == 2**128 - 1
+
+
+def test_reprs(soft: debora.Problem) -> None:
+    engine = debora.Engine(soft, 7)
+    decision = engine.ask()
+    assert repr(decision) == "Decision(round=1, epoch=0, action=0, name='small', probability=1.0)"
+    assert repr(engine) == "Engine(epoch 0, 0 of 30000 rounds told, 1 outstanding)"
+    play(engine_after(engine))
+    recommendation = engine.recommendation()
+    assert repr(recommendation).startswith("Recommendation(")
+    assert recommendation.to_dict()["strategy"] == recommendation.strategy.tolist()
+    assert set(recommendation.costs) == {"price", "wait"}
+    assert repr(engine.record).startswith("EpochRecord(epoch=")
+    assert repr(engine.estimates[0]).startswith("Estimate(action=0, quantity=0")
+
+
+def engine_after(engine: debora.Engine) -> debora.Engine:
+    for round in engine.outstanding():
+        action = engine.decision(int(round)).action
+        engine.tell(int(round), REWARDS[action], COSTS[action])
+    return engine
