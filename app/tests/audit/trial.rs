@@ -35,6 +35,22 @@ outcome_wait = "60s"
 impute = { reward = 0.25 }
 "#;
 
+/// As short as estimates that count allow.
+pub const SHORT: &str = r#"
+policy = "soft"
+horizon = 70
+rho = 0.99
+delta = 0.9
+growth = 2
+actions = ["a", "b"]
+[[cost]]
+name = "price"
+threshold = 0.6
+[service]
+on_wait = "serve"
+outcome_wait = "60s"
+"#;
+
 /// A safe strategy mixed in.
 pub const HARD: &str = r#"
 policy = "hard"
@@ -276,6 +292,11 @@ impl Trial {
     /// Whether the request that got this first round was the last of its epoch.
     pub fn ends_epoch(&self, epoch: u64, first: u64) -> bool {
         self.reader().leases(self.id, epoch, false, first, 2).unwrap().len() == 1
+    }
+
+    /// Whether no event follows this one.
+    pub fn is_last_event(&self, number: u64) -> bool {
+        self.reader().events(self.id, number, 2).unwrap().len() == 1
     }
 
     /// Reads the store beside the desk.
