@@ -69,7 +69,7 @@ async fn asking(store: &str, raw_store: &str, id: &str) {
     let service = load(&address, &path, CONNECTIONS, TIME, ask).await;
     let commits = commits(&address).await - before;
     end(&mut server);
-    let group = (service.requests as f64 / commits.max(1) as f64).round().max(1.0) as usize;
+    let group = (service.requests as f64 / commits.max(1) as f64).round().max(1.0) as u64;
 
     let (mut server, address) =
         start(Command::new(std::env::current_exe().expect("this program")).args(["bare", &service.body.to_string()]));
