@@ -5,6 +5,7 @@
 
 pub mod args;
 pub mod audit;
+mod calendar;
 pub mod commands;
 pub mod files;
 pub mod report;

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
@@ -17,6 +17,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::{Common, ServeArgs};
+use crate::calendar::now;
 use crate::commands::print;
 use crate::service::http::server::{self, Terms};
 use crate::service::http::{Shared, Site};
@@ -54,11 +55,6 @@ fn log_to_stderr(level: LevelFilter) {
         tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     let own = Targets::new().with_target(env!("CARGO_CRATE_NAME"), level);
     tracing_subscriber::registry().with(lines.with_filter(own)).init();
-}
-
-/// Milliseconds since 1970.
-fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64)
 }
 
 /// Without a key everyone who reaches the service is its admin: that must be nobody else.
