@@ -190,12 +190,8 @@ impl Auditor {
         let place = || format!("the end of epoch {number}");
         equal(place, "its epoch", &epoch, &number)?;
         if open.first_missing() < next_round {
-            return Err(differs(
-                place(),
-                &format!("the outcome of round {}", open.first_missing()),
-                "nothing",
-                "there",
-            ));
+            let place = format!("{}, round {}", place(), open.first_missing());
+            return Err(differs(place, "its outcome", "missing", "due"));
         }
         if course.is_complete() == Some(false) {
             return Err(differs(place(), "the epoch", "closed", format_args!("going on with round {next_round}")));
@@ -209,6 +205,7 @@ impl Auditor {
         equal(place, "the hash before", &before, &head_before.as_str())?;
         equal(place, "its hash", &hash, &head.as_str())?;
         open.closed = true;
+        self.counts.imputed_before.clone_from(&self.counts.imputed);
         self.digest = digest(self.digest, &record);
         self.meet(&head);
         self.head = head;
@@ -257,11 +254,11 @@ fn check_imputed(rules: &Rules, place: &str, outcome: &Outcome) -> Check {
     if rules.service.outcome_wait.is_none() {
         return Err(differs(place, "it", "imputed", "waited for, as the spec has no outcome_wait"));
     }
-    let values = std::iter::once(&outcome.reward).chain(&outcome.costs);
-    let same = values.map(|value| value.to_bits()).eq(rules.service.impute.iter().map(|value| value.to_bits()));
-    if same {
+    let values: Vec<f64> = std::iter::once(outcome.reward).chain(outcome.costs.iter().copied()).collect();
+    let bits = |values: &[f64]| -> Vec<u64> { values.iter().map(|value| value.to_bits()).collect() };
+    if bits(&values) == bits(&rules.service.impute) {
         return Ok(());
     }
-    let values: Vec<f64> = std::iter::once(outcome.reward).chain(outcome.costs.iter().copied()).collect();
-    equal(|| place.to_owned(), "what was imputed", &values, &rules.service.impute)
+    let impute = &rules.service.impute;
+    Err(differs(place, "what was imputed", format_args!("{values:?}"), format_args!("{impute:?}")))
 }

@@ -52,7 +52,7 @@ pub struct Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, what, recorded, recomputed } = self;
-        write!(f, "{place}: {what} is recorded as {recorded}, and comes out as {recomputed}")
+        write!(f, "{place}: {what} is {recorded} as recorded, and {recomputed} as recomputed")
     }
 }
 
@@ -173,6 +173,8 @@ struct Counts {
     decided: Vec<u64>,
     told: Vec<u64>,
     imputed: Vec<u64>,
+    /// Those of them in closed epochs.
+    imputed_before: Vec<u64>,
     infeasible: u64,
     /// First and last of each run of imputed rounds.
     imputed_runs: Vec<(u64, u64)>,
@@ -234,7 +236,7 @@ impl Auditor {
         if !self.at.may_precede(place) {
             let at =
                 if self.at == Place::Start { "the beginning".into() } else { format!("{:?}", self.at).to_lowercase() };
-            return Ok(Err(differs("the order of lines", &format!("after {at}"), line.name(), "another line")));
+            return Ok(Err(differs("the order of lines", &format!("what follows {at}"), line.name(), "another line")));
         }
         self.at = place;
         if let Line::Experiment(heading) = line {
@@ -287,7 +289,8 @@ impl Auditor {
             Spec::parse(&heading.spec, "spec").context("the spec of the log cannot be read")?;
         let actions = problem.actions().len();
         self.counts = Counts { next_round: 1, ..Counts::default() };
-        for counts in [&mut self.counts.decided, &mut self.counts.told, &mut self.counts.imputed] {
+        let Counts { decided, told, imputed, imputed_before, .. } = &mut self.counts;
+        for counts in [decided, told, imputed, imputed_before] {
             *counts = vec![0; actions];
         }
         self.course = Some(match key {

@@ -73,6 +73,7 @@ impl Auditor {
         equal(place, "decided", &progress.decided, &counts.decided)?;
         equal(place, "told", &progress.told, &counts.told)?;
         equal(place, "imputed", &progress.imputed, &counts.imputed)?;
+        equal(place, "imputed_before", &progress.imputed_before, &counts.imputed_before)?;
         equal(place, "late", &progress.late, &self.audited.late)?;
         equal(place, "overtime", &progress.overtime, &self.audited.overtime)?;
         equal(place, "next_serial", &progress.next_serial, &if done { 1 } else { open.next_serial })?;

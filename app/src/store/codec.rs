@@ -21,6 +21,12 @@ pub fn unstored(number: i64) -> Result<u64> {
     u64::try_from(number).with_context(|| format!("the store holds {number} where nothing negative can be"))
 }
 
+/// A truth that was stored: 0 or 1, and nothing else that would read like it.
+pub fn truth(number: i64) -> Result<bool> {
+    ensure!(matches!(number, 0 | 1), "the store holds {number} where only 0 and 1 can be");
+    Ok(number == 1)
+}
+
 /// The reward and the costs, eight little-endian bytes each.
 pub fn feedback(reward: f64, costs: &[f64]) -> Vec<u8> {
     std::iter::once(&reward).chain(costs).flat_map(|value| value.to_le_bytes()).collect()

@@ -83,7 +83,7 @@ pub fn read_epoch(row: &dyn Columns) -> Result<EpochRow> {
 pub fn read_lease(row: &dyn Columns) -> Result<Lease> {
     Ok(Lease {
         epoch: unstored(number(row, 0)?)?,
-        overtime: number(row, 1)? != 0,
+        overtime: codec::truth(number(row, 1)?)?,
         first: unstored(number(row, 2)?)?,
         actions: codec::parse_actions(bytes(row, 4)?, number(row, 3)?)?,
         asked: unstored(number(row, 5)?)?,
@@ -94,14 +94,20 @@ pub fn read_lease(row: &dyn Columns) -> Result<Lease> {
 
 pub fn read_outcome(row: &dyn Columns) -> Result<Outcome> {
     let (reward, costs) = codec::parse_feedback(bytes(row, 1)?)?;
-    Ok(Outcome { round: unstored(number(row, 0)?)?, reward, costs, imputed: number(row, 2)? != 0, at: number(row, 3)? })
+    Ok(Outcome {
+        round: unstored(number(row, 0)?)?,
+        reward,
+        costs,
+        imputed: codec::truth(number(row, 2)?)?,
+        at: number(row, 3)?,
+    })
 }
 
 pub fn read_aside(row: &dyn Columns) -> Result<Aside> {
     let (reward, costs) = codec::parse_feedback(bytes(row, 3)?)?;
     Ok(Aside {
         epoch: unstored(number(row, 0)?)?,
-        overtime: number(row, 1)? != 0,
+        overtime: codec::truth(number(row, 1)?)?,
         number: unstored(number(row, 2)?)?,
         reward,
         costs,

@@ -1,0 +1,328 @@
+//! Small experiments, driven through the desk on a SQLite file, with a clock moved by hand.
+
+use std::fs;
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use debora::WorldKey;
+use debora::key::Label;
+use debora_app::audit::{Access, Log, Source, Verdict, audit};
+use debora_app::service::desk::Desk;
+use debora_app::service::log::{Line, page};
+use debora_app::service::request::{Answer, Change, Create, Of, Refusal, Request, Telling};
+use debora_app::store::{Location, Progress, Purpose, Status, Store};
+
+/// Two costs, estimates that count, outcomes that are imputed, overtime.
+pub const SOFT: &str = r#"
+name = "two limits"
+policy = "soft"
+horizon = 150
+rho = 0.99
+delta = 0.9
+growth = 2
+actions = ["a", "b"]
+[[cost]]
+name = "price"
+range = [0, 2]
+threshold = 1.2
+[[cost]]
+name = "latency"
+threshold = 0.5
+[service]
+on_wait = "serve"
+outcome_wait = "60s"
+impute = { reward = 0.25 }
+"#;
+
+/// As short as estimates that count allow.
+pub const SHORT: &str = r#"
+policy = "soft"
+horizon = 70
+rho = 0.99
+delta = 0.9
+growth = 2
+actions = ["a", "b"]
+[[cost]]
+name = "price"
+threshold = 0.6
+[service]
+on_wait = "serve"
+outcome_wait = "60s"
+"#;
+
+/// A safe strategy mixed in.
+pub const HARD: &str = r#"
+policy = "hard"
+horizon = 200
+rho = 0.99
+delta = 0.9
+growth = 2
+actions = ["a", "b"]
+[reward]
+name = "quality"
+range = [-1, 1]
+[[cost]]
+name = "price"
+threshold = 0.6
+[safe]
+strategy = { a = 1 }
+cost = { price = 0.1 }
+[service]
+outcome_wait = "60s"
+"#;
+
+/// No limits, three actions, outcomes that are always waited for.
+pub const FREE: &str = r#"
+policy = "free"
+horizon = 160
+rho = 0.99
+delta = 0.9
+growth = 2
+actions = ["a", "b", "c"]
+[service]
+on_wait = "serve"
+"#;
+
+/// Epochs that double from one round on.
+pub const PAPER: &str = r#"
+policy = "soft"
+horizon = 100
+rho = 0.9
+profile = "paper"
+outside = "clip"
+actions = ["a", "b", "c"]
+[[cost]]
+name = "price"
+threshold = 0.4
+[service]
+on_wait = "serve"
+outcome_wait = "60s"
+"#;
+
+/// An experiment, its desk and its clock.
+pub struct Trial {
+    pub folder: PathBuf,
+    pub location: Location,
+    pub id: &'static str,
+    desk: Option<Desk>,
+    pub now: i64,
+    costs: usize,
+    chance: WorldKey,
+    draws: u64,
+    /// Rounds, and overtime decisions, that may be told.
+    open: Vec<Of>,
+}
+
+/// A folder of this process's own.
+pub fn folder() -> PathBuf {
+    static FOLDERS: AtomicU32 = AtomicU32::new(0);
+    let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("debora-audit-{}-{number}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir(&folder).unwrap();
+    folder
+}
+
+impl Trial {
+    /// A fresh experiment; `chance` drives the outcomes and the requests.
+    pub fn new(spec: &str, key: u64, chance: u64) -> Self {
+        let folder = folder();
+        let location = Location::Sqlite(folder.join("store.db"));
+        let mut trial = Self {
+            desk: Some(Desk::new(location.open(Purpose::Serve).unwrap())),
+            location,
+            folder,
+            id: "trial",
+            now: 1_000_000,
+            costs: spec.matches("[[cost]]").count(),
+            chance: WorldKey::from(chance),
+            draws: 0,
+            open: Vec::new(),
+        };
+        let (id, key, actor) = (Some(trial.id.into()), Some(key.into()), "tester".into());
+        trial.ask(Request::Create(Create { id, spec: spec.into(), key, blind: true, actor })).unwrap();
+        trial
+    }
+
+    pub fn ask(&mut self, request: Request) -> Result<Answer, Refusal> {
+        self.desk.as_mut().unwrap().serve(&[request], self.now).pop().unwrap()
+    }
+
+    /// A number in [0, 1).
+    pub fn draw(&mut self) -> f64 {
+        self.draws += 1;
+        self.chance.uniform(Label::Feedback, [self.draws, 0, 0])
+    }
+
+    pub fn change(&mut self, change: Change) {
+        let (id, actor) = (self.id.into(), "tester".into());
+        self.ask(Request::Change { id, change, actor }).unwrap();
+    }
+
+    pub fn decide(&mut self, rounds: u64) {
+        let request_key = (self.draw() < 0.5).then(|| format!("request {}", self.draws));
+        match self.ask(Request::Decide { id: self.id.into(), rounds, request_key }) {
+            Ok(Answer::Decided(decided)) => {
+                let lease = decided.lease;
+                let numbers = (lease.first..).take(lease.actions.len());
+                let epoch = lease.epoch;
+                let of =
+                    |number| if lease.overtime { Of::Overtime { epoch, serial: number } } else { Of::Round(number) };
+                self.open.extend(numbers.map(of));
+            }
+            Ok(answer) => panic!("{answer:?}"),
+            Err(Refusal::Waiting { .. } | Refusal::Paused { .. } | Refusal::Closed { .. } | Refusal::Done { .. }) => {}
+            Err(refusal) => panic!("{refusal}"),
+        }
+    }
+
+    /// Tells one of the open decisions, whichever chance picks.
+    pub fn tell(&mut self) {
+        if self.open.is_empty() {
+            return;
+        }
+        let place = (self.draw() * self.open.len() as f64) as usize;
+        let of = self.open.swap_remove(place);
+        let reward = self.draw();
+        let costs = (0..self.costs).map(|_| self.draw()).collect();
+        let told = self.ask(Request::Tell { id: self.id.into(), outcomes: vec![Telling { of, reward, costs }] });
+        assert!(matches!(told, Ok(Answer::Told(_)) | Err(Refusal::Closed { .. })), "{told:?}");
+    }
+
+    pub fn tick(&mut self) {
+        self.ask(Request::Tick { id: self.id.into() }).unwrap();
+    }
+
+    /// One thing that happens in an experiment's life.
+    pub fn step(&mut self) {
+        self.now += 1_000;
+        match (self.draw() * 20.0) as u32 {
+            0..5 => {
+                let rounds = 1 + (self.draw() * 6.0) as u64;
+                self.decide(rounds);
+            }
+            5..16 => (0..3).for_each(|_| self.tell()),
+            16 => {
+                self.now += 30_000;
+                self.tick();
+            }
+            17 => {
+                self.now += 70_000;
+                self.tick();
+            }
+            18 if self.draw() < 0.3 => {
+                if self.status() == Status::Running {
+                    self.change(Change::Pause);
+                }
+            }
+            _ => {
+                if self.status() == Status::Paused {
+                    self.change(Change::Resume);
+                }
+            }
+        }
+    }
+
+    /// Until the horizon. Outcomes that are never imputed are all told in the end.
+    pub fn run_to_the_end(&mut self) {
+        for step in 0..10_000 {
+            if self.status() == Status::Done {
+                return;
+            }
+            self.step();
+            if step % 50 == 49 {
+                while !self.open.is_empty() {
+                    self.tell();
+                }
+            }
+        }
+        panic!("no end");
+    }
+
+    pub fn progress(&self) -> Progress {
+        self.location.open(Purpose::Read).unwrap().experiment(self.id).unwrap().unwrap().1
+    }
+
+    pub fn status(&self) -> Status {
+        self.progress().status
+    }
+
+    /// Opens the store again, as a restarted server does.
+    pub fn restart(&mut self) {
+        self.desk = None;
+        self.desk = Some(Desk::new(self.location.open(Purpose::Serve).unwrap()));
+    }
+
+    /// Lets go of the store.
+    pub fn stop(&mut self) {
+        self.desk = None;
+    }
+
+    /// The whole log in pages of so many lines.
+    pub fn log(&self, limit: usize, reveal: bool) -> Vec<Line> {
+        let mut store = self.location.open(Purpose::Read).unwrap();
+        let mut lines = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let page = page(&mut *store, self.id, cursor.as_deref(), limit, reveal).unwrap().unwrap();
+            assert!(page.lines.len() <= limit);
+            lines.extend(page.lines);
+            match page.next_cursor {
+                Some(next) => cursor = Some(next),
+                None => return lines,
+            }
+        }
+    }
+
+    /// Audits the store.
+    pub fn audit(&self) -> anyhow::Result<Verdict> {
+        let source = Source::Store(self.location.clone());
+        audit(&mut source.open(Some(self.id), &Access::default())?, None)
+    }
+
+    /// Whether a round belongs to an epoch that is not closed.
+    pub fn in_open_epoch(&self, round: u64) -> bool {
+        let progress = self.progress();
+        let row = self.reader().epochs(self.id, progress.epoch, 1).unwrap().remove(0);
+        let record: debora::EpochRecord = serde_json::from_str(&row.record).unwrap();
+        progress.status != Status::Done && round >= record.first_round
+    }
+
+    /// Whether the request that got this first round was the last of its epoch.
+    pub fn ends_epoch(&self, epoch: u64, first: u64) -> bool {
+        self.reader().leases(self.id, epoch, false, first, 2).unwrap().len() == 1
+    }
+
+    /// Whether no event follows this one.
+    pub fn is_last_event(&self, number: u64) -> bool {
+        self.reader().events(self.id, number, 2).unwrap().len() == 1
+    }
+
+    /// Reads the store beside the desk.
+    pub fn reader(&self) -> Box<dyn Store> {
+        self.location.open(Purpose::Read).unwrap()
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        self.desk = None;
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Lines as a file has them.
+pub fn text(lines: &[Line]) -> String {
+    lines.iter().map(|line| serde_json::to_string(line).unwrap() + "\n").collect()
+}
+
+/// Audits a log.
+pub fn audit_text(text: &str, head: Option<&str>) -> anyhow::Result<Verdict> {
+    audit(&mut read(text), head)
+}
+
+/// A log from its text.
+pub fn read(text: &str) -> Log {
+    Log::text(Box::new(Cursor::new(text.to_owned())), None)
+}
