@@ -75,6 +75,20 @@ async fn what_does_not_come_in_time_is_imputed_and_then_late() {
     assert_eq!((&after["late"], &after["digest"]), (&json!(many), &state["digest"]));
 }
 
+#[tokio::test]
+async fn an_experiment_that_nobody_tells_comes_to_its_end_all_the_same() {
+    let house = House::new();
+    house.create("e", &short_with("outcome_wait = '10s'")).await;
+    while house.state("e").await["status"] == "running" {
+        house.decide("e", 64).await;
+        house.wait(10_000);
+        house.service.tick().await.unwrap();
+    }
+    let state = house.state("e").await;
+    assert_eq!((&state["status"], &state["imputed"], &state["decided"]), (&json!("done"), &json!(64), &json!(64)));
+    assert_eq!(state["sample_ratio"]["mismatch"], false);
+}
+
 /// Long epochs: one action alone is explored for hundreds of rounds, then the other.
 const LONG: &str = "policy = 'soft'\nhorizon = 20_000\nrho = 0.9\ndelta = 0.1\nactions = ['left', 'right']\n[[cost]]\n\
     name = 'price'\nthreshold = 0.9\n[service]\noutcome_wait = '10s'\n";

@@ -160,6 +160,9 @@ impl State {
         let (engine, problem) = (&live.engine, live.engine.problem());
         let outstanding = outstanding(&progress);
         let open = matches!(progress.status, Status::Running | Status::Paused);
+        // After the last round no epoch is open, but the engine stands at the beginning of the last.
+        let done = progress.status == Status::Done;
+        let before = if done { &progress.decided } else { &engine.open_record().counts };
         Self {
             id: experiment.id,
             name,
@@ -178,7 +181,7 @@ impl State {
             late: progress.late,
             overtime: progress.overtime,
             infeasible: progress.infeasible,
-            sample_ratio: ratio::check(problem.actions(), &progress, &engine.open_record().counts),
+            sample_ratio: ratio::check(problem.actions(), &progress, before),
             digest: progress.digest,
             head: progress.head,
         }
