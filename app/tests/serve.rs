@@ -208,6 +208,28 @@ fn requests_in_flight_are_finished() {
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
+/// A body that nobody read would be taken for the next request; the client is told that the connection ends instead.
+#[test]
+fn a_connection_ends_in_good_order_after_a_refused_body() {
+    let folder = Folder::new();
+    let server = Server::start(&folder.store(), &[]);
+    let send = |head: &str, body: &str| {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        write!(stream, "{head} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", body.len()).unwrap();
+        let mut answer = vec![0; 4096];
+        let length = stream.read(&mut answer).unwrap_or(0);
+        let _ = stream.write_all(body.as_bytes());
+        let length = if length > 0 { length } else { stream.read(&mut answer).unwrap() };
+        String::from_utf8(answer[..length].to_vec()).unwrap().to_lowercase()
+    };
+    let refused = send("PUT /v1/experiments", "{}");
+    assert!(refused.starts_with("http/1.1 405") && refused.contains("connection: close"), "{refused}");
+    let served = send("GET /health", "");
+    assert!(served.starts_with("http/1.1 200") && !served.contains("connection: close"), "{served}");
+    assert_eq!(server.stop("TERM").0, Some(0));
+}
+
 /// How long it takes until the server ends a connection, and what it says before.
 fn until_cut_off(address: &str, sent: &str) -> (Duration, String) {
     let mut stream = TcpStream::connect(address).unwrap();

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import pickle
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 
 import debora
+from conftest import ROOT
 from debora.client import Client, Served, ServiceError
 
 PROGRAM = Path(os.environ.get("DEBORA_PROGRAM", ROOT / "target/debug/debora"))
@@ -51,6 +52,11 @@ class Server:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+        self.forget()
+
+    def forget(self) -> None:
+        assert self.process.stdout is not None
+        self.process.stdout.close()
 
     def restart(self) -> None:
         self.kill()
@@ -62,7 +68,8 @@ def server(tmp_path: Path) -> Iterator[Server]:
     server = Server(tmp_path / "store.db")
     yield server
     server.process.send_signal(signal.SIGTERM)
-    server.process.wait(10)
+    assert server.process.wait(10) == 0
+    server.forget()
 
 
 def outcome(round: int, action: int) -> tuple[float, float]:
@@ -128,7 +135,7 @@ def test_what_is_not_answered_is_repeated(server: Server) -> None:
 
 
 def test_an_experiment_ends_with_a_certificate_and_an_audited_log(server: Server, tmp_path: Path) -> None:
-    client = Client.create(server.url, SPEC, key=7, blind=True)
+    client = Client.create(server.url, SPEC, id="trial", key=7, blind=True)
     with pytest.raises(ServiceError) as early:
         client.certificate()
     assert early.value.status == 409
@@ -138,8 +145,6 @@ def test_an_experiment_ends_with_a_certificate_and_an_audited_log(server: Server
     assert client.ask() is None
     assert client.certificate()["key"] == f"{7:032x}"
     log = tmp_path / "log.jsonl"
-    import json
-
     log.write_text("".join(json.dumps(line) + "\n" for line in client.log()))
     audit = subprocess.run([PROGRAM, "audit", log], capture_output=True, text=True, check=True)
     assert "all equal" in audit.stdout
@@ -149,13 +154,14 @@ def test_refusals_have_a_code_and_a_sentence(server: Server) -> None:
     client = Client.create(server.url, SPEC, key=7, blind=True)
     first = client.ask(request_key="mine")
     assert first is not None and client.ask(request_key="mine") == first
-    for refused, code in [
+    cases: list[tuple[Callable[[], object], str]] = [
         (lambda: client.tell(first, 0.5), "outcome"),
         (lambda: client.tell(first, 7.0, [0.0]), "outcome"),
         (lambda: client.tell(2999, 0.5, [0.0]), "no_such_round"),
         (lambda: client.ask_many(0), "rounds"),
         (lambda: Client(server.url, "another").ask(), "no_experiment"),
-    ]:
+    ]
+    for refused, code in cases:
         with pytest.raises(ServiceError) as error:
             refused()
         assert error.value.code == code, error.value
@@ -169,13 +175,13 @@ def test_refusals_have_a_code_and_a_sentence(server: Server) -> None:
     with pytest.raises(ServiceError, match="paused"):
         client.ask()
     client.resume()
-    client.close()
+    client.close_experiment()
     with pytest.raises(ServiceError, match="closed"):
         client.ask()
 
 
 def test_threads_processes_and_pickles_share_an_experiment(server: Server) -> None:
-    client = Client.create(server.url, SPEC, key=7, blind=True)
+    client = Client.create(server.url, SPEC + '[service]\non_wait = "serve"\n', key=7, blind=True)
     copy = pickle.loads(pickle.dumps(client))
     assert copy.ask() is not None and client.ask() is not None
     taken: list[Served] = []
@@ -188,8 +194,7 @@ def test_threads_processes_and_pickles_share_an_experiment(server: Server) -> No
     if child == 0:
         os._exit(0 if client.ask() is not None else 1)
     assert os.waitpid(child, 0)[1] == 0
-    rounds = [decision.round for decision in taken]
-    assert len(rounds) == len(set(rounds)) == 8
+    assert len({(decision.epoch, decision.round, decision.overtime) for decision in taken}) == len(taken) == 8
 
 
 def test_nobody_there_is_an_error_after_its_patience() -> None:

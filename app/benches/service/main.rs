@@ -7,15 +7,14 @@
 //! ```
 
 mod load;
+#[path = "../raw/mod.rs"]
+mod raw;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use debora::Key;
-use debora_app::service::desk::Desk;
-use debora_app::service::request::{Create, Request};
-use debora_app::store::{Lease, Location, Outcome, Progress, Purpose};
+use debora_app::store::{Location, Purpose};
 use load::{Measured, load};
 
 const CONNECTIONS: u64 = 64;
@@ -48,8 +47,11 @@ async fn main() {
     let store = std::env::var("DEBORA_BENCH_STORE").unwrap_or_else(|_| folder.join("store.db").display().to_string());
     let id = format!("bench-{}", std::process::id());
 
-    asking(&store, &id).await;
-    let told = telling(&store, &id).await;
+    // A store of its own: the service's keeps its experiments to itself. In PostgreSQL the bench's is named, as one is there.
+    let raw = std::env::var("DEBORA_BENCH_RAW").unwrap_or_else(|_| folder.join("raw.db").display().to_string());
+
+    asking(&store, &raw, &id).await;
+    let told = telling(&store, &raw, &id).await;
     if let Some(outcomes) = std::env::var("DEBORA_BENCH_OUTCOMES").ok().and_then(|outcomes| outcomes.parse().ok()) {
         growing(&store, &id, told, outcomes).await;
     }
@@ -57,7 +59,7 @@ async fn main() {
 }
 
 /// Decisions in batches over many connections, beside a bare handler and the store alone.
-async fn asking(store: &str, id: &str) {
+async fn asking(store: &str, raw_store: &str, id: &str) {
     let (mut server, address) = serve(store);
     create(&address, id).await;
     let path = format!("/v1/experiments/{id}/decisions");
@@ -67,13 +69,15 @@ async fn asking(store: &str, id: &str) {
     let service = load(&address, &path, CONNECTIONS, TIME, ask).await;
     let commits = commits(&address).await - before;
     end(&mut server);
-    let group = (service.requests as f64 / commits.max(1) as f64).round().max(1.0) as usize;
+    let group = (service.requests as f64 / commits.max(1) as f64).round().max(1.0) as u64;
 
     let (mut server, address) =
         start(Command::new(std::env::current_exe().expect("this program")).args(["bare", &service.body.to_string()]));
     let bare = load(&address, "/", CONNECTIONS, TIME, ask).await;
     end(&mut server);
-    let raw = raw_leases(&Location::of(store), id, group);
+    let mut yardstick = Location::of(raw_store).open(Purpose::Serve).expect("a store");
+    raw::create(&mut *yardstick);
+    let raw = raw::lease_commits_per_second(&mut *yardstick, group, ROUNDS, TIME) * group as f64;
 
     println!("asking: {ROUNDS} decisions a request, {CONNECTIONS} connections, {} bytes an answer", service.body);
     row("bare handler", &bare, 1.0);
@@ -82,7 +86,7 @@ async fn asking(store: &str, id: &str) {
 }
 
 /// Outcomes in batches, beside the store alone. How many were told.
-async fn telling(store: &str, id: &str) -> u64 {
+async fn telling(store: &str, raw_store: &str, id: &str) -> u64 {
     let (mut server, address) = serve(store);
     let path = format!("/v1/experiments/{id}/outcomes");
     let connections = 8;
@@ -90,7 +94,8 @@ async fn telling(store: &str, id: &str) -> u64 {
     let service = load(&address, &path, connections, TIME, tell).await;
     end(&mut server);
     let told = told_through(store, id);
-    let raw = raw_outcomes(&Location::of(store), id, told);
+    let mut yardstick = Location::of(raw_store).open(Purpose::Serve).expect("a store");
+    let raw = raw::outcomes_per_second(&mut *yardstick, BATCH, TIME);
     let rate = service.rate() * BATCH as f64;
     println!("telling: {BATCH} outcomes a request, {connections} connections");
     row("service", &service, rate / raw);
@@ -164,66 +169,9 @@ async fn commits(address: &str) -> u64 {
 }
 
 fn told_through(store: &str, id: &str) -> u64 {
-    let (_, progress) = opened(store, id);
-    progress.told.iter().sum()
-}
-
-fn opened(store: &str, id: &str) -> (Box<dyn debora_app::store::Store>, Progress) {
-    let mut store = Location::of(store).open(Purpose::Serve).expect("a store");
+    let mut store = Location::of(store).open(Purpose::Read).expect("a store");
     let (_, progress) = store.experiment(id).expect("a store").expect("an experiment");
-    (store, progress)
-}
-
-/// Leases a second, in groups, each with the progress rewritten as the service does.
-fn raw_leases(location: &Location, id: &str, group: usize) -> f64 {
-    let raw = format!("{id}-raw");
-    let mut desk = Desk::new(location.open(Purpose::Serve).expect("a store"));
-    let create = Create {
-        id: Some(raw.clone()),
-        spec: SPEC.into(),
-        key: Some(Key::from(1u64)),
-        blind: true,
-        actor: "bench".into(),
-    };
-    desk.serve(&[Request::Create(create)], 0).swap_remove(0).expect("an experiment");
-    drop(desk);
-    let mut store = location.open(Purpose::Serve).expect("a store");
-    let (begun, mut first, mut number) = (Instant::now(), 1, 0u64);
-    while begun.elapsed() < TIME {
-        store.begin().expect("a store");
-        let mut progress = store.lock(&raw).expect("a store").expect("an experiment");
-        let mut leases = Vec::new();
-        for _ in 0..group {
-            let actions = (0..ROUNDS as u32).map(|round| round % 3).collect();
-            let request_key = Some(format!("{number}"));
-            leases.push(Lease { epoch: 0, overtime: false, first, actions, asked: ROUNDS, request_key, at: 0 });
-            first += ROUNDS;
-            number += 1;
-        }
-        progress.next_round = first;
-        store.add_leases(&raw, &leases).expect("room");
-        store.set_progress(&raw, &progress).expect("room");
-        store.commit().expect("room");
-    }
-    number as f64 / begun.elapsed().as_secs_f64()
-}
-
-/// Outcomes a second, in batches, after those that are there.
-fn raw_outcomes(location: &Location, id: &str, told: u64) -> f64 {
-    let mut store = location.open(Purpose::Serve).expect("a store");
-    let (begun, mut round, mut rounds) = (Instant::now(), told + 1_000_000_000, 0u64);
-    while begun.elapsed() < TIME {
-        store.begin().expect("a store");
-        let mut batch = Vec::new();
-        for _ in 0..BATCH {
-            batch.push(Outcome { round, reward: 1.0, costs: vec![0.25, 0.5], imputed: false, at: 0 });
-            round += 1;
-        }
-        store.add_outcomes(&format!("{id}-raw"), &batch).expect("room");
-        store.commit().expect("room");
-        rounds += BATCH;
-    }
-    rounds as f64 / begun.elapsed().as_secs_f64()
+    progress.told.iter().sum()
 }
 
 /// A handler that does nothing but answer this many bytes.

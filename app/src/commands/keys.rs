@@ -52,7 +52,7 @@ fn add(location: &Location, name: &str, role: Role, common: &Common) -> Result<(
     print(&format!("{key}\n"))?;
     let made = if made { format!("made the store {location}; ") } else { String::new() };
     eprintln!(
-        "{made}key {name} may {}; it is not shown again, since only its hash is kept",
+        "{made}key {name} has role {}; it is not shown again, since only its hash is kept",
         word.as_str().unwrap_or("?")
     );
     Ok(())

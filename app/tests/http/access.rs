@@ -60,7 +60,9 @@ async fn every_route_demands_the_role_it_is_documented_with() {
         let needed = description.split("Role ").nth(1).and_then(|rest| rest.split(['.', ';']).next());
         let needed = roles.iter().position(|(name, _)| Some(*name) == needed);
         let needed = needed.unwrap_or_else(|| panic!("{method} {path} does not say its role: {description}"));
-        ask(&house, &method, &path, None).await.refused(401, "no_key");
+        let reply = ask(&house, &method, &path, None).await;
+        reply.refused(401, "no_key");
+        assert_eq!(reply.headers["www-authenticate"], "Bearer");
         ask(&house, &method, &path, Some("debora_wrong")).await.refused(401, "no_key");
         for (place, (name, _)) in roles.iter().enumerate() {
             let reply = ask(&house, &method, &path, Some(&token(name))).await;

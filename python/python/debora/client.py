@@ -6,9 +6,9 @@
 ...     reward, price = serve_request(decision.name)
 ...     client.tell(decision, reward, [price])
 
-Whatever is not answered is repeated: each request for decisions carries a key of its own, with which the service gives the
-same rounds again, and outcomes count once however often they are told. A client may be used by many threads, and in a
-forked process.
+Whatever is not answered is repeated: each request for decisions carries a key of its own, with which the service gives
+the same rounds again, and outcomes count once however often they are told. A client may be used by many threads, and in
+a forked process.
 """
 
 from __future__ import annotations
@@ -56,10 +56,22 @@ class Served:
     """Outside the horizon: the serial within the epoch. Such a decision counts in no estimate."""
 
 
+class _Connection:
+    """A connection of one thread of one process, closed when nobody holds it."""
+
+    def __init__(self, parts: urllib.parse.SplitResult) -> None:
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self.http = kind(parts.hostname or "", parts.port, timeout=30)
+        self.process = os.getpid()
+
+    def __del__(self) -> None:
+        self.http.close()
+
+
 class Client:
     """One experiment of a service.
 
-    ``patience`` is for how many seconds a request without an answer, and an epoch that waits for outcomes, are tried again.
+    ``patience`` is for how many seconds a request without an answer is repeated, and outcomes of others are waited for.
     """
 
     def __init__(self, url: str, experiment: str, *, api_key: str | None = None, patience: float = 60.0) -> None:
@@ -96,7 +108,9 @@ class Client:
         return f"Client({self.url!r}, {self.experiment!r})"
 
     def ask(self, *, request_key: str | None = None) -> Served | None:
-        """The next decision; None when the experiment is done. Raises :class:`debora.Waiting` while outcomes are missing.
+        """The next decision; None when the experiment is done.
+
+        Raises :class:`debora.Waiting` while an epoch's outcomes are missing.
 
         With a ``request_key`` of your own the same decision can be had again after a crash of this process.
         """
@@ -113,9 +127,7 @@ class Client:
                 return []
             raise
         return [
-            Served(
-                one["round"], one["epoch"], one["index"], one["action"], one["probability"], one.get("overtime")
-            )
+            Served(one["round"], one["epoch"], one["index"], one["action"], one["probability"], one.get("overtime"))
             for one in answer["decisions"]
         ]
 
@@ -148,7 +160,9 @@ class Client:
         """Tells many decisions, in any order; a receipt for each."""
         costs = [()] * len(rounds) if costs is None else costs
         if not len(rounds) == len(rewards) == len(costs):
-            raise Error(f"{len(rounds)} rounds, {len(rewards)} rewards, {len(costs)} lists of costs; give one of each a round")
+            raise Error(
+                f"{len(rounds)} rounds, {len(rewards)} rewards, {len(costs)} lists of costs; give one of each a round"
+            )
         outcomes = [_outcome(*one) for one in zip(rounds, rewards, costs, strict=True)]
         receipts: list[str] = []
         for start in range(0, len(outcomes), 10_000):
@@ -186,7 +200,7 @@ class Client:
         """Decides again."""
         self._call("POST", self._path("resume"))
 
-    def close(self) -> None:
+    def close_experiment(self) -> None:
         """Ends the experiment before its horizon, for good."""
         self._call("POST", self._path("close"))
 
@@ -211,7 +225,7 @@ class Client:
                     return self._answer(status, text), response.headers.get("debora-next")
                 failure: Exception = ServiceError(status, _document(text))
             except (OSError, http.client.HTTPException) as error:
-                self._local.__dict__.clear()
+                self._local.connection = None
                 failure = error
             if time.monotonic() + pause > deadline:
                 raise failure
@@ -220,19 +234,15 @@ class Client:
             pause = min(2 * pause, 2.0)
 
     def _connection_request(self, method: str, path: str, data: bytes | None) -> http.client.HTTPResponse:
-        local = self._local
+        connection: _Connection | None = getattr(self._local, "connection", None)
         # A forked process must not share its parent's connection.
-        if getattr(local, "process", None) != os.getpid():
-            secure = self._parts.scheme == "https"
-            kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-            local.connection = kind(self._parts.hostname or "", self._parts.port, timeout=30)
-            local.process = os.getpid()
+        if connection is None or connection.process != os.getpid():
+            connection = self._local.connection = _Connection(self._parts)
         headers = {"content-type": "application/json"}
         if self._api_key is not None:
             headers["authorization"] = f"Bearer {self._api_key}"
-        connection: http.client.HTTPConnection = local.connection
-        connection.request(method, self._parts.path.rstrip("/") + path, data, headers)
-        return connection.getresponse()
+        connection.http.request(method, self._parts.path.rstrip("/") + path, data, headers)
+        return connection.http.getresponse()
 
     @staticmethod
     def _answer(status: int, text: str) -> str:

@@ -2,7 +2,7 @@
 //!
 //! The one place where a refusal of the desk, or an error of the library, becomes HTTP.
 
-use axum::http::header::RETRY_AFTER;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use debora::Error;
@@ -154,6 +154,9 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, axum::Json(&self)).into_response();
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response.extensions_mut().insert(Code(self.code));
         response

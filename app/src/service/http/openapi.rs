@@ -73,6 +73,9 @@ fn common_errors(path: &str, item: &mut PathItem) {
         if changes {
             add("409", "Codes `waiting`, `paused`, `closed`, `done`, `id_taken`, `request_key_used`");
         }
+        if path.ends_with("/log") {
+            add("422", "Code `unfit`: the cursor or the limit is none");
+        }
         if operation.request_body.is_some() {
             let mut add = |status, codes| error(operation, status, codes);
             add("400", "Code `malformed`: the address or the body cannot be read");

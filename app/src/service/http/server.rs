@@ -6,15 +6,18 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use hyper::body::Incoming;
+use axum::http::HeaderValue;
+use axum::http::header::CONNECTION;
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
@@ -97,8 +100,16 @@ impl Visit {
         let (router, has_asked) = (self.router.clone(), Arc::clone(&asked));
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             has_asked.store(true, Ordering::Relaxed);
-            let answer = router.clone().oneshot(request.map(Body::new));
-            async { Ok::<_, Infallible>(answer.await.unwrap_or_else(|never| match never {})) }
+            let unread = Arc::new(AtomicBool::new(!request.body().is_end_stream()));
+            let watched = request.map(|body| Body::new(Watched { body, unread: Arc::clone(&unread) }));
+            let answer = router.clone().oneshot(watched);
+            async move {
+                let mut answer = answer.await.unwrap_or_else(|never| match never {});
+                if unread.load(Ordering::Relaxed) {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(answer)
+            }
         });
         let talk = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -123,5 +134,36 @@ impl Visit {
         }
         talk.as_mut().graceful_shutdown();
         let _ = tokio::time::timeout(self.site.timeout, talk).await;
+    }
+}
+
+/// A request's body, and whether some of it is unread. What is not read ends the connection, and the client is told so: it
+/// would else send its next request into a closed one.
+struct Watched {
+    body: Incoming,
+    unread: Arc<AtomicBool>,
+}
+
+impl hyper::body::Body for Watched {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if self.body.is_end_stream() || matches!(polled, Poll::Ready(None)) {
+            self.unread.store(false, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

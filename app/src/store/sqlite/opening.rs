@@ -43,7 +43,11 @@ pub fn open(path: &Path, purpose: Purpose) -> Result<(Connection, Option<Lock>)>
 /// Opens what is there.
 fn beside(path: &Path, purpose: Purpose) -> Result<Connection> {
     ensure!(path.exists(), "it does not exist; `debora serve --store {}` makes it", path.display());
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    if purpose == Purpose::Read && is_fixed(&connection, path) {
+        let uri = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        connection = connect(Path::new(&fixed_address(path)?), uri)?;
+    }
     match version(&connection)? {
         Some(SCHEMA_VERSION) => {}
         Some(older) => bail!(
@@ -57,6 +61,29 @@ fn beside(path: &Path, purpose: Purpose) -> Result<Connection> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     sync_fully(&connection)?;
     Ok(connection)
+}
+
+/// Whether a file is in a folder where SQLite cannot make the log that it asks for. While there is none, no server has it
+/// open, so it can be read as it is.
+fn is_fixed(connection: &Connection, path: &Path) -> bool {
+    let looked = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
+    let code = looked.err().and_then(|error| error.sqlite_error_code());
+    matches!(code, Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen)) && !beside_file(path, "-wal").exists()
+}
+
+/// The address that tells SQLite that a file does not change.
+fn fixed_address(path: &Path) -> Result<String> {
+    let path = path.to_str().context("its name is not UTF-8; choose another")?;
+    // Signs with a meaning in addresses; % first, as the others bring it in.
+    let escaped = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    Ok(format!("file:{escaped}?immutable=1"))
+}
+
+/// The file with this ending beside another.
+fn beside_file(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
 }
 
 /// Makes the file if it is missing, locks it against a second server and brings it to this version.
@@ -102,9 +129,7 @@ pub fn make(path: &Path) -> Result<()> {
 
 /// Takes the lock beside the file.
 fn lock(path: &Path) -> Result<Lock> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let name = PathBuf::from(name);
+    let name = beside_file(path, ".lock");
     let shown = name.display();
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(&name);
     let file = file.with_context(|| format!("cannot make the lock {shown}"))?;

@@ -18,7 +18,7 @@ use crate::store::{Role, Store};
 /// More actions than this cannot be told apart.
 const ACTIONS_MAX: usize = 24;
 
-/// Epochs drawn, and read at once.
+/// Epochs drawn.
 const EPOCHS_MAX: usize = 2_000;
 
 /// The figures of a page.
@@ -69,30 +69,49 @@ pub async fn show(
     Path((id, name)): Path<(String, String)>,
 ) -> Result<Response, PageError> {
     guest.0.require(Role::Read)?;
-    let drawn = site.read(move |store| if is_id(&id) { draw(store, &id, &name) } else { Ok(None) }).await?;
-    let svg = drawn.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, "no_route", "there is no such figure"))?;
+    let no_figure = || ApiError::new(StatusCode::NOT_FOUND, "no_route", "there is no such figure");
+    let colours = name.strip_suffix(".svg").and_then(|name| name.rsplit_once('-'));
+    let (what, colours) = colours.filter(|(_, colours)| ["light", "dark"].contains(colours)).ok_or_else(no_figure)?;
+    let (what, dark) = (what.to_owned(), colours == "dark");
+    let subject = site.read(move |store| if is_id(&id) { subject(store, &id, &what) } else { Ok(None) }).await?;
+    let subject = subject.ok_or_else(no_figure)?;
+    // Drawn after reading: others wait for the connection.
+    let figure = tokio::task::spawn_blocking(move || subject.figure()).await.map_err(ApiError::store)?;
+    let svg = if dark { figure.dark } else { figure.light };
     Ok(([(CONTENT_TYPE, "image/svg+xml"), (CACHE_CONTROL, "private, max-age=600")], svg).into_response())
 }
 
-/// The figure of this name, such as `strategy-dark.svg`.
-fn draw(store: &mut dyn Store, id: &str, name: &str) -> anyhow::Result<Option<String>> {
-    let colours = name.strip_suffix(".svg").and_then(|name| name.rsplit_once('-'));
-    let Some((what, colours)) = colours.filter(|(_, colours)| ["light", "dark"].contains(colours)) else {
-        return Ok(None);
-    };
-    let Some(state) = state::read(store, id)?.filter(|state| state.actions.len() <= ACTIONS_MAX) else {
-        return Ok(None);
-    };
-    let figure = match what.strip_prefix("estimates-") {
-        Some(place) => place.parse().ok().and_then(|place| estimates(&state, place)),
-        None if what == "strategy" => Some(strategy(store, &state)?),
-        None => None,
-    };
-    Ok(figure.map(|figure| if colours == "dark" { figure.dark } else { figure.light }))
+/// What a figure shows.
+enum Subject {
+    /// Against the logarithm of the round, each epoch from its first to its last.
+    Strategy { actions: Vec<String>, rounds: Vec<f64>, strategies: Vec<Vec<f64>> },
+    /// A quantity's, action by action.
+    Estimates { quantity: String, actions: Vec<String>, intervals: Vec<[f64; 3]>, threshold: Option<f64> },
 }
 
-/// The strategy against the logarithm of the round, each epoch drawn from its first to its last round.
-fn strategy(store: &mut dyn Store, state: &State) -> anyhow::Result<Figure> {
+impl Subject {
+    fn figure(&self) -> Figure {
+        match self {
+            Self::Strategy { actions, rounds, strategies } => plots::strategy_over_time(actions, rounds, strategies),
+            Self::Estimates { quantity, actions, intervals, threshold } => {
+                plots::estimates("estimates", quantity, actions, intervals, *threshold)
+            }
+        }
+    }
+}
+
+/// What the figure of this name, `strategy` or `estimates-0`, shows.
+fn subject(store: &mut dyn Store, id: &str, name: &str) -> anyhow::Result<Option<Subject>> {
+    let state = state::read(store, id)?.filter(|state| state.actions.len() <= ACTIONS_MAX && state.decided > 0);
+    let Some(state) = state else { return Ok(None) };
+    match name.strip_prefix("estimates-") {
+        Some(place) => Ok(place.parse().ok().and_then(|place| estimates(&state, place))),
+        None if name == "strategy" => strategy(store, &state).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn strategy(store: &mut dyn Store, state: &State) -> anyhow::Result<Subject> {
     let (mut rounds, mut strategies) = (Vec::new(), Vec::new());
     for row in store.epochs(&state.id, 0, EPOCHS_MAX)? {
         let record: EpochRecord = serde_json::from_str(&row.record)?;
@@ -104,15 +123,15 @@ fn strategy(store: &mut dyn Store, state: &State) -> anyhow::Result<Figure> {
             }
         }
     }
-    let names: Vec<String> = state.actions.iter().map(|action| action.action.clone()).collect();
-    Ok(plots::strategy_over_time(&names, &rounds, &strategies))
+    let actions = state.actions.iter().map(|action| action.action.clone()).collect();
+    Ok(Subject::Strategy { actions, rounds, strategies })
 }
 
-/// A quantity's estimates, action by action, of those that have one.
-fn estimates(state: &State, place: usize) -> Option<Figure> {
+/// A quantity's estimates, of the actions that have one.
+fn estimates(state: &State, place: usize) -> Option<Subject> {
     let (quantity, threshold) = quantities(state).into_iter().nth(place)?;
     let of_it = state.estimates.iter().filter(|estimate| estimate.quantity == quantity);
-    let (names, intervals): (Vec<String>, Vec<[f64; 3]>) =
+    let (actions, intervals) =
         of_it.map(|estimate| (estimate.action.clone(), [estimate.low, estimate.estimate, estimate.high])).unzip();
-    Some(plots::estimates("estimates", &quantity, &names, &intervals, threshold))
+    Some(Subject::Estimates { quantity, actions, intervals, threshold })
 }

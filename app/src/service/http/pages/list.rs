@@ -159,3 +159,15 @@ fn form(draft: &Draft, refusal: Option<&ApiError>) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use debora::Plan;
+    use debora::spec::Spec;
+
+    #[test]
+    fn the_example_can_be_created_as_it_is() {
+        let spec = Spec::parse(super::EXAMPLE, "example").unwrap();
+        assert!(!Plan::of(spec.problem).blind && spec.world.is_none() && !spec.key_given);
+    }
+}

@@ -1,0 +1,97 @@
+//! What a store does with nothing above it: the yardstick for the service.
+
+use std::time::{Duration, Instant};
+
+use debora::Key;
+use debora_app::store::{EpochRow, Experiment, Lease, Outcome, Progress, Status, Store};
+
+const ID: &str = "raw";
+
+/// Adds the experiment that is written to.
+pub fn create(store: &mut dyn Store) {
+    let digits = "0".repeat(64);
+    let experiment =
+        Experiment { id: ID.into(), spec: String::new(), key: Key::from(1u64), salt: [0; 16], created_at: 0 };
+    let record = "{}".to_owned();
+    let opened =
+        EpochRow { epoch: 0, record, snapshot: None, opened_at: 0, closed_at: None, rounds_hash: None, hash: None };
+    let progress = Progress {
+        status: Status::Running,
+        epoch: 0,
+        next_round: 1,
+        decided: vec![0; 10],
+        told: vec![0; 10],
+        imputed: vec![0; 10],
+        imputed_before: vec![0; 10],
+        late: 0,
+        overtime: 0,
+        next_serial: 1,
+        due_from: 1,
+        infeasible: 0,
+        head: digits.clone(),
+        digest: digits,
+    };
+    store.begin().expect("begins");
+    assert!(store.create(&experiment, &progress, &opened).expect("creates"));
+    store.commit().expect("commits");
+}
+
+/// Commits per second, each of `group` leases with `rounds` actions, request keys and the progress, for this long.
+pub fn lease_commits_per_second(store: &mut dyn Store, group: u64, rounds: u64, time: Duration) -> f64 {
+    per_second(time, || {
+        store.begin().expect("begins");
+        let mut progress = store.lock(ID).expect("locks").expect("is there");
+        let first = progress.next_round;
+        let lease = |index| Lease {
+            epoch: 0,
+            overtime: false,
+            first: first + index * rounds,
+            actions: (0..rounds).map(|round| (round % 10) as u32).collect(),
+            asked: rounds,
+            request_key: Some(format!("{:032x}", first + index * rounds)),
+            at: 1_700_000_000_000,
+        };
+        let leases: Vec<_> = (0..group).map(lease).collect();
+        progress.next_round += group * rounds;
+        store.add_leases(ID, &leases).expect("adds");
+        store.set_progress(ID, &progress).expect("sets");
+        store.commit().expect("commits");
+        1
+    })
+}
+
+/// Outcomes per second in commits of `batch`, with a reward and two costs each and the progress, for this long.
+pub fn outcomes_per_second(store: &mut dyn Store, batch: u64, time: Duration) -> f64 {
+    per_second(time, || {
+        store.begin().expect("begins");
+        let mut progress = store.lock(ID).expect("locks").expect("is there");
+        let first = progress.told[0] + 1;
+        let outcome = |round| Outcome {
+            round,
+            reward: 1.0 / round as f64,
+            costs: vec![0.003, 1.5],
+            imputed: false,
+            at: 1_700_000_000_000,
+        };
+        let outcomes: Vec<_> = (first..first + batch).map(outcome).collect();
+        progress.told[0] += batch;
+        let taken = store.add_outcomes(ID, &outcomes).expect("adds");
+        assert!(taken.iter().all(Option::is_none));
+        store.set_progress(ID, &progress).expect("sets");
+        store.commit().expect("commits");
+        batch
+    })
+}
+
+/// How much work is done per second, after a tenth of the time to warm up.
+fn per_second(time: Duration, mut work: impl FnMut() -> u64) -> f64 {
+    let start = Instant::now();
+    while start.elapsed() < time / 10 {
+        work();
+    }
+    let (start, mut done) = (Instant::now(), 0);
+    while start.elapsed() < time {
+        done += work();
+    }
+    done as f64 / start.elapsed().as_secs_f64()
+}

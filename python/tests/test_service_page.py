@@ -1,0 +1,36 @@
+"""docs/service.md, run as it stands: its shell blocks in one shell, its Python block where it comes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from conftest import ROOT
+
+
+def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
+    page = (ROOT / "docs/service.md").read_text()
+    blocks = re.findall(r"```(sh|python)\n(.*?)```", page, re.S)
+    script = ["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"]
+    for number, (language, text) in enumerate(blocks):
+        if language == "python":
+            (tmp_path / f"{number}.py").write_text(text)
+            text = f"{sys.executable} {number}.py"
+        script += [f"echo '--- {number}'", text]
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    program = Path(os.environ.get("DEBORA_PROGRAM", ROOT / "target/debug/debora"))
+    environment = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    said = dict(re.findall(r"--- (\d+)\n(.*?)(?=\n?--- |\Z)", done.stdout, re.S))
+    assert done.returncode == 0, done.stdout + done.stderr
+    decisions = [text for text in said.values() if '"decisions"' in text]
+    assert len(decisions) == 1
+    first, second = re.findall(r'\{"epoch".*?\]\}', decisions[0])
+    assert first == second
+    audits = " ".join(said[str(number)] for number in range(len(blocks)) if "debora audit" in blocks[number][1])
+    assert len(re.findall(r"20,000 decisions in \d+ epochs recomputed, all\s+equal", audits)) == 2, audits
