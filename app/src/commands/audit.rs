@@ -95,7 +95,7 @@ impl Finding {
             Self::Different(audited, difference) => {
                 let before = counted(audited.decisions, "decision", "decisions");
                 let answer = ink.alarm(&format!("{}: a difference.", audited.experiment));
-                format!("{answer} {difference}.\nBefore it, {before} were equal.\n")
+                format!("{answer} At {difference}.\nEqual before it: {before}.\n")
             }
             Self::Failed(experiment, _) => {
                 ink.alarm(&format!("{}: not audited.", experiment.as_deref().unwrap_or("The log"))) + "\n"
@@ -115,8 +115,9 @@ fn equal(audited: &Audited, ink: &Ink) -> String {
         format!("{answer} The key is not revealed: no action, estimate or strategy was recomputed.\n")
     };
     text += &format!(
-        "{} imputed; {} late; {} in overtime.\n",
-        counted(audited.imputed, "outcome", "outcomes"),
+        "Outcomes: {} told, {} imputed; {} more came too late to count. Decisions in overtime: {}.\n",
+        whole(audited.outcomes - audited.imputed),
+        whole(audited.imputed),
         whole(audited.late),
         whole(audited.overtime)
     );

@@ -48,11 +48,7 @@ fn words(comparison: &Comparison, ink: &Ink) -> String {
                 let (longer, more) = if one > two { ("A", one - two) } else { ("B", two - one) };
                 text += &format!("{longer} has decided {} more.\n", counted(more, "round", "rounds"));
             }
-            text += &format!(
-                "Of {} that both made, {} fell into different cells, which changed nothing.\n",
-                counted(comparison.estimates, "estimate", "estimates"),
-                whole(comparison.estimates_apart)
-            );
+            text += &estimates(comparison);
         }
         Some(parting) => {
             text +=
@@ -63,6 +59,15 @@ fn words(comparison: &Comparison, ink: &Ink) -> String {
         }
     }
     text
+}
+
+/// How many estimates fell into different cells all the same.
+fn estimates(comparison: &Comparison) -> String {
+    let made = counted(comparison.estimates, "estimate", "estimates");
+    match comparison.estimates_apart {
+        0 => format!("Each of {made} fell into the same cell in both.\n"),
+        apart => format!("Of {made}, {} fell into different cells, which changed nothing.\n", whole(apart)),
+    }
 }
 
 /// What must be the same for decisions to be.

@@ -188,6 +188,24 @@ fn diff_says_where_and_why_and_exits_with_1_where_they_part() {
     assert!(code == 2 && error.contains("B: cannot read nowhere.jsonl"), "{error}");
 }
 
+/// The chain of hashes can be checked by another program: the one in the docs.
+#[test]
+fn the_program_in_the_docs_finds_the_same_head() {
+    let docs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/audit.md")).unwrap();
+    let program = docs.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
+    let trial = done(SHORT, 5);
+    let log = text(&trial.log(1_000, false));
+    let check = |log: &str| {
+        let file = trial.folder.join("log.jsonl");
+        fs::write(&file, log).unwrap();
+        said(&Command::new("python3").args(["-c", program]).stdin(fs::File::open(&file).unwrap()).output().unwrap())
+    };
+    assert_eq!(check(&log), (0, format!("head {} ", trial.progress().head), String::new()));
+    let changed = log.replacen("\"imputed\":false", "\"imputed\":true", 1);
+    let (code, _, error) = check(&changed);
+    assert!(code == 1 && error.contains("AssertionError"), "{code}: {error}");
+}
+
 #[test]
 fn help_states_what_an_audit_cannot_find() {
     let help = debora(&["audit", "--help"]).stderr(Stdio::null()).output().unwrap();
