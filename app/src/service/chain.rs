@@ -105,3 +105,40 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     text.as_bytes().chunks(2).map(pair).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Logs outlive versions: the same experiment must have the same hashes in all of them.
+    #[test]
+    fn the_hashes_of_a_small_experiment_stay() {
+        let spec = "policy = 'soft'\nhorizon = 40\nrho = 0.5\nprofile = 'paper'\nactions = ['a', 'b', 'c']\n[[cost]]\nname = 'price'\nthreshold = 0.3";
+        let problem = debora::spec::Spec::parse(spec, "spec").unwrap().problem;
+        let mut engine = Engine::new(problem, Key::from(7u64));
+        let key_hash = key_hash([9; 16], Key::from(7u64));
+        let mut head = genesis(spec, &key_hash);
+        let mut record = String::new();
+        while !engine.is_done() {
+            let mut fold = Fold::of(&engine);
+            for decision in engine.ask_many(40) {
+                let (reward, cost) = (0.1 * (decision.round % 7) as f64, 1.0 / (1.0 + decision.round as f64));
+                let outcome = Outcome {
+                    round: decision.round,
+                    reward,
+                    costs: vec![cost],
+                    imputed: decision.round % 5 == 0,
+                    at: 0,
+                };
+                fold.add(decision.action, &outcome, &engine).unwrap();
+                engine.tell(decision.round, reward, &[cost]).unwrap();
+            }
+            // Only what is hashed is looked at here, so an opening record serves as well as a closed one.
+            record = serde_json::to_string(engine.open_record()).unwrap();
+            head = epoch_hash(&head, &record, &fold.rounds_hash());
+        }
+        assert_eq!(key_hash, "KEYHASH");
+        assert_eq!(head, "HEAD");
+        assert_eq!(record, "RECORD");
+    }
+}
