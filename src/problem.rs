@@ -401,6 +401,17 @@ impl Problem {
         Ok(())
     }
 
+    /// Whether many rounds' feedback can be told: rewards, and the costs of the first round, then of the second, and so on.
+    pub(crate) fn accepts(&self, rewards: &[f64], costs: &[f64]) -> bool {
+        let clipped = self.draft.outside == Outside::Clip;
+        let accepted = |quantity: &Quantity, value: &f64| {
+            (quantity.range.low..=quantity.range.high).contains(value) || (clipped && !value.is_nan())
+        };
+        let row = |row: &[f64]| row.iter().zip(&self.draft.costs).all(|(value, (cost, _))| accepted(cost, value));
+        rewards.iter().all(|reward| accepted(&self.draft.reward, reward))
+            && costs.chunks_exact(self.draft.costs.len().max(1)).all(row)
+    }
+
     #[inline]
     fn quantity_to_fixed(&self, quantity: &Quantity, value: f64) -> Result<u64, Error> {
         let Range { low, high } = quantity.range;

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import doctest
 import inspect
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
 import debora
-from conftest import ROOT
+from pages import check
 
 
 def documented() -> Iterator[tuple[str, str]]:
@@ -40,17 +36,4 @@ def test_docstrings(name: str, text: str, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md", "python/README.md"])
 def test_pages(page: str) -> None:
-    """The blocks of a page make one program, run from the root; a text block after one is its output."""
-    text = (ROOT / page).read_text()
-    blocks = re.findall(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", text, flags=re.DOTALL)
-    assert blocks
-    code = "\nprint('====')\n".join(block for block, _ in blocks)
-    environment = os.environ | {"MPLBACKEND": "agg"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    said = done.stdout.split("====\n")
-    for (_, shown), printed in zip(blocks, said, strict=True):
-        if shown:
-            assert printed.rstrip() == shown.rstrip()
+    check(page)
