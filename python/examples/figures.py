@@ -1,24 +1,30 @@
 """The figures of a report, with matplotlib: regret, violation, identical pairs, strategy, estimates.
 
-    python figures.py examples/model-routing.toml figures --pairs 1000
+python figures.py examples/model-routing.toml figures
 """
 
-import argparse
+import sys
 from pathlib import Path
+from typing import Any
 
-import matplotlib
-
-matplotlib.use("agg")
 import numpy as np
-from matplotlib import pyplot
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 import debora
 
+TITLES: dict[Any, str] = {
+    "regret": "regret so far",
+    "violation": "excess over the thresholds so far",
+    "identical": "pairs that have not parted",
+    "strategy": "the first run's strategy",
+    "estimates": "what the first run knew, with intervals",
+}
 
-def estimates(axes: Axes, spec: debora.Spec, run: debora.RunResult) -> Axes:
+
+def estimates(axes: Axes, spec: debora.Spec) -> None:
     """What each action is known to give, epoch by epoch: the estimates of the reward and their widths."""
-    problem = spec.problem
+    run, problem = debora.run(spec), spec.problem
     low, high = problem.ranges[problem.reward]
     for action, name in enumerate(problem.actions):
         made = [
@@ -27,30 +33,24 @@ def estimates(axes: Axes, spec: debora.Spec, run: debora.RunResult) -> Axes:
             for estimate in epoch["estimates"]
             if estimate["action"] == action and estimate["quantity"] == 0
         ]
-        rounds, middle, width = np.array([*made, (run.rounds, *made[-1][1:])]).T
-        axes.step(rounds, middle, where="post", label=name)
-        axes.fill_between(rounds, middle - width, middle + width, step="post", alpha=0.2)
-    axes.set(xscale="log", xlabel="round", ylabel=problem.reward, ylim=(low, high))
-    axes.legend(loc="lower right")
-    return axes
+        if made:
+            rounds, middle, width = np.array([*made, (run.rounds, *made[-1][1:])]).T
+            axes.step(rounds, middle, where="post", label=name)
+            bottom, top = np.clip([middle - width, middle + width], low, high)
+            axes.fill_between(rounds, bottom, top, step="post", alpha=0.12)
+    axes.set(xscale="log", xlabel="round", ylabel=problem.reward)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("spec")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--pairs", type=int, default=1000)
-    given = parser.parse_args()
-    spec = debora.Spec.from_toml(given.spec)
-    result, run = debora.replicate(spec, pairs=given.pairs), debora.run(spec)
-    given.folder.mkdir(parents=True)
-    for kind in ("regret", "violation", "identical", "strategy", "estimates"):
-        figure = pyplot.figure(figsize=(6.4, 4), layout="constrained")
-        axes = figure.add_subplot()
-        axes = estimates(axes, spec, run) if kind == "estimates" else result.plot(kind, ax=axes)
-        axes.set_title(f"{result.name}: {kind}")
-        figure.savefig(given.folder / f"{kind}.png", dpi=150)
-
-
-if __name__ == "__main__":
-    main()
+spec, folder = debora.Spec.from_toml(Path(sys.argv[1])), Path(sys.argv[2])
+folder.mkdir(parents=True)
+result = debora.replicate(spec, pairs=1000)
+for kind, title in TITLES.items():
+    if kind == "violation" and not spec.problem.costs:
+        continue
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    axes = figure.add_subplot()
+    estimates(axes, spec) if kind == "estimates" else result.plot(kind, ax=axes)
+    axes.set_title(f"{result.name}: {title}")
+    axes.margins(x=0)
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    figure.savefig(folder / f"{kind}.png", dpi=150)

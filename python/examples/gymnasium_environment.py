@@ -1,6 +1,7 @@
 """Play an environment in the style of Gymnasium: reset, step, a reward, and a cost in the step's info.
 
-Any object with these two methods will do. Gymnasium itself need not be there; if it is, this is one of its environments.
+Any object with these two methods will do. Gymnasium itself need not be there; if it is, this is one of its
+environments.
 """
 
 from typing import Any
@@ -24,11 +25,11 @@ class Notifications(Env):  # type: ignore[misc, unused-ignore]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         if seed is not None:
-            self.chance = np.random.default_rng(seed)
+            self.np_random = np.random.default_rng(seed)
         return 0, {}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        visits, mutes = self.chance.random(2) < (self.visit[action], self.mute[action])
+        visits, mutes = self.np_random.random(2) < (self.visit[action], self.mute[action])
         return 0, float(visits), True, False, {"cost": float(mutes)}
 
 

@@ -1,6 +1,6 @@
 """Drive the engine from a function of your own: three prices for a ticket, and a limit on unhappy customers.
 
-Two teams have the same key and each its own customers, so they take the same decisions with probability 1 - rho or more.
+Two teams have the same key and each its own customers: with probability 1 - rho or more they decide alike throughout.
 """
 
 import random

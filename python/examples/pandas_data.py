@@ -1,6 +1,6 @@
 """Replay a pandas data set: each decision draws a recorded row of its action, batch by batch.
 
-    python pandas_data.py [recorded.csv]
+python pandas_data.py [recorded.csv]
 """
 
 import sys

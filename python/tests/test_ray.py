@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import logging
 import os
 import pickle
 import signal
@@ -15,14 +16,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import ray
+from ray.cluster_utils import Cluster
 from tqdm import tqdm
 
 import debora
+import debora.ray
+import pages
 from conftest import ROOT
-
-ray = pytest.importorskip("ray")
-import debora.ray  # noqa: E402
-from ray.cluster_utils import Cluster  # noqa: E402
 
 STORE_BYTES = 100_000_000
 
@@ -34,7 +35,7 @@ def cluster() -> Iterator[Cluster]:
     cluster = Cluster(initialize_head=True, head_node_args=quiet)
     try:
         cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES)
-        ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
+        ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
         yield cluster
     finally:
         ray.shutdown()
@@ -96,7 +97,7 @@ def test_tables_travel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("cluster")
 def test_errors_of_a_shard_are_the_librarys(routing: debora.Spec) -> None:
-    costs = {"price": [0.001, 0.001, 0.001], "latency": [1, 1, 1]}
+    costs = {"price": [0.001, 0.001, 0.001], "latency": [1.0, 1.0, 1.0]}
     slow = debora.Spec(routing.problem, world=debora.worlds.beta(reward=[0.1, 0.2, 0.3], costs=costs))
     with pytest.raises(debora.Error) as refused:
         debora.replicate(slow.replace(horizon=1e12), pairs=2)
@@ -124,6 +125,11 @@ def test_ctrl_c_cancels_the_tasks(routing: debora.Spec) -> None:
         debora.ray.replicate(routing.replace(horizon=1e12), pairs=50, shards=10, simulator="rounds")
     thread.join()
     until(lambda: free_cores() == 2)
+
+
+def test_the_page(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+    pages.check("docs/sweeps.md")
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

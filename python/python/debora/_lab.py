@@ -140,9 +140,7 @@ def compare(
     return Comparison(job._measure(None, threads, progress))
 
 
-def comparison(
-    spec: Spec, players: Sequence[str] | None, pairs: int, simulator: Literal["epochs", "rounds"]
-) -> Job:
+def comparison(spec: Spec, players: Sequence[str] | None, pairs: int, simulator: Literal["epochs", "rounds"]) -> Job:
     """The job of a comparison, for a function that the user calls; warns of the rivals left out."""
     job = Job.compare(spec, players=None if players is None else list(players), pairs=pairs, simulator=simulator)
     if job.left_out:

@@ -28,7 +28,7 @@ except ImportError:
 __all__ = ["compare", "replicate"]
 
 SHARD_SECONDS = 2.0
-"""What a shard should last on one core: long beside the milliseconds of a task, short beside the work that is lost with it."""
+"""What a shard should last on one core: long beside what a task costs, short beside the work one would mind losing."""
 
 SHARDS_MAX = 10_000
 """One driver keeps track of so many tasks with ease; a sweep of more than some hours on one core has longer shards."""
@@ -37,8 +37,8 @@ PILOT_SECONDS = 0.25
 """What a pilot must last for its clock to be believed."""
 
 RETRIES = 100
-"""How often a shard is begun again after its worker or machine is lost. Far more than machines that come and go need, yet
-an end for a shard that no worker survives."""
+"""How often a shard is begun again after its worker or machine is lost. Far more than machines that come and go need,
+yet an end for a shard that no worker survives."""
 
 
 def replicate(
@@ -52,8 +52,8 @@ def replicate(
 ) -> Replication:
     """Many pairs of runs, one key and fresh data: the result of :func:`debora.replicate`, from a cluster.
 
-    Without ``shards`` a few pairs are measured here first, and their time chooses the number. ``progress`` is told after
-    each shard. Ctrl-C cancels the tasks.
+    Without ``shards`` a few pairs are measured here first, and their time chooses the number. ``progress`` is told
+    after each shard. Ctrl-C cancels the tasks.
     """
     job = Job.replicate(spec, pairs=pairs, simulator=simulator, other=other)
     return cast(Replication, _measure(job, _shipped(job, spec, other), shards, progress))
@@ -76,9 +76,7 @@ def compare(
     return cast(Comparison, _measure(job, _shipped(job, spec, None), shards, progress))
 
 
-def _measure(
-    job: Job, table: bytes | None, shards: int | None, progress: Progress | None
-) -> Replication | Comparison:
+def _measure(job: Job, table: bytes | None, shards: int | None, progress: Progress | None) -> Replication | Comparison:
     if shards is None:
         shards = _shards(job)
     if not 1 <= shards <= job.pairs:
@@ -132,8 +130,8 @@ def _shipped(job: Job, spec: Spec, other: Spec | None) -> bytes | None:
     """The rows of a world that is a table, as other machines do not have the file."""
     if other is not None and other.world is not None and other.world.kind == "table":
         raise Error(
-            f"the other world, {other.file}, is a table, whose file other machines do not have; measure on this machine "
-            "with debora.replicate, or with shards of the program where the file is"
+            f"the other world, {other.file}, is a table, whose file other machines do not have; measure on this "
+            "machine with debora.replicate, or with shards of the program where the file is"
         )
     if spec.world is None or spec.world.kind != "table":
         return None
