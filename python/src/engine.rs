@@ -19,6 +19,9 @@ use crate::problem::Problem;
 use crate::record::{EpochRecord, Estimate, Recommendation, ToldMany};
 use crate::value::to_key;
 
+/// The rounds of one batch at most: its arrays take a third of a gigabyte.
+const BATCH_MAX: u64 = 1 << 24;
+
 /// What to do in a round.
 #[pyclass(module = "debora", frozen)]
 pub struct Decision {
@@ -185,7 +188,8 @@ impl Engine {
         }
     }
 
-    /// Hands out up to `rounds` rounds, fewer where the epoch ends; none when all are told. Raises `Waiting` like `ask`.
+    /// Hands out up to `rounds` rounds (2^24 at most), fewer where the epoch ends; none when all are told. Raises `Waiting` like
+    /// `ask`.
     ///
     /// >>> import debora, numpy
     /// >>> engine = debora.Engine(debora.Problem(actions=["a", "b"], horizon=20_000, rho=0.5), key=42)
@@ -198,7 +202,7 @@ impl Engine {
             let mut state = self.state.lock().expect("an engine that has not panicked");
             let (first, epoch) = (state.next_round(), state.epoch());
             let left = state.problem().horizon() + 1 - first;
-            let mut actions = vec![0; usize::try_from(rounds.min(left)).unwrap_or(usize::MAX)];
+            let mut actions = vec![0; rounds.min(left).min(BATCH_MAX) as usize];
             let handed = state.ask_into(&mut actions);
             actions.truncate(handed);
             let strategy = state.strategy().probabilities();

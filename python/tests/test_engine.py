@@ -95,6 +95,16 @@ def test_asking_runs_ahead_and_waits(free: debora.Problem) -> None:
     assert engine.tell(1, 0.5) == "already told"
 
 
+def test_a_batch_has_an_end() -> None:
+    engine = debora.Engine(debora.Problem(actions=["a", "b"], horizon=2**53, rho=0.5), 1)
+    largest = 0
+    while largest < 2**24:
+        batch = engine.ask_many(2**60)
+        largest = max(largest, len(batch))
+        engine.tell_many(batch.rounds, np.zeros(len(batch)))
+    assert largest == 2**24
+
+
 def test_telling_again(free: debora.Problem) -> None:
     engine = debora.Engine(free, 1)
     while len(engine.ask_many(1)) == 1 and engine.epoch < 3:
