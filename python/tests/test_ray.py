@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 import ray
@@ -26,6 +26,7 @@ import pages
 from conftest import ROOT
 
 STORE_BYTES = 100_000_000
+T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -184,12 +185,13 @@ class Diary:
         return last[0] if last and last[0].what == "began" else None
 
 
-def until(true: Callable[[], object]) -> None:
+def until(look: Callable[[], T | None]) -> T:
     """Waits for something, a minute at most."""
     begun = time.monotonic()
-    while not true():
+    while not (seen := look()):
         assert time.monotonic() - begun < 60, "waited for a minute"
         time.sleep(0.02)
+    return seen
 
 
 def interrupted(spec: debora.Spec, diary: Diary, node: str | None, lose: Callable[[Line], None]) -> Line:
@@ -199,9 +201,7 @@ def interrupted(spec: debora.Spec, diary: Diary, node: str | None, lose: Callabl
     def after_a_shard(done: int, total: int) -> None:
         if not lost:
             assert done < total
-            until(lambda: diary.running(node))
-            running = diary.running(node)
-            assert running is not None and running.pid != os.getpid()
+            running = until(lambda: diary.running(node))
             lose(running)
             lost.append(running)
 
@@ -211,7 +211,7 @@ def interrupted(spec: debora.Spec, diary: Diary, node: str | None, lose: Callabl
     assert spread.to_bytes() == debora.replicate(long, pairs=32, simulator="rounds").to_bytes()
     (line,) = lost
     lines = diary.lines()
-    assert line._replace(what="ended") not in lines, "it was in the middle"
+    assert line.pid != os.getpid() and line._replace(what="ended") not in lines, "it was in the middle"
     again = [other for other in lines if other.what == "began" and other.shard == line.shard]
     assert len(again) == 2 and again[0] == line and again[1].pid != line.pid
     return again[1]
@@ -230,6 +230,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(
 def test_a_node_removed_in_the_middle_changes_nothing(
     routing: debora.Spec, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Comes last: it leaves one node."""
     diary = Diary(tmp_path / "diary", monkeypatch)
     (second,) = (node for node in cluster.list_all_nodes() if not node.is_head())
     again = interrupted(routing, diary, second.node_id, lambda line: cluster.remove_node(second))

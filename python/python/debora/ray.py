@@ -84,9 +84,10 @@ def _measure(job: Job, table: bytes | None, shards: int | None, progress: Progre
     sent = ray.put((job, table))
     # Of errors only lost workers and machines are worth another try: the rest would be the same again.
     task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_measure_shard)
-    waiting = [task.remote(sent, (number, shards)) for number in range(1, shards + 1)]
-    total, parts = job.pairs * len(job.players), list[bytes]()
+    total, waiting, parts = job.pairs * len(job.players), list[Any](), list[bytes]()
     try:
+        for number in range(1, shards + 1):
+            waiting.append(task.remote(sent, (number, shards)))
         while waiting:
             ready, waiting = ray.wait(waiting)
             parts += ray.get(ready)
