@@ -39,11 +39,16 @@ def routing(monkeypatch: pytest.MonkeyPatch) -> debora.Spec:
     return debora.Spec.from_toml("examples/model-routing.toml")
 
 
+def binary() -> Path:
+    """The program, which ``./check`` has built."""
+    path = Path(os.environ.get("DEBORA_PROGRAM", ROOT / "target/debug/debora"))
+    if not path.exists():
+        pytest.fail(f"{path} is not there; cargo build makes it")
+    return path
+
+
 def program(*arguments: str) -> str:
-    """Standard output of the program, which ``./check`` has built; it may find a promise broken."""
-    binary = os.environ.get("DEBORA_PROGRAM", str(ROOT / "target/debug/debora"))
-    if not Path(binary).exists():
-        pytest.fail(f"{binary} is not there; cargo build makes it")
-    done = subprocess.run([binary, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    """Standard output of the program; it may find a promise broken."""
+    done = subprocess.run([binary(), *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
     return done.stdout

@@ -137,8 +137,11 @@ mod tests {
             record = serde_json::to_string(engine.open_record()).unwrap();
             head = epoch_hash(&head, &record, &fold.rounds_hash());
         }
-        assert_eq!(key_hash, "KEYHASH");
-        assert_eq!(head, "HEAD");
-        assert_eq!(record, "RECORD");
+        assert_eq!(key_hash, "b588ac3cb1de34ede44971ded9ea1b13b7e24b452a5f4ce0329fbbe62c5a8e00");
+        assert_eq!(head, "b041b069e4f122369f3979706daf9a8b845c3d55b3805f395bf6ddffce9198e0");
+        assert_eq!(
+            record,
+            "{\"epoch\":13,\"first_round\":33,\"rounds\":8,\"kind\":\"estimate\",\"candidate\":[0.0,1.0,0.0],\"sigma\":0.0,\"strategy\":[0.0,1.0,0.0],\"counts\":[16,8,8],\"estimates\":[{\"epoch\":13,\"action\":0,\"quantity\":0,\"count\":16,\"mean\":0.2375,\"offset\":0.02589956312163222,\"cell\":1037.2629450286397,\"index\":null,\"estimate\":0.5,\"width\":519.7839868976849},{\"epoch\":13,\"action\":0,\"quantity\":1,\"count\":16,\"mean\":0.10010645374609316,\"offset\":0.5970804248473744,\"cell\":1037.2629450286397,\"index\":null,\"estimate\":0.5,\"width\":519.7839868976849},{\"epoch\":13,\"action\":1,\"quantity\":0,\"count\":8,\"mean\":0.375,\"offset\":0.8158028142049083,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651},{\"epoch\":13,\"action\":1,\"quantity\":1,\"count\":8,\"mean\":0.10583940912888282,\"offset\":0.5602548204072381,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651},{\"epoch\":13,\"action\":2,\"quantity\":0,\"count\":8,\"mean\":0.325,\"offset\":0.602638361531781,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651},{\"epoch\":13,\"action\":2,\"quantity\":1,\"count\":8,\"mean\":0.08004746159637462,\"offset\":0.8410919831648794,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651}]}"
+        );
     }
 }

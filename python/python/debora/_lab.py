@@ -136,14 +136,20 @@ def compare(
 
     Without ``players``, all rivals play that can do so in reasonable time; a warning names those left out.
     """
+    job = comparison(spec, players, pairs, simulator)
+    return Comparison(job._measure(None, threads, progress))
+
+
+def comparison(spec: Spec, players: Sequence[str] | None, pairs: int, simulator: Literal["epochs", "rounds"]) -> Job:
+    """The job of a comparison, for a function that the user calls; warns of the rivals left out."""
     job = Job.compare(spec, players=None if players is None else list(players), pairs=pairs, simulator=simulator)
     if job.left_out:
         warnings.warn(
             f"{', '.join(job.left_out)} left out, as deciding every round anew would take long; "
             "a shorter horizon has room for it",
-            stacklevel=2,
+            stacklevel=3,
         )
-    return Comparison(job._measure(None, threads, progress))
+    return job
 
 
 def merge(parts: Iterable[bytes | str | os.PathLike[str]]) -> Replication | Comparison:

@@ -185,7 +185,7 @@ class Replication(Measured):
         curves = self._part.curves(0)[0 if kind == "regret" else 1]
         _band(axes, self.checkpoints, curves, "measured")
         axes.plot(self.checkpoints, self._found[f"{kind}_bound"], "--", color="grey", label="bound")
-        return _labelled(axes, f"regret ({self._found['reward']})" if kind == "regret" else "violation")
+        return _labelled(axes, kind, self._found)
 
     def _plot_identical(self, axes: Axes) -> Axes:
         columns = self._part.columns(0)
@@ -241,7 +241,7 @@ class Comparison(Measured):
             curves = self._part.curves(place)[0 if kind == "regret" else 1]
             if len(curves):
                 axes.plot(self.checkpoints, np.median(curves, axis=0), label=player)
-        return _labelled(axes, f"regret ({self._found['reward']})" if kind == "regret" else "violation")
+        return _labelled(axes, kind, self._found)
 
 
 def _restored(part: bytes) -> Measured:
@@ -285,8 +285,12 @@ def _band(axes: Axes, rounds: Counts, curves: Floats, label: str) -> None:
     axes.fill_between(rounds, low, high, alpha=0.2, color=line.get_color(), label="5 % to 95 %")
 
 
-def _labelled(axes: Axes, label: str) -> Axes:
-    axes.set(xscale="log", yscale="log", xlabel="round", ylabel=label)
+def _labelled(axes: Axes, kind: Literal["regret", "violation"], found: dict[str, Any]) -> Axes:
+    """Logarithmic, but for what one round can add: regret and violation may be 0 or less."""
+    axes.set(xscale="log", xlabel="round", ylabel=f"regret ({found['reward']})" if kind == "regret" else "violation")
+    axes.set_yscale("symlog", linthresh=found["regret_bound"][0] if kind == "regret" else 1)
+    if axes.dataLim.y0 >= 0:
+        axes.set_ylim(bottom=0)
     axes.legend()
     return axes
 
