@@ -42,7 +42,7 @@ class ServiceError(Error):
         self.code = str(document.get("code", "unknown"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Served:
     """A decision: play ``action``, called ``name``."""
 
