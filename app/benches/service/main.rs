@@ -14,6 +14,9 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use debora::Key;
+use debora_app::service::desk::Desk;
+use debora_app::service::request::{Answer, Create, Of, Request, Telling};
 use debora_app::store::{Location, Purpose};
 use load::{Measured, load};
 
@@ -22,11 +25,12 @@ const ROUNDS: u64 = 100;
 const BATCH: u64 = 1_000;
 const TIME: Duration = Duration::from_secs(5);
 
-/// Epochs of a hundred million rounds, so that no request waits.
+/// With levels 64 times apart, epochs have 16 million rounds from the millionth round on: no request waits.
 const SPEC: &str = r#"
 policy = "soft"
 horizon = 1_000_000_000_000
 rho = 0.01
+growth = 64
 actions = ["small", "medium", "large"]
 [[cost]]
 name = "price"
@@ -35,6 +39,9 @@ threshold = 0.4
 name = "latency"
 threshold = 0.4
 "#;
+
+/// Rounds told before anything is measured.
+const BEFORE: u64 = 1_000_000;
 
 #[tokio::main]
 async fn main() {
@@ -60,8 +67,8 @@ async fn main() {
 
 /// Decisions in batches over many connections, beside a bare handler and the store alone.
 async fn asking(store: &str, raw_store: &str, id: &str) {
+    begin(store, id);
     let (mut server, address) = serve(store);
-    create(&address, id).await;
     let path = format!("/v1/experiments/{id}/decisions");
     let ask =
         move |connection: u64, number: u64| Some(format!(r#"{{"n":{ROUNDS},"request_key":"{connection}-{number}"}}"#));
@@ -90,7 +97,8 @@ async fn telling(store: &str, raw_store: &str, id: &str) -> u64 {
     let (mut server, address) = serve(store);
     let path = format!("/v1/experiments/{id}/outcomes");
     let connections = 8;
-    let tell = move |connection: u64, number: u64| Some(outcomes((number * connections + connection) * BATCH));
+    let before = told_through(store, id);
+    let tell = move |connection: u64, number: u64| Some(outcomes(before + (number * connections + connection) * BATCH));
     let service = load(&address, &path, connections, TIME, tell).await;
     end(&mut server);
     let told = told_through(store, id);
@@ -108,9 +116,9 @@ async fn growing(store: &str, id: &str, told: u64, outcomes_all: u64) {
     let (mut server, address) = serve(store);
     let path = format!("/v1/experiments/{id}/outcomes");
     println!("growing to {outcomes_all} outcomes");
-    let mut from = told + 1_000 * BATCH;
+    let mut from = told;
     for step in 1..=4 {
-        let to = (outcomes_all * step / 4).max(from);
+        let to = (outcomes_all * step / 4 / BATCH * BATCH).max(from);
         ask_until(&address, id, to).await;
         let tell = move |connection: u64, number: u64| {
             let first = from + (number * 8 + connection) * BATCH;
@@ -146,9 +154,23 @@ fn outcomes(before: u64) -> String {
     format!("[{}]", all.join(","))
 }
 
-async fn create(address: &str, id: &str) {
-    let spec = serde_json::json!({ "id": id, "spec": SPEC }).to_string();
-    load(address, "/v1/experiments", 1, TIME, move |_, number| (number == 0).then(|| spec.clone())).await;
+/// Makes the experiment and goes through its short epochs.
+fn begin(store: &str, id: &str) {
+    let mut desk = Desk::new(Location::of(store).open(Purpose::Serve).expect("a store"));
+    let spec = SPEC.to_owned();
+    let create =
+        Create { id: Some(id.to_owned()), spec, key: Some(Key::from(1u64)), blind: true, actor: "bench".into() };
+    desk.serve(&[Request::Create(create)], 0).swap_remove(0).expect("an experiment");
+    let mut told = 0;
+    while told < BEFORE {
+        let ask = Request::Decide { id: id.to_owned(), rounds: 10_000, request_key: None };
+        let Ok(Answer::Decided(decided)) = desk.serve(&[ask], 0).swap_remove(0) else { panic!("no decisions") };
+        let (first, count) = (decided.lease.first, decided.lease.actions.len() as u64);
+        let one = |round: u64| Telling { of: Of::Round(round), reward: (round % 2) as f64, costs: vec![0.25, 0.5] };
+        let tell = Request::Tell { id: id.to_owned(), outcomes: (first..first + count).map(one).collect() };
+        desk.serve(&[tell], 0).swap_remove(0).expect("receipts");
+        told = first + count - 1;
+    }
 }
 
 /// Asks until this round is decided.
