@@ -18,10 +18,13 @@ pub const FIXED_ONE: u64 = 1 << 53;
 pub fn to_fixed(unit: f64) -> u64 {
     debug_assert!((0.0..=1.0).contains(&unit));
     // From 2^52 on every double is an integer; below, adding 2^52 rounds to one, half to even. On processors without an
-    // instruction for it, `round_ties_even` is a function call that costs more than the rest of telling a round.
+    // instruction for it, `round_ties_even` is a function call that costs more than the rest of telling a round. Both ways
+    // are computed and one is chosen by its bits: feedback is random, and a branch on it would be mispredicted every other time.
     const INTEGERS: f64 = (1u64 << 52) as f64;
     let scaled = unit * FIXED_ONE as f64;
-    (if scaled < INTEGERS { (scaled + INTEGERS) - INTEGERS } else { scaled }) as u64
+    let rounded = (scaled + INTEGERS) - INTEGERS;
+    let bits = if scaled < INTEGERS { rounded.to_bits() } else { scaled.to_bits() };
+    f64::from_bits(bits) as i64 as u64
 }
 
 /// Counts per action and exact sums per action and quantity, in multiples of 2^-53. Merging is exact, in any order.

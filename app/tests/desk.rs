@@ -430,3 +430,71 @@ fn two_nodes_decide_as_one() {
         assert_eq!((progress.status, progress.digest), (Status::Done, engine.digest()));
     });
 }
+
+/// PostgreSQL cannot even be asked for a text with NUL: the request is refused before, and its group goes on.
+#[test]
+fn a_bad_request_key_fails_nobody_else() {
+    for store in stores() {
+        store.fresh(|location, id| {
+            let mut play = Play::new(location, id, SHORT);
+            let ask = |key: &str| Request::Decide { id: id.into(), rounds: 1, request_key: Some(key.into()) };
+            let answers = play.desk.as_mut().unwrap().serve(&[ask("a\0"), ask(&"k".repeat(200)), ask("b")], play.now);
+            assert!(matches!(answers[0], Err(Refusal::RequestKey { .. })), "{answers:?}");
+            assert!(matches!(answers[1], Err(Refusal::RequestKey { .. })), "{answers:?}");
+            assert!(matches!(answers[2], Ok(Answer::Decided(_))), "{answers:?}");
+        });
+    }
+}
+
+/// What is stored is the measure, not what came first in the group.
+#[test]
+fn overtime_told_again_is_judged_by_what_is_stored() {
+    for store in stores() {
+        store.fresh(|location, id| {
+            let mut play = Play::new(location, id, SHORT);
+            play.group(&[Step::Decide { rounds: 1, key: None }, Step::Decide { rounds: 2, key: None }]);
+            let tell = |play: &Play<'_>, values: &[u8]| {
+                let of = Of::Overtime { epoch: 0, serial: 1 };
+                let outcomes = values.iter().map(|&value| play.telling(of, value)).collect();
+                Request::Tell { id: id.into(), outcomes }
+            };
+            for (values, expected) in [
+                (&[1, 1, 0][..], [Receipt::Overtime, Receipt::Repeated, Receipt::Conflict]),
+                (&[0, 0, 1][..], [Receipt::Conflict, Receipt::Conflict, Receipt::Repeated]),
+            ] {
+                let request = tell(&play, values);
+                let answer = play.desk.as_mut().unwrap().serve(&[request], 0).swap_remove(0);
+                assert!(matches!(&answer, Ok(Answer::Told(receipts)) if receipts[..] == expected), "{answer:?}");
+            }
+        });
+    }
+}
+
+/// An experiment whose counts cannot be is refused, and the others of its group are served.
+#[test]
+fn a_damaged_experiment_fails_nobody_else() {
+    for store in stores() {
+        store.fresh(|location, id| {
+            let mut play = Play::new(location, id, SHORT);
+            let other = format!("{id}-damaged");
+            let create =
+                Create { id: Some(other.clone()), spec: SHORT.into(), key: None, blind: true, actor: "t".into() };
+            let desk = play.desk.as_mut().unwrap();
+            desk.serve(&[Request::Create(create)], 0).swap_remove(0).unwrap();
+            let mut writer = location.open(Purpose::Write).unwrap();
+            writer.begin().unwrap();
+            let mut progress = writer.lock(&other).unwrap().unwrap();
+            progress.told.pop();
+            writer.set_progress(&other, &progress).unwrap();
+            writer.commit().unwrap();
+            let ask = |id: &str| Request::Decide { id: id.into(), rounds: 1, request_key: None };
+            let answers = desk.serve(&[ask(&other), ask(id)], 0);
+            assert!(
+                matches!(&answers[0], Err(Refusal::Store { detail }) if detail.contains("impossible")),
+                "{answers:?}"
+            );
+            assert!(matches!(answers[1], Ok(Answer::Decided(_))), "{answers:?}");
+            assert!(desk.waiting().unwrap().contains(&id.to_owned()));
+        });
+    }
+}

@@ -56,10 +56,12 @@ impl Costs {
             for cost in in_order(named, problem)? {
                 costs.push(cost.extract()?);
             }
-        } else {
-            for cost in value.try_iter()? {
+        } else if let Ok(many) = value.try_iter() {
+            for cost in many {
                 costs.push(cost?.extract()?);
             }
+        } else {
+            costs.push(value.extract()?);
         }
         Ok(costs)
     }
@@ -102,7 +104,7 @@ fn converted<'py>(
 /// Rounds: one dimension, any whole numbers that are not negative.
 pub fn rounds<'py>(value: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArray1<'py, u64>> {
     match value.cast::<PyArray1<u64>>() {
-        Ok(array) if array.is_c_contiguous() => Ok(array.readonly()),
+        Ok(array) if array.is_c_contiguous() && array.is_aligned() => Ok(array.readonly()),
         _ => Ok(converted("rounds", (value,), value.py())?.cast::<PyArray1<u64>>()?.readonly()),
     }
 }
@@ -110,7 +112,7 @@ pub fn rounds<'py>(value: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArray1<'py, 
 /// Rewards: one dimension, any numbers.
 pub fn rewards<'py>(value: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArray1<'py, f64>> {
     match value.cast::<PyArray1<f64>>() {
-        Ok(array) if array.is_c_contiguous() => Ok(array.readonly()),
+        Ok(array) if array.is_c_contiguous() && array.is_aligned() => Ok(array.readonly()),
         _ => Ok(converted("values", (value, "rewards", 1), value.py())?.cast::<PyArray1<f64>>()?.readonly()),
     }
 }
@@ -128,7 +130,7 @@ pub fn costs<'py>(
         Err(_) => value.clone(),
     };
     let array = match array.cast::<numpy::PyArray2<f64>>() {
-        Ok(array) if array.is_c_contiguous() => array.readonly(),
+        Ok(array) if array.is_c_contiguous() && array.is_aligned() => array.readonly(),
         _ => converted("values", (array, "costs", 2), value.py())?.cast::<numpy::PyArray2<f64>>()?.readonly(),
     };
     let width = array.shape()[1];

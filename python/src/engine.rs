@@ -198,26 +198,21 @@ impl Engine {
     /// >>> engine.is_done
     /// True
     fn ask_many(&self, py: Python<'_>, rounds: u64) -> PyResult<Decisions> {
-        let (first, epoch, actions, probabilities) = py.detach(|| {
-            let mut state = self.state.lock().expect("an engine that has not panicked");
-            let (first, epoch) = (state.next_round(), state.epoch());
-            let left = state.problem().horizon() + 1 - first;
-            let mut actions = vec![0; rounds.min(left).min(BATCH_MAX) as usize];
-            let handed = state.ask_into(&mut actions);
-            actions.truncate(handed);
-            let strategy = state.strategy().probabilities();
-            let probabilities: Vec<f64> = actions.iter().map(|&action| strategy[action as usize]).collect();
-            (first, epoch, actions, probabilities)
-        });
-        if actions.is_empty() && rounds > 0 {
-            // Asking when an epoch is fully handed out changes nothing.
-            let state = self.state(py);
-            let outstanding = state.outstanding_count();
-            if outstanding > 0 {
-                drop(state);
-                return Err(waiting(py, outstanding));
-            }
+        // With the interpreter held throughout: nobody else can fork, or write to an array, in between.
+        let mut state = self.state(py);
+        let (first, epoch) = (state.next_round(), state.epoch());
+        let left = state.problem().horizon() + 1 - first;
+        let mut actions = vec![0; rounds.min(left).min(BATCH_MAX) as usize];
+        let handed = state.ask_into(&mut actions);
+        actions.truncate(handed);
+        let outstanding = state.outstanding_count();
+        if actions.is_empty() && rounds > 0 && outstanding > 0 {
+            drop(state);
+            return Err(waiting(py, outstanding));
         }
+        let strategy = state.strategy().probabilities();
+        let probabilities: Vec<f64> = actions.iter().map(|&action| strategy[action as usize]).collect();
+        drop(state);
         let rounds: Vec<u64> = (first..first + actions.len() as u64).collect();
         Ok(Decisions {
             epoch,
@@ -282,10 +277,7 @@ impl Engine {
         let costs: Option<PyReadonlyArray2<'py, f64>> = arrays::costs(costs, &self.problem)?;
         let (rounds, rewards) = (rounds.as_slice()?, rewards.as_slice()?);
         let costs = costs.as_ref().map_or(Ok(&[][..]), |costs| costs.as_slice())?;
-        let told = py.detach(|| {
-            let mut state = self.state.lock().expect("an engine that has not panicked");
-            state.tell_many(rounds, rewards, costs)
-        });
+        let told = self.state(py).tell_many(rounds, rewards, costs);
         let mut told = told.map_err(refused)?;
         let closed = told.closed.take().map(|record| self.closed(py, *record)).transpose()?;
         Ok(ToldMany::new(&told, closed))

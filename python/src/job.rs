@@ -331,10 +331,15 @@ impl Part {
         player: usize,
     ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>)> {
         let (runs, span) = (self.pairs(player)?.iter().flat_map(|pair| &pair.runs), self.span()?);
-        let scaled = |run: &Run| run.regret_curve.iter().map(|regret| regret * span).collect::<Vec<f64>>();
-        let regret: Vec<Vec<f64>> = runs.clone().map(scaled).filter(|curve| !curve.is_empty()).collect();
-        let violation: Vec<&[f64]> = runs.map(|run| run.violation_curve.as_slice()).collect();
+        let violation: Vec<&[f64]> = runs.clone().map(|run| run.violation_curve.as_slice()).collect();
         let checkpoints = violation.first().map_or(0, |curve| curve.len());
+        // One of two worlds may have no regret: its rows are NaN, so that each run keeps its place.
+        let scaled = |run: &Run| match run.regret_curve.is_empty() {
+            true => vec![f64::NAN; checkpoints],
+            false => run.regret_curve.iter().map(|regret| regret * span).collect::<Vec<f64>>(),
+        };
+        let some = runs.clone().any(|run| !run.regret_curve.is_empty());
+        let regret: Vec<Vec<f64>> = if some { runs.map(scaled).collect() } else { Vec::new() };
         let regret = matrix(py, regret.iter().map(Vec::as_slice).collect(), checkpoints)?;
         Ok((regret, matrix(py, violation, checkpoints)?))
     }

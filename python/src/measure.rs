@@ -33,7 +33,8 @@ pub fn beside<T: Send + 'static>(
     if threads == Some(0) {
         return Err(Error::new_err("threads is 0; give at least 1, or None for all cores"));
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
+    // A panic drops the sender, which is noticed below; without a handler it would end the whole process.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).panic_handler(|_| ()).build();
     let pool = pool.map_err(|error| PyRuntimeError::new_err(format!("cannot start threads: {error}")))?;
     let watch = Arc::new(Watch::default());
     let (sender, receiver) = mpsc::channel();

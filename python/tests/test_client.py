@@ -165,6 +165,8 @@ def test_refusals_have_a_code_and_a_sentence(server: Server) -> None:
         with pytest.raises(ServiceError) as error:
             refused()
         assert error.value.code == code, error.value
+        copy = pickle.loads(pickle.dumps(error.value))
+        assert (copy.code, str(copy)) == (code, str(error.value))
     with pytest.raises(ValueError):
         client.tell(first, math.nan, [0.0])
     assert client.tell(first, 0.5, [0.0]) == "recorded"

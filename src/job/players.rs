@@ -30,7 +30,8 @@ pub fn choose(problem: &Problem, wanted: &[String], pairs: u64) -> Result<Choice
     let horizon = problem.horizon();
     let mut players = vec![DEBORA.to_owned()];
     if wanted.is_empty() {
-        let slow = |rival: &&Rival| rival.per_round && horizon.saturating_mul(2 * pairs) > ROUNDS_UNASKED_MAX;
+        let slow =
+            |rival: &&Rival| rival.per_round && horizon.saturating_mul(2).saturating_mul(pairs) > ROUNDS_UNASKED_MAX;
         let (slow, quick): (Vec<&Rival>, Vec<&Rival>) = able(problem.policy()).partition(slow);
         let names = |rivals: Vec<&Rival>| rivals.iter().map(|rival| rival.name.to_owned()).collect::<Vec<_>>();
         players.extend(names(quick));

@@ -158,6 +158,8 @@ struct Auditor {
     status: Option<Status>,
     /// A head that must be in the chain.
     wanted: Option<String>,
+    /// The first late outcome of a round that no line says was imputed.
+    unmatched_late: Option<Difference>,
 }
 
 /// What the spec says.

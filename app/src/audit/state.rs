@@ -10,8 +10,13 @@ impl Auditor {
         let place = || format!("the late outcome of round {round}");
         let after = self.counts.imputed_runs.partition_point(|(first, _)| *first <= round);
         let imputed = after.checked_sub(1).is_some_and(|run| round <= self.counts.imputed_runs[run].1);
-        if !imputed || round <= self.counts.last_late {
-            return Err(differs(place(), "its round", round, "one that was imputed, in order"));
+        let difference = || differs(place(), "its round", round, "one that was imputed, in order");
+        if round <= self.counts.last_late {
+            return Err(difference());
+        }
+        if !imputed {
+            // If the experiment went on while its log was read, the round may have been imputed after its line was.
+            self.unmatched_late.get_or_insert_with(difference);
         }
         in_range(&self.rules.as_ref().expect("after the experiment's line").problem, &place(), reward, costs)?;
         self.counts.last_late = round;
@@ -39,6 +44,9 @@ impl Auditor {
         self.audited.outstanding = self.audited.decisions - self.audited.outcomes;
         self.audited.head.clone_from(&self.head);
         let done = self.at_horizon();
+        if let Some(difference) = self.unmatched_late.take().filter(|_| !moved || done) {
+            return Err(difference);
+        }
         if !done {
             let open = self.open.as_ref().expect("the order of lines is checked");
             self.audited.open_epoch = Some(open.record.epoch);

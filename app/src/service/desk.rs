@@ -3,7 +3,7 @@
 //! Within a group, outcomes come first, then what they close, then the rest in order: none of the group is answered before
 //! all of it is durable, so to their callers they happened at once. Experiments are locked in the order of their ids.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use debora::spec::Spec;
@@ -19,6 +19,8 @@ use crate::store::{Event, Experiment, Status, Store};
 pub struct Desk {
     store: Box<dyn Store>,
     live: BTreeMap<String, Live>,
+    /// Whether the last group came as far as its commit, which may have been kept even if it failed.
+    committing: bool,
 }
 
 /// What comes of a request.
@@ -27,56 +29,81 @@ pub type Answered = Result<Answer, Refusal>;
 impl Desk {
     /// At an opened store.
     pub fn new(store: Box<dyn Store>) -> Self {
-        Self { store, live: BTreeMap::new() }
+        Self { store, live: BTreeMap::new(), committing: false }
     }
 
     /// Serves a group: each request is answered, and what the answers say is durable. If the store fails, nothing of the
     /// group is known to have happened.
     pub fn serve(&mut self, requests: &[Request], now: i64) -> Vec<Answered> {
-        match self.transact(requests, now) {
-            Ok(answers) => answers,
-            Err(error) => {
-                self.store.rollback();
-                // What is in memory may be ahead of what is stored.
-                self.live.clear();
-                let detail = format!("{error:#}");
-                requests.iter().map(|_| Err(Refusal::Store { detail: detail.clone() })).collect()
-            }
+        let failure = match self.transact(requests, now) {
+            Ok(answers) => return answers,
+            Err(failure) => self.forget(&failure),
+        };
+        let ids: BTreeSet<&str> = requests.iter().map(Request::id).collect();
+        if ids.len() > 1 && !self.committing && self.store.begin().is_ok() {
+            self.store.rollback();
+            // The store is there: one damaged experiment must not fail its neighbours.
+            return requests
+                .iter()
+                .map(|request| self.serve(std::slice::from_ref(request), now).swap_remove(0))
+                .collect();
         }
+        requests.iter().map(|_| Err(Refusal::Store { detail: failure.clone() })).collect()
     }
 
-    /// The experiments whose missing outcomes may be due.
+    /// After a failure: what is in memory may be ahead of what is stored.
+    fn forget(&mut self, failure: &anyhow::Error) -> String {
+        self.store.rollback();
+        self.live.clear();
+        format!("{failure:#}")
+    }
+
+    /// The experiments whose missing outcomes may be due. One that cannot be read is left out, and said.
     pub fn waiting(&mut self) -> Result<Vec<String>> {
+        self.store.begin()?;
+        let ids = self.read_waiting();
+        self.store.rollback();
+        ids
+    }
+
+    fn read_waiting(&mut self) -> Result<Vec<String>> {
         let rows = self.store.experiments()?;
         let open = rows.into_iter().filter(|(_, progress)| matches!(progress.status, Status::Running | Status::Paused));
         let mut ids = Vec::new();
-        for (experiment, progress) in open {
-            if live_at(&mut self.live, &mut *self.store, &experiment.id, progress.epoch)?.rules.outcome_wait.is_some() {
-                ids.push(experiment.id);
+        for (Experiment { id, .. }, progress) in open {
+            match live_at(&mut self.live, &mut *self.store, &id, progress.epoch) {
+                Ok(live) if live.rules.outcome_wait.is_some() => ids.push(id),
+                Ok(_) => {}
+                Err(error) => tracing::error!(id, detail = format!("{error:#}"), "an experiment cannot be read"),
             }
         }
         Ok(ids)
     }
 
     fn transact(&mut self, requests: &[Request], now: i64) -> Result<Vec<Answered>> {
+        self.committing = false;
         self.store.begin()?;
         let mut answers: Vec<Option<Answered>> = requests.iter().map(|_| None).collect();
         let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (place, request) in requests.iter().enumerate() {
-            match request {
-                Request::Create(create) => answers[place] = Some(self.create(create, now)?),
-                Request::Decide { id, .. }
-                | Request::Tell { id, .. }
-                | Request::Change { id, .. }
-                | Request::Tick { id } => groups.entry(id).or_default().push(place),
-            }
+            groups.entry(request.id()).or_default().push(place);
         }
-        for (id, places) in groups {
+        for (id, mut places) in groups {
+            for &place in &places {
+                if let Request::Create(create) = &requests[place] {
+                    answers[place] = Some(self.create(create, now)?);
+                }
+            }
+            places.retain(|&place| answers[place].is_none());
+            if places.is_empty() {
+                continue;
+            }
             let group: Vec<&Request> = places.iter().map(|&place| &requests[place]).collect();
             for (place, answer) in places.into_iter().zip(self.serve_one(id, &group, now)?) {
                 answers[place] = Some(answer);
             }
         }
+        self.committing = true;
         self.store.commit()?;
         Ok(answers.into_iter().map(|answer| answer.expect("every request is answered")).collect())
     }
@@ -110,6 +137,7 @@ impl Desk {
             return Ok(group.iter().map(|_| Err(Refusal::NoExperiment { id: id.to_owned() })).collect());
         };
         let live = live_at(&mut self.live, &mut *self.store, id, progress.epoch)?;
+        live.check(id, &progress)?;
         let mut sitting = Sitting { id, store: &mut *self.store, live, before: progress.clone(), progress, now };
         let answers = sitting.serve(group)?;
         // A finished experiment is read again as its last epoch began.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use debora::Engine;
 use debora::spec::{ServiceSpec, Spec};
 
@@ -46,6 +46,19 @@ impl Live {
         let snapshot =
             snapshot.with_context(|| format!("experiment {id} has no snapshot of epoch {}", progress.epoch))?;
         Ok(Some(Self::new(Engine::from_bytes(snapshot)?, spec.service)))
+    }
+
+    /// Refuses a progress that cannot be: a store may be damaged, and nothing below is to stumble over it.
+    pub fn check(&self, id: &str, progress: &Progress) -> Result<()> {
+        let actions = self.engine.problem().actions().len();
+        let sum = |counts: &[u64]| counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count));
+        let within = |some: &[u64], all: &[u64]| some.iter().zip(all).all(|(some, all)| some <= all);
+        let Progress { decided, told, imputed, imputed_before, next_round, .. } = progress;
+        let lengths = [decided, told, imputed, imputed_before].iter().all(|counts| counts.len() == actions);
+        let counts = within(told, decided) && within(imputed, told) && within(imputed_before, imputed);
+        let rounds = sum(decided).and_then(|decided| decided.checked_add(1)) == Some(*next_round);
+        ensure!(lengths && counts && rounds, "experiment {id} has impossible counts; `debora audit` tells more");
+        Ok(())
     }
 
     /// Whether all rounds of the open epoch are decided.

@@ -55,6 +55,25 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// The experiment it is about; nothing for a new one whose id is to be drawn.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Create(create) => create.id.as_deref().unwrap_or_default(),
+            Self::Decide { id, .. } | Self::Tell { id, .. } | Self::Change { id, .. } | Self::Tick { id } => id,
+        }
+    }
+
+    /// How many rows it reads or writes, about.
+    pub fn rows(&self) -> u64 {
+        match self {
+            Self::Decide { rounds, .. } => *rounds,
+            Self::Tell { outcomes, .. } => outcomes.len() as u64,
+            _ => 1,
+        }
+    }
+}
+
 /// What a new experiment is made of.
 #[derive(Clone, Debug)]
 pub struct Create {
@@ -237,6 +256,9 @@ pub enum Refusal {
     /// The store failed. What was asked may or may not have happened: repeat it.
     #[error("the store failed; repeat the request")]
     Store { detail: String },
+    /// More waits than can be served soon.
+    #[error("the service has more to do than it can take; repeat the request")]
+    Busy,
     /// The service is shutting down.
     #[error("the service is shutting down; repeat the request elsewhere or later")]
     Stopping,

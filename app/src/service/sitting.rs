@@ -65,7 +65,8 @@ impl Sitting<'_> {
         let keys: Vec<&str> = group
             .iter()
             .filter_map(|request| match request {
-                Request::Decide { request_key: Some(key), .. } => Some(key.as_str()),
+                // What is no key must not reach the store: not every store could even be asked for it.
+                Request::Decide { request_key: Some(key), .. } => Some(key.as_str()).filter(|key| is_request_key(key)),
                 _ => None,
             })
             .collect();
@@ -113,8 +114,7 @@ impl Sitting<'_> {
         if rounds == 0 || rounds > ROUNDS_MAX {
             return Err(Refusal::Rounds { rounds });
         }
-        let wrong = |key: &&str| key.is_empty() || key.len() > NAME_MAX || key.chars().any(char::is_control);
-        if let Some(request_key) = request_key.filter(wrong) {
+        if let Some(request_key) = request_key.filter(|key| !is_request_key(key)) {
             return Err(Refusal::RequestKey { request_key: request_key.to_owned() });
         }
         match progress.status {
@@ -188,7 +188,7 @@ impl Sitting<'_> {
             let telling = Telling { of: Of::Round(0), reward: values[0], costs: values[1..].to_vec() };
             let rows: Vec<Outcome> = missing.iter().map(|&round| self.row(round, &telling, true)).collect();
             let before = self.store.add_outcomes(self.id, &rows)?;
-            self.count(&rows, &before);
+            self.count(&rows, &before)?;
             imputed += rows.len() as u64;
             self.progress.due_from = end;
         }
@@ -232,6 +232,10 @@ impl Sitting<'_> {
         *self.live = Live::new(engine, self.live.rules.clone());
         Ok(())
     }
+}
+
+fn is_request_key(key: &str) -> bool {
+    (1..=NAME_MAX).contains(&key.len()) && !key.chars().any(char::is_control)
 }
 
 /// A request whose key is known gets the same again, if it is the same request.

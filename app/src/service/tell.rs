@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::service::request::{Of, Receipt, Refusal, Request, Telling};
 use crate::service::sitting::Sitting;
@@ -61,7 +61,7 @@ impl Sitting<'_> {
             }
         }
         let before = self.store.add_outcomes(self.id, &rows)?;
-        self.count(&rows, &before);
+        self.count(&rows, &before)?;
         let late = self.tell_late(outcomes, &firsts, &before)?;
         for (place, outcome) in outcomes.iter().enumerate() {
             let Of::Round(round) = outcome.of else { continue };
@@ -102,11 +102,13 @@ impl Sitting<'_> {
     }
 
     fn tell_overtime(&mut self, outcomes: &[&Telling], receipts: &mut [Option<Receipt>]) -> Result<()> {
-        let mut firsts: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+        // Where each decision's first telling stands, and what was stored before it.
+        let mut firsts: BTreeMap<(u64, u64), (usize, Option<Aside>)> = BTreeMap::new();
         for (place, outcome) in outcomes.iter().enumerate() {
             let Of::Overtime { epoch, serial } = outcome.of else { continue };
-            if let Some(&first) = firsts.get(&(epoch, serial)) {
-                receipts[place] = Some(judge(same(outcome, outcomes[first].reward, &outcomes[first].costs)));
+            if let Some((first, stored)) = firsts.get(&(epoch, serial)) {
+                let receipt = aside_receipt(stored.as_ref(), outcome, outcomes[*first], false, Receipt::Overtime);
+                receipts[place] = Some(receipt);
                 continue;
             }
             // Serials are below 2^53 as rounds are; larger ones were never given.
@@ -116,10 +118,10 @@ impl Sitting<'_> {
                 receipts[place] = Some(Receipt::Unknown);
                 continue;
             }
-            firsts.insert((epoch, serial), place);
             let aside = aside((epoch, true), serial, outcome, self.now);
             let stored = self.store.add_asides(self.id, &[aside])?.swap_remove(0);
             receipts[place] = Some(aside_receipt(stored.as_ref(), outcome, outcome, true, Receipt::Overtime));
+            firsts.insert((epoch, serial), (place, stored));
         }
         Ok(())
     }
@@ -129,13 +131,16 @@ impl Sitting<'_> {
     }
 
     /// Counts the rows that were not there before.
-    pub(super) fn count(&mut self, rows: &[Outcome], before: &[Option<Outcome>]) {
+    pub(super) fn count(&mut self, rows: &[Outcome], before: &[Option<Outcome>]) -> Result<()> {
+        let first_round = self.live.engine.open_record().first_round;
         for row in rows.iter().zip(before).filter(|(_, before)| before.is_none()).map(|(row, _)| row) {
             // A round without an outcome is of the open epoch: an epoch closes when all its rounds have one.
+            ensure!(row.round >= first_round, "experiment {}: round {} has lost its outcome", self.id, row.round);
             let action = self.live.engine.decide(row.round).action as usize;
             self.progress.told[action] += 1;
             self.progress.imputed[action] += u64::from(row.imputed);
         }
+        Ok(())
     }
 }
 

@@ -3,9 +3,9 @@
 //! While a commit is on its way to the disk, the next requests gather: the slower the disk, the larger the group. Reads go to
 //! connections of their own and never wait for the writer.
 
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use anyhow::Result;
@@ -18,6 +18,13 @@ use crate::store::{Location, Purpose, Store};
 
 /// The most requests in one transaction.
 const GROUP_MAX: usize = 1_024;
+
+/// And the most rows, about: a transaction is to take a second at most.
+const GROUP_ROWS_MAX: u64 = 200_000;
+
+/// The most rows that wait for the writer. Clients that hang up leave their requests behind: without a limit a store that is
+/// slow to answer would fill the memory.
+const QUEUE_ROWS_MAX: u64 = 2_000_000;
 
 /// Connections kept for reading.
 const READERS_IDLE: usize = 4;
@@ -40,6 +47,8 @@ pub struct Service {
     /// Groups served: requests that share a transaction.
     pub groups: Counter,
     requests: Mutex<Option<Sender<Message>>>,
+    /// Rows that wait for the writer.
+    queued: Arc<AtomicU64>,
     writer: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<Box<dyn Store>>>,
 }
@@ -50,15 +59,17 @@ impl Service {
         let store = location.open(Purpose::Serve)?;
         let (requests, received) = channel();
         let (time, groups) = (Arc::clone(&clock), Counter::default());
-        let counted = groups.clone();
+        let (counted, queued) = (groups.clone(), Arc::new(AtomicU64::new(0)));
+        let waiting = Arc::clone(&queued);
         let writer = std::thread::Builder::new()
             .name("writer".into())
-            .spawn(move || write(&mut Desk::new(store), &received, &time, &counted))?;
+            .spawn(move || write(&mut Desk::new(store), &received, &time, &counted, &waiting))?;
         Ok(Arc::new(Self {
             location,
             clock,
             groups,
             requests: Mutex::new(Some(requests)),
+            queued,
             writer: Mutex::new(Some(writer)),
             readers: Mutex::new(Vec::new()),
         }))
@@ -67,6 +78,11 @@ impl Service {
     /// Has a request served; what the answer says is durable.
     pub async fn serve(&self, request: Request) -> Result<Answer, Refusal> {
         let (sender, answer) = oneshot::channel();
+        let rows = request.rows();
+        if self.queued.fetch_add(rows, Ordering::Relaxed) > QUEUE_ROWS_MAX {
+            self.queued.fetch_sub(rows, Ordering::Relaxed);
+            return Err(Refusal::Busy);
+        }
         self.send(Message::Serve(request, sender))?;
         answer.await.unwrap_or(Err(Refusal::Stopping))
     }
@@ -115,17 +131,25 @@ impl Service {
     }
 }
 
-fn write(desk: &mut Desk, received: &Receiver<Message>, clock: &Clock, groups: &Counter) {
+fn write(desk: &mut Desk, received: &Receiver<Message>, clock: &Clock, groups: &Counter, queued: &AtomicU64) {
     while let Ok(first) = received.recv() {
         let (mut requests, mut senders, mut ticks) = (Vec::new(), Vec::new(), Vec::new());
-        for message in std::iter::once(first).chain(received.try_iter().take(GROUP_MAX)) {
+        let (mut next, mut rows) = (Some(first), 0);
+        while let Some(message) = next {
             match message {
                 Message::Serve(request, sender) => {
-                    requests.push(request);
-                    senders.push(sender);
+                    queued.fetch_sub(request.rows(), Ordering::Relaxed);
+                    // Who has hung up was answered nothing, and will ask again.
+                    if !sender.is_closed() {
+                        rows += request.rows();
+                        requests.push(request);
+                        senders.push(sender);
+                    }
                 }
                 Message::Tick(sender) => ticks.push(sender),
             }
+            let room = requests.len() < GROUP_MAX && rows < GROUP_ROWS_MAX;
+            next = if room { received.try_recv().ok() } else { None };
         }
         if !requests.is_empty() {
             let answers = desk.serve(&requests, clock());

@@ -20,7 +20,7 @@ def rounds(values: npt.ArrayLike) -> npt.NDArray[np.uint64]:
         raise TypeError(f"rounds are {array.dtype} numbers; give whole ones, such as those of ask_many")
     if array.dtype.kind == "i" and array.min() < 0:
         raise Error(f"round {array.min()} does not exist; rounds begin with 1")
-    return np.ascontiguousarray(array, dtype=np.uint64)
+    return np.require(array, np.uint64, ["C", "A"])
 
 
 def values(given: npt.ArrayLike, what: str, dimensions: int) -> npt.NDArray[np.float64]:
@@ -28,7 +28,7 @@ def values(given: npt.ArrayLike, what: str, dimensions: int) -> npt.NDArray[np.f
     array = _shaped(given, what, dimensions)
     if array.dtype.kind not in "fiub" and array.size > 0:
         raise TypeError(f"{what} are of type {array.dtype}; give real numbers")
-    return np.ascontiguousarray(array, dtype=np.float64)
+    return np.require(array, np.float64, ["C", "A"])
 
 
 def columns(named: Sequence[npt.ArrayLike]) -> npt.NDArray[np.float64]:

@@ -59,7 +59,7 @@ def _play(spec: Spec, world: CallableWorld) -> RunResult:
         answer = world(decision.action, decision.round)
         reward, costs = answer if isinstance(answer, tuple) else (answer, ())
         engine.tell(decision.round, reward, costs)
-        total += reward
+        total += float(reward)
     problem, plan = spec.problem, spec.plan()
     document: dict[str, Any] = {
         "name": spec.name,

@@ -280,7 +280,7 @@ def _axes(ax: Axes | None) -> Axes:
 def _band(axes: Axes, rounds: Counts, curves: Floats, label: str) -> None:
     if not len(curves):
         raise Error("there is no regret to plot: no strategy is safe in this world")
-    low, middle, high = np.quantile(curves, [0.05, 0.5, 0.95], axis=0)
+    low, middle, high = np.nanquantile(curves, [0.05, 0.5, 0.95], axis=0)
     (line,) = axes.plot(rounds, middle, label=f"{label}: median")
     axes.fill_between(rounds, low, high, alpha=0.2, color=line.get_color(), label="5 % to 95 %")
 

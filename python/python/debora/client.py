@@ -41,6 +41,9 @@ class ServiceError(Error):
         self.status = status
         self.code = str(document.get("code", "unknown"))
 
+    def __reduce__(self) -> tuple[type[ServiceError], tuple[int, dict[str, str]]]:
+        return ServiceError, (self.status, {"message": str(self), "code": self.code})
+
 
 @dataclass(frozen=True)
 class Served:

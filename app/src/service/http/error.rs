@@ -131,6 +131,7 @@ impl From<Refusal> for ApiError {
             Refusal::Store { detail } => {
                 Self { detail: Some(detail.into()), ..plain(S::SERVICE_UNAVAILABLE, "store").retry() }
             }
+            Refusal::Busy => plain(S::SERVICE_UNAVAILABLE, "busy").retry(),
             Refusal::Stopping => plain(S::SERVICE_UNAVAILABLE, "stopping").retry(),
         }
     }

@@ -63,7 +63,7 @@ pub struct Shared {
     pub metrics: Metrics,
     /// How long a client may take to send a request.
     pub timeout: Duration,
-    readers: Semaphore,
+    readers: Arc<Semaphore>,
     bodies: Arc<Semaphore>,
     cards: Mutex<BTreeMap<String, Arc<Card>>>,
 }
@@ -87,7 +87,7 @@ impl Shared {
             service,
             access: Access::default(),
             timeout,
-            readers: Semaphore::new(READERS),
+            readers: Arc::new(Semaphore::new(READERS)),
             bodies: Arc::new(Semaphore::new(BODIES_KIBIBYTES)),
             cards: Mutex::default(),
         })
@@ -98,9 +98,14 @@ impl Shared {
         self: &Arc<Self>,
         read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let _permit = self.readers.acquire().await.map_err(ApiError::store)?;
+        // The permit goes with the work: who hangs up does not make room for another reader.
+        let permit = Arc::clone(&self.readers).acquire_owned().await.map_err(ApiError::store)?;
         let service = Arc::clone(&self.service);
-        let result = tokio::task::spawn_blocking(move || service.read(read)).await;
+        let result = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            service.read(read)
+        })
+        .await;
         result.map_err(ApiError::store)?.map_err(ApiError::store)
     }
 

@@ -74,7 +74,7 @@ fn common_errors(path: &str, item: &mut PathItem) {
             add("409", "Codes `waiting`, `paused`, `closed`, `done`, `id_taken`, `request_key_used`");
         }
         if path.ends_with("/log") {
-            add("422", "Code `unfit`: the cursor or the limit is none");
+            add("422", "Codes `unfit`, `cursor`: the limit or the cursor is none");
         }
         if operation.request_body.is_some() {
             let mut add = |status, codes| error(operation, status, codes);
