@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 import debora
 
 ROOT = Path(__file__).resolve().parents[2]
+
+# Whoever starts the tests in the background may have switched Ctrl-C off, for them and for all they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
