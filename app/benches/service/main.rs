@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use debora::Key;
 use debora_app::service::desk::Desk;
 use debora_app::service::request::{Answer, Create, Of, Request, Telling};
-use debora_app::store::{Location, Purpose};
+use debora_app::store::{Location, Progress, Purpose};
 use load::{Measured, load};
 
 const CONNECTIONS: u64 = 64;
@@ -119,7 +119,7 @@ async fn growing(store: &str, id: &str, told: u64, outcomes_all: u64) {
     let mut from = told;
     for step in 1..=4 {
         let to = (outcomes_all * step / 4 / BATCH * BATCH).max(from);
-        ask_until(&address, id, to).await;
+        ask_until(store, &address, id, to).await;
         let tell = move |connection: u64, number: u64| {
             let first = from + (number * 8 + connection) * BATCH;
             (first < to).then(|| outcomes(first))
@@ -174,10 +174,11 @@ fn begin(store: &str, id: &str) {
 }
 
 /// Asks until this round is decided.
-async fn ask_until(address: &str, id: &str, round: u64) {
+async fn ask_until(store: &str, address: &str, id: &str, round: u64) {
+    let decided = progress(store, id).next_round - 1;
     let path = format!("/v1/experiments/{id}/decisions");
-    let ask = move |_, number: u64| (number * 80_000 < round).then(|| r#"{"n":10000}"#.to_owned());
-    load(address, &path, 8, Duration::MAX / 4, ask).await;
+    let ask = move |_, number: u64| (decided + number * 10_000 < round).then(|| r#"{"n":10000}"#.to_owned());
+    load(address, &path, 1, Duration::MAX / 4, ask).await;
 }
 
 /// How many transactions the server has committed.
@@ -191,9 +192,12 @@ async fn commits(address: &str) -> u64 {
 }
 
 fn told_through(store: &str, id: &str) -> u64 {
+    progress(store, id).told.iter().sum()
+}
+
+fn progress(store: &str, id: &str) -> Progress {
     let mut store = Location::of(store).open(Purpose::Read).expect("a store");
-    let (_, progress) = store.experiment(id).expect("a store").expect("an experiment");
-    progress.told.iter().sum()
+    store.experiment(id).expect("a store").expect("an experiment").1
 }
 
 /// A handler that does nothing but answer this many bytes.
