@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::store::{Location, Role};
@@ -28,10 +29,11 @@ pub struct Common {
     #[arg(long, global = true)]
     pub force: bool,
     /// One JSON document on standard output, and nothing else there
-    #[arg(long, global = true)]
+    #[arg(long, global = true, env = "DEBORA_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,
-    /// Threads to use; results do not depend on it [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Threads to use; results do not depend on it [default: all cores, serve: all but one]
+    #[arg(long, global = true, env = "DEBORA_THREADS", value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
     /// No progress bar
     #[arg(long, short, global = true)]

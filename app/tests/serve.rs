@@ -143,8 +143,10 @@ fn every_flag_is_an_environment_variable_too() {
     let mut command = command(&[]);
     command.env("DEBORA_STORE", folder.store()).env("DEBORA_LISTEN", "localhost:0").env("DEBORA_LOG", "off");
     command.env("DEBORA_TIMEOUT", "1").env("DEBORA_CONNECTIONS", "2").env("DEBORA_GRACE", "1");
+    command.env("DEBORA_THREADS", "1").env("DEBORA_JSON", "1");
     let server = Server::run(command);
-    assert!(server.line.contains(&folder.store()), "{}", server.line);
+    let line: Value = serde_json::from_str(&server.line).unwrap();
+    assert_eq!(line["store"], folder.store());
     assert_eq!(server.stop("TERM"), (Some(0), String::new()));
 }
 

@@ -38,11 +38,11 @@ pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
     let location = Location::of(&args.store);
     let service = Service::start(location, Arc::new(now))?;
     let result = check_keys(&service, address).and_then(|()| {
+        // One core is the writer's: with a handler on each, it waits for its turn and everyone for it.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = common.threads.map_or((cores - 1).max(1), usize::from);
         let mut builder = tokio::runtime::Builder::new_multi_thread();
-        if let Some(threads) = common.threads {
-            builder.worker_threads(threads.into());
-        }
-        let runtime = builder.enable_all().build().context("cannot start threads")?;
+        let runtime = builder.worker_threads(threads).enable_all().build().context("cannot start threads")?;
         runtime.block_on(run(&service, address, args, common.json))
     });
     service.stop();
