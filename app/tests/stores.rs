@@ -188,8 +188,8 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
     let events = ["created", "paused", "resumed"].map(|what| Event { at: 8, actor: "ann".into(), what: what.into() });
     let later = Progress { status: Status::Paused, epoch: 1, told: vec![1 << 53, 3], late: 9, ..progress() };
     write(&mut store, |store| {
-        store.add_leases("a", &leases).unwrap();
-        store.add_leases("a", &overtime).unwrap();
+        store.add_leases("a", &leases.iter().collect::<Vec<_>>()).unwrap();
+        store.add_leases("a", &overtime.iter().collect::<Vec<_>>()).unwrap();
         assert!(store.add_outcomes("a", &outcomes).unwrap().iter().all(Option::is_none));
         assert!(store.add_asides("a", &asides).unwrap().iter().all(Option::is_none));
         store.add_asides("a", &late).unwrap();
@@ -226,7 +226,7 @@ fn pages_join_without_gap_or_overlap(place: &Place) {
     let leases: Vec<_> = (0..20).map(|i| lease(1 + 3 * i, &[i as u32; 3])).collect();
     let outcomes: Vec<_> = (1..=60).map(|round| outcome(round, round as f64)).collect();
     write(&mut store, |store| {
-        store.add_leases("a", &leases).unwrap();
+        store.add_leases("a", &leases.iter().collect::<Vec<_>>()).unwrap();
         // Told in another order than decided.
         store.add_outcomes("a", &outcomes.iter().rev().cloned().collect::<Vec<_>>()).unwrap();
     });
@@ -294,7 +294,7 @@ fn what_is_rolled_back_was_never_there(place: &Place) {
     store.create(&experiment("b"), &progress(), &epoch(0)).unwrap();
     store.add_outcomes("b", &[outcome(1, 0.5)]).unwrap();
     store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap();
-    store.add_leases("a", &[lease(1, &[0])]).unwrap();
+    store.add_leases("a", &[&lease(1, &[0])]).unwrap();
     store.rollback();
     assert_eq!(store.experiment("b").unwrap(), None);
     assert!(store.outcomes("b", 0, 9).unwrap().is_empty());
@@ -323,16 +323,16 @@ fn a_failed_write_takes_its_transaction_with_it(place: &Place) {
     let mut store = served(place);
     store.begin().unwrap();
     store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap();
-    store.add_leases("a", &[lease(1, &[0]), lease(1, &[1])]).unwrap_err();
+    store.add_leases("a", &[&lease(1, &[0]), &lease(1, &[1])]).unwrap_err();
     store.commit().unwrap_err();
     assert!(store.outcomes("a", 0, 9).unwrap().is_empty());
     assert!(store.leases("a", 0, false, 0, 9).unwrap().is_empty());
     // One request has one lease.
     store.begin().unwrap();
     let again = Lease { request_key: Some("request 1".into()), ..lease(2, &[0]) };
-    store.add_leases("a", &[lease(1, &[0]), again]).unwrap_err();
+    store.add_leases("a", &[&lease(1, &[0]), &again]).unwrap_err();
     store.rollback();
-    write(&mut store, |store| store.add_leases("a", &[lease(1, &[0])]).unwrap());
+    write(&mut store, |store| store.add_leases("a", &[&lease(1, &[0])]).unwrap());
     assert_eq!(store.leases("a", 0, false, 0, 9).unwrap(), [lease(1, &[0])]);
 }
 
@@ -434,7 +434,7 @@ fn numbers_beyond_the_stored_ones_are_refused(place: &Place) {
     assert!(error.to_string().contains("18446744073709551615 cannot be stored"), "{error:#}");
     store.rollback();
     store.begin().unwrap();
-    let error = store.add_leases("a", &[lease(1, &[])]).unwrap_err();
+    let error = store.add_leases("a", &[&lease(1, &[])]).unwrap_err();
     assert!(error.to_string().contains("a lease of no rounds"), "{error:#}");
     store.rollback();
 }
@@ -527,8 +527,8 @@ fn a_copy_holds_every_row(place: &Place) {
         store.close_epoch("b", &closed(1), Some(&epoch(2))).unwrap();
         store.close_epoch("b", &closed(2), None).unwrap();
         store.add_outcomes("b", &(1..=10_001).map(|round| outcome(round, -0.0)).collect::<Vec<_>>()).unwrap();
-        store.add_leases("b", &[lease(1, &[0; 9]), Lease { epoch: 2, ..lease(10, &[1; 300]) }]).unwrap();
-        store.add_leases("b", &[Lease { overtime: true, request_key: None, ..lease(1, &[7]) }]).unwrap();
+        store.add_leases("b", &[&lease(1, &[0; 9]), &Lease { epoch: 2, ..lease(10, &[1; 300]) }]).unwrap();
+        store.add_leases("b", &[&Lease { overtime: true, request_key: None, ..lease(1, &[7]) }]).unwrap();
         store.add_asides("b", &[late.clone(), aside(1, 0.25), Aside { epoch: 2, ..aside(1, 0.75) }]).unwrap();
         store.add_event("b", &Event { at: 1, actor: "ann".into(), what: "created".into() }).unwrap();
         store.set_key(&api_key("ann", Role::Decide)).unwrap();

@@ -36,28 +36,18 @@ pub fn create(store: &mut dyn Store) {
     store.commit().expect("commits");
 }
 
-/// Commits per second, each of `group` leases with `rounds` actions, request keys and the progress, for this long.
-pub fn lease_commits_per_second(store: &mut dyn Store, group: u64, rounds: u64, time: Duration) -> f64 {
-    per_second(time, || {
+/// Seconds for leases in commits of `group`, each with the progress.
+pub fn lease_seconds(store: &mut dyn Store, leases: &[Lease], group: usize) -> f64 {
+    let begun = Instant::now();
+    for group in leases.chunks(group) {
         store.begin().expect("begins");
         let mut progress = store.lock(ID).expect("locks").expect("is there");
-        let first = progress.next_round;
-        let lease = |index| Lease {
-            epoch: 0,
-            overtime: false,
-            first: first + index * rounds,
-            actions: (0..rounds).map(|round| (round % 10) as u32).collect(),
-            asked: rounds,
-            request_key: Some(format!("{:032x}", first + index * rounds)),
-            at: 1_700_000_000_000,
-        };
-        let leases: Vec<_> = (0..group).map(lease).collect();
-        progress.next_round += group * rounds;
-        store.add_leases(ID, &leases).expect("adds");
+        store.add_leases(ID, &group.iter().collect::<Vec<_>>()).expect("adds");
+        progress.next_round += group.iter().map(|lease| lease.actions.len() as u64).sum::<u64>();
         store.set_progress(ID, &progress).expect("sets");
         store.commit().expect("commits");
-        1
-    })
+    }
+    begun.elapsed().as_secs_f64()
 }
 
 /// Outcomes per second in commits of `batch`, with a reward and two costs each and the progress, for this long.

@@ -6,6 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// What was measured.
+#[derive(Default)]
 pub struct Measured {
     pub requests: u64,
     pub seconds: f64,
@@ -17,6 +18,15 @@ pub struct Measured {
 impl Measured {
     pub fn rate(&self) -> f64 {
         self.requests as f64 / self.seconds
+    }
+
+    /// Takes another measurement in.
+    pub fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.seconds += other.seconds;
+        self.body = self.body.max(other.body);
+        self.latencies.extend(other.latencies);
+        self.latencies.sort();
     }
 
     /// The latency below which this share of answers stays, in milliseconds.
@@ -57,7 +67,7 @@ pub async fn load(
             (latencies, length)
         }));
     }
-    let mut measured = Measured { requests: 0, seconds: 0.0, body: 0, latencies: Vec::new() };
+    let mut measured = Measured::default();
     for task in tasks {
         let (latencies, length) = task.await.expect("a client that ends");
         measured.latencies.extend(latencies);

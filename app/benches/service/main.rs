@@ -17,13 +17,17 @@ use std::time::{Duration, Instant};
 use debora::Key;
 use debora_app::service::desk::Desk;
 use debora_app::service::request::{Answer, Create, Of, Request, Telling};
-use debora_app::store::{Location, Progress, Purpose};
+use debora_app::store::{Lease, Location, Progress, Purpose};
 use load::{Measured, load};
 
 const CONNECTIONS: u64 = 64;
 const ROUNDS: u64 = 100;
 const BATCH: u64 = 1_000;
 const TIME: Duration = Duration::from_secs(5);
+
+/// Those who are compared take turns.
+const TURNS: u64 = 5;
+const TURN: Duration = Duration::from_millis(800);
 
 /// With levels 64 times apart, epochs have 16 million rounds from the millionth round on: no request waits.
 const SPEC: &str = r#"
@@ -39,6 +43,9 @@ threshold = 0.4
 name = "latency"
 threshold = 0.4
 "#;
+
+/// The experiment that is served without HTTP.
+const BESIDE: &str = "beside";
 
 /// Rounds told before anything is measured.
 const BEFORE: u64 = 1_000_000;
@@ -57,7 +64,8 @@ async fn main() {
     // A store of its own: the service's keeps its experiments to itself. In PostgreSQL the bench's is named, as one is there.
     let raw = std::env::var("DEBORA_BENCH_RAW").unwrap_or_else(|_| folder.join("raw.db").display().to_string());
 
-    asking(&store, &raw, &id).await;
+    let desk = folder.join("desk.db").display().to_string();
+    asking(&store, &desk, &raw, &id).await;
     let told = telling(&store, &raw, &id).await;
     if let Some(outcomes) = std::env::var("DEBORA_BENCH_OUTCOMES").ok().and_then(|outcomes| outcomes.parse().ok()) {
         growing(&store, &id, told, outcomes).await;
@@ -65,31 +73,58 @@ async fn main() {
     std::fs::remove_dir_all(folder).expect("an end");
 }
 
-/// Decisions in batches over many connections, beside a bare handler and the store alone.
-async fn asking(store: &str, raw_store: &str, id: &str) {
-    begin(store, id);
+/// Decisions in batches over many connections, beside a bare handler and the store alone: by turns, as machines are noisy.
+async fn asking(store: &str, desk_store: &str, raw_store: &str, id: &str) {
+    drop(begin(store, id));
+    let mut desk = begin(desk_store, BESIDE);
     let (mut server, address) = serve(store);
     let path = format!("/v1/experiments/{id}/decisions");
-    let ask =
-        move |connection: u64, number: u64| Some(format!(r#"{{"n":{ROUNDS},"request_key":"{connection}-{number}"}}"#));
-    let before = commits(&address).await;
-    let service = load(&address, &path, CONNECTIONS, TIME, ask).await;
-    let commits = commits(&address).await - before;
-    end(&mut server);
-    let group = (service.requests as f64 / commits.max(1) as f64).round().max(1.0) as u64;
-
-    let (mut server, address) =
-        start(Command::new(std::env::current_exe().expect("this program")).args(["bare", &service.body.to_string()]));
-    let bare = load(&address, "/", CONNECTIONS, TIME, ask).await;
-    end(&mut server);
     let mut yardstick = Location::of(raw_store).open(Purpose::Serve).expect("a store");
     raw::create(&mut *yardstick);
-    let raw = raw::lease_commits_per_second(&mut *yardstick, group, ROUNDS, TIME) * group as f64;
-
+    let (mut service, mut bare) = (Measured::default(), Measured::default());
+    let (mut at_desk, mut alone, mut groups) = (0.0, 0.0, 0);
+    let mut beside = None;
+    for turn in 0..TURNS {
+        let ask = move |connection: u64, number: u64| {
+            Some(format!(r#"{{"n":{ROUNDS},"request_key":"{connection}-{turn}-{number}"}}"#))
+        };
+        let (first, before) = (progress(store, id).next_round, commits(&address).await);
+        let asked = load(&address, &path, CONNECTIONS, TURN, ask).await;
+        let commits = commits(&address).await - before;
+        let program = || Command::new(std::env::current_exe().expect("this program"));
+        let (_, other) = beside.get_or_insert_with(|| start(program().args(["bare", &asked.body.to_string()])));
+        bare.add(load(other, "/", CONNECTIONS, TURN, ask).await);
+        // The same requests in the same groups: the desk without HTTP, and the very rows without the desk.
+        let (leases, group) = (leases(store, id, first), (asked.requests / commits.max(1)).max(1) as usize);
+        at_desk += desk_seconds(&mut desk, &leases, group);
+        alone += raw::lease_seconds(&mut *yardstick, &leases, group);
+        groups += commits;
+        service.add(asked);
+    }
+    end(&mut server);
+    beside.iter_mut().for_each(|(server, _)| end(server));
+    let [at_desk, alone] = [at_desk, alone].map(|seconds| service.requests as f64 / seconds);
+    let group = service.requests as f64 / groups as f64;
     println!("asking: {ROUNDS} decisions a request, {CONNECTIONS} connections, {} bytes an answer", service.body);
     row("bare handler", &bare, 1.0);
     row("service", &service, service.rate() / bare.rate());
-    println!("  store alone   {raw:>10.0} leases/s in groups of {group}; service {:.2} of it", service.rate() / raw);
+    println!("  in groups of {group:.1}, requests/s: store alone {alone:.0}, with the desk {at_desk:.0}");
+    println!("  of the store alone: the desk {:.2}, the service {:.2}", at_desk / alone, service.rate() / alone);
+}
+
+/// Seconds that a desk without HTTP takes for the requests that got these leases.
+fn desk_seconds(desk: &mut Desk, leases: &[Lease], group: usize) -> f64 {
+    let ask = |lease: &Lease| Request::Decide {
+        id: BESIDE.into(),
+        rounds: lease.asked,
+        request_key: lease.request_key.clone(),
+    };
+    let begun = Instant::now();
+    for group in leases.chunks(group) {
+        let requests: Vec<Request> = group.iter().map(ask).collect();
+        desk.serve(&requests, 0).into_iter().for_each(|answer| drop(answer.expect("decisions")));
+    }
+    begun.elapsed().as_secs_f64()
 }
 
 /// Outcomes in batches, beside the store alone. How many were told.
@@ -155,7 +190,7 @@ fn outcomes(before: u64) -> String {
 }
 
 /// Makes the experiment and goes through its short epochs.
-fn begin(store: &str, id: &str) {
+fn begin(store: &str, id: &str) -> Desk {
     let mut desk = Desk::new(Location::of(store).open(Purpose::Serve).expect("a store"));
     let spec = SPEC.to_owned();
     let create =
@@ -171,6 +206,7 @@ fn begin(store: &str, id: &str) {
         desk.serve(&[tell], 0).swap_remove(0).expect("receipts");
         told = first + count - 1;
     }
+    desk
 }
 
 /// Asks until this round is decided.
@@ -198,6 +234,13 @@ fn told_through(store: &str, id: &str) -> u64 {
 fn progress(store: &str, id: &str) -> Progress {
     let mut store = Location::of(store).open(Purpose::Read).expect("a store");
     store.experiment(id).expect("a store").expect("an experiment").1
+}
+
+/// The leases from this round on.
+fn leases(store: &str, id: &str, first: u64) -> Vec<Lease> {
+    let mut store = Location::of(store).open(Purpose::Read).expect("a store");
+    let epoch = store.experiment(id).expect("a store").expect("an experiment").1.epoch;
+    store.leases(id, epoch, false, first, usize::MAX).expect("leases")
 }
 
 /// A handler that does nothing but answer this many bytes.

@@ -1,6 +1,6 @@
 //! An experiment in memory: its engine as of the open epoch's beginning, and its rules. All of it can be read again.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, bail, ensure};
 use debora::Engine;
@@ -33,6 +33,7 @@ impl Live {
         let sheet = Sheet {
             actions: engine.problem().actions().to_vec(),
             strategy: engine.strategy().probabilities().to_vec(),
+            words: OnceLock::new(),
         };
         Self { fold: Fold::of(&engine), sheet: Arc::new(sheet), engine, rules, told_at_fold: 0 }
     }

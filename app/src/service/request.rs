@@ -1,6 +1,6 @@
 //! What can be asked of the desk, what it answers, and why it refuses.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use debora::Key;
 
@@ -155,12 +155,14 @@ pub struct Decided {
 }
 
 /// What an epoch's decisions are drawn from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Sheet {
     /// The names of the actions.
     pub actions: Vec<String>,
     /// The probability of each.
     pub strategy: Vec<f64>,
+    /// What each says about its decisions, made by whoever first says one.
+    pub words: OnceLock<Vec<String>>,
 }
 
 /// What became of an outcome.

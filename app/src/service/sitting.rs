@@ -1,7 +1,7 @@
 //! One experiment within a transaction: what is decided, changed, imputed and closed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
 use debora::Engine;
@@ -70,31 +70,36 @@ impl Sitting<'_> {
                 _ => None,
             })
             .collect();
-        let known = if keys.is_empty() { Vec::new() } else { self.store.leases_of(self.id, &keys)? };
-        let mut given: BTreeMap<String, Decided> = BTreeMap::new();
-        for lease in known {
+        let mut known: BTreeMap<String, Decided> = BTreeMap::new();
+        let stored = if keys.is_empty() { Vec::new() } else { self.store.leases_of(self.id, &keys)? };
+        for lease in stored {
             let sheet = self.sheet_of(lease.epoch)?;
-            given.insert(lease.request_key.clone().unwrap_or_default(), Decided { lease, sheet });
+            known.insert(lease.request_key.clone().unwrap_or_default(), Decided { lease, sheet });
         }
-        let mut leases = Vec::new();
+        // Places in the group: of what is decided here, and of the first request with a key.
+        let (mut fresh, mut first): (Vec<usize>, BTreeMap<&str, usize>) = Default::default();
         for (place, request) in group.iter().enumerate() {
             match request {
                 Request::Decide { rounds, request_key, .. } => {
-                    let before = request_key.as_ref().and_then(|key| given.get(key));
-                    let decided = match before {
-                        Some(decided) => repeated(decided, *rounds),
-                        None => self.decide(*rounds, request_key.as_deref()),
+                    let given = |key: &str| known.get(key).or_else(|| decided(&answers[*first.get(key)?]));
+                    let answered = match request_key.as_deref().and_then(given) {
+                        Some(before) => repeated(before, *rounds),
+                        None => {
+                            let answered = self.decide(*rounds, request_key.as_deref());
+                            if answered.is_ok() {
+                                fresh.push(place);
+                                first.extend(request_key.as_deref().map(|key| (key, place)));
+                            }
+                            answered
+                        }
                     };
-                    if let (Ok(decided), None) = (&decided, before) {
-                        leases.push(decided.lease.clone());
-                        given.extend(request_key.clone().map(|key| (key, decided.clone())));
-                    }
-                    answers[place] = Some(decided.map(Answer::Decided));
+                    answers[place] = Some(answered.map(Answer::Decided));
                 }
                 Request::Change { change, actor, .. } => answers[place] = Some(self.change(*change, actor)?),
                 _ => {}
             }
         }
+        let leases: Vec<&Lease> = fresh.iter().filter_map(|&place| Some(&decided(&answers[place])?.lease)).collect();
         self.store.add_leases(self.id, &leases)
     }
 
@@ -105,7 +110,8 @@ impl Sitting<'_> {
         }
         let row = self.store.epochs(self.id, epoch, 1)?.into_iter().next();
         let record: debora::EpochRecord = serde_json::from_str(&row.map_or(String::new(), |row| row.record))?;
-        Ok(Arc::new(Sheet { actions: self.live.sheet.actions.clone(), strategy: record.strategy }))
+        let (actions, strategy) = (self.live.sheet.actions.clone(), record.strategy);
+        Ok(Arc::new(Sheet { actions, strategy, words: OnceLock::new() }))
     }
 
     /// Hands out the next rounds, fewer where the epoch ends; beyond its end, overtime or nothing.
@@ -232,6 +238,11 @@ impl Sitting<'_> {
         *self.live = Live::new(engine, self.live.rules.clone());
         Ok(())
     }
+}
+
+/// The decisions in an answer.
+fn decided(answer: &Option<Answered>) -> Option<&Decided> {
+    if let Some(Ok(Answer::Decided(decided))) = answer { Some(decided) } else { None }
 }
 
 fn is_request_key(key: &str) -> bool {

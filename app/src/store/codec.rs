@@ -44,14 +44,13 @@ pub fn parse_feedback(bytes: &[u8]) -> Result<(f64, Vec<f64>)> {
 /// Actions in as few little-endian bytes each as the largest needs: 1, 2 or 4.
 pub fn actions(actions: &[u32]) -> Result<Vec<u8>> {
     let Some(largest) = actions.iter().max() else { bail!("a lease of no rounds cannot be stored") };
-    let width = if *largest < 1 << 8 {
-        1
+    Ok(if *largest < 1 << 8 {
+        actions.iter().map(|action| *action as u8).collect()
     } else if *largest < 1 << 16 {
-        2
+        actions.iter().flat_map(|action| (*action as u16).to_le_bytes()).collect()
     } else {
-        4
-    };
-    Ok(actions.iter().flat_map(|action| action.to_le_bytes().into_iter().take(width)).collect())
+        actions.iter().flat_map(|action| action.to_le_bytes()).collect()
+    })
 }
 
 /// The actions of so many rounds again.

@@ -33,7 +33,8 @@ fn copy_experiment(
     for epoch in 0..=progress.epoch {
         for overtime in [false, true] {
             let next = |lease: &Lease| lease.first + lease.actions.len() as u64;
-            pages(|first| from.leases(id, epoch, overtime, first, PAGE), |rows| to.add_leases(id, rows), next)?;
+            let add = |rows: &[Lease]| to.add_leases(id, &rows.iter().collect::<Vec<_>>());
+            pages(|first| from.leases(id, epoch, overtime, first, PAGE), add, next)?;
             let add = |rows: &[Aside]| to.add_asides(id, rows).map(drop);
             pages(|first| from.asides(id, epoch, overtime, first, PAGE), add, |row| row.number + 1)?;
         }

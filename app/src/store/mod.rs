@@ -65,7 +65,7 @@ pub trait Store: Send {
     /// Rewrites the progress.
     fn set_progress(&mut self, id: &str, progress: &Progress) -> Result<()>;
     /// Adds leases.
-    fn add_leases(&mut self, id: &str, leases: &[Lease]) -> Result<()>;
+    fn add_leases(&mut self, id: &str, leases: &[&Lease]) -> Result<()>;
     /// Adds outcomes of distinct rounds. Where a round has one already, that one stays and is returned in its place.
     fn add_outcomes(&mut self, id: &str, outcomes: &[Outcome]) -> Result<Vec<Option<Outcome>>>;
     /// Adds asides with distinct numbers. Where one is there already, it stays and is returned in its place.

@@ -239,7 +239,7 @@ impl<D: Database> Store for Sql<D> {
         })
     }
 
-    fn add_leases(&mut self, id: &str, leases: &[Lease]) -> Result<()> {
+    fn add_leases(&mut self, id: &str, leases: &[&Lease]) -> Result<()> {
         self.write_to(id, |store, number| {
             let rows = leases.iter().map(|lease| lease_values(number, lease)).collect::<Result<Vec<_>>>()?;
             let added = store.database.insert(&LEASES, &rows)?;

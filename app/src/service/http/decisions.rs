@@ -1,15 +1,12 @@
 //! `POST /v1/experiments/{id}/decisions`: the next rounds.
 //!
-//! The answer is written straight into bytes: a hundred decisions share a handful of actions, whose part of the text is
-//! made once.
-
-use std::collections::BTreeMap;
-use std::io::Write as _;
+//! The answer is written straight into bytes: an epoch's decisions share their actions, whose part of the text is made once.
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::service::http::Site;
@@ -17,7 +14,10 @@ use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
 use crate::service::request::{Answer, Decided, Request};
-use crate::store::Role;
+use crate::store::{Lease, Role};
+
+/// The digits of the largest round, 2^53.
+const DIGITS_MAX: usize = 16;
 
 /// What is asked for.
 #[derive(Deserialize, ToSchema)]
@@ -83,38 +83,46 @@ pub async fn decide(State(site): State<Site>, caller: Caller, Id(id): Id, body: 
 
 /// [`Decisions`] as JSON.
 pub fn written(decided: &Decided) -> Vec<u8> {
-    let (lease, sheet) = (&decided.lease, &decided.sheet);
-    let mut bytes = Vec::with_capacity(64 + 112 * lease.actions.len());
-    let put = "bytes can be written to memory";
-    write!(bytes, "{{\"epoch\":{},\"overtime\":{},\"decisions\":[", lease.epoch, lease.overtime).expect(put);
-    let number = if lease.overtime { "\"round\":null,\"overtime\":" } else { "\"round\":" };
-    let mut endings: BTreeMap<u32, String> = BTreeMap::new();
+    let (lease, words) = (&decided.lease, decided.sheet.words.get_or_init(|| words(decided)));
+    let head = format!("{{\"epoch\":{},\"overtime\":{},\"decisions\":[", lease.epoch, lease.overtime);
+    let number = if lease.overtime { "{\"round\":null,\"overtime\":" } else { "{\"round\":" };
+    let longest = number.len() + DIGITS_MAX;
+    let length: usize = lease.actions.iter().map(|&action| longest + words[action as usize].len()).sum();
+    let mut bytes = Vec::with_capacity(head.len() + length + 1);
+    bytes.extend_from_slice(head.as_bytes());
+    let mut digits = itoa::Buffer::new();
     for (round, &action) in (lease.first..).zip(&lease.actions) {
-        let ending = endings.entry(action).or_insert_with(|| {
-            let (name, probability) = (&sheet.actions[action as usize], sheet.strategy[action as usize]);
-            let json = |value: &serde_json::Value| value.to_string();
-            let (name, probability) = (json(&name.as_str().into()), json(&probability.into()));
-            format!(",\"epoch\":{},\"action\":{name},\"index\":{action},\"probability\":{probability}}}", lease.epoch)
-        });
-        bytes.extend_from_slice(if round == lease.first { b"{" } else { b",{" });
-        bytes.extend_from_slice(number.as_bytes());
-        write!(bytes, "{round}").expect(put);
-        bytes.extend_from_slice(ending.as_bytes());
+        for part in [number, digits.format(round), &words[action as usize]] {
+            bytes.extend_from_slice(part.as_bytes());
+        }
     }
+    bytes.pop();
     bytes.extend_from_slice(b"]}");
     bytes
 }
 
+/// What follows a decision's number, for each action.
+fn words(Decided { lease: Lease { epoch, .. }, sheet }: &Decided) -> Vec<String> {
+    let say = |(index, (name, probability)): (usize, (&String, &f64))| {
+        let (name, probability) = (Value::from(name.as_str()), Value::from(*probability));
+        format!(",\"epoch\":{epoch},\"action\":{name},\"index\":{index},\"probability\":{probability}}},")
+    };
+    sheet.actions.iter().zip(&sheet.strategy).enumerate().map(say).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{Arc, OnceLock};
 
     use super::*;
     use crate::service::request::Sheet;
-    use crate::store::Lease;
 
     fn decided(overtime: bool) -> Decided {
-        let sheet = Sheet { actions: vec!["a \"b\"\n".into(), "c".into()], strategy: vec![1.0 / 3.0, 1.0] };
+        let sheet = Sheet {
+            actions: vec!["a \"b\"\n".into(), "c".into()],
+            strategy: vec![1.0 / 3.0, 1.0],
+            words: OnceLock::new(),
+        };
         let (actions, request_key) = (vec![1, 0, 1], None);
         let lease = Lease { epoch: 7, overtime, first: 41, actions, asked: 3, request_key, at: 0 };
         Decided { lease, sheet: Arc::new(sheet) }

@@ -1,6 +1,10 @@
 //! What is refused before a handler sees it, and what is answered when one fails.
 
 use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
 
 use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
@@ -10,17 +14,22 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::service::http::error::ApiError;
 
-/// Refuses changes that a page from elsewhere asks for. Browsers say where such requests come from; other programs do not.
-pub async fn same_origin(request: Request, next: Next) -> Response {
+/// Runs what comes next, unless it is a change that a page from elsewhere asks for; its panic is answered, too.
+///
+/// Browsers say where such requests come from; other programs do not.
+pub async fn guarded(request: Request, next: Next) -> Response {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    match elsewhere(request.headers()).filter(|_| !reads) {
-        None => next.run(request).await,
-        Some(origin) => {
-            let message = format!("a page of {origin:?} may not change anything here; use the pages of this service");
-            let error = ApiError::new(StatusCode::FORBIDDEN, "cross_origin", message);
-            error.against("a page of this service", origin).into_response()
-        }
+    if let Some(origin) = elsewhere(request.headers()).filter(|_| !reads) {
+        let message = format!("a page of {origin:?} may not change anything here; use the pages of this service");
+        let error = ApiError::new(StatusCode::FORBIDDEN, "cross_origin", message);
+        return error.against("a page of this service", origin).into_response();
     }
+    let mut run = pin!(next.run(request));
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(context)));
+        polled.unwrap_or_else(|panic| Poll::Ready(panicked(panic)))
+    })
+    .await
 }
 
 /// Where a request comes from, if that is a page of another site.
@@ -37,7 +46,7 @@ fn elsewhere(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Answers for a handler that panicked, which is a bug of ours.
-pub fn panicked(panic: Box<dyn Any + Send>) -> Response {
+fn panicked(panic: Box<dyn Any + Send>) -> Response {
     let detail = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
     let message = "the service made a mistake, and its log says more; the request may or may not have been done";
     let error = ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message);

@@ -1,8 +1,8 @@
 //! The service over HTTP: [`app`] builds the router, which tests call without a socket.
 //!
 //! ```text
-//! connection ─► observe ─► same origin? ─► route ─► who asks, what with ─► handler ─► Service
-//! (server.rs)   (metrics, log)             (axum)    (access.rs, extract.rs)  (a file per part of the interface)
+//! connection ─► route ─► observe ─► same origin? ─► who asks, what with ─► handler ─► Service
+//! (server.rs)   (axum)   (watch.rs) (guard.rs)      (access.rs, extract.rs)  (a file per part of the interface)
 //! ```
 //!
 //! Handlers translate: the logic is the desk's. What goes wrong on the way becomes an [`error::ApiError`] in one place.
@@ -29,11 +29,10 @@ use std::time::Duration;
 use anyhow::Result;
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use debora::Problem;
 use debora::spec::Spec;
 use tokio::sync::Semaphore;
-use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -169,8 +168,6 @@ pub fn site(site: Site) -> Router {
             let message = format!("{method} does not work at {}; the header Allow says what does", uri.path());
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
         })
-        .layer(CatchPanicLayer::custom(guard::panicked))
-        .layer(from_fn(guard::same_origin))
         .layer(from_fn_with_state(Arc::clone(&site), watch::observe))
         .with_state(site)
 }

@@ -22,7 +22,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tower::ServiceExt as _;
+use tower::Service as _;
 
 use crate::service::http::Site;
 
@@ -102,7 +102,8 @@ impl Visit {
             has_asked.store(true, Ordering::Relaxed);
             let unread = Arc::new(AtomicBool::new(!request.body().is_end_stream()));
             let watched = request.map(|body| Body::new(Watched { body, unread: Arc::clone(&unread) }));
-            let answer = router.clone().oneshot(watched);
+            // It is always ready.
+            let answer = router.clone().call(watched);
             async move {
                 let mut answer = answer.await.unwrap_or_else(|never| match never {});
                 if unread.load(Ordering::Relaxed) {
