@@ -455,21 +455,29 @@ fn an_older_store_is_brought_to_this_version_by_a_server_alone(place: &Place) {
     mark(place);
     for purpose in [Purpose::Read, Purpose::Write] {
         let refusal = place.refusal(purpose);
-        assert!(refusal.contains("version is 0, and this program's 1; `debora serve`"), "{refusal}");
+        assert!(refusal.contains("version is 0, and this program's 2; `debora serve`"), "{refusal}");
     }
     let mut store = served(place);
     assert_eq!(store.experiments().unwrap().len(), 1);
-    assert_eq!(place.open(Purpose::Read).experiments().unwrap().len(), 1);
+    let before = place.open(Purpose::Read).experiments().unwrap();
+    assert_eq!(before.len(), 1);
+    drop(store);
+    // Version 1 knew one version of the values.
+    place.run("ALTER TABLE experiments DROP COLUMN values_version; UPDATE meta SET value = 1");
+    let refusal = place.refusal(Purpose::Read);
+    assert!(refusal.contains("version is 1, and this program's 2; `debora serve`"), "{refusal}");
+    place.open(Purpose::Serve);
+    assert_eq!(place.open(Purpose::Read).experiments().unwrap(), before);
 }
 
 fn a_newer_store_is_refused_and_left_as_it_is(place: &Place) {
     drop(served(place));
-    place.run("UPDATE meta SET value = 2");
+    place.run("UPDATE meta SET value = 3");
     let before = place.content();
     for purpose in [Purpose::Serve, Purpose::Write, Purpose::Read] {
         let refusal = place.refusal(purpose);
         assert!(
-            refusal.contains("version is 2, and this program knows versions up to 1; it was left untouched"),
+            refusal.contains("version is 3, and this program knows versions up to 2; it was left untouched"),
             "{refusal}"
         );
     }

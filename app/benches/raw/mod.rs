@@ -10,8 +10,14 @@ const ID: &str = "raw";
 /// Adds the experiment that is written to.
 pub fn create(store: &mut dyn Store) {
     let digits = "0".repeat(64);
-    let experiment =
-        Experiment { id: ID.into(), spec: String::new(), key: Key::from(1u64), salt: [0; 16], created_at: 0 };
+    let experiment = Experiment {
+        id: ID.into(),
+        spec: String::new(),
+        key: Key::from(1u64),
+        salt: [0; 16],
+        created_at: 0,
+        values_version: 1,
+    };
     let record = "{}".to_owned();
     let opened =
         EpochRow { epoch: 0, record, snapshot: None, opened_at: 0, closed_at: None, rounds_hash: None, hash: None };

@@ -279,7 +279,7 @@ impl Auditor {
             );
         }
         let place = || "the experiment".to_owned();
-        let genesis = chain::genesis(&heading.spec, &heading.key_hash);
+        let genesis = chain::genesis(heading.values_version, &heading.spec, &heading.key_hash);
         if let Err(difference) = equal(place, "the head before the first epoch", &heading.genesis, &genesis) {
             return Ok(Err(difference));
         }

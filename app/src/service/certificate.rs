@@ -1,9 +1,9 @@
 //! The certificate of an experiment that is over: what it was, what it found, and all that is needed to check it.
 
 use anyhow::{Context as _, Result};
+use debora::Engine;
 use debora::record::{Interval, Kind};
 use debora::spec::Spec;
-use debora::{Engine, VALUES_VERSION};
 use serde::Serialize;
 
 use crate::service::chain;
@@ -131,7 +131,7 @@ fn last_event(store: &mut dyn Store, id: &str) -> Result<Event> {
 }
 
 fn document(experiment: Experiment, progress: Progress, engine: &Engine, ended_at: i64) -> Result<Certificate> {
-    let Experiment { id, spec: text, key, salt, created_at } = experiment;
+    let Experiment { id, spec: text, key, salt, created_at, values_version } = experiment;
     let mut spec = Spec::parse(&text, &id)?;
     // The spec of a live experiment has no key: the fingerprint is that of the key it was run with.
     spec.key = key;
@@ -144,7 +144,7 @@ fn document(experiment: Experiment, progress: Progress, engine: &Engine, ended_a
         key: key.to_hex(),
         salt: chain::hex(&salt),
         key_hash: chain::key_hash(salt, key),
-        values_version: VALUES_VERSION,
+        values_version,
         epochs: progress.epoch + u64::from(done),
         rounds: progress.next_round - 1,
         horizon: spec.problem.horizon(),

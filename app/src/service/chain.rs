@@ -10,10 +10,10 @@
 //! Integers are little endian (rounds 8 bytes, actions 4, imputed 1), numbers the 8 bytes of their bits, hashes 32 bytes.
 //! Times and request keys are not hashed: two experiments with the same salt, key and outcomes have the same hashes.
 
-use debora::{Engine, Error, Key, Tally, VALUES_VERSION};
+use debora::{Engine, Error, Key, Tally};
 use sha2::{Digest as _, Sha256};
 
-use crate::store::Outcome;
+use crate::store::{Experiment, Outcome};
 
 /// What is published of a key before the experiment is over.
 pub fn key_hash(salt: [u8; 16], key: Key) -> String {
@@ -21,9 +21,14 @@ pub fn key_hash(salt: [u8; 16], key: Key) -> String {
 }
 
 /// The head before any epoch is closed.
-pub fn genesis(spec: &str, key_hash: &str) -> String {
-    let hash = Sha256::new_with_prefix("debora log 1\n").chain_update(VALUES_VERSION.to_le_bytes());
+pub fn genesis(values_version: u32, spec: &str, key_hash: &str) -> String {
+    let hash = Sha256::new_with_prefix("debora log 1\n").chain_update(values_version.to_le_bytes());
     hex(&hash.chain_update(Sha256::digest(spec)).chain_update(unhex(key_hash).unwrap_or_default()).finalize())
+}
+
+/// The same, of an experiment.
+pub fn head(Experiment { values_version, spec, salt, key, .. }: &Experiment) -> String {
+    genesis(*values_version, spec, &key_hash(*salt, *key))
 }
 
 /// The hash of a closed epoch.
@@ -117,7 +122,7 @@ mod tests {
         let problem = debora::spec::Spec::parse(spec, "spec").unwrap().problem;
         let mut engine = Engine::new(problem, Key::from(7u64));
         let key_hash = key_hash([9; 16], Key::from(7u64));
-        let mut head = genesis(spec, &key_hash);
+        let mut head = genesis(1, spec, &key_hash);
         let mut record = String::new();
         while !engine.is_done() {
             let mut fold = Fold::of(&engine);

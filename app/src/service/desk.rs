@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use debora::spec::Spec;
-use debora::{Engine, Key, Plan};
+use debora::{Engine, Key, Plan, VALUES_VERSION};
 
 use crate::service::chain;
 use crate::service::live::Live;
@@ -117,7 +117,7 @@ impl Desk {
             let spec = Spec::parse(&experiment.spec, &experiment.id)?;
             (Engine::new(spec.problem, experiment.key), spec.service)
         };
-        let head = chain::genesis(&experiment.spec, &chain::key_hash(experiment.salt, experiment.key));
+        let head = chain::head(&experiment);
         let progress = beginning(engine.problem().actions().len(), head, engine.digest());
         let id = experiment.id.clone();
         if !self.store.create(&experiment, &progress, &opened(&engine, now)?)? {
@@ -189,7 +189,8 @@ fn draft(create: &Create, now: i64) -> Result<Result<Experiment, Refusal>> {
         Some(key) => key,
         None => Key::from(u128::from_be_bytes(random()?)),
     };
-    Ok(Ok(Experiment { id, spec: create.spec.clone(), key, salt: random()?, created_at: now }))
+    let (spec, salt) = (create.spec.clone(), random()?);
+    Ok(Ok(Experiment { id, spec, key, salt, created_at: now, values_version: VALUES_VERSION }))
 }
 
 /// Random bytes of the operating system.

@@ -29,7 +29,7 @@ use anyhow::Result;
 pub use rows::{ApiKey, Aside, EpochRow, Event, Experiment, Lease, Outcome, Progress, Role, Status};
 
 /// The version of the schema that this program writes. Migrations lead here from every earlier one.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One connection to a store. A node has one that writes, and others that read.
 pub trait Store: Send {

@@ -16,6 +16,8 @@ pub struct Experiment {
     pub salt: [u8; 16],
     /// When it was created.
     pub created_at: i64,
+    /// The version of the values that it decides with.
+    pub values_version: u32,
 }
 
 /// Whether an experiment decides.

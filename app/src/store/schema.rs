@@ -8,7 +8,8 @@ pub const META: &str = "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value
 INSERT INTO meta (name, value) VALUES ('version', 0);";
 
 /// Migration i leads from version i to i + 1, in one transaction. What is released is never edited: a change is one more.
-pub const MIGRATIONS: [&str; super::SCHEMA_VERSION as usize] = ["
+pub const MIGRATIONS: [&str; super::SCHEMA_VERSION as usize] = [
+    "
 CREATE TABLE experiments (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -74,7 +75,11 @@ CREATE TABLE api_keys (
     created_at INTEGER NOT NULL,
     revoked_at INTEGER
 ) WITHOUT ROWID;
-"];
+",
+    "
+ALTER TABLE experiments ADD COLUMN values_version INTEGER NOT NULL DEFAULT 1;
+",
+];
 
 /// The same in PostgreSQL's words.
 pub fn for_postgres(sql: &str) -> String {

@@ -157,13 +157,13 @@ impl<D: Database> Store for Sql<D> {
     }
 
     fn experiments(&mut self) -> Result<Vec<(Experiment, Progress)>> {
-        let sql = "SELECT id, spec, key, salt, created_at, progress
+        let sql = "SELECT id, spec, key, salt, created_at, values_version, progress
             FROM experiments JOIN progress ON experiment = number ORDER BY number";
         self.rows(sql, &[], read_experiment)
     }
 
     fn experiment(&mut self, id: &str) -> Result<Option<(Experiment, Progress)>> {
-        let sql = "SELECT id, spec, key, salt, created_at, progress
+        let sql = "SELECT id, spec, key, salt, created_at, values_version, progress
             FROM experiments JOIN progress ON experiment = number WHERE id = $1";
         Ok(self.rows(sql, &values![id], read_experiment)?.pop())
     }
@@ -216,11 +216,11 @@ impl<D: Database> Store for Sql<D> {
 
     fn create(&mut self, experiment: &Experiment, progress: &Progress, opened: &EpochRow) -> Result<bool> {
         self.write(|store| {
-            let sql = "INSERT INTO experiments (id, spec, key, salt, created_at) VALUES ($1, $2, $3, $4, $5)
-                ON CONFLICT (id) DO NOTHING";
-            let Experiment { id, spec, key, salt, created_at } = experiment;
+            let sql = "INSERT INTO experiments (id, spec, key, salt, created_at, values_version)
+                VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO NOTHING";
+            let Experiment { id, spec, key, salt, created_at, values_version } = experiment;
             let key = key.to_hex();
-            let values = values![id, spec, &key, salt.as_slice(), *created_at];
+            let values = values![id, spec, &key, salt.as_slice(), *created_at, i64::from(*values_version)];
             if store.database.execute(sql, &values)? == 0 {
                 return Ok(false);
             }

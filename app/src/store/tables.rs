@@ -64,8 +64,9 @@ pub fn read_experiment(row: &dyn Columns) -> Result<(Experiment, Progress)> {
         key: Key::from_hex(text(row, 2)?).context("the store holds a key that is none")?,
         salt: codec::parse_salt(bytes(row, 3)?)?,
         created_at: number(row, 4)?,
+        values_version: u32::try_from(number(row, 5)?).context("the store holds a values version that is none")?,
     };
-    Ok((experiment, codec::parse_progress(text(row, 5)?)?))
+    Ok((experiment, codec::parse_progress(text(row, 6)?)?))
 }
 
 pub fn read_epoch(row: &dyn Columns) -> Result<EpochRow> {

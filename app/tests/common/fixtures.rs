@@ -5,7 +5,8 @@ use debora_app::store::{EpochRow, Experiment, Progress, Status};
 
 pub fn experiment(id: &str) -> Experiment {
     let key = Key::from_hex("00ff00000000000000000000000000a1").unwrap();
-    Experiment { id: id.into(), spec: "name = \"é\"\n".into(), key, salt: [7; 16], created_at: 1_700_000_000_000 }
+    let (spec, created_at) = ("name = \"é\"\n".into(), 1_700_000_000_000);
+    Experiment { id: id.into(), spec, key, salt: [7; 16], created_at, values_version: 1 }
 }
 
 pub fn progress() -> Progress {

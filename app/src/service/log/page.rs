@@ -1,7 +1,7 @@
 //! The log, page by page, from the rows of a store.
 
 use anyhow::{Context as _, Result, ensure};
-use debora::{EpochRecord, VALUES_VERSION};
+use debora::EpochRecord;
 
 use super::cursor::{BadCursor, Cursor, Mark, Section};
 use super::{Heading, LOG_VERSION, Line};
@@ -68,7 +68,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn heading(&self, reveal: bool) -> Line {
-        let Experiment { id, spec, key, salt, created_at } = &self.experiment;
+        let Experiment { id, spec, key, salt, created_at, values_version } = &self.experiment;
         let key_hash = chain::key_hash(*salt, *key);
         let shown = reveal || matches!(self.progress.status, Status::Closed | Status::Done);
         Line::Experiment(Box::new(Heading {
@@ -78,8 +78,8 @@ impl Walk<'_> {
             salt: shown.then(|| chain::hex(salt)),
             key: shown.then(|| key.to_hex()),
             created_at: *created_at,
-            values_version: VALUES_VERSION,
-            genesis: chain::genesis(spec, &key_hash),
+            values_version: *values_version,
+            genesis: chain::head(&self.experiment),
             key_hash,
         }))
     }
@@ -193,7 +193,7 @@ impl Walk<'_> {
         let epoch = cursor.epoch;
         let previous = match epoch.checked_sub(1) {
             Some(before) => self.row(before)?.0.hash.clone().unwrap_or_default(),
-            None => chain::genesis(&self.experiment.spec, &chain::key_hash(self.experiment.salt, self.experiment.key)),
+            None => chain::head(&self.experiment),
         };
         let (row, record) = self.row(epoch)?;
         let rounds = record.rounds;
