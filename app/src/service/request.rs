@@ -152,6 +152,8 @@ pub struct Decided {
     pub lease: Lease,
     /// Names and probabilities.
     pub sheet: Arc<Sheet>,
+    /// Whether they were handed out before.
+    pub repeated: bool,
 }
 
 /// What an epoch's decisions are drawn from.

@@ -74,7 +74,7 @@ impl Sitting<'_> {
         let stored = if keys.is_empty() { Vec::new() } else { self.store.leases_of(self.id, &keys)? };
         for lease in stored {
             let sheet = self.sheet_of(lease.epoch)?;
-            known.insert(lease.request_key.clone().unwrap_or_default(), Decided { lease, sheet });
+            known.insert(lease.request_key.clone().unwrap_or_default(), Decided { lease, sheet, repeated: true });
         }
         // Places in the group: of what is decided here, and of the first request with a key.
         let (mut fresh, mut first): (Vec<usize>, BTreeMap<&str, usize>) = Default::default();
@@ -153,7 +153,7 @@ impl Sitting<'_> {
         }
         let request_key = request_key.map(str::to_owned);
         let lease = Lease { epoch: progress.epoch, overtime, first, actions, asked: rounds, request_key, at: self.now };
-        Ok(Decided { lease, sheet: Arc::clone(&self.live.sheet) })
+        Ok(Decided { lease, sheet: Arc::clone(&self.live.sheet), repeated: false })
     }
 
     fn change(&mut self, change: Change, actor: &str) -> Result<Answered> {
@@ -252,7 +252,7 @@ fn is_request_key(key: &str) -> bool {
 /// A request whose key is known gets the same again, if it is the same request.
 fn repeated(decided: &Decided, rounds: u64) -> Result<Decided, Refusal> {
     if decided.lease.asked == rounds {
-        return Ok(decided.clone());
+        return Ok(Decided { repeated: true, ..decided.clone() });
     }
     let request_key = decided.lease.request_key.clone().unwrap_or_default();
     Err(Refusal::RequestKeyUsed { request_key, asked: decided.lease.asked, rounds })

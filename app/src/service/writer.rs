@@ -171,3 +171,74 @@ fn tick(desk: &mut Desk, now: i64) -> Result<u64, Refusal> {
         _ => Ok(sum),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(std::path::PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> (Self, Location) {
+            let folder = std::env::temp_dir().join(format!("debora-writer-{name}-{}", std::process::id()));
+            std::fs::create_dir(&folder).unwrap();
+            let location = Location::Sqlite(folder.join("store.db"));
+            (Self(folder), location)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            std::fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    /// How many groups the writer makes of requests that all wait when it comes to them, for so many rounds each.
+    fn groups_of(requests: usize, rounds: u64, hung_up: bool) -> u64 {
+        let (_folder, location) = Folder::new(&format!("{requests}-{rounds}-{hung_up}"));
+        let (sender, received) = channel();
+        let queued = AtomicU64::new(rounds * requests as u64);
+        let mut answers = Vec::new();
+        for _ in 0..requests {
+            let (answer, answered) = oneshot::channel();
+            let request = Request::Decide { id: "none".into(), rounds, request_key: None };
+            sender.send(Message::Serve(request, answer)).unwrap();
+            answers.push(answered);
+        }
+        drop(sender);
+        if hung_up {
+            answers.clear();
+        }
+        let (clock, groups): (Clock, Counter) = (Arc::new(|| 0), Counter::default());
+        write(&mut Desk::new(location.open(Purpose::Serve).unwrap()), &received, &clock, &groups, &queued);
+        assert_eq!(queued.load(Ordering::Relaxed), 0);
+        for mut answered in answers {
+            assert!(matches!(answered.try_recv().unwrap(), Err(Refusal::NoExperiment { .. })));
+        }
+        groups.get()
+    }
+
+    #[test]
+    fn what_waits_shares_a_group_up_to_its_limits() {
+        assert_eq!(groups_of(GROUP_MAX, 1, false), 1);
+        assert_eq!(groups_of(GROUP_MAX + 1, 1, false), 2);
+        let full = (GROUP_ROWS_MAX / 10_000) as usize;
+        assert_eq!(groups_of(full, 10_000, false), 1);
+        assert_eq!(groups_of(full + 1, 10_000, false), 2);
+        assert_eq!(groups_of(7, 1, true), 0);
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_refuses_more_until_there_is_room() {
+        let (_folder, location) = Folder::new("queue");
+        let service = Service::start(location, Arc::new(|| 0)).unwrap();
+        let ask = || service.serve(Request::Decide { id: "none".into(), rounds: 1, request_key: None });
+        service.queued.store(QUEUE_ROWS_MAX + 1, Ordering::Relaxed);
+        assert!(matches!(ask().await, Err(Refusal::Busy)));
+        assert_eq!(service.queued.load(Ordering::Relaxed), QUEUE_ROWS_MAX + 1);
+        service.queued.store(QUEUE_ROWS_MAX, Ordering::Relaxed);
+        assert!(matches!(ask().await, Err(Refusal::NoExperiment { .. })));
+        assert_eq!(service.queued.load(Ordering::Relaxed), QUEUE_ROWS_MAX);
+        service.stop();
+    }
+}

@@ -152,8 +152,9 @@ async fn answers_are_as_they_are_described() {
 async fn metrics_count_what_happened() {
     let house = House::new();
     house.create("e", SHORT).await;
-    let decided = house.decide("e", 1).await;
+    let ask = json!({ "n": 1, "request_key": "once" });
     for _ in 0..2 {
+        let decided = house.post("/v1/experiments/e/decisions", &ask).await.expect(200);
         house.tell("e", &outcomes(&decided, 1.0, 0.01)).await;
     }
     house.get("/v1/secret?token=debora_x").await;

@@ -77,7 +77,9 @@ pub async fn decide(State(site): State<Site>, caller: Caller, Id(id): Id, body: 
     let Answer::Decided(decided) = site.service.serve(Request::Decide { id, rounds: n, request_key }).await? else {
         unreachable!("decisions are answered with decisions")
     };
-    site.metrics.decided(decided.lease.overtime, decided.lease.actions.len() as u64);
+    if !decided.repeated {
+        site.metrics.decided(decided.lease.overtime, decided.lease.actions.len() as u64);
+    }
     Ok(([(CONTENT_TYPE, "application/json")], written(&decided)).into_response())
 }
 
@@ -102,7 +104,7 @@ pub fn written(decided: &Decided) -> Vec<u8> {
 }
 
 /// What follows a decision's number, for each action.
-fn words(Decided { lease: Lease { epoch, .. }, sheet }: &Decided) -> Vec<String> {
+fn words(Decided { lease: Lease { epoch, .. }, sheet, .. }: &Decided) -> Vec<String> {
     let say = |(index, (name, probability)): (usize, (&String, &f64))| {
         let (name, probability) = (Value::from(name.as_str()), Value::from(*probability));
         format!(",\"epoch\":{epoch},\"action\":{name},\"index\":{index},\"probability\":{probability}}},")
@@ -125,7 +127,7 @@ mod tests {
         };
         let (actions, request_key) = (vec![1, 0, 1], None);
         let lease = Lease { epoch: 7, overtime, first: 41, actions, asked: 3, request_key, at: 0 };
-        Decided { lease, sheet: Arc::new(sheet) }
+        Decided { lease, sheet: Arc::new(sheet), repeated: false }
     }
 
     #[test]

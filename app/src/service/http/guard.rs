@@ -55,6 +55,12 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use axum::Router;
+    use axum::body::Body;
+    use axum::middleware::from_fn;
+    use axum::routing::get;
+    use tower::ServiceExt as _;
+
     use super::*;
 
     #[test]
@@ -75,7 +81,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_answered_and_its_text_is_not() {
-        let response = panicked(Box::new("index 7 out of range".to_owned()));
+        async fn fails() -> StatusCode {
+            tokio::task::yield_now().await;
+            panic!("index {} out of range", 7)
+        }
+        let router = Router::new().route("/", get(fails)).layer(from_fn(guarded));
+        let response = router.oneshot(Request::new(Body::empty())).await.unwrap();
         assert_eq!(response.status(), 500);
         let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();

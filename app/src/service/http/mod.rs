@@ -171,3 +171,37 @@ pub fn site(site: Site) -> Router {
         .layer(from_fn_with_state(Arc::clone(&site), watch::observe))
         .with_state(site)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::store::Location;
+
+    #[tokio::test]
+    async fn readers_are_few_even_if_who_asked_hangs_up() {
+        let folder = std::env::temp_dir().join(format!("debora-readers-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let service = Service::start(Location::Sqlite(folder.join("store.db")), Arc::new(|| 0)).unwrap();
+        let site = Shared::new(Arc::clone(&service), TIMEOUT);
+        let (open, gate) = channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let read_slowly = |_| {
+            let (site, gate) = (Arc::clone(&site), Arc::clone(&gate));
+            tokio::spawn(async move { site.read(move |_| Ok(gate.lock().unwrap().recv()?)).await.is_ok() })
+        };
+        let slow: Vec<_> = (0..READERS).map(read_slowly).collect();
+        while site.readers.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let another = || tokio::time::timeout(Duration::from_millis(50), site.read(|store| store.keys()));
+        assert!(another().await.is_err());
+        slow.iter().for_each(|reader| reader.abort());
+        assert!(another().await.is_err());
+        slow.iter().for_each(|_| open.send(()).unwrap());
+        assert!(site.read(|store| store.keys()).await.is_ok());
+        service.stop();
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
