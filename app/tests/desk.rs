@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use debora::spec::{OnWait, Spec};
-use debora::{Engine, Key};
+use debora::{Engine, Key, VALUES_VERSION};
 use debora_app::service::desk::Desk;
 use debora_app::service::request::{Answer, Change, Create, Of, Receipt, Refusal, Request, Telling};
-use debora_app::store::{Location, Purpose, Status};
+use debora_app::store::{Experiment, Location, Purpose, Status};
 use proptest::prelude::*;
 
 mod common;
@@ -470,7 +470,7 @@ fn overtime_told_again_is_judged_by_what_is_stored() {
     }
 }
 
-/// An experiment whose counts cannot be is refused, and the others of its group are served.
+/// An experiment whose counts cannot be is refused, one of other values too, and the others of their group are served.
 #[test]
 fn a_damaged_experiment_fails_nobody_else() {
     for store in stores() {
@@ -486,13 +486,20 @@ fn a_damaged_experiment_fails_nobody_else() {
             let mut progress = writer.lock(&other).unwrap().unwrap();
             progress.told.pop();
             writer.set_progress(&other, &progress).unwrap();
+            let later = format!("{id}-later");
+            let (experiment, progress) = writer.experiment(id).unwrap().unwrap();
+            let experiment = Experiment { id: later.clone(), values_version: VALUES_VERSION + 1, ..experiment };
+            let opened = writer.epochs(id, 0, 1).unwrap().remove(0);
+            assert!(writer.create(&experiment, &progress, &opened).unwrap());
             writer.commit().unwrap();
             let ask = |id: &str| Request::Decide { id: id.into(), rounds: 1, request_key: None };
-            let answers = desk.serve(&[ask(&other), ask(id)], 0);
-            assert!(
-                matches!(&answers[0], Err(Refusal::Store { detail }) if detail.contains("impossible")),
-                "{answers:?}"
-            );
+            let answers = desk.serve(&[ask(&other), ask(id), ask(&later)], 0);
+            for (place, why) in [(0, "impossible"), (2, "serve it with a debora that has 2")] {
+                assert!(
+                    matches!(&answers[place], Err(Refusal::Store { detail }) if detail.contains(why)),
+                    "{answers:?}"
+                );
+            }
             assert!(matches!(answers[1], Ok(Answer::Decided(_))), "{answers:?}");
             assert!(desk.waiting().unwrap().contains(&id.to_owned()));
         });

@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, bail, ensure};
-use debora::Engine;
 use debora::spec::{ServiceSpec, Spec};
+use debora::{Engine, VALUES_VERSION};
 
 use crate::service::chain::Fold;
 use crate::service::request::Sheet;
@@ -41,6 +41,11 @@ impl Live {
     /// Reads an experiment: its spec and its last epoch, whatever the number of rounds.
     pub fn read(store: &mut dyn Store, id: &str) -> Result<Option<Self>> {
         let Some((experiment, progress)) = store.experiment(id)? else { return Ok(None) };
+        let version = experiment.values_version;
+        ensure!(
+            version == VALUES_VERSION,
+            "experiment {id} decides with values version {version}, and this program has {VALUES_VERSION}; serve it with a debora that has {version}"
+        );
         let spec = Spec::parse(&experiment.spec, id)?;
         let rows = store.epochs(id, progress.epoch, 1)?;
         let snapshot = rows.first().and_then(|row| row.snapshot.as_ref());
