@@ -185,7 +185,9 @@ impl TextLines {
                 Err(error) => return Some(Err(error).with_context(|| format!("line {} cannot be read", self.number))),
             }
         }
-        Some(serde_json::from_str(&text).with_context(|| format!("line {} is not a line of a log", self.number)))
+        Some(serde_json::from_str(&text).with_context(|| {
+            format!("line {} is not a line of a log; give a log, a store or the address of an experiment", self.number)
+        }))
     }
 }
 

@@ -30,6 +30,14 @@ pub fn audit(
 ) -> Result<bool> {
     let (source, named) = Source::of(source)?;
     let experiments = source.experiments(experiment.or(named.as_deref()))?;
+    if let Some(head) = head {
+        let digits = head.len() == 64 && head.bytes().all(|byte| byte.is_ascii_hexdigit());
+        ensure!(
+            digits,
+            "--head {head:?} is no head: it has {} characters, and must be 64 hexadecimal digits",
+            head.len()
+        );
+    }
     ensure!(head.is_none() || experiments.len() == 1, "--head is of one experiment; name it with --experiment");
     let ink = if common.json { Ink::none() } else { ink_for_stdout() };
     let (mut documents, mut different, mut unknown) = (Vec::new(), false, Vec::new());

@@ -29,6 +29,9 @@ use crate::store::Location;
 const TICK: Duration = Duration::from_secs(1);
 
 pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
+    if common.out.is_some() || common.force {
+        bail!("serve writes no reports, so --out and --force mean nothing to it; leave them out");
+    }
     log_to_stderr(args.log);
     let mut addresses = args.listen.to_socket_addrs();
     let address = addresses.as_mut().ok().and_then(Iterator::next);

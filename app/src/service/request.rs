@@ -1,5 +1,6 @@
 //! What can be asked of the desk, what it answers, and why it refuses.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use debora::Key;
@@ -125,6 +126,15 @@ pub enum Of {
     },
 }
 
+impl fmt::Display for Of {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Round(round) => write!(f, "round {round}"),
+            Self::Overtime { epoch, serial } => write!(f, "overtime {serial} of epoch {epoch}"),
+        }
+    }
+}
+
 /// What the desk did.
 #[derive(Clone, Debug)]
 pub enum Answer {
@@ -230,7 +240,7 @@ pub enum Refusal {
     #[error("{0} Send \"blind\": true to run it all the same.")]
     Blind(String),
     /// Rounds outside 1 to the most.
-    #[error("n {rounds} is outside 1 to {ROUNDS_MAX}; ask in several requests")]
+    #[error("n {rounds} is outside 1 to {ROUNDS_MAX}; ask for one or more, and for many in several requests")]
     Rounds { rounds: u64 },
     /// A request key that is empty, too long, or has control characters, which not every store can keep.
     #[error("request_key {request_key:?} is not 1 to {NAME_MAX} bytes without control characters")]

@@ -92,6 +92,8 @@ fn differences_exit_with_1_and_name_both_values() {
     let (code, out, _) = run(&["audit", &path(&trial), "--head", &head]);
     assert!(code == 1 && out.contains("the published head"), "{code}: {out}");
     assert_eq!(run(&["audit", &path(&trial), "--head", &trial.progress().head]).0, 0);
+    let (code, _, error) = run(&["audit", &path(&trial), "--head", &head[1..]]);
+    assert!(code == 2 && error.contains("63 characters"), "{code}: {error}");
 }
 
 #[test]

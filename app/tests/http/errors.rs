@@ -119,6 +119,13 @@ async fn bad_outcomes_change_nothing() {
     let text = "[{\"round\":8,\"reward\":1.5,\"costs\":[0.01]}]";
     let body = house.post_text("/v1/experiments/e/outcomes", text).await.json();
     assert_eq!((&body["rule"], &body["value"]), (&json!("0.0 <= quality <= 1.0"), &json!(1.5)));
+    for (text, named) in [
+        ("[{\"round\":8,\"reward\":\"0.5\"}]", "does not fit at \"[0].reward\": invalid type: string"),
+        ("[{\"round\":20,\"reward\":0.5,\"costs\":[0.01]}]", "round 20 was never decided in experiment \"e\""),
+    ] {
+        let body = house.post_text("/v1/experiments/e/outcomes", text).await.json();
+        assert!(body["message"].as_str().unwrap().contains(named), "{body}");
+    }
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ import threading
 import time
 import urllib.parse
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from debora._debora import Conflict, Error, Waiting
 
 __all__ = ["Client", "Served", "ServiceError"]
 
-Costs = Sequence[float] | Mapping[str, float]
+Costs = float | Sequence[float] | Mapping[str, float]
 
 
 class ServiceError(Error):
@@ -231,6 +231,9 @@ class Client:
                 self._local.connection = None
                 failure = error
             if time.monotonic() + pause > deadline:
+                if not isinstance(failure, ServiceError):
+                    message = f"{self.url} did not answer within {self.patience:g} seconds ({failure}); is it serving?"
+                    raise ConnectionError(message) from failure
                 raise failure
             # Many clients that lost one server must not come back all at once.
             time.sleep(pause * random.uniform(0.5, 1.5))
@@ -274,7 +277,11 @@ def _document(text: str) -> dict[str, Any]:
 
 
 def _outcome(round: int | Served, reward: float, costs: Costs) -> dict[str, Any]:
-    listed: object = dict(costs) if isinstance(costs, Mapping) else [float(cost) for cost in costs]
+    listed: object
+    if isinstance(costs, Mapping):
+        listed = dict(costs)
+    else:
+        listed = [float(cost) for cost in (costs if isinstance(costs, Iterable) else [costs])]
     outcome: dict[str, Any] = {"reward": float(reward), "costs": listed}
     if not isinstance(round, Served):
         return outcome | {"round": int(round)}
@@ -284,5 +291,5 @@ def _outcome(round: int | Served, reward: float, costs: Costs) -> dict[str, Any]
 
 
 def _request_key() -> str:
-    """Like no other, and growing with time: a store keeps such keys side by side, and writes the fewest pages for them."""
+    """Like no other, and growing with time: a store keeps such keys side by side and writes few pages for them."""
     return f"{time.time_ns():016x}{uuid.uuid4().hex[:16]}"

@@ -43,7 +43,14 @@ impl Json {
     /// Reads it.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
         serde_json::from_slice(&self.0.bytes).map_err(|error| match error.classify() {
-            Category::Data => ApiError::unfit(format!("the body does not fit: {error}")),
+            Category::Data => {
+                // Read again, with an eye on the way to the field: what fits is not to pay for it.
+                let mut again = serde_json::Deserializer::from_slice(&self.0.bytes);
+                let failed = serde_path_to_error::deserialize::<_, T>(&mut again).err();
+                let field = failed.map(|failed| failed.path().to_string()).filter(|path| path != ".");
+                let field = field.map_or(String::new(), |path| format!(" at {path:?}"));
+                ApiError::unfit(format!("the body does not fit{field}: {error}"))
+            }
             _ => ApiError::malformed(format!("the body is not JSON: {error}")),
         })
     }

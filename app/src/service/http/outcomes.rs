@@ -170,6 +170,7 @@ pub async fn tell(
     let card = site.card(&id).await?;
     let tellings = outcomes.into_iter().enumerate().map(|(index, outcome)| telling(index, outcome.0, &card.problem));
     let outcomes = tellings.collect::<Result<Vec<Telling>, ApiError>>()?;
+    let first = outcomes.first().map(|telling| telling.of);
     drop(body);
     let Answer::Told(receipts) = site.service.serve(Request::Tell { id: id.clone(), outcomes }).await? else {
         unreachable!("outcomes are answered with receipts")
@@ -178,13 +179,13 @@ pub async fn tell(
     for receipt in Receipt::ALL {
         site.metrics.told(receipt, *counts.of_one(receipt));
     }
-    if counts.unknown > 0 && counts.unknown == receipts.len() as u64 {
-        let message = format!(
-            "nothing was recorded: none of these {} decisions was made in experiment {id:?}; is it another's?",
-            receipts.len()
-        );
+    if let Some(first) = first.filter(|_| counts.unknown == receipts.len() as u64) {
+        let others =
+            if receipts.len() > 1 { format!(" and {} others were", receipts.len() - 1) } else { " was".into() };
+        let message =
+            format!("nothing was recorded: {first}{others} never decided in experiment {id:?}; is it another's?");
         return Err(ApiError::new(StatusCode::NOT_FOUND, "no_such_round", message)
-            .against("a decision of this experiment", receipts.len()));
+            .against("a decision of this experiment", first.to_string()));
     }
     Ok(axum::Json(Receipts { receipts, counts }))
 }
