@@ -28,7 +28,7 @@ def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
     )
     said = dict(re.findall(r"--- (\d+)\n(.*?)(?=\n?--- |\Z)", done.stdout, re.S))
     assert done.returncode == 0, done.stdout + done.stderr
-    decisions = [text for text in said.values() if '"decisions"' in text]
+    decisions = [text for text in said.values() if '"decisions":[' in text]
     assert len(decisions) == 1
     first, second = re.findall(r'\{"epoch".*?\]\}', decisions[0])
     assert first == second
