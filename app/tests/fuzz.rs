@@ -10,11 +10,10 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use debora::Key;
 use debora::key::Label;
-use debora_app::service::http::app;
+use debora_app::service::http::{App, Shared, TIMEOUT};
 use debora_app::service::writer::Service;
 use debora_app::store::Location;
 use serde_json::{Map, Value, json};
-use tower::ServiceExt as _;
 
 const SPEC: &str = "policy = 'soft'\nhorizon = 5000\nrho = 0.5\nprofile = 'paper'\nactions = ['a', 'b']\n[[cost]]\nname = 'price'\nthreshold = 0.5\n[service]\non_wait = 'serve'\noutcome_wait = '1s'";
 
@@ -186,14 +185,14 @@ async fn no_request_is_the_servers_fault() {
     std::fs::create_dir(&folder).unwrap();
     let location = Location::Sqlite(folder.join("store.db"));
     let service = Service::start(location, Arc::new(|| 1_700_000_000_000)).unwrap();
-    let router = app(Arc::clone(&service));
+    let app = App::new(Shared::new(Arc::clone(&service), TIMEOUT));
     for id in ["fuzz-0", "fuzz-1"] {
         let body = json!({ "id": id, "spec": SPEC, "blind": true, "key": 1 }).to_string();
         let create = Request::post("/v1/experiments").header("content-type", "application/json");
-        let response = router.clone().oneshot(create.body(Body::from(body)).unwrap()).await.unwrap();
+        let response = app.answer(create.body(Body::from(body)).unwrap()).await;
         assert_eq!(response.status(), StatusCode::CREATED);
     }
-    let response = router.clone().oneshot(Request::get("/openapi.json").body(Body::empty()).unwrap()).await.unwrap();
+    let response = app.answer(Request::get("/openapi.json").body(Body::empty()).unwrap()).await;
     let document: Value = serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await.unwrap()).unwrap();
     let operations: Vec<(String, String, Value)> = document["paths"]
         .as_object()
@@ -218,7 +217,7 @@ async fn no_request_is_the_servers_fault() {
         }
         let (path, method, operation) = &operations[place];
         let (request, shown) = request(&mut dice, path, method, operation, &document);
-        let response = router.clone().oneshot(request).await.unwrap();
+        let response = app.answer(request).await;
         let status = response.status().as_u16();
         let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         let said = String::from_utf8_lossy(&bytes);
@@ -244,7 +243,7 @@ async fn no_request_is_the_servers_fault() {
     assert!(memory_late < memory_early + 64.0, "memory grew from {memory_early} to {memory_late} MB");
 
     service.stop();
-    drop(router);
+    drop(app);
     let audit = std::process::Command::new(env!("CARGO_BIN_EXE_debora"))
         .args(["audit", &folder.join("store.db").display().to_string()])
         .output()

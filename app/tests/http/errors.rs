@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::Request;
-use debora_app::service::http::{Shared, site};
+use debora_app::service::http::{App, Shared};
 use serde_json::{Value, json};
-use tower::ServiceExt as _;
 
 use crate::{House, SHORT, outcomes};
 
@@ -199,8 +198,8 @@ async fn bodies_are_json_not_too_long_and_not_too_slow() {
     let room = " ".repeat(1 << 20) + "{\"n\":0}";
     house.send(json(room.into()).unwrap()).await.refused(422, "rounds");
 
-    let hasty = site(Shared::new(house.service.clone(), Duration::from_millis(50)));
-    let reply = hasty.oneshot(json(Body::new(Never)).unwrap()).await.unwrap();
+    let hasty = App::new(Shared::new(house.service.clone(), Duration::from_millis(50)));
+    let reply = hasty.answer(json(Body::new(Never)).unwrap()).await;
     assert_eq!(reply.status(), 408);
     assert_eq!(everything(&house).await, before);
 }

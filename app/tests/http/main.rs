@@ -11,14 +11,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
-use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
-use debora_app::service::http::{Shared, TIMEOUT, site};
+use debora_app::service::http::{App, Shared, TIMEOUT};
 use debora_app::service::writer::Service;
 use debora_app::store::Location;
 use serde_json::{Value, json};
-use tower::ServiceExt as _;
 
 /// Epochs of 1, 2, 4 .. rounds: profile paper doubles from one on, and explores for hundreds of them.
 const SHORT: &str = r#"
@@ -47,7 +45,7 @@ struct House {
     folder: PathBuf,
     clock: Arc<AtomicI64>,
     service: Arc<Service>,
-    router: Router,
+    app: App,
 }
 
 /// An answer.
@@ -91,8 +89,8 @@ impl House {
         let folder = std::env::temp_dir().join(format!("debora-http-{}-{number}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let clock = Arc::new(AtomicI64::new(1_700_000_000_000));
-        let (service, router) = open(&folder, &clock);
-        Self { folder, clock, service, router }
+        let (service, app) = open(&folder, &clock);
+        Self { folder, clock, service, app }
     }
 
     fn location(&self) -> Location {
@@ -102,7 +100,7 @@ impl House {
     /// Stops the service and starts another one on the same file.
     fn restart(&mut self) {
         self.service.stop();
-        (self.service, self.router) = open(&self.folder, &self.clock);
+        (self.service, self.app) = open(&self.folder, &self.clock);
     }
 
     fn wait(&self, milliseconds: i64) {
@@ -110,7 +108,7 @@ impl House {
     }
 
     async fn send(&self, request: Request<Body>) -> Reply {
-        let response = self.router.clone().oneshot(request).await.unwrap();
+        let response = self.app.answer(request).await;
         let (parts, body) = response.into_parts();
         Reply { status: parts.status, headers: parts.headers, bytes: to_bytes(body, usize::MAX).await.unwrap() }
     }
@@ -147,11 +145,11 @@ impl House {
     }
 }
 
-fn open(folder: &std::path::Path, clock: &Arc<AtomicI64>) -> (Arc<Service>, Router) {
+fn open(folder: &std::path::Path, clock: &Arc<AtomicI64>) -> (Arc<Service>, App) {
     let clock = Arc::clone(clock);
     let now = Arc::new(move || clock.load(Ordering::Relaxed));
     let service = Service::start(Location::Sqlite(folder.join("store.db")), now).unwrap();
-    (Arc::clone(&service), site(Shared::new(service, TIMEOUT)))
+    (Arc::clone(&service), App::new(Shared::new(service, TIMEOUT)))
 }
 
 impl Drop for House {

@@ -16,9 +16,6 @@ use crate::service::http::extract::{Id, Json, Object};
 use crate::service::request::{Answer, Decided, Request};
 use crate::store::{Lease, Role};
 
-/// The digits of the largest round, 2^53.
-const DIGITS_MAX: usize = 16;
-
 /// What is asked for.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -88,19 +85,32 @@ pub fn written(decided: &Decided) -> Vec<u8> {
     let (lease, words) = (&decided.lease, decided.sheet.words.get_or_init(|| words(decided)));
     let head = format!("{{\"epoch\":{},\"overtime\":{},\"decisions\":[", lease.epoch, lease.overtime);
     let number = if lease.overtime { "{\"round\":null,\"overtime\":" } else { "{\"round\":" };
-    let longest = number.len() + DIGITS_MAX;
-    let length: usize = lease.actions.iter().map(|&action| longest + words[action as usize].len()).sum();
+    let mut opening = format!("{number}{}", lease.first).into_bytes();
+    let length: usize = lease.actions.iter().map(|&action| opening.len() + 1 + words[action as usize].len()).sum();
     let mut bytes = Vec::with_capacity(head.len() + length + 1);
     bytes.extend_from_slice(head.as_bytes());
-    let mut digits = itoa::Buffer::new();
-    for (round, &action) in (lease.first..).zip(&lease.actions) {
-        for part in [number, digits.format(round), &words[action as usize]] {
-            bytes.extend_from_slice(part.as_bytes());
-        }
+    for &action in &lease.actions {
+        bytes.extend_from_slice(&opening);
+        bytes.extend_from_slice(words[action as usize].as_bytes());
+        count_up(&mut opening);
     }
     bytes.pop();
     bytes.extend_from_slice(b"]}");
     bytes
+}
+
+/// Adds one to the number at the end of a text: rounds follow each other, and to write each anew takes longer.
+fn count_up(text: &mut Vec<u8>) {
+    for place in (0..text.len()).rev() {
+        match text[place] {
+            b'9' => text[place] = b'0',
+            b'0'..=b'8' => {
+                text[place] += 1;
+                return;
+            }
+            _ => return text.insert(place + 1, b'1'),
+        }
+    }
 }
 
 /// What follows a decision's number, for each action.
@@ -126,7 +136,7 @@ mod tests {
             words: OnceLock::new(),
         };
         let (actions, request_key) = (vec![1, 0, 1], None);
-        let lease = Lease { epoch: 7, overtime, first: 41, actions, asked: 3, request_key, at: 0 };
+        let lease = Lease { epoch: 7, overtime, first: 98, actions, asked: 3, request_key, at: 0 };
         Decided { lease, sheet: Arc::new(sheet), repeated: false }
     }
 
@@ -136,9 +146,19 @@ mod tests {
             let read: Decisions = serde_json::from_slice(&written(&decided(overtime))).unwrap();
             assert_eq!((read.epoch, read.overtime, read.decisions.len()), (7, overtime, 3));
             let one = &read.decisions[1];
-            assert_eq!((one.round, one.overtime), if overtime { (None, Some(42)) } else { (Some(42), None) });
+            assert_eq!((one.round, one.overtime), if overtime { (None, Some(99)) } else { (Some(99), None) });
             assert_eq!((one.action.as_str(), one.index, one.epoch), ("a \"b\"\n", 0, 7));
             assert_eq!(one.probability.to_bits(), (1.0f64 / 3.0).to_bits());
+            assert_eq!(read.decisions[2].round.or(read.decisions[2].overtime), Some(100));
+        }
+    }
+
+    #[test]
+    fn counting_up_a_text_is_counting() {
+        let mut text = b"8:0".to_vec();
+        for number in 0..11_000 {
+            assert_eq!(text, format!("8:{number}").into_bytes());
+            count_up(&mut text);
         }
     }
 }

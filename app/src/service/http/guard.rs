@@ -1,35 +1,39 @@
 //! What is refused before a handler sees it, and what is answered when one fails.
 
 use std::any::Any;
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
+use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
-use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use tower::Service as _;
 
 use crate::service::http::error::ApiError;
 
-/// Runs what comes next, unless it is a change that a page from elsewhere asks for; its panic is answered, too.
+/// Has a request answered by its route, unless it is a change that a page from elsewhere asks for; a panic is answered, too.
 ///
 /// Browsers say where such requests come from; other programs do not.
-pub async fn guarded(request: Request, next: Next) -> Response {
+pub async fn guarded(mut router: Router, request: Request) -> Response {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if let Some(origin) = elsewhere(request.headers()).filter(|_| !reads) {
         let message = format!("a page of {origin:?} may not change anything here; use the pages of this service");
         let error = ApiError::new(StatusCode::FORBIDDEN, "cross_origin", message);
         return error.against("a page of this service", origin).into_response();
     }
-    let mut run = pin!(next.run(request));
+    // A router is always ready, and never fails.
+    let mut answer = pin!(router.call(request));
     poll_fn(|context| {
-        let polled = catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(context)));
-        polled.unwrap_or_else(|panic| Poll::Ready(panicked(panic)))
+        let polled = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(context)));
+        polled.unwrap_or_else(|panic| Poll::Ready(Ok(panicked(panic))))
     })
     .await
+    .unwrap_or_else(|never: Infallible| match never {})
 }
 
 /// Where a request comes from, if that is a page of another site.
@@ -55,11 +59,8 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use axum::Router;
     use axum::body::Body;
-    use axum::middleware::from_fn;
     use axum::routing::get;
-    use tower::ServiceExt as _;
 
     use super::*;
 
@@ -85,8 +86,7 @@ mod tests {
             tokio::task::yield_now().await;
             panic!("index {} out of range", 7)
         }
-        let router = Router::new().route("/", get(fails)).layer(from_fn(guarded));
-        let response = router.oneshot(Request::new(Body::empty())).await.unwrap();
+        let response = guarded(Router::new().route("/", get(fails)), Request::new(Body::empty())).await;
         assert_eq!(response.status(), 500);
         let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();

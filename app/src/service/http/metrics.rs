@@ -19,7 +19,7 @@ pub struct Ended {
     /// The method.
     pub method: &'static str,
     /// The route, with placeholders: there are few of them.
-    pub route: String,
+    pub route: &'static str,
     /// The status.
     pub status: u16,
 }
@@ -28,7 +28,7 @@ pub struct Ended {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Route {
     /// With placeholders.
-    pub route: String,
+    pub route: &'static str,
 }
 
 /// Whether decisions are within the horizon.
@@ -84,7 +84,7 @@ impl Metrics {
 
     /// Counts an answered request.
     pub fn ended(&self, ended: Ended, seconds: f64) {
-        self.seconds.get_or_create(&Route { route: ended.route.clone() }).observe(seconds);
+        self.seconds.get_or_create(&Route { route: ended.route }).observe(seconds);
         self.requests.get_or_create(&ended).inc();
     }
 

@@ -1,8 +1,8 @@
-//! The service over HTTP: [`app`] builds the router, which tests call without a socket.
+//! The service over HTTP: an [`App`] answers requests, which tests send without a socket.
 //!
 //! ```text
-//! connection ─► route ─► observe ─► same origin? ─► who asks, what with ─► handler ─► Service
-//! (server.rs)   (axum)   (watch.rs) (guard.rs)      (access.rs, extract.rs)  (a file per part of the interface)
+//! connection ─► observed ─► same origin? ─► route ─► who asks, what with ─► handler ─► Service
+//! (server.rs)   (watch.rs)  (guard.rs)      (axum)   (access.rs, extract.rs)  (a file per part of the interface)
 //! ```
 //!
 //! Handlers translate: the logic is the desk's. What goes wrong on the way becomes an [`error::ApiError`] in one place.
@@ -28,8 +28,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use axum::Router;
+use axum::extract::Request;
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::from_fn_with_state;
+use axum::response::Response;
 use debora::Problem;
 use debora::spec::Spec;
 use tokio::sync::Semaphore;
@@ -150,26 +151,36 @@ fn interface() -> OpenApiRouter<Site> {
         .routes(routes!(openapi::openapi))
 }
 
-/// The whole service as a router.
-pub fn app(service: Arc<Service>) -> Router {
-    site(Shared::new(service, TIMEOUT))
+/// The whole service: a request goes in, an answer comes out.
+#[derive(Clone)]
+pub struct App {
+    /// What all requests share.
+    pub site: Site,
+    router: Router,
 }
 
-/// The same, around what is shared.
-pub fn site(site: Site) -> Router {
-    let (interface, _) = interface().split_for_parts();
-    interface
-        .merge(pages::router())
-        .fallback(async |uri: Uri| {
-            let message = format!("there is nothing at {}; /openapi.json describes what there is", uri.path());
-            ApiError::new(StatusCode::NOT_FOUND, "no_route", message)
-        })
-        .method_not_allowed_fallback(async |method: Method, uri: Uri| {
-            let message = format!("{method} does not work at {}; the header Allow says what does", uri.path());
-            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
-        })
-        .layer(from_fn_with_state(Arc::clone(&site), watch::observe))
-        .with_state(site)
+impl App {
+    /// Around what is shared.
+    pub fn new(site: Site) -> Self {
+        let (interface, _) = interface().split_for_parts();
+        let router = interface
+            .merge(pages::router())
+            .fallback(async |uri: Uri| {
+                let message = format!("there is nothing at {}; /openapi.json describes what there is", uri.path());
+                ApiError::new(StatusCode::NOT_FOUND, "no_route", message)
+            })
+            .method_not_allowed_fallback(async |method: Method, uri: Uri| {
+                let message = format!("{method} does not work at {}; the header Allow says what does", uri.path());
+                ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
+            })
+            .with_state(Arc::clone(&site));
+        Self { site, router }
+    }
+
+    /// Answers a request.
+    pub async fn answer(&self, request: Request) -> Response {
+        watch::observed(&self.site, self.router.clone(), request).await
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -22,9 +21,8 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tower::Service as _;
 
-use crate::service::http::Site;
+use crate::service::http::{App, Site};
 
 /// After this a connection is asked to end, and then has the time that a client is given.
 const AGE_MAX: Duration = Duration::from_secs(600);
@@ -43,7 +41,7 @@ pub struct Terms {
 
 /// Accepts connections until `end`, then waits for requests in flight.
 pub async fn serve(listener: TcpListener, site: Site, terms: Terms, end: impl Future<Output = ()>) {
-    let router = super::site(Arc::clone(&site));
+    let app = App::new(site);
     let places = Arc::new(Semaphore::new(terms.connections as usize));
     let (stop, stopping) = watch::channel(false);
     let mut end = pin!(end);
@@ -53,7 +51,7 @@ pub async fn serve(listener: TcpListener, site: Site, terms: Terms, end: impl Fu
             () = &mut end => break,
         };
         if let Some((stream, place)) = accepted {
-            let visit = Visit { router: router.clone(), site: Arc::clone(&site), stopping: stopping.clone() };
+            let visit = Visit { app: app.clone(), stopping: stopping.clone() };
             tokio::spawn(visit.serve(stream, place));
         }
     }
@@ -81,31 +79,30 @@ async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> Option<(TcpS
 
 /// One connection and what it needs.
 struct Visit {
-    router: Router,
-    site: Site,
+    app: App,
     stopping: watch::Receiver<bool>,
 }
 
 impl Visit {
     async fn serve(mut self, stream: TcpStream, place: OwnedSemaphorePermit) {
         let _ = stream.set_nodelay(true);
-        self.site.metrics.connections.inc();
+        self.app.site.metrics.connections.inc();
         self.talk(stream).await;
-        self.site.metrics.connections.dec();
+        self.app.site.metrics.connections.dec();
         drop(place);
     }
 
     async fn talk(&mut self, stream: TcpStream) {
-        let asked = Arc::new(AtomicBool::new(false));
-        let (router, has_asked) = (self.router.clone(), Arc::clone(&asked));
-        let service = hyper::service::service_fn(move |request: Request<Incoming>| {
-            has_asked.store(true, Ordering::Relaxed);
-            let unread = Arc::new(AtomicBool::new(!request.body().is_end_stream()));
+        let (app, timeout) = (&self.app, self.app.site.timeout);
+        let (asked, unread) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
+        let service = hyper::service::service_fn(|request: Request<Incoming>| {
+            asked.store(true, Ordering::Relaxed);
+            // The connection has one request at a time.
+            unread.store(!request.body().is_end_stream(), Ordering::Relaxed);
             let watched = request.map(|body| Body::new(Watched { body, unread: Arc::clone(&unread) }));
-            // It is always ready.
-            let answer = router.clone().call(watched);
+            let unread = &unread;
             async move {
-                let mut answer = answer.await.unwrap_or_else(|never| match never {});
+                let mut answer = app.answer(watched).await;
                 if unread.load(Ordering::Relaxed) {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
@@ -114,7 +111,7 @@ impl Visit {
         });
         let talk = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.site.timeout)
+            .header_read_timeout(timeout)
             .max_buf_size(HEAD_BYTES_MAX)
             .serve_connection(TokioIo::new(stream), service);
         let mut talk = pin!(talk);
@@ -134,7 +131,7 @@ impl Visit {
             () = tokio::time::sleep(AGE_MAX) => {}
         }
         talk.as_mut().graceful_shutdown();
-        let _ = tokio::time::timeout(self.site.timeout, talk).await;
+        let _ = tokio::time::timeout(timeout, talk).await;
     }
 }
 
