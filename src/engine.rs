@@ -134,6 +134,7 @@ impl Engine {
     }
 
     /// The count at which an action ends the open epoch, if it can.
+    #[inline]
     pub fn target(&self, action: u32) -> Option<u64> {
         Some(self.targets[action as usize]).filter(|&target| target != NO_TARGET)
     }

@@ -45,12 +45,17 @@ pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = common.threads.map_or((cores - 1).max(1), usize::from);
         let mut builder = tokio::runtime::Builder::new_multi_thread();
-        let runtime = builder.worker_threads(threads).enable_all().build().context("cannot start threads")?;
+        builder.worker_threads(threads).event_interval(ANSWERS_A_LOOK).enable_all();
+        let runtime = builder.build().context("cannot start threads")?;
         runtime.block_on(run(&service, address, args, common.json))
     });
     service.stop();
     result.map(|()| true)
 }
+
+/// After so many answers a thread looks for new requests. With tokio's 61 it would write all answers of a group first, while
+/// the writer waits for the requests of those who have got theirs.
+const ANSWERS_A_LOOK: u32 = 12;
 
 /// Lines of this program alone: what libraries write may hold what is secret. Standard output is for the address.
 fn log_to_stderr(level: LevelFilter) {

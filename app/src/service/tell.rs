@@ -23,6 +23,9 @@ impl Sitting<'_> {
                 Ok(()) => book.requests.push((place, outcomes)),
             }
         }
+        if book.requests.is_empty() {
+            return Ok(answers);
+        }
         let outcomes: Vec<&Telling> = book.requests.iter().flat_map(|(_, outcomes)| outcomes.iter()).collect();
         book.receipts = vec![None; outcomes.len()];
         self.tell_rounds(&outcomes, &mut book.receipts)?;
