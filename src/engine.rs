@@ -246,18 +246,21 @@ impl Engine {
         Decision { round, epoch: self.open.epoch, action, probability }
     }
 
-    /// The actions of at most [`AHEAD`] rounds of the open epoch. Drawn side by side they take half the time they take one
-    /// after another, as no draw waits for what the last one picked.
+    /// The actions of rounds of the open epoch, as [`Self::decide`] has them. Drawn side by side they take half the time they
+    /// take one after another, as no draw waits for what the last one picked.
     #[inline]
-    fn decide_many(&self, rounds: impl IntoIterator<Item = u64>, actions: &mut [u32]) {
+    pub fn decide_many(&self, rounds: impl IntoIterator<Item = u64>, actions: &mut [u32]) {
         if let Some(action) = self.strategy.only() {
             return actions.fill(action);
         }
-        let mut uniforms = [0.0; AHEAD];
-        for (uniform, round) in uniforms[..actions.len()].iter_mut().zip(rounds) {
-            *uniform = self.key.uniform(Label::Round, [round, 0, 0]);
+        let mut rounds = rounds.into_iter();
+        for some in actions.chunks_mut(AHEAD) {
+            let mut uniforms = [0.0; AHEAD];
+            for (uniform, round) in uniforms[..some.len()].iter_mut().zip(&mut rounds) {
+                *uniform = self.key.uniform(Label::Round, [round, 0, 0]);
+            }
+            some.iter_mut().zip(uniforms).for_each(|(action, uniform)| *action = self.strategy.pick(uniform));
         }
-        actions.iter_mut().zip(uniforms).for_each(|(action, uniform)| *action = self.strategy.pick(uniform));
     }
 
     /// The decision of a round of the open epoch that was handed out, again.

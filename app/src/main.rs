@@ -10,6 +10,10 @@ use debora_app::commands::{
     self, audit, backup, compare, diff, init, keys, listen_for_interrupts, merge, plan, replicate, run, serve,
 };
 
+/// What one thread allocates, another frees: requests go from handlers to the writer, answers back.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match perform(&cli) {

@@ -140,16 +140,15 @@ impl Sitting<'_> {
             progress.next_serial += rounds;
             progress.overtime += rounds;
         } else {
-            let (engine, horizon) = (&self.live.engine, self.live.engine.problem().horizon());
-            let mut ended = false;
-            while (actions.len() as u64) < rounds && !ended {
-                let action = engine.decide(progress.next_round).action;
-                progress.next_round += 1;
+            let engine = &self.live.engine;
+            actions.resize(rounds.min(engine.problem().horizon() + 1 - first) as usize, 0);
+            engine.decide_many(first.., &mut actions);
+            let ends = actions.iter().position(|&action| {
                 progress.decided[action as usize] += 1;
-                actions.push(action);
-                ended =
-                    engine.target(action) == Some(progress.decided[action as usize]) || progress.next_round > horizon;
-            }
+                engine.target(action) == Some(progress.decided[action as usize])
+            });
+            actions.truncate(ends.map_or(actions.len(), |place| place + 1));
+            progress.next_round += actions.len() as u64;
         }
         let request_key = request_key.map(str::to_owned);
         let lease = Lease { epoch: progress.epoch, overtime, first, actions, asked: rounds, request_key, at: self.now };
