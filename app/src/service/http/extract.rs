@@ -60,10 +60,7 @@ impl FromRequest<Site> for Json {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, site: &Site) -> Result<Self, ApiError> {
-        let kind = media_type(request.headers());
-        if kind != "application/json" {
-            return Err(wrong_type("application/json", &kind));
-        }
+        expect(request.headers(), "application/json")?;
         Ok(Self(read(request, site).await?))
     }
 }
@@ -72,24 +69,22 @@ impl<T: DeserializeOwned> FromRequest<Site> for Form<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, site: &Site) -> Result<Self, ApiError> {
-        let kind = media_type(request.headers());
-        if kind != "application/x-www-form-urlencoded" {
-            return Err(wrong_type("application/x-www-form-urlencoded", &kind));
-        }
+        expect(request.headers(), "application/x-www-form-urlencoded")?;
         let raw = read(request, site).await?;
         let form = serde_urlencoded::from_bytes(&raw.bytes);
         form.map(Self).map_err(|error| ApiError::unfit(format!("the form does not fit: {error}")))
     }
 }
 
-fn media_type(headers: &HeaderMap) -> String {
+/// Refuses a body that is declared as anything but `wanted`.
+fn expect(headers: &HeaderMap, wanted: &str) -> Result<(), ApiError> {
     let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
-fn wrong_type(wanted: &str, kind: &str) -> ApiError {
+    let kind = text.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case(wanted) {
+        return Ok(());
+    }
     let message = format!("the body is declared as {kind:?}; send Content-Type: {wanted}");
-    ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type", message).against(wanted, kind)
+    Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type", message).against(wanted, kind))
 }
 
 async fn read(request: Request, site: &Site) -> Result<Raw, ApiError> {

@@ -10,11 +10,14 @@ use std::task::Poll;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use tower::Service as _;
 
 use crate::service::http::error::ApiError;
+
+/// What a browser says about where a request comes from.
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Has a request answered by its route, unless it is a change that a page from elsewhere asks for; a panic is answered, too.
 ///
@@ -41,7 +44,7 @@ fn elsewhere(headers: &HeaderMap) -> Option<String> {
     let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
     let origin = headers.get(ORIGIN).map(text);
     // Said by the browser itself where the connection is safe, and right behind a proxy, too, which may change the host.
-    if let Some(site) = headers.get("sec-fetch-site").map(text) {
+    if let Some(site) = headers.get(SITE).map(text) {
         let here = ["same-origin", "none"].contains(&site.as_str());
         return if here { None } else { origin.or(Some(site)) };
     }

@@ -101,8 +101,9 @@ pub async fn observed(site: &Shared, router: Router, request: Request) -> Respon
 /// The route that a path belongs to.
 fn route(path: &str) -> &'static str {
     let fits = |route: &&str| {
-        let (mut parts, mut segments) = (route.split('/'), path.split('/'));
-        let same = |part: &str, segment: &str| part == segment || (part.starts_with('{') && !segment.is_empty());
+        // By bytes: to look for a character costs each request as much as counting it.
+        let [mut parts, mut segments] = [*route, path].map(|text| text.as_bytes().split(|&byte| byte == b'/'));
+        let same = |part: &[u8], segment: &[u8]| part == segment || (part.starts_with(b"{") && !segment.is_empty());
         parts.all(|part| segments.next().is_some_and(|segment| same(part, segment))) && segments.next().is_none()
     };
     ROUTES.into_iter().find(fits).unwrap_or("other")
