@@ -183,6 +183,7 @@ fn what_cannot_be_served_is_refused_with_the_reason() {
     let other = Folder::new();
     let message = refused(&["--store", &other.store(), "--listen", &server.address]);
     assert!(message.contains("cannot listen on"), "{message}");
+    assert!(std::fs::read_dir(&other.0).unwrap().next().is_none(), "a store that nobody serves");
     let message = refused(&["--store", "postgres://ops:hunter2@127.0.0.1:1/db", "--listen", "127.0.0.1:0"]);
     assert!(!message.contains("hunter2"), "{message}");
 }

@@ -118,7 +118,10 @@ impl Log {
     fn store(location: &Location, id: &str) -> Result<Self> {
         let mut store = location.open(Purpose::Read)?;
         store.begin()?;
-        ensure!(store.experiment(id)?.is_some(), "{location} has no experiment {id:?}");
+        if store.experiment(id)?.is_none() {
+            let names: Vec<String> = store.experiments()?.into_iter().map(|(experiment, _)| experiment.id).collect();
+            bail!("{location} has no experiment {id:?}; it has {names:?}");
+        }
         Ok(Self(Kind::Store(StoreLog { store, id: id.to_owned(), lines: Vec::new().into_iter(), next: Next::First })))
     }
 

@@ -38,6 +38,10 @@ pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
     let address = address.with_context(|| {
         format!("--listen {:?} is no address; give host and port, such as 127.0.0.1:8080", args.listen)
     })?;
+    // Before the store, which is made where there is none.
+    let listener = std::net::TcpListener::bind(address);
+    let listener =
+        listener.with_context(|| format!("cannot listen on {address}; is something else listening there?"))?;
     let location = Location::of(&args.store);
     let service = Service::start(location, Arc::new(now))?;
     let result = check_keys(&service, address).and_then(|()| {
@@ -47,7 +51,7 @@ pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(threads).event_interval(ANSWERS_A_LOOK).enable_all();
         let runtime = builder.build().context("cannot start threads")?;
-        runtime.block_on(run(&service, address, args, common.json))
+        runtime.block_on(run(&service, listener, args, common.json))
     });
     service.stop();
     result.map(|()| true)
@@ -78,11 +82,10 @@ fn check_keys(service: &Service, address: SocketAddr) -> Result<()> {
     )
 }
 
-async fn run(service: &Arc<Service>, address: SocketAddr, args: &ServeArgs, json: bool) -> Result<()> {
+async fn run(service: &Arc<Service>, listener: std::net::TcpListener, args: &ServeArgs, json: bool) -> Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let listener = TcpListener::bind(address).await;
-    let listener =
-        listener.with_context(|| format!("cannot listen on {address}; is something else listening there?"))?;
+    listener.set_nonblocking(true)?;
+    let listener = TcpListener::from_std(listener)?;
     let address = listener.local_addr()?;
     let (url, store) = (format!("http://{address}"), service.location.to_string());
     print(&if json {

@@ -124,7 +124,7 @@ fn what_cannot_be_audited_exits_with_2_and_says_why() {
         assert!(code == 2 && error.contains(reason), "{arguments:?}: {code} {error}");
     }
     let (code, _, error) = run(&["audit", &path(&trial), "--experiment", "nobody"]);
-    assert!(code == 2 && error.contains("no experiment \"nobody\""), "{error}");
+    assert!(code == 2 && error.contains("no experiment \"nobody\"; it has [\""), "{error}");
 }
 
 /// A service that knows one experiment and one API key, and serves short pages.
