@@ -28,6 +28,10 @@ use crate::store::Location;
 /// How often what is due is imputed.
 const TICK: Duration = Duration::from_secs(1);
 
+/// After so many answers a thread looks for new requests. With tokio's 61 it would write all answers of a group first, while
+/// the writer waits for the requests of those who have got theirs.
+const ANSWERS_A_LOOK: u32 = 12;
+
 pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
     if common.out.is_some() || common.force {
         bail!("serve writes no reports, so --out and --force mean nothing to it; leave them out");
@@ -56,10 +60,6 @@ pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
     service.stop();
     result.map(|()| true)
 }
-
-/// After so many answers a thread looks for new requests. With tokio's 61 it would write all answers of a group first, while
-/// the writer waits for the requests of those who have got theirs.
-const ANSWERS_A_LOOK: u32 = 12;
 
 /// Lines of this program alone: what libraries write may hold what is secret. Standard output is for the address.
 fn log_to_stderr(level: LevelFilter) {
