@@ -9,6 +9,8 @@
 //! Within an epoch the strategy is fixed, so its decisions and its end do not depend on its feedback: asking may run ahead to
 //! the end of the epoch, and telling may come in any order. Paper: Algorithms 2 to 4; the comments name their lines.
 
+mod batch;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,15 +20,12 @@ use crate::mean::{Tally, round_to_cell};
 use crate::plan::Plan;
 use crate::policy::{self, View};
 use crate::problem::{Policy, Problem, Profile};
-use crate::record::{Ask, Decision, EpochRecord, Estimate, Interval, Recommendation, Told, ToldMany, chain};
+use crate::record::{Ask, Decision, EpochRecord, Estimate, Interval, Recommendation, Told, chain};
 use crate::strategy::Strategy;
 use crate::width::Width;
 
 /// No count of this action ends the epoch.
 const NO_TARGET: u64 = u64::MAX;
-
-/// Rounds whose actions are drawn side by side.
-const AHEAD: usize = 64;
 
 /// One run of a policy: a pure function of problem, key and feedback.
 #[derive(Clone, Debug)]
@@ -175,37 +174,6 @@ impl Engine {
         Ask::Decision(self.hand_out())
     }
 
-    /// Hands out as many rounds as there is room for, fewer where the epoch ends: fills in their actions and returns how many.
-    /// They follow one another from the round after those handed out before, and all belong to the open epoch.
-    pub fn ask_into(&mut self, actions: &mut [u32]) -> usize {
-        let mut rounds = 0;
-        while rounds < actions.len() && !self.ended {
-            let (first, room) = (self.next_round(), AHEAD.min(actions.len() - rounds));
-            let ahead = &mut actions[rounds..][..room];
-            // What lies beyond the epoch's end is not counted, and so was never handed out.
-            self.decide_many(first.., ahead);
-            for action in ahead {
-                self.count_as_asked(*action, 1);
-                rounds += 1;
-                if self.ended {
-                    break;
-                }
-            }
-            self.last = (self.next_round() - 1, actions[rounds - 1]);
-        }
-        rounds
-    }
-
-    /// Hands out up to `rounds` rounds, fewer where the epoch ends; none when waiting or done ([`Engine::ask`] says which).
-    pub fn ask_many(&mut self, rounds: usize) -> Vec<Decision> {
-        let left = self.problem().horizon() + 1 - self.next_round();
-        let mut decisions = Vec::with_capacity(rounds.min(usize::try_from(left).unwrap_or(rounds)).min(1 << 20));
-        while decisions.len() < rounds && !self.ended {
-            decisions.push(self.hand_out());
-        }
-        decisions
-    }
-
     #[inline]
     fn hand_out(&mut self) -> Decision {
         let decision = self.decide(self.next_round());
@@ -244,23 +212,6 @@ impl Engine {
         };
         let probability = self.strategy.probabilities()[action as usize];
         Decision { round, epoch: self.open.epoch, action, probability }
-    }
-
-    /// The actions of rounds of the open epoch, as [`Self::decide`] has them. Drawn side by side they take half the time they
-    /// take one after another, as no draw waits for what the last one picked.
-    #[inline]
-    pub fn decide_many(&self, rounds: impl IntoIterator<Item = u64>, actions: &mut [u32]) {
-        if let Some(action) = self.strategy.only() {
-            return actions.fill(action);
-        }
-        let mut rounds = rounds.into_iter();
-        for some in actions.chunks_mut(AHEAD) {
-            let mut uniforms = [0.0; AHEAD];
-            for (uniform, round) in uniforms[..some.len()].iter_mut().zip(&mut rounds) {
-                *uniform = self.key.uniform(Label::Round, [round, 0, 0]);
-            }
-            some.iter_mut().zip(uniforms).for_each(|(action, uniform)| *action = self.strategy.pick(uniform));
-        }
     }
 
     /// The decision of a round of the open epoch that was handed out, again.
@@ -303,79 +254,6 @@ impl Engine {
                 Ok(self.close_if_told().map_or(Told::Recorded, |record| Told::Closed(Box::new(record))))
             }
         }
-    }
-
-    /// Tells many rounds: a reward each, and the costs of the first round, then of the second, and so on.
-    ///
-    /// Either all are told or, on an error, none.
-    pub fn tell_many(&mut self, rounds: &[u64], rewards: &[f64], costs: &[f64]) -> Result<ToldMany, Error> {
-        let quantities = self.problem().quantities();
-        if rewards.len() != rounds.len() || costs.len() != rounds.len() * (quantities - 1) {
-            let told = costs.len();
-            return Err(Error::BatchLength {
-                rounds: rounds.len(),
-                rewards: rewards.len(),
-                told,
-                costs: quantities - 1,
-            });
-        }
-        if self.told_above.is_empty() && rounds.is_sorted_by(|one, next| one < next) {
-            return self.tell_in_order(rounds, rewards, costs);
-        }
-        let mut fixed = vec![0; rounds.len() * quantities];
-        let mut told = ToldMany::default();
-        let mut open: Vec<usize> = Vec::new();
-        for (entry, (&round, row)) in rounds.iter().zip(fixed.chunks_exact_mut(quantities)).enumerate() {
-            self.problem().to_fixed(rewards[entry], &costs[entry * (quantities - 1)..][..quantities - 1], row)?;
-            match self.standing(round)? {
-                Standing::Forgotten => told.already_told += 1,
-                Standing::Told(before) if before == row => told.repeated += 1,
-                Standing::Told(_) => return Err(Error::Conflict { round }),
-                Standing::Open => open.push(entry),
-            }
-        }
-        // Within the batch, too, a round may come again with equal feedback only. Sorting is stable: the first counts.
-        open.sort_by_key(|&entry| rounds[entry]);
-        let row = |entry: usize| &fixed[entry * quantities..][..quantities];
-        let again = |pair: &&[usize]| rounds[pair[0]] == rounds[pair[1]];
-        if let Some(pair) = open.windows(2).filter(again).find(|pair| row(pair[0]) != row(pair[1])) {
-            return Err(Error::Conflict { round: rounds[pair[0]] });
-        }
-        told.repeated += open.len() as u64;
-        open.dedup_by_key(|&mut entry| rounds[entry]);
-        told.repeated -= open.len() as u64;
-        told.recorded = open.len() as u64;
-        open.iter().for_each(|&entry| self.record(rounds[entry], row(entry)));
-        told.closed = self.close_if_told().map(Box::new);
-        Ok(told)
-    }
-
-    /// Tells many rounds in increasing order when none is told out of order: as no round can come twice, nothing need be kept
-    /// between checking and telling, which saves a third of the time or more.
-    fn tell_in_order(&mut self, rounds: &[u64], rewards: &[f64], costs: &[f64]) -> Result<ToldMany, Error> {
-        let plan = Arc::clone(&self.plan);
-        let (problem, width) = (&plan.problem, plan.problem.quantities() - 1);
-        let row = |entry: usize| &costs[entry * width..][..width];
-        let mut fixed = vec![0; width + 1];
-        let asked = rounds.first().is_none_or(|&first| first > 0) && rounds.last() < Some(&self.next_round());
-        if !(asked && problem.accepts(rewards, costs)) {
-            // Something is wrong: the first wrong entry is named.
-            for (entry, &round) in rounds.iter().enumerate() {
-                problem.to_fixed(rewards[entry], row(entry), &mut fixed)?;
-                self.check_asked(round)?;
-            }
-        }
-        let already_told = rounds.partition_point(|&round| round < self.low_water);
-        let mut actions = [0; AHEAD];
-        for (part, some) in (0..).zip(rounds[already_told..].chunks(AHEAD)) {
-            self.decide_many(some.iter().copied(), &mut actions[..some.len()]);
-            for ((entry, &round), &action) in (already_told + part * AHEAD..).zip(some).zip(&actions) {
-                problem.to_fixed(rewards[entry], row(entry), &mut fixed).expect("accepted above");
-                self.record_action(round, action, &fixed);
-            }
-        }
-        let (recorded, already_told) = ((rounds.len() - already_told) as u64, already_told as u64);
-        Ok(ToldMany { recorded, repeated: 0, already_told, closed: self.close_if_told().map(Box::new) })
     }
 
     #[inline]

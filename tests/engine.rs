@@ -240,6 +240,23 @@ fn the_recommendation_holds_the_truth() {
 }
 
 #[test]
+fn rounds_decided_together_are_those_decided_alone() {
+    let mut mixed = 0;
+    for problem in problems() {
+        let engine = Engine::new(problem, Key::from(5u64));
+        let rounds = |step| (7..).step_by(step).take(333);
+        for step in [1, 3] {
+            let mut actions = vec![u32::MAX; 333];
+            engine.decide_many(rounds(step), &mut actions);
+            assert!(rounds(step).map(|round| engine.decide(round).action).eq(actions.iter().copied()));
+            mixed += u32::from(actions.iter().any(|&action| action != actions[0]));
+        }
+    }
+    // Hard policies begin with their safe strategy, which plays two actions.
+    assert_eq!(mixed, 4);
+}
+
+#[test]
 fn batches_in_order_are_round_by_round() {
     for problem in problems() {
         let world = world(&problem);
