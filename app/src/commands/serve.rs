@@ -29,7 +29,7 @@ use crate::store::Location;
 const TICK: Duration = Duration::from_secs(1);
 
 /// After so many answers a thread looks for new requests. With tokio's 61 it would write all answers of a group first, while
-/// the writer waits for the requests of those who have got theirs.
+/// the writer waits for the requests of those who have got theirs. From 8 to 16 the rate is the same.
 const ANSWERS_A_LOOK: u32 = 12;
 
 pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {

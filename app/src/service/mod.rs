@@ -16,6 +16,8 @@ pub mod live;
 pub mod log;
 pub mod ratio;
 pub mod request;
+#[cfg(test)]
+mod scratch;
 mod sitting;
 mod tell;
 pub mod writer;

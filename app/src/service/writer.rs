@@ -175,27 +175,11 @@ fn tick(desk: &mut Desk, now: i64) -> Result<u64, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Folder(std::path::PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> (Self, Location) {
-            let folder = std::env::temp_dir().join(format!("debora-writer-{name}-{}", std::process::id()));
-            std::fs::create_dir(&folder).unwrap();
-            let location = Location::Sqlite(folder.join("store.db"));
-            (Self(folder), location)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            std::fs::remove_dir_all(&self.0).unwrap();
-        }
-    }
+    use crate::service::scratch::Scratch;
 
     /// How many groups the writer makes of requests that all wait when it comes to them, for so many rounds each.
     fn groups_of(requests: usize, rounds: u64, hung_up: bool) -> u64 {
-        let (_folder, location) = Folder::new(&format!("{requests}-{rounds}-{hung_up}"));
+        let (_folder, location) = Scratch::new(&format!("writer-{requests}-{rounds}-{hung_up}"));
         let (sender, received) = channel();
         let queued = AtomicU64::new(rounds * requests as u64);
         let mut answers = Vec::new();
@@ -230,7 +214,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_refuses_more_until_there_is_room() {
-        let (_folder, location) = Folder::new("queue");
+        let (_folder, location) = Scratch::new("queue");
         let service = Service::start(location, Arc::new(|| 0)).unwrap();
         let ask = || service.serve(Request::Decide { id: "none".into(), rounds: 1, request_key: None });
         service.queued.store(QUEUE_ROWS_MAX + 1, Ordering::Relaxed);

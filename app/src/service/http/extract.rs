@@ -202,14 +202,13 @@ impl<T: DeserializeOwned> FromRequestParts<Site> for Asked<T> {
 mod tests {
     use super::*;
     use crate::service::http::{BODIES_KIBIBYTES, Shared};
+    use crate::service::scratch::Scratch;
     use crate::service::writer::Service;
-    use crate::store::Location;
 
     #[tokio::test]
     async fn more_bodies_than_can_be_held_are_asked_to_come_back() {
-        let folder = std::env::temp_dir().join(format!("debora-extract-{}", std::process::id()));
-        std::fs::create_dir(&folder).unwrap();
-        let service = Service::start(Location::Sqlite(folder.join("store.db")), Arc::new(|| 0)).unwrap();
+        let (_folder, location) = Scratch::new("bodies");
+        let service = Service::start(location, Arc::new(|| 0)).unwrap();
         let site = Shared::new(Arc::clone(&service), Duration::from_millis(50));
         let ask = || read(Request::new(Body::from("{}")), &site);
         let others = Arc::clone(&site.bodies).acquire_many_owned(BODIES_KIBIBYTES as u32 - 1).await.unwrap();
@@ -219,6 +218,5 @@ mod tests {
         assert_eq!(ask().await.ok().unwrap().bytes, "{}");
         assert_eq!(site.bodies.available_permits(), BODIES_KIBIBYTES);
         service.stop();
-        std::fs::remove_dir_all(folder).unwrap();
     }
 }

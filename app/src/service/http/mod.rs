@@ -188,13 +188,12 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::store::Location;
+    use crate::service::scratch::Scratch;
 
     #[tokio::test]
     async fn readers_are_few_even_if_who_asked_hangs_up() {
-        let folder = std::env::temp_dir().join(format!("debora-readers-{}", std::process::id()));
-        std::fs::create_dir(&folder).unwrap();
-        let service = Service::start(Location::Sqlite(folder.join("store.db")), Arc::new(|| 0)).unwrap();
+        let (_folder, location) = Scratch::new("readers");
+        let service = Service::start(location, Arc::new(|| 0)).unwrap();
         let site = Shared::new(Arc::clone(&service), TIMEOUT);
         let (open, gate) = channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
@@ -213,6 +212,5 @@ mod tests {
         slow.iter().for_each(|_| open.send(()).unwrap());
         assert!(site.read(|store| store.keys()).await.is_ok());
         service.stop();
-        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -1,11 +1,12 @@
 //! One suite for every store, at the level of the trait: what is written comes back bit for bit, once, or not at all.
 
-#[path = "common/fixtures.rs"]
+mod file;
+#[path = "../common/fixtures.rs"]
 mod fixtures;
+mod opening;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -16,6 +17,11 @@ use debora_app::store::{
     self, ApiKey, Aside, EpochRow, Event, Experiment, Lease, Location, Outcome, Progress, Purpose, Role, Status, Store,
 };
 use fixtures::{epoch, experiment, progress, schema};
+use opening::{
+    a_newer_store_is_refused_and_left_as_it_is, an_older_store_is_brought_to_this_version_by_a_server_alone,
+    servers_that_start_together_agree, what_belongs_to_others_is_left_to_them,
+    what_is_missing_is_made_by_a_server_alone,
+};
 
 /// A place for a store of one test, empty; removed after it.
 struct Place {
@@ -439,93 +445,6 @@ fn numbers_beyond_the_stored_ones_are_refused(place: &Place) {
     store.rollback();
 }
 
-/// A store of version 0, as the first lines of any store's life leave it.
-const VERSION_0: &str = "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL);
-    INSERT INTO meta VALUES ('version', 0);";
-
-/// Marks a SQLite file as a store.
-fn mark(place: &Place) {
-    if let Location::Sqlite(_) = place.location {
-        place.run("PRAGMA application_id = 1684365935");
-    }
-}
-
-fn an_older_store_is_brought_to_this_version_by_a_server_alone(place: &Place) {
-    place.run(VERSION_0);
-    mark(place);
-    for purpose in [Purpose::Read, Purpose::Write] {
-        let refusal = place.refusal(purpose);
-        assert!(refusal.contains("version is 0, and this program's 2; `debora serve`"), "{refusal}");
-    }
-    let mut store = served(place);
-    assert_eq!(store.experiments().unwrap().len(), 1);
-    let before = place.open(Purpose::Read).experiments().unwrap();
-    assert_eq!(before.len(), 1);
-    drop(store);
-    // Version 1 knew one version of the values.
-    place.run("ALTER TABLE experiments DROP COLUMN values_version; UPDATE meta SET value = 1");
-    let refusal = place.refusal(Purpose::Read);
-    assert!(refusal.contains("version is 1, and this program's 2; `debora serve`"), "{refusal}");
-    place.open(Purpose::Serve);
-    assert_eq!(place.open(Purpose::Read).experiments().unwrap(), before);
-}
-
-fn a_newer_store_is_refused_and_left_as_it_is(place: &Place) {
-    drop(served(place));
-    place.run("UPDATE meta SET value = 3");
-    let before = place.content();
-    for purpose in [Purpose::Serve, Purpose::Write, Purpose::Read] {
-        let refusal = place.refusal(purpose);
-        assert!(
-            refusal.contains("version is 3, and this program knows versions up to 2; it was left untouched"),
-            "{refusal}"
-        );
-    }
-    assert!(before == place.content(), "a refused store was changed");
-}
-
-fn what_is_missing_is_made_by_a_server_alone(place: &Place) {
-    for purpose in [Purpose::Read, Purpose::Write] {
-        let refusal = place.refusal(purpose);
-        assert!(refusal.contains("`debora serve") && refusal.contains("makes"), "{refusal}");
-        assert_eq!(fs::read_dir(&place.folder).unwrap().count(), 0);
-    }
-    drop(served(place));
-    place.open(Purpose::Write);
-}
-
-fn what_belongs_to_others_is_left_to_them(place: &Place) {
-    // With tables of the same names, but nothing that says debora.
-    place.run("CREATE TABLE meta (a BIGINT); CREATE TABLE experiments (b BIGINT)");
-    let before = place.content();
-    for purpose in [Purpose::Serve, Purpose::Write, Purpose::Read] {
-        let refusal = place.refusal(purpose);
-        assert!(refusal.contains("another program"), "{refusal}");
-    }
-    assert!(before == place.content());
-}
-
-fn servers_that_start_together_agree(place: &Place) {
-    let starts: Vec<_> = (0..8)
-        .map(|_| {
-            let location = place.location.clone();
-            thread::spawn(move || location.open(Purpose::Serve))
-        })
-        .collect();
-    let opened: Vec<_> = starts.into_iter().map(|start| start.join().unwrap()).collect();
-    let refused = opened.iter().filter_map(|opened| opened.as_ref().err().map(|error| format!("{error:#}")));
-    match place.location {
-        Location::Sqlite(_) => {
-            let refused: Vec<_> = refused.collect();
-            assert_eq!(refused.len(), 7, "one server has the file: {refused:?}");
-            assert!(refused.iter().all(|why| why.contains("another server has it open")), "{refused:?}");
-        }
-        Location::Postgres(_) => assert_eq!(refused.collect::<Vec<_>>(), [""; 0]),
-    }
-    let mut store = opened.into_iter().find_map(Result::ok).unwrap();
-    write(&mut store, |store| assert!(store.create(&experiment("a"), &progress(), &epoch(0)).unwrap()));
-}
-
 fn a_copy_holds_every_row(place: &Place) {
     let mut store = served(place);
     let late = Aside { overtime: false, ..aside(1, 0.5) };
@@ -565,102 +484,6 @@ fn a_copy_holds_every_row(place: &Place) {
             assert_eq!(copied, asides);
         }
     }
-}
-
-#[test]
-fn a_file_has_one_server_and_the_next_when_it_is_gone() {
-    let place = Place::sqlite();
-    let store = served(&place);
-    let other_name = place.folder.join("other.db");
-    std::os::unix::fs::symlink(place.file(), &other_name).unwrap();
-    for path in [place.file(), other_name] {
-        let error = Location::Sqlite(path).open(Purpose::Serve).err().expect("two servers");
-        let why = format!("{error:#}");
-        assert!(why.contains("another server has it open") && why.contains("stop that one"), "{why}");
-    }
-    drop(store);
-    place.open(Purpose::Serve);
-}
-
-#[test]
-fn a_file_that_is_no_store_is_left_as_it_is() {
-    let place = Place::sqlite();
-    fs::write(place.file(), "a letter to a friend, longer than the header of a database file".repeat(9)).unwrap();
-    let before = place.content();
-    for purpose in [Purpose::Serve, Purpose::Write, Purpose::Read] {
-        let refusal = place.refusal(purpose);
-        assert!(refusal.contains("not a SQLite file"), "{refusal}");
-    }
-    assert!(before == place.content());
-}
-
-#[cfg(unix)]
-#[test]
-fn a_new_file_is_its_owners_alone() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::sqlite();
-    let _store = served(&place);
-    for name in ["store.db", "store.db-wal"] {
-        let mode = fs::metadata(place.folder.join(name)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "{name} holds keys");
-    }
-}
-
-/// What a server leaves that was killed: the file and the log beside it, copied in the middle of a transaction.
-#[test]
-fn a_killed_servers_file_is_read_to_the_last_commit() {
-    let place = Place::sqlite();
-    let mut store = served(&place);
-    write(&mut store, |store| store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap());
-    store.begin().unwrap();
-    store.add_outcomes("a", &[outcome(2, 0.5)]).unwrap();
-    let killed = Place::sqlite();
-    for name in ["store.db", "store.db-wal"] {
-        fs::copy(place.folder.join(name), killed.folder.join(name)).unwrap();
-    }
-    let before = killed.content();
-    assert_eq!(killed.open(Purpose::Read).outcomes("a", 0, 9).unwrap(), [outcome(1, 0.5)]);
-    assert!(before == killed.content(), "a reader changed the file");
-    let mut store = killed.open(Purpose::Serve);
-    assert_eq!(store.outcomes("a", 0, 9).unwrap(), [outcome(1, 0.5)]);
-    write(&mut store, |store| store.add_outcomes("a", &[outcome(2, 0.75)]).unwrap());
-}
-
-/// A limit on the size of files stands for the end of the disk. It holds for a whole process, so the test starts itself
-/// again under it, and looks at what that one leaves.
-#[cfg(unix)]
-#[test]
-fn a_full_disk_loses_a_transaction_and_no_more() {
-    const FILE: &str = "DEBORA_TEST_FULL_DISK";
-    const BATCH: u64 = 100;
-    let batch = |number: u64| (1..=BATCH).map(move |i| outcome(number * BATCH + i, 0.5)).collect::<Vec<_>>();
-    if let Ok(file) = std::env::var(FILE) {
-        let mut store = Location::of(&file).open(Purpose::Serve).unwrap();
-        let mut fill = |number| -> anyhow::Result<()> {
-            store.begin()?;
-            store.add_outcomes("a", &batch(number))?;
-            store.commit()
-        };
-        let kept = (0..).find(|number| fill(*number).is_err()).unwrap();
-        store.rollback();
-        assert_eq!(store.outcomes("a", 0, usize::MAX).unwrap().len() as u64, kept * BATCH);
-        println!("kept={kept};");
-        return;
-    }
-    let place = Place::sqlite();
-    drop(served(&place));
-    let mut child = Command::new("sh");
-    child.args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
-    child.args(["--exact", "a_full_disk_loses_a_transaction_and_no_more", "--nocapture"]).env(FILE, place.file());
-    let output = child.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    let kept: u64 = said.split_once("kept=").unwrap().1.split_once(';').unwrap().0.parse().unwrap();
-    assert!(kept > 3, "the limit was met after {kept} transactions");
-    let mut store = place.open(Purpose::Serve);
-    let expected: Vec<_> = (0..kept).flat_map(batch).collect();
-    assert_eq!(store.outcomes("a", 0, usize::MAX).unwrap(), expected);
-    assert_eq!(write(&mut store, |store| store.add_outcomes("a", &batch(kept)).unwrap()), vec![None; BATCH as usize]);
 }
 
 #[test]
