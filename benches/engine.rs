@@ -17,7 +17,9 @@ fn main() {
 }
 
 fn names(count: usize) -> Vec<String> {
-    (0..count).map(|action| format!("action {action}")).collect()
+    (0..count)
+        .map(|action| format!("action {action}"))
+        .collect()
 }
 
 /// Bernoulli feedback of a pull: the reward and up to three costs from one block of the world's key.
@@ -40,7 +42,15 @@ fn ucb1(bencher: Bencher) {
             } else {
                 let bonus = 2.0 * (round as f64).ln();
                 let index = |a: usize| sums[a] / counts[a] + (bonus / counts[a]).sqrt();
-                (1..10).fold((0, index(0)), |best, a| if index(a) > best.1 { (a, index(a)) } else { best }).0
+                (1..10)
+                    .fold((0, index(0)), |best, a| {
+                        if index(a) > best.1 {
+                            (a, index(a))
+                        } else {
+                            best
+                        }
+                    })
+                    .0
             };
             counts[action] += 1.0;
             sums[action] += draw(world, round, action as u32)[0];
@@ -52,12 +62,18 @@ fn ucb1(bencher: Bencher) {
 /// The same as a player: what a simulator of per-round rivals pays.
 #[divan::bench]
 fn ucb1_as_a_player(bencher: Bencher) {
-    per_round(bencher, "ucb1", Problem::free(names(10), ROUNDS, 0.3).build().unwrap());
+    per_round(
+        bencher,
+        "ucb1",
+        Problem::free(names(10), ROUNDS, 0.3).build().unwrap(),
+    );
 }
 
 #[divan::bench]
 fn primal_dual_as_a_player(bencher: Bencher) {
-    let draft = Problem::soft(names(10), ROUNDS, 0.9).cost("price", [0.0, 1.0], 0.3).cost("wait", [0.0, 1.0], 0.3);
+    let draft = Problem::soft(names(10), ROUNDS, 0.9)
+        .cost("price", [0.0, 1.0], 0.3)
+        .cost("wait", [0.0, 1.0], 0.3);
     per_round(bencher, "primal-dual", draft.build().unwrap());
 }
 
@@ -72,7 +88,10 @@ fn per_round(bencher: Bencher, name: &str, problem: Problem) {
             let action = player.strategy().only().expect("a single action");
             stretch.clear();
             let values = draw(world, round, action);
-            fixed.iter_mut().zip(values).for_each(|(fixed, value)| *fixed = to_fixed(value));
+            fixed
+                .iter_mut()
+                .zip(values)
+                .for_each(|(fixed, value)| *fixed = to_fixed(value));
             stretch.add(action, &fixed);
             player.tell(&stretch);
         }
@@ -82,12 +101,20 @@ fn per_round(bencher: Bencher, name: &str, problem: Problem) {
 
 /// A whole run, one ask and one tell a round.
 fn run(bencher: Bencher, problem: Problem) {
-    let (plan, costs) = (Arc::new(Plan::of(problem.clone())), problem.quantities() - 1);
+    let (plan, costs) = (
+        Arc::new(Plan::of(problem.clone())),
+        problem.quantities() - 1,
+    );
     bencher.counter(ItemsCount::new(ROUNDS)).bench(|| {
-        let (mut engine, world) = (Engine::with_plan(Arc::clone(&plan), Key::from(1u64)), WorldKey::from(1u64));
+        let (mut engine, world) = (
+            Engine::with_plan(Arc::clone(&plan), Key::from(1u64)),
+            WorldKey::from(1u64),
+        );
         while let Ask::Decision(decision) = engine.ask() {
             let values = draw(world, decision.round, decision.action);
-            engine.tell(decision.round, values[0], &values[1..=costs]).unwrap();
+            engine
+                .tell(decision.round, values[0], &values[1..=costs])
+                .unwrap();
         }
         engine.digest()
     });
@@ -95,30 +122,47 @@ fn run(bencher: Bencher, problem: Problem) {
 
 #[divan::bench]
 fn free_round_by_round(bencher: Bencher) {
-    run(bencher, Problem::free(names(10), ROUNDS, 0.3).build().unwrap());
+    run(
+        bencher,
+        Problem::free(names(10), ROUNDS, 0.3).build().unwrap(),
+    );
 }
 
 #[divan::bench]
 fn soft_round_by_round(bencher: Bencher) {
-    let draft = Problem::soft(names(10), ROUNDS, 0.9).cost("price", [0.0, 1.0], 0.3).cost("wait", [0.0, 1.0], 0.3);
+    let draft = Problem::soft(names(10), ROUNDS, 0.9)
+        .cost("price", [0.0, 1.0], 0.3)
+        .cost("wait", [0.0, 1.0], 0.3);
     run(bencher, draft.build().unwrap());
 }
 
 /// The same run asked for into a slice and told in batches, as Python does it.
 #[divan::bench]
 fn soft_in_batches(bencher: Bencher) {
-    let draft = Problem::soft(names(10), ROUNDS, 0.9).cost("price", [0.0, 1.0], 0.3).cost("wait", [0.0, 1.0], 0.3);
+    let draft = Problem::soft(names(10), ROUNDS, 0.9)
+        .cost("price", [0.0, 1.0], 0.3)
+        .cost("wait", [0.0, 1.0], 0.3);
     let plan = Arc::new(Plan::of(draft.build().unwrap()));
     bencher.counter(ItemsCount::new(ROUNDS)).bench(|| {
-        let (mut engine, world) = (Engine::with_plan(Arc::clone(&plan), Key::from(1u64)), WorldKey::from(1u64));
+        let (mut engine, world) = (
+            Engine::with_plan(Arc::clone(&plan), Key::from(1u64)),
+            WorldKey::from(1u64),
+        );
         let mut actions = vec![0; ROUNDS as usize];
         while !engine.is_done() {
             let first = engine.next_round();
             let asked = engine.ask_into(&mut actions);
             let rounds: Vec<u64> = (first..first + asked as u64).collect();
-            let values: Vec<_> = rounds.iter().zip(&actions).map(|(&round, &a)| draw(world, round, a)).collect();
+            let values: Vec<_> = rounds
+                .iter()
+                .zip(&actions)
+                .map(|(&round, &a)| draw(world, round, a))
+                .collect();
             let rewards: Vec<f64> = values.iter().map(|values| values[0]).collect();
-            let costs: Vec<f64> = values.iter().flat_map(|values| [values[1], values[2]]).collect();
+            let costs: Vec<f64> = values
+                .iter()
+                .flat_map(|values| [values[1], values[2]])
+                .collect();
             engine.tell_many(&rounds, &rewards, &costs).unwrap();
         }
         engine.digest()
@@ -141,32 +185,45 @@ fn close_epoch(bencher: Bencher) {
         engine.tell_epoch(&tally).unwrap();
     }
     let tally = epoch(&engine);
-    bencher.with_inputs(|| engine.clone()).bench_values(|mut engine| engine.tell_epoch(&tally).unwrap());
+    bencher
+        .with_inputs(|| engine.clone())
+        .bench_values(|mut engine| engine.tell_epoch(&tally).unwrap());
 }
 
 /// Counts that end the open epoch, and sums as the means have it.
 fn epoch(engine: &Engine) -> Tally {
     let quantities = engine.problem().quantities();
     let mut tally = Tally::new(engine.problem().actions().len(), quantities);
-    let can_end = |&a: &u32| engine.target(a).is_some() && engine.strategy().probabilities()[a as usize] > 0.0;
+    let can_end = |&a: &u32| {
+        engine.target(a).is_some() && engine.strategy().probabilities()[a as usize] > 0.0
+    };
     let enders = (0..tally.counts().len() as u32).filter(can_end);
-    let action = enders.min_by_key(|&a| engine.open_record().counts[a as usize]).expect("an action to play");
+    let action = enders
+        .min_by_key(|&a| engine.open_record().counts[a as usize])
+        .expect("an action to play");
     let target = engine.target(action).expect("a target");
     let count = target - engine.open_record().counts[action as usize];
     let sum = |quantity: u64| {
         let mean = Key::from(2u64).uniform(Label::Threshold, [u64::from(action), quantity, 0]);
         ((mean * 1024.0) as u128 * u128::from(count)) << 43
     };
-    tally.add_sums(action, count, &(0..quantities as u64).map(sum).collect::<Vec<_>>());
+    tally.add_sums(
+        action,
+        count,
+        &(0..quantities as u64).map(sum).collect::<Vec<_>>(),
+    );
     tally
 }
 
 /// The linear program alone, on random data with binding limits.
 #[divan::bench(args = [(10, 2), (100, 5), (1_000, 10), (1_500, 50)])]
 fn linear_program(bencher: Bencher, (actions, rows): (u64, u64)) {
-    let value = |row: u64, action: u64| Key::from(3u64).uniform(Label::Threshold, [row, action, actions]);
+    let value =
+        |row: u64, action: u64| Key::from(3u64).uniform(Label::Threshold, [row, action, actions]);
     let objective: Vec<f64> = (0..actions).map(|action| value(0, action)).collect();
-    let matrix: Vec<f64> = (1..=rows).flat_map(|row| (0..actions).map(move |action| value(row, action))).collect();
+    let matrix: Vec<f64> = (1..=rows)
+        .flat_map(|row| (0..actions).map(move |action| value(row, action)))
+        .collect();
     let limits = vec![0.45; rows as usize];
     bencher.bench(|| lp::solve(&objective, &matrix, &limits));
 }

@@ -16,11 +16,17 @@ fn main() {
 /// Soft constraints on a Bernoulli world: `actions` actions and two costs, the better the dearer.
 fn experiment(actions: u32, horizon: u64, simulator: Simulator) -> Experiment {
     let names = (0..actions).map(|action| format!("action {action}"));
-    let draft = Problem::soft(names, horizon, 0.3).cost("price", [0.0, 1.0], 0.4).cost("wait", [0.0, 1.0], 0.5);
+    let draft = Problem::soft(names, horizon, 0.3)
+        .cost("price", [0.0, 1.0], 0.4)
+        .cost("wait", [0.0, 1.0], 0.5);
     let problem = draft.build().unwrap();
-    let row =
-        |low: f64, span: f64| (0..actions).map(|a| low + span * f64::from(a) / f64::from(actions)).collect::<Vec<_>>();
-    let world = Arc::new(Bernoulli::new(&problem, &[row(0.1, 0.8), row(0.1, 0.6), row(0.2, 0.5)]).unwrap());
+    let row = |low: f64, span: f64| {
+        (0..actions)
+            .map(|a| low + span * f64::from(a) / f64::from(actions))
+            .collect::<Vec<_>>()
+    };
+    let world =
+        Arc::new(Bernoulli::new(&problem, &[row(0.1, 0.8), row(0.1, 0.6), row(0.2, 0.5)]).unwrap());
     Experiment {
         worlds: [world.clone(), world],
         key: Key::from(1u64),
@@ -64,5 +70,14 @@ fn run_round_by_round(bencher: Bencher) {
 #[divan::bench(sample_count = 3, sample_size = 1)]
 fn ten_thousand_pairs(bencher: Bencher) {
     let experiment = experiment(10, 1_000_000_000_000, Simulator::Epochs);
-    bencher.bench(|| experiment.pairs(Contestant::Debora, 0..10_000, &|_| (), &AtomicBool::new(false)).unwrap());
+    bencher.bench(|| {
+        experiment
+            .pairs(
+                Contestant::Debora,
+                0..10_000,
+                &|_| (),
+                &AtomicBool::new(false),
+            )
+            .unwrap()
+    });
 }

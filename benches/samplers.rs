@@ -8,7 +8,14 @@ fn main() {
     divan::main();
 }
 
-const COUNTS: [u64; 6] = [10, 100, 10_000, 1_000_000, 1_000_000_000, 1_000_000_000_000_000];
+const COUNTS: [u64; 6] = [
+    10,
+    100,
+    10_000,
+    1_000_000,
+    1_000_000_000,
+    1_000_000_000_000_000,
+];
 
 /// Adding up hands over to the hat at 32.
 const MEANS: [f64; 6] = [1.0, 10.0, 31.5, 32.0, 1e6, 5e14];
@@ -44,19 +51,39 @@ fn binomial_of_trials(bencher: Bencher, n: u64) {
 #[divan::bench(args = MEANS, sample_size = 2000)]
 fn binomial_of_mean(bencher: Bencher, mean: f64) {
     let mut stream = stream();
-    bencher.bench_local(|| binomial(&mut stream, black_box(3_000_000_000_000_000), black_box(mean / 3e15)));
+    bencher.bench_local(|| {
+        binomial(
+            &mut stream,
+            black_box(3_000_000_000_000_000),
+            black_box(mean / 3e15),
+        )
+    });
 }
 
 #[divan::bench(args = COUNTS, sample_size = 2000)]
 fn hypergeometric_of_urn(bencher: Bencher, total: u64) {
     let mut stream = stream();
     let (marked, draws) = (total * 3 / 10, total * 4 / 10);
-    bencher.bench_local(|| hypergeometric(&mut stream, black_box(marked), total - marked, black_box(draws)));
+    bencher.bench_local(|| {
+        hypergeometric(
+            &mut stream,
+            black_box(marked),
+            total - marked,
+            black_box(draws),
+        )
+    });
 }
 
 #[divan::bench(args = MEANS, sample_size = 2000)]
 fn hypergeometric_of_mean(bencher: Bencher, mean: f64) {
     let mut stream = stream();
     let (marked, total) = ((4.0 * mean) as u64, 4_000_000_000_000_000);
-    bencher.bench_local(|| hypergeometric(&mut stream, black_box(marked), total - marked, black_box(total / 4)));
+    bencher.bench_local(|| {
+        hypergeometric(
+            &mut stream,
+            black_box(marked),
+            total - marked,
+            black_box(total / 4),
+        )
+    });
 }

@@ -26,7 +26,9 @@ struct Setting {
 }
 
 fn names(actions: usize) -> Vec<String> {
-    (0..actions).map(|action| format!("action {action}")).collect()
+    (0..actions)
+        .map(|action| format!("action {action}"))
+        .collect()
 }
 
 /// Uniform means. Rewards are turned so that the best action stands in the middle: a player that never leaves action 0 must
@@ -42,10 +44,20 @@ fn uniform(actions: usize, quantity: u64) -> Vec<f64> {
 }
 
 fn free(actions: usize, world: &str) -> Setting {
-    let gap = (0..actions).map(|action| if action == actions / 2 { 0.6 } else { 0.5 }).collect();
-    let means = vec![if world == "uniform" { uniform(actions, 0) } else { gap }];
+    let gap = (0..actions)
+        .map(|action| if action == actions / 2 { 0.6 } else { 0.5 })
+        .collect();
+    let means = vec![if world == "uniform" {
+        uniform(actions, 0)
+    } else {
+        gap
+    }];
     let draft = Box::new(move |horizon| Problem::free(names(actions), horizon, 0.3));
-    Setting { title: format!("free, K = {actions}, {world}"), draft, means }
+    Setting {
+        title: format!("free, K = {actions}, {world}"),
+        draft,
+        means,
+    }
 }
 
 /// One cost with threshold .5; action 0 is safe for sure, the others cost what they cost.
@@ -80,10 +92,19 @@ fn measure(setting: &Setting, draft: Draft, rival: Option<&'static Rival>) -> (A
         checkpoints: vec![problem.horizon()],
         plan: Arc::new(Plan::of(problem)),
     };
-    let pairs = if rival.is_some_and(|rival| rival.per_round) { PAIRS / 10 } else { PAIRS };
+    let pairs = if rival.is_some_and(|rival| rival.per_round) {
+        PAIRS / 10
+    } else {
+        PAIRS
+    };
     let contestant = rival.map_or(Contestant::Debora, Contestant::Rival);
-    let pairs = experiment.pairs(contestant, 0..pairs, &|_| (), &AtomicBool::new(false)).expect("nobody cancels");
-    (Arc::clone(&experiment.plan), Summary::of(&experiment.plan, &pairs))
+    let pairs = experiment
+        .pairs(contestant, 0..pairs, &|_| (), &AtomicBool::new(false))
+        .expect("nobody cancels");
+    (
+        Arc::clone(&experiment.plan),
+        Summary::of(&experiment.plan, &pairs),
+    )
 }
 
 /// Mean regret, violation where there are costs, and the identical rate; `blind` after it for a plan that compares nothing, a
@@ -94,14 +115,20 @@ fn cell(plan: &Arc<Plan>, summary: &Summary, rival: Option<&Rival>) -> String {
     let unsafe_runs = match plan.problem.policy() {
         Policy::Free => String::new(),
         Policy::Soft => violation,
-        Policy::Hard => format!("{violation}, unsafe {} %", 100 * summary.unsafe_runs / summary.runs),
+        Policy::Hard => format!(
+            "{violation}, unsafe {} %",
+            100 * summary.unsafe_runs / summary.runs
+        ),
     };
     let blind = match rival {
         None if plan.blind => " blind",
         Some(rival) if rival.player(plan, Key::from(1u64)).note().is_some() => " *",
         _ => "",
     };
-    format!("{regret:.3e}{unsafe_runs} ({:.0} %){blind}", 100.0 * summary.identical_rate)
+    format!(
+        "{regret:.3e}{unsafe_runs} ({:.0} %){blind}",
+        100.0 * summary.identical_rate
+    )
 }
 
 fn main() {
@@ -114,22 +141,35 @@ fn main() {
     }
     let horizons = [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000u64];
     for setting in &settings {
-        let policy = (setting.draft)(10).build().expect("a valid problem").policy();
+        let policy = (setting.draft)(10)
+            .build()
+            .expect("a valid problem")
+            .policy();
         println!(
             "\n### {}\n\n| player | {} |",
             setting.title,
-            horizons.map(|horizon| format!("T = {horizon:e}")).join(" | ")
+            horizons
+                .map(|horizon| format!("T = {horizon:e}"))
+                .join(" | ")
         );
         println!("|---|{}", "---|".repeat(horizons.len()));
         for paper in [false, true] {
             let row = horizons.map(|horizon| {
                 let draft = (setting.draft)(horizon);
-                let (plan, summary) = measure(setting, if paper { draft.paper() } else { draft }, None);
+                let (plan, summary) =
+                    measure(setting, if paper { draft.paper() } else { draft }, None);
                 cell(&plan, &summary, None)
             });
-            println!("| debora, {} | {} |", if paper { "paper" } else { "tight" }, row.join(" | "));
+            println!(
+                "| debora, {} | {} |",
+                if paper { "paper" } else { "tight" },
+                row.join(" | ")
+            );
         }
-        for rival in RIVALS.iter().filter(|rival| rival.policies.contains(&policy)) {
+        for rival in RIVALS
+            .iter()
+            .filter(|rival| rival.policies.contains(&policy))
+        {
             let row = horizons.map(|horizon| {
                 if rival.per_round && horizon > ROUND_BY_ROUND_MAX {
                     return String::new();

@@ -31,8 +31,11 @@ fn main() -> Result<(), debora::Error> {
             engine.tell(decision.round, good, &[price])?;
         }
         let advice = engine.recommendation();
-        let shares: Vec<String> =
-            MODELS.iter().zip(&advice.strategy).map(|(model, x)| format!("{model} {:.1} %", 100.0 * x)).collect();
+        let shares: Vec<String> = MODELS
+            .iter()
+            .zip(&advice.strategy)
+            .map(|(model, x)| format!("{model} {:.1} %", 100.0 * x))
+            .collect();
         println!("team {team} recommends {}", shares.join(", "));
         println!(
             "  good answers {:.3} to {:.3}, price {:.4} to {:.4} dollars",

@@ -24,15 +24,25 @@ pub struct Share {
 
 impl Share {
     fn new(problem: &Problem, shares: f64) -> Self {
-        let share = Self { rho: problem.rho() / shares, delta: problem.delta() / shares, shares };
+        let share = Self {
+            rho: problem.rho() / shares,
+            delta: problem.delta() / shares,
+            shares,
+        };
         let whole = |part: f64, total: f64| (part * shares - total).abs() <= 1e-12 * total;
-        assert!(whole(share.rho, problem.rho()) && whole(share.delta, problem.delta()), "shares sum to the whole");
+        assert!(
+            whole(share.rho, problem.rho()) && whole(share.delta, problem.delta()),
+            "shares sum to the whole"
+        );
         share
     }
 
     /// A share when `levels` levels of each action and quantity are estimated.
     pub fn tight(problem: &Problem, levels: usize) -> Self {
-        Self::new(problem, (problem.actions().len() * problem.quantities_estimated() * levels) as f64)
+        Self::new(
+            problem,
+            (problem.actions().len() * problem.quantities_estimated() * levels) as f64,
+        )
     }
 
     /// A share of the published constants, for a horizon of so many [`doublings`].
@@ -42,7 +52,9 @@ impl Share {
             problem,
             match problem.policy() {
                 Policy::Free => 2.0 * actions * doublings,
-                Policy::Soft | Policy::Hard => 2.0 * problem.quantities() as f64 * actions * actions * doublings,
+                Policy::Soft | Policy::Hard => {
+                    2.0 * problem.quantities() as f64 * actions * actions * doublings
+                }
             },
         )
     }
@@ -64,15 +76,21 @@ mod tests {
 
     #[test]
     fn doublings_is_the_rounded_up_binary_logarithm() {
-        assert_eq!([1, 2, 3, 4, 5, 1 << 20, (1 << 20) + 1].map(doublings), [1, 1, 2, 2, 3, 20, 21]);
+        assert_eq!(
+            [1, 2, 3, 4, 5, 1 << 20, (1 << 20) + 1].map(doublings),
+            [1, 1, 2, 2, 3, 20, 21]
+        );
     }
 
     /// Deviation 4. Algorithm 4 estimates (m+1) K numbers in each of up to K L epochs after the first, so its K shares short of K^2
     /// would spend more than rho; ours do not.
     #[test]
     fn shares_for_every_estimate_of_a_run_fit_the_budget_and_the_printed_ones_do_not() {
-        for (actions, costs, horizon) in [(3, 1, 1_000u64), (5, 2, 1_000_000), (20, 3, 1_000_000_000)] {
-            let mut draft = Problem::soft((0..actions).map(|a| format!("a{a}")), horizon, 0.3).paper();
+        for (actions, costs, horizon) in
+            [(3, 1, 1_000u64), (5, 2, 1_000_000), (20, 3, 1_000_000_000)]
+        {
+            let mut draft =
+                Problem::soft((0..actions).map(|a| format!("a{a}")), horizon, 0.3).paper();
             for cost in 0..costs {
                 draft = draft.cost(format!("c{cost}"), [0.0, 1.0], 0.5);
             }
@@ -80,9 +98,16 @@ mod tests {
             let epochs = f64::from(doublings(horizon)) * actions as f64;
             let estimates = epochs * (actions * (costs + 1)) as f64;
             let share = Share::paper(&problem, doublings(horizon));
-            let printed = 0.3 / (2.0 * (costs + 1) as f64 * actions as f64 * f64::from(doublings(horizon)));
-            assert!(estimates * share.rho <= 0.3 && estimates * share.delta <= 0.01, "{share:?} x {estimates}");
-            assert!(estimates * printed > 0.3, "{estimates} estimates of {printed} each");
+            let printed =
+                0.3 / (2.0 * (costs + 1) as f64 * actions as f64 * f64::from(doublings(horizon)));
+            assert!(
+                estimates * share.rho <= 0.3 && estimates * share.delta <= 0.01,
+                "{share:?} x {estimates}"
+            );
+            assert!(
+                estimates * printed > 0.3,
+                "{estimates} estimates of {printed} each"
+            );
         }
     }
 }

@@ -80,7 +80,11 @@ impl Engine {
         let (actions, quantities) = (problem.actions().len(), problem.quantities());
         let entries = actions * problem.quantities_estimated();
         // Never-played actions of profile paper have estimate 1/2 and the width of one sample (docs/deviations.md, 7).
-        let width = if problem.profile() == Profile::Paper { plan.width(0).width } else { f64::INFINITY };
+        let width = if problem.profile() == Profile::Paper {
+            plan.width(0).width
+        } else {
+            f64::INFINITY
+        };
         let estimates = Estimates {
             epochs: vec![None; actions],
             widths: vec![width; actions],
@@ -145,14 +149,23 @@ impl Engine {
 
     /// The latest estimate of each quantity of each action that has one.
     pub fn estimates(&self) -> impl Iterator<Item = Estimate> + '_ {
-        let estimated = (0..).zip(&self.estimates.epochs).filter_map(|(action, epoch)| Some((action, (*epoch)?)));
+        let estimated = (0..)
+            .zip(&self.estimates.epochs)
+            .filter_map(|(action, epoch)| Some((action, (*epoch)?)));
         let quantities = 0..self.problem().quantities_estimated() as u32;
-        estimated.flat_map(move |(action, epoch)| quantities.clone().map(move |q| self.estimate(epoch, action, q)))
+        estimated.flat_map(move |(action, epoch)| {
+            quantities
+                .clone()
+                .map(move |q| self.estimate(epoch, action, q))
+        })
     }
 
     /// SHA-256 over the strategy bits and lengths of all closed epochs, as 64 hexadecimal digits.
     pub fn digest(&self) -> String {
-        self.digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        self.digest
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 
     /// Whether all rounds of the horizon are told.
@@ -169,7 +182,13 @@ impl Engine {
     #[inline]
     pub fn ask(&mut self) -> Ask {
         if self.ended {
-            return if self.is_done() { Ask::Done } else { Ask::Waiting { outstanding: self.outstanding_count() } };
+            return if self.is_done() {
+                Ask::Done
+            } else {
+                Ask::Waiting {
+                    outstanding: self.outstanding_count(),
+                }
+            };
         }
         Ask::Decision(self.hand_out())
     }
@@ -188,7 +207,8 @@ impl Engine {
         let count = &mut self.asked[action as usize];
         *count += rounds;
         self.open.rounds += rounds;
-        self.ended |= *count == self.targets[action as usize] || self.next_round() > self.plan.problem.horizon();
+        self.ended |= *count == self.targets[action as usize]
+            || self.next_round() > self.plan.problem.horizon();
     }
 
     /// Algorithm 3, line 16: what the open epoch's strategy does in a round, whether it is handed out or not. Nothing advances.
@@ -211,14 +231,22 @@ impl Engine {
             None => self.strategy.pick(self.key.uniform(label, indices)),
         };
         let probability = self.strategy.probabilities()[action as usize];
-        Decision { round, epoch: self.open.epoch, action, probability }
+        Decision {
+            round,
+            epoch: self.open.epoch,
+            action,
+            probability,
+        }
     }
 
     /// The decision of a round of the open epoch that was handed out, again.
     pub fn decision(&self, round: u64) -> Result<Decision, Error> {
         self.check_asked(round)?;
         if round < self.open.first_round {
-            return Err(Error::RoundGone { round, first: self.open.first_round });
+            return Err(Error::RoundGone {
+                round,
+                first: self.open.first_round,
+            });
         }
         Ok(self.decide(round))
     }
@@ -243,7 +271,13 @@ impl Engine {
     }
 
     #[inline]
-    fn tell_into(&mut self, round: u64, reward: f64, costs: &[f64], fixed: &mut [u64]) -> Result<Told, Error> {
+    fn tell_into(
+        &mut self,
+        round: u64,
+        reward: f64,
+        costs: &[f64],
+        fixed: &mut [u64],
+    ) -> Result<Told, Error> {
         self.plan.problem.to_fixed(reward, costs, fixed)?;
         match self.standing(round)? {
             Standing::Forgotten => Ok(Told::AlreadyTold),
@@ -251,7 +285,9 @@ impl Engine {
             Standing::Told(_) => Err(Error::Conflict { round }),
             Standing::Open => {
                 self.record(round, fixed);
-                Ok(self.close_if_told().map_or(Told::Recorded, |record| Told::Closed(Box::new(record))))
+                Ok(self
+                    .close_if_told()
+                    .map_or(Told::Recorded, |record| Told::Closed(Box::new(record))))
             }
         }
     }
@@ -274,12 +310,19 @@ impl Engine {
         if round < self.low_water {
             return Ok(Standing::Forgotten);
         }
-        Ok(self.told_above.get(&round).map_or(Standing::Open, |fixed| Standing::Told(fixed)))
+        Ok(self
+            .told_above
+            .get(&round)
+            .map_or(Standing::Open, |fixed| Standing::Told(fixed)))
     }
 
     #[inline]
     fn record(&mut self, round: u64, fixed: &[u64]) {
-        let action = if self.last.0 == round { self.last.1 } else { self.decide(round).action };
+        let action = if self.last.0 == round {
+            self.last.1
+        } else {
+            self.decide(round).action
+        };
         self.record_action(round, action, fixed);
     }
 
@@ -291,7 +334,11 @@ impl Engine {
             return;
         }
         self.low_water += 1;
-        while self.told_above.first_key_value().is_some_and(|(&round, _)| round == self.low_water) {
+        while self
+            .told_above
+            .first_key_value()
+            .is_some_and(|(&round, _)| round == self.low_water)
+        {
             self.told_above.pop_first();
             self.low_water += 1;
         }
@@ -316,26 +363,49 @@ impl Engine {
     }
 
     fn check_epoch(&self, epoch: &Tally) -> Result<(), Error> {
-        let (problem, told) = (self.problem(), self.low_water - self.open.first_round + self.told_above.len() as u64);
+        let (problem, told) = (
+            self.problem(),
+            self.low_water - self.open.first_round + self.told_above.len() as u64,
+        );
         if self.is_done() {
-            return Err(Error::Done { horizon: problem.horizon() });
+            return Err(Error::Done {
+                horizon: problem.horizon(),
+            });
         }
         if told > 0 {
-            return Err(Error::EpochBegun { epoch: self.open.epoch, told });
+            return Err(Error::EpochBegun {
+                epoch: self.open.epoch,
+                told,
+            });
         }
         let (actions, quantities) = (epoch.counts().len(), epoch.quantities());
         let (wanted_actions, wanted_quantities) = (problem.actions().len(), problem.quantities());
         if (actions, quantities) != (wanted_actions, wanted_quantities) {
-            return Err(Error::TallyShape { actions, quantities, wanted_actions, wanted_quantities });
+            return Err(Error::TallyShape {
+                actions,
+                quantities,
+                wanted_actions,
+                wanted_quantities,
+            });
         }
         let name = |action: usize| problem.actions()[action].clone();
         if let Some((action, quantity)) = epoch.impossible_sum() {
-            return Err(Error::TallySum { action: name(action), quantity, count: epoch.counts()[action] });
+            return Err(Error::TallySum {
+                action: name(action),
+                quantity,
+                count: epoch.counts()[action],
+            });
         }
         let mut ender = None;
         let mut rounds = 0u64;
         for (a, &count) in epoch.counts().iter().enumerate() {
-            let wrong = |rule: String| Err(Error::TallyCount { action: name(a), count, rule });
+            let wrong = |rule: String| {
+                Err(Error::TallyCount {
+                    action: name(a),
+                    count,
+                    rule,
+                })
+            };
             let asked = self.asked[a] - self.open.counts[a];
             if count < asked || (self.ended && count > asked) {
                 let rule = if self.ended { "exactly" } else { "at least" };
@@ -348,7 +418,12 @@ impl Engine {
             if count > needed || (count == needed && ender.is_some()) {
                 let ender: usize = ender.unwrap_or(a);
                 let target = self.targets[ender] - self.open.counts[ender];
-                return Err(Error::TallyLong { action: name(a), count, ender: name(ender), target });
+                return Err(Error::TallyLong {
+                    action: name(a),
+                    count,
+                    ender: name(ender),
+                    target,
+                });
             }
             if count == needed {
                 ender = Some(a);
@@ -365,13 +440,23 @@ impl Engine {
 
     /// Closes the open epoch and, before the horizon, opens the next one.
     fn close_epoch(&mut self) -> EpochRecord {
-        assert_eq!(self.tally.counts(), self.asked, "every round handed out is told");
-        self.digest = chain(self.digest, self.open.epoch, self.open.rounds, &self.strategy);
+        assert_eq!(
+            self.tally.counts(),
+            self.asked,
+            "every round handed out is told"
+        );
+        self.digest = chain(
+            self.digest,
+            self.open.epoch,
+            self.open.rounds,
+            &self.strategy,
+        );
         // A target reached in the last round makes no estimate and no epoch.
         if self.is_done() {
             return self.open.clone();
         }
-        let opened = EpochRecord::opening(self.open.epoch + 1, self.next_round(), self.asked.clone());
+        let opened =
+            EpochRecord::opening(self.open.epoch + 1, self.next_round(), self.asked.clone());
         let closed = std::mem::replace(&mut self.open, opened);
         self.estimate_due();
         self.open_epoch();
@@ -383,7 +468,8 @@ impl Engine {
     /// Tight: the action whose count hit a level from k0 on. Paper: the action just played (free, Algorithm 2, line 10), or
     /// all actions played so far (soft and hard, Algorithm 3, lines 9 to 12).
     fn estimate_due(&mut self) {
-        let all = self.problem().profile() == Profile::Paper && self.problem().policy() != Policy::Free;
+        let all =
+            self.problem().profile() == Profile::Paper && self.problem().policy() != Policy::Free;
         for action in 0..self.asked.len() {
             let count = self.asked[action];
             let hit = count == self.targets[action];
@@ -401,7 +487,9 @@ impl Engine {
     /// Rounds the means of an action as of its last estimate.
     pub(crate) fn round_means(&mut self, action: u32) {
         let (a, actions) = (action as usize, self.asked.len());
-        let Some(epoch) = self.estimates.epochs[a] else { return };
+        let Some(epoch) = self.estimates.epochs[a] else {
+            return;
+        };
         for quantity in 0..self.problem().quantities_estimated() {
             let estimate = self.estimate(epoch, action, quantity as u32);
             self.estimates.values[quantity * actions + a] = estimate.estimate;
@@ -414,19 +502,36 @@ impl Engine {
 
     /// Algorithm 1: a function of plan, key and raw mean.
     fn estimate(&self, epoch: u64, action: u32, quantity: u32) -> Estimate {
-        let count =
-            self.plan.estimated_count(self.open.counts[action as usize]).expect("an estimated action has a count");
+        let count = self
+            .plan
+            .estimated_count(self.open.counts[action as usize])
+            .expect("an estimated action has a count");
         let (a, q) = (u64::from(action), u64::from(quantity));
         // The offset depends on action, quantity and level or epoch, never on the data: two runs must meet the same grid.
         let indices = match self.problem().profile() {
-            Profile::Tight { .. } => [a, q, u64::from(self.plan.level(count).expect("a level's count").level)],
+            Profile::Tight { .. } => [
+                a,
+                q,
+                u64::from(self.plan.level(count).expect("a level's count").level),
+            ],
             Profile::Paper => [epoch, a, q],
         };
         let offset = self.key.uniform(Label::Offset, indices);
         let Width { width, cell } = self.plan.width(count);
         let mean = self.estimates.means[quantity as usize * self.asked.len() + action as usize];
         let (index, estimate) = round_to_cell(mean, cell, offset);
-        Estimate { epoch, action, quantity, count, mean, offset, cell, index, estimate, width }
+        Estimate {
+            epoch,
+            action,
+            quantity,
+            count,
+            mean,
+            offset,
+            cell,
+            index,
+            estimate,
+            width,
+        }
     }
 
     /// Finds the strategy and the targets of the open epoch.
@@ -437,7 +542,12 @@ impl Engine {
         let choice = match problem.policy() {
             Policy::Free => policy::free(&view, actions),
             Policy::Soft => policy::soft(&view, actions, thresholds),
-            Policy::Hard => policy::hard(&view, actions, thresholds, problem.safe().expect("policy hard is safe")),
+            Policy::Hard => policy::hard(
+                &view,
+                actions,
+                thresholds,
+                problem.safe().expect("policy hard is safe"),
+            ),
         };
         self.open.kind = choice.kind;
         self.open.candidate = choice.candidate.into_probabilities();
@@ -455,7 +565,11 @@ impl Engine {
             return View::Explore(action);
         }
         let tight = self.problem().profile() != Profile::Paper;
-        let (least, most) = if tight { (0.0, 1.0) } else { (f64::NEG_INFINITY, f64::INFINITY) };
+        let (least, most) = if tight {
+            (0.0, 1.0)
+        } else {
+            (f64::NEG_INFINITY, f64::INFINITY)
+        };
         View::of(&self.estimates.values, &self.estimates.widths, least, most)
     }
 
@@ -476,7 +590,10 @@ impl Engine {
             };
             let range = self.problem().quantity(quantity).range;
             let at = |end: f64| range.to_user(self.strategy.expectation(&bound(end)));
-            Interval { low: at(0.0), high: at(1.0) }
+            Interval {
+                low: at(0.0),
+                high: at(1.0),
+            }
         };
         Recommendation {
             strategy: self.strategy.probabilities().to_vec(),

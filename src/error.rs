@@ -8,7 +8,9 @@
 #[allow(missing_docs)] // The fields are the offending values, named as in the condition.
 pub enum Error {
     /// Not 32 hexadecimal digits.
-    #[error("key {text:?} is not 32 hexadecimal digits; give 32 of 0-9 and a-f, or a non-negative integer")]
+    #[error(
+        "key {text:?} is not 32 hexadecimal digits; give 32 of 0-9 and a-f, or a non-negative integer"
+    )]
     KeyText { text: String },
 
     /// Fewer than two actions, or more than 2^20.
@@ -24,7 +26,9 @@ pub enum Error {
     NameRepeated { what: &'static str, name: String },
 
     /// horizon = 0 or horizon > 2^53.
-    #[error("horizon {horizon} is outside 1 to 2^53 = 9007199254740992; give the number of rounds you will run")]
+    #[error(
+        "horizon {horizon} is outside 1 to 2^53 = 9007199254740992; give the number of rounds you will run"
+    )]
     Horizon { horizon: u64 },
 
     /// rho < 1e-100, rho >= 1 or NaN.
@@ -50,7 +54,9 @@ pub enum Error {
     Growth { growth: u32 },
 
     /// Profile paper with a growth.
-    #[error("growth {growth} is given with profile paper, which always doubles; leave it out or use profile tight")]
+    #[error(
+        "growth {growth} is given with profile paper, which always doubles; leave it out or use profile tight"
+    )]
     GrowthWithPaper { growth: u32 },
 
     /// A range whose ends are not finite, not in order, or too far apart or too close for a finite scale.
@@ -60,15 +66,26 @@ pub enum Error {
     Range { name: String, low: f64, high: f64 },
 
     /// A threshold outside its cost's range.
-    #[error("threshold {threshold:?} of cost {name:?} is outside its range [{low:?}, {high:?}]; use the range's units")]
-    Threshold { name: String, threshold: f64, low: f64, high: f64 },
+    #[error(
+        "threshold {threshold:?} of cost {name:?} is outside its range [{low:?}, {high:?}]; use the range's units"
+    )]
+    Threshold {
+        name: String,
+        threshold: f64,
+        low: f64,
+        high: f64,
+    },
 
     /// Policy hard without a safe strategy.
-    #[error("policy hard has no safe strategy; give a strategy known to be safe and its costs or margins")]
+    #[error(
+        "policy hard has no safe strategy; give a strategy known to be safe and its costs or margins"
+    )]
     SafeMissing,
 
     /// A safe strategy with another policy than hard.
-    #[error("a safe strategy is given, but policy {policy} does not use one; leave it out or use policy hard")]
+    #[error(
+        "a safe strategy is given, but policy {policy} does not use one; leave it out or use policy hard"
+    )]
     SafeUnused { policy: &'static str },
 
     /// A safe strategy with another number of entries than there are actions.
@@ -76,7 +93,9 @@ pub enum Error {
     SafeLength { got: usize, actions: usize },
 
     /// A probability of the safe strategy below 0, above 1 or NaN.
-    #[error("the safe strategy plays {action:?} with probability {probability:?}; give numbers from 0 to 1")]
+    #[error(
+        "the safe strategy plays {action:?} with probability {probability:?}; give numbers from 0 to 1"
+    )]
     SafeProbability { action: String, probability: f64 },
 
     /// Probabilities of the safe strategy that miss 1 by more than 1e-9.
@@ -84,7 +103,9 @@ pub enum Error {
     SafeSum { sum: f64 },
 
     /// Another number of known costs or margins than there are costs.
-    #[error("the safe strategy has {got} known costs or margins for {costs} costs; give one for each")]
+    #[error(
+        "the safe strategy has {got} known costs or margins for {costs} costs; give one for each"
+    )]
     MarginCount { got: usize, costs: usize },
 
     /// A margin that is not above 0 and at most the distance from the threshold to the range's lower end.
@@ -92,15 +113,26 @@ pub enum Error {
         "the safe strategy's margin {margin:?} on cost {name:?} is not above 0 and at most {most:?}; its cost must be known \
          to lie below the threshold and within the range"
     )]
-    Margin { name: String, margin: f64, most: f64 },
+    Margin {
+        name: String,
+        margin: f64,
+        most: f64,
+    },
 
     /// A gap that is not above 0 and at most the length of the reward's range.
     #[error("gap {gap} is not above 0 and at most {most}, the length of the reward's range")]
     Gap { gap: f64, most: f64 },
 
     /// A told value that is NaN, or outside its range when values are not clipped.
-    #[error("{name:?} was told as {value:?}, outside its range [{low:?}, {high:?}]; the round stays open")]
-    Outside { name: String, value: f64, low: f64, high: f64 },
+    #[error(
+        "{name:?} was told as {value:?}, outside its range [{low:?}, {high:?}]; the round stays open"
+    )]
+    Outside {
+        name: String,
+        value: f64,
+        low: f64,
+        high: f64,
+    },
 
     /// Another number of costs told than the problem has.
     #[error("{got} costs were told where the problem has {costs}; the round stays open")]
@@ -110,7 +142,12 @@ pub enum Error {
     #[error(
         "a batch of {rounds} rounds has {rewards} rewards and {told} costs; give one reward and {costs} costs a round"
     )]
-    BatchLength { rounds: usize, rewards: usize, told: usize, costs: usize },
+    BatchLength {
+        rounds: usize,
+        rewards: usize,
+        told: usize,
+        costs: usize,
+    },
 
     /// Round 0, or beyond the horizon.
     #[error("round {round} does not exist; rounds are 1 to {horizon}")]
@@ -140,15 +177,32 @@ pub enum Error {
     #[error(
         "the tally has {actions} actions and {quantities} quantities; the problem has {wanted_actions} and {wanted_quantities}"
     )]
-    TallyShape { actions: usize, quantities: usize, wanted_actions: usize, wanted_quantities: usize },
+    TallyShape {
+        actions: usize,
+        quantities: usize,
+        wanted_actions: usize,
+        wanted_quantities: usize,
+    },
 
     /// A tally that plays an action of probability 0, or other rounds of an action than were handed out.
-    #[error("the tally has {count} rounds of action {action:?}; this epoch's strategy and decisions need {rule}")]
-    TallyCount { action: String, count: u64, rule: String },
+    #[error(
+        "the tally has {count} rounds of action {action:?}; this epoch's strategy and decisions need {rule}"
+    )]
+    TallyCount {
+        action: String,
+        count: u64,
+        rule: String,
+    },
 
     /// A tally whose sum for an action exceeds its count.
-    #[error("the tally's sum for action {action:?}, quantity {quantity}, exceeds its count {count}")]
-    TallySum { action: String, quantity: usize, count: u64 },
+    #[error(
+        "the tally's sum for action {action:?}, quantity {quantity}, exceeds its count {count}"
+    )]
+    TallySum {
+        action: String,
+        quantity: usize,
+        count: u64,
+    },
 
     /// A tally that stops before the epoch's end.
     #[error(
@@ -161,8 +215,15 @@ pub enum Error {
     TallyBeyond { rounds: u64, left: u64 },
 
     /// A tally that goes on after the epoch's end.
-    #[error("the tally has {count} rounds of action {action:?}, but the epoch ends when {ender:?} has {target}")]
-    TallyLong { action: String, count: u64, ender: String, target: u64 },
+    #[error(
+        "the tally has {count} rounds of action {action:?}, but the epoch ends when {ender:?} has {target}"
+    )]
+    TallyLong {
+        action: String,
+        count: u64,
+        ender: String,
+        target: u64,
+    },
 
     /// Bytes that are not a snapshot, or one of another version, or damaged.
     #[error("this is not a usable snapshot: {reason}")]
@@ -170,16 +231,27 @@ pub enum Error {
 
     /// A world's list with another length than the problem needs.
     #[error("the world has {got} {what} where {wanted} are needed; give one for each")]
-    WorldLength { what: &'static str, got: usize, wanted: usize },
+    WorldLength {
+        what: &'static str,
+        got: usize,
+        wanted: usize,
+    },
 
     /// A world's value or mean that is NaN or outside its quantity's range.
     #[error(
         "the world gives {name:?} the value {value:?}, outside its range [{low:?}, {high:?}]; use the range's units"
     )]
-    WorldValue { name: String, value: f64, low: f64, high: f64 },
+    WorldValue {
+        name: String,
+        value: f64,
+        low: f64,
+        high: f64,
+    },
 
     /// A discrete law whose probabilities are not in [0, 1] or do not sum to 1 within 1e-9.
-    #[error("the world's probabilities for {name:?} sum to {sum:?} or are not all from 0 to 1; make them sum to 1")]
+    #[error(
+        "the world's probabilities for {name:?} sum to {sum:?} or are not all from 0 to 1; make them sum to 1"
+    )]
     WorldProbabilities { name: String, sum: f64 },
 
     /// concentration < 1e-6, concentration > 1e12 or NaN.
@@ -206,7 +278,11 @@ pub enum Error {
 
     /// A player's name that is not known, or a player of another policy.
     #[error("no player {name:?} for policy {policy}; there are {known}")]
-    PlayerUnknown { name: String, policy: &'static str, known: String },
+    PlayerUnknown {
+        name: String,
+        policy: &'static str,
+        known: String,
+    },
 
     /// A shard number outside 1 to the number of shards.
     #[error("shard {shard}/{shards} does not exist; shards are 1 to {shards}")]

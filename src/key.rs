@@ -71,7 +71,9 @@ macro_rules! keyed {
                 let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
                 match u128::from_str_radix(text, 16) {
                     Ok(number) if digits => Ok(Self::from(number)),
-                    _ => Err(Error::KeyText { text: text.to_owned() }),
+                    _ => Err(Error::KeyText {
+                        text: text.to_owned(),
+                    }),
                 }
             }
 
@@ -128,7 +130,12 @@ fn philox4x64(mut key: [u64; 2], mut counter: [u64; 4]) -> [u64; 4] {
     for _ in 0..10 {
         let (low0, high0) = multiply(0xD2E7_470E_E14C_6C93, counter[0]);
         let (low1, high1) = multiply(0xCA5A_8263_9512_1157, counter[2]);
-        counter = [high1 ^ counter[1] ^ key[0], low1, high0 ^ counter[3] ^ key[1], low0];
+        counter = [
+            high1 ^ counter[1] ^ key[0],
+            low1,
+            high0 ^ counter[3] ^ key[1],
+            low0,
+        ];
         key[0] = key[0].wrapping_add(0x9E37_79B9_7F4A_7C15);
         key[1] = key[1].wrapping_add(0xBB67_AE85_84CA_A73B);
     }
@@ -145,18 +152,38 @@ mod tests {
         let ones = u64::MAX;
         assert_eq!(
             philox4x64([0, 0], [0; 4]),
-            [0x16554d9eca36314c, 0xdb20fe9d672d0fdc, 0xd7e772cee186176b, 0x7e68b68aec7ba23b]
+            [
+                0x16554d9eca36314c,
+                0xdb20fe9d672d0fdc,
+                0xd7e772cee186176b,
+                0x7e68b68aec7ba23b
+            ]
         );
         assert_eq!(
             philox4x64([ones, ones], [ones; 4]),
-            [0x87b092c3013fe90b, 0x438c3c67be8d0224, 0x9cc7d7c69cd777b6, 0xa09caebf594f0ba0]
+            [
+                0x87b092c3013fe90b,
+                0x438c3c67be8d0224,
+                0x9cc7d7c69cd777b6,
+                0xa09caebf594f0ba0
+            ]
         );
         assert_eq!(
             philox4x64(
                 [0x452821e638d01377, 0xbe5466cf34e90c6c],
-                [0x243f6a8885a308d3, 0x13198a2e03707344, 0xa4093822299f31d0, 0x082efa98ec4e6c89]
+                [
+                    0x243f6a8885a308d3,
+                    0x13198a2e03707344,
+                    0xa4093822299f31d0,
+                    0x082efa98ec4e6c89
+                ]
             ),
-            [0xa528f45403e61d95, 0x38c72dbd566e9788, 0xa5a1610e72fd18b5, 0x57bd43b5e52b7fe6]
+            [
+                0xa528f45403e61d95,
+                0x38c72dbd566e9788,
+                0xa5a1610e72fd18b5,
+                0x57bd43b5e52b7fe6
+            ]
         );
     }
 
@@ -165,9 +192,19 @@ mod tests {
         let key = Key::from(0x0123_4567_89ab_cdef_0011_2233_4455_6677_u128);
         assert_eq!(key.to_hex(), "0123456789abcdef0011223344556677");
         assert_eq!(Key::from_hex(&key.to_hex()), Ok(key));
-        for text in ["", "12", "+123456789abcdef0011223344556677", "g123456789abcdef0011223344556677", &"0".repeat(33)]
-        {
-            assert_eq!(Key::from_hex(text), Err(Error::KeyText { text: text.to_owned() }));
+        for text in [
+            "",
+            "12",
+            "+123456789abcdef0011223344556677",
+            "g123456789abcdef0011223344556677",
+            &"0".repeat(33),
+        ] {
+            assert_eq!(
+                Key::from_hex(text),
+                Err(Error::KeyText {
+                    text: text.to_owned()
+                })
+            );
         }
     }
 
@@ -187,6 +224,9 @@ mod tests {
 
     #[test]
     fn a_key_is_not_shown_by_debug() {
-        assert_eq!(format!("{:?} {:?}", Key::from(42u64), WorldKey::from(42u64)), "Key(..) WorldKey(..)");
+        assert_eq!(
+            format!("{:?} {:?}", Key::from(42u64), WorldKey::from(42u64)),
+            "Key(..) WorldKey(..)"
+        );
     }
 }

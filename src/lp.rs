@@ -54,18 +54,34 @@ pub struct Solution {
 ///
 /// If the lengths do not fit, there is no action, or a value is not finite or above 1e300.
 pub fn solve(objective: &[f64], rows: &[f64], limits: &[f64]) -> Solution {
-    let solution = TOLERANCES.iter().find_map(|&tolerance| solve_within(tolerance, objective, rows, limits));
+    let solution = TOLERANCES
+        .iter()
+        .find_map(|&tolerance| solve_within(tolerance, objective, rows, limits));
     solution.expect("the simplex method stalled at every tolerance: please report this input")
 }
 
 /// The same at one tolerance; none if it stalls.
-fn solve_within(tolerance: f64, objective: &[f64], rows: &[f64], limits: &[f64]) -> Option<Solution> {
+fn solve_within(
+    tolerance: f64,
+    objective: &[f64],
+    rows: &[f64],
+    limits: &[f64],
+) -> Option<Solution> {
     let actions = objective.len();
-    assert!(actions > 0 && rows.len() == actions * limits.len(), "rows must be limits x actions");
+    assert!(
+        actions > 0 && rows.len() == actions * limits.len(),
+        "rows must be limits x actions"
+    );
     let mut excess = Vec::with_capacity(rows.len());
     for (row, limit) in rows.chunks_exact(actions).zip(limits) {
         let rounding = |value: f64| 4.0 * f64::EPSILON * value.abs().max(limit.abs());
-        let beyond = |&value: &f64| if (value - limit).abs() <= rounding(value) { 0.0 } else { value - limit };
+        let beyond = |&value: &f64| {
+            if (value - limit).abs() <= rounding(value) {
+                0.0
+            } else {
+                value - limit
+            }
+        };
         excess.extend(row.iter().map(beyond));
     }
     let best = objective.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -74,8 +90,17 @@ fn solve_within(tolerance: f64, objective: &[f64], rows: &[f64], limits: &[f64])
     gain.iter_mut().for_each(|value| *value /= gain_scale);
     let scales: Vec<f64> = excess.chunks_exact(actions).map(power_above).collect();
     let feasible = |simplex: &Simplex, prices: Vec<f64>, pivots| {
-        let prices = prices.iter().zip(&scales).map(|(price, scale)| price.max(0.0) * gain_scale / scale).collect();
-        Solution { strategy: simplex.strategy(actions), violation: 0.0, prices, pivots }
+        let prices = prices
+            .iter()
+            .zip(&scales)
+            .map(|(price, scale)| price.max(0.0) * gain_scale / scale)
+            .collect();
+        Solution {
+            strategy: simplex.strategy(actions),
+            violation: 0.0,
+            prices,
+            pivots,
+        }
     };
 
     let mut simplex = Simplex::within_limits(tolerance, &excess, &scales, &gain);
@@ -98,9 +123,21 @@ fn solve_within(tolerance: f64, objective: &[f64], rows: &[f64], limits: &[f64])
     simplex = Simplex::least_violation(tolerance, &excess, &scales, &gain);
     simplex.run()?;
     let strategy = simplex.strategy(actions);
-    let violation = excess.chunks_exact(actions).map(|row| dot(row, &strategy)).fold(f64::NEG_INFINITY, f64::max);
-    let prices = simplex.prices(0).iter().map(|price| price.max(0.0)).collect();
-    Some(Solution { strategy, violation, prices, pivots: pivots + simplex.pivots })
+    let violation = excess
+        .chunks_exact(actions)
+        .map(|row| dot(row, &strategy))
+        .fold(f64::NEG_INFINITY, f64::max);
+    let prices = simplex
+        .prices(0)
+        .iter()
+        .map(|price| price.max(0.0))
+        .collect();
+    Some(Solution {
+        strategy,
+        violation,
+        prices,
+        pivots: pivots + simplex.pivots,
+    })
 }
 
 /// maximise levels[0].x, then levels[1].x, .. subject to matrix x + (0, slacks) = (1, 0, .., 0), all variables >= 0.
@@ -142,16 +179,38 @@ impl Simplex {
             matrix.extend(row.iter().map(|value| value / scale + 2.0));
             matrix.push(-1.0);
         }
-        Self::start(tolerance, matrix, vec![with(&vec![0.0; gain.len()], -1.0), with(gain, 0.0)], gain)
+        Self::start(
+            tolerance,
+            matrix,
+            vec![with(&vec![0.0; gain.len()], -1.0), with(gain, 0.0)],
+            gain,
+        )
     }
 
     /// The basis {best action, all slacks}; of equal actions the first.
     fn start(tolerance: f64, matrix: Vec<f64>, levels: Vec<Vec<f64>>, gain: &[f64]) -> Self {
         let columns = levels[0].len();
         let size = matrix.len() / columns;
-        let basis = std::iter::once(first_largest(gain)).chain(columns..columns + size - 1).collect();
-        let (basic, inverse, values) = (vec![0.0; size * size], vec![0.0; size * size], vec![0.0; size]);
-        Self { tolerance, size, columns, matrix, levels, basis, basic, inverse, values, pivots: 0 }
+        let basis = std::iter::once(first_largest(gain))
+            .chain(columns..columns + size - 1)
+            .collect();
+        let (basic, inverse, values) = (
+            vec![0.0; size * size],
+            vec![0.0; size * size],
+            vec![0.0; size],
+        );
+        Self {
+            tolerance,
+            size,
+            columns,
+            matrix,
+            levels,
+            basis,
+            basic,
+            inverse,
+            values,
+            pivots: 0,
+        }
     }
 
     /// Pivots to the end. Gives 0 at the optimum, else a lower bound on the largest excess of every strategy; none if it
@@ -159,8 +218,12 @@ impl Simplex {
     fn run(&mut self) -> Option<f64> {
         while (self.pivots as usize) < PIVOTS_PER_ROW_MAX * (self.size + 8) {
             self.factor()?;
-            let Some((position, proof)) = self.leaving() else { return Some(0.0) };
-            let Some(entering) = self.entering(position) else { return Some(proof) };
+            let Some((position, proof)) = self.leaving() else {
+                return Some(0.0);
+            };
+            let Some(entering) = self.entering(position) else {
+                return Some(proof);
+            };
             self.basis[position] = entering;
             self.pivots += 1;
         }
@@ -199,7 +262,12 @@ impl Simplex {
     /// strategy exceeds some row by -value / (sum of the weights): the largest such proof leaves.
     fn leaving(&self) -> Option<(usize, f64)> {
         let mut leaving = None;
-        for (position, &value) in self.values.iter().enumerate().filter(|(_, value)| **value < -self.tolerance) {
+        for (position, &value) in self
+            .values
+            .iter()
+            .enumerate()
+            .filter(|(_, value)| **value < -self.tolerance)
+        {
             let proof = -value / absolute_sum(&self.inverse[position * self.size..][..self.size]);
             if leaving.is_none_or(|(_, most)| proof > most) {
                 leaving = Some((position, proof));
@@ -216,12 +284,16 @@ impl Simplex {
         let weights = self.multipliers(&target);
         let row = self.combine(&weights);
         let least = -self.tolerance * absolute_sum(&weights);
-        let mut tied: Vec<usize> = (0..row.len()).filter(|&j| row[j] < least && !self.basis.contains(&j)).collect();
+        let mut tied: Vec<usize> = (0..row.len())
+            .filter(|&j| row[j] < least && !self.basis.contains(&j))
+            .collect();
 
         for level in 0..self.levels.len() {
             if tied.len() > 1 {
                 let reduced = self.reduced(level);
-                keep_smallest(&mut tied, &row, self.tolerance, |variable| reduced[variable]);
+                keep_smallest(&mut tied, &row, self.tolerance, |variable| {
+                    reduced[variable]
+                });
             }
         }
         // The infinitesimal bonuses, action by action. In its own turn a tied action outside the basis has -1 where the
@@ -233,7 +305,9 @@ impl Simplex {
                 break;
             }
             let weights = &self.inverse[position * self.size..][..self.size];
-            keep_smallest(&mut tied, &row, self.tolerance, |variable| self.inner(weights, variable));
+            keep_smallest(&mut tied, &row, self.tolerance, |variable| {
+                self.inner(weights, variable)
+            });
         }
         tied.first().copied()
     }
@@ -243,8 +317,10 @@ impl Simplex {
         let mut multipliers = vec![0.0; self.size];
         self.add_combination(target, &mut multipliers);
         let columns = self.basic.chunks_exact(self.size);
-        let missing: Vec<f64> =
-            columns.zip(target).map(|(column, &wanted)| residual(wanted, column.iter().zip(&multipliers))).collect();
+        let missing: Vec<f64> = columns
+            .zip(target)
+            .map(|(column, &wanted)| residual(wanted, column.iter().zip(&multipliers)))
+            .collect();
         self.add_combination(&missing, &mut multipliers);
         multipliers
     }
@@ -253,21 +329,32 @@ impl Simplex {
     fn add_combination(&self, weights: &[f64], sum: &mut [f64]) {
         for (&weight, row) in weights.iter().zip(self.inverse.chunks_exact(self.size)) {
             if weight != 0.0 {
-                sum.iter_mut().zip(row).for_each(|(total, entry)| *total += weight * entry);
+                sum.iter_mut()
+                    .zip(row)
+                    .for_each(|(total, entry)| *total += weight * entry);
             }
         }
     }
 
     /// The prices of the rows for one level of the objective; the first is the level's value.
     fn dual(&self, level: usize) -> Vec<f64> {
-        let cost = |&variable: &usize| if variable < self.columns { self.levels[level][variable] } else { 0.0 };
+        let cost = |&variable: &usize| {
+            if variable < self.columns {
+                self.levels[level][variable]
+            } else {
+                0.0
+            }
+        };
         self.multipliers(&self.basis.iter().map(cost).collect::<Vec<f64>>())
     }
 
     /// The reduced cost of every variable, at least 0 at an optimum.
     fn reduced(&self, level: usize) -> Vec<f64> {
         let mut reduced = self.combine(&self.dual(level));
-        reduced.iter_mut().zip(&self.levels[level]).for_each(|(value, cost)| *value -= cost);
+        reduced
+            .iter_mut()
+            .zip(&self.levels[level])
+            .for_each(|(value, cost)| *value -= cost);
         reduced
     }
 
@@ -275,7 +362,9 @@ impl Simplex {
     fn combine(&self, weights: &[f64]) -> Vec<f64> {
         let mut sums = vec![0.0; self.columns];
         for (&weight, row) in weights.iter().zip(self.matrix.chunks_exact(self.columns)) {
-            sums.iter_mut().zip(row).for_each(|(sum, entry)| *sum += weight * entry);
+            sums.iter_mut()
+                .zip(row)
+                .for_each(|(sum, entry)| *sum += weight * entry);
         }
         sums.extend(&weights[1..]);
         sums
@@ -285,7 +374,11 @@ impl Simplex {
     fn inner(&self, weights: &[f64], variable: usize) -> f64 {
         match variable.checked_sub(self.columns) {
             Some(slack) => weights[slack + 1],
-            None => weights.iter().zip(self.matrix[variable..].iter().step_by(self.columns)).map(|(w, e)| w * e).sum(),
+            None => weights
+                .iter()
+                .zip(self.matrix[variable..].iter().step_by(self.columns))
+                .map(|(w, e)| w * e)
+                .sum(),
         }
     }
 
@@ -298,13 +391,18 @@ impl Simplex {
             }
         }
         let total: f64 = strategy.iter().sum();
-        strategy.iter_mut().for_each(|probability| *probability /= total);
+        strategy
+            .iter_mut()
+            .for_each(|probability| *probability /= total);
         strategy
     }
 
     /// The violation of [`Self::least_violation`], from its last column; none if rounding has kept that out of the basis.
     fn violation(&self) -> Option<f64> {
-        let position = self.basis.iter().position(|&variable| variable == self.columns - 1)?;
+        let position = self
+            .basis
+            .iter()
+            .position(|&variable| variable == self.columns - 1)?;
         Some(self.values[position] - 2.0)
     }
 
@@ -315,33 +413,70 @@ impl Simplex {
 
     /// Prices under which the violation counts so much that no action pays by violating.
     fn prices_of_both_levels(&self) -> Vec<f64> {
-        let ratio = |(violation, gain): (&f64, &f64)| if *violation > self.tolerance { -gain / violation } else { 0.0 };
-        let weight = self.reduced(0).iter().zip(&self.reduced(1)).map(ratio).fold(0.0, f64::max);
-        self.prices(0).iter().zip(self.prices(1)).map(|(violation, gain)| weight * violation + gain).collect()
+        let ratio = |(violation, gain): (&f64, &f64)| {
+            if *violation > self.tolerance {
+                -gain / violation
+            } else {
+                0.0
+            }
+        };
+        let weight = self
+            .reduced(0)
+            .iter()
+            .zip(&self.reduced(1))
+            .map(ratio)
+            .fold(0.0, f64::max);
+        self.prices(0)
+            .iter()
+            .zip(self.prices(1))
+            .map(|(violation, gain)| weight * violation + gain)
+            .collect()
     }
 }
 
 /// The number of the largest value; of equals the first.
 pub(crate) fn first_largest(values: &[f64]) -> usize {
-    (1..values.len()).fold(0, |best, next| if values[next] > values[best] { next } else { best })
+    (1..values.len()).fold(0, |best, next| {
+        if values[next] > values[best] {
+            next
+        } else {
+            best
+        }
+    })
 }
 
 /// Keeps the variables whose ratio cost / -row is smallest. Costs within tolerance are tied (Harris' ratio test): choosing
 /// any of them leaves no reduced cost below -tolerance.
 fn keep_smallest(tied: &mut Vec<usize>, row: &[f64], tolerance: f64, cost: impl Fn(usize) -> f64) {
     let costs: Vec<f64> = tied.iter().map(|&variable| cost(variable)).collect();
-    let ratios = tied.iter().zip(&costs).map(|(&variable, cost)| (cost + tolerance) / -row[variable]);
+    let ratios = tied
+        .iter()
+        .zip(&costs)
+        .map(|(&variable, cost)| (cost + tolerance) / -row[variable]);
     let least = ratios.fold(f64::INFINITY, f64::min);
     let mut costs = costs.iter();
-    tied.retain(|&variable| costs.next().is_some_and(|cost| *cost / -row[variable] <= least));
+    tied.retain(|&variable| {
+        costs
+            .next()
+            .is_some_and(|cost| *cost / -row[variable] <= least)
+    });
 }
 
 /// The smallest power of two at or above every absolute value; 1 if all are zero.
 fn power_above(values: &[f64]) -> f64 {
-    assert!(values.iter().all(|value| value.abs() <= 1e300), "coefficients must be finite and at most 1e300");
-    let largest = values.iter().fold(0.0f64, |most, value| most.max(value.abs()));
+    assert!(
+        values.iter().all(|value| value.abs() <= 1e300),
+        "coefficients must be finite and at most 1e300"
+    );
+    let largest = values
+        .iter()
+        .fold(0.0f64, |most, value| most.max(value.abs()));
     let (fraction, exponent) = libm::frexp(largest);
-    if fraction == 0.0 { 1.0 } else { libm::ldexp(1.0, exponent - i32::from(fraction == 0.5)) }
+    if fraction == 0.0 {
+        1.0
+    } else {
+        libm::ldexp(1.0, exponent - i32::from(fraction == 0.5))
+    }
 }
 
 fn dot(left: &[f64], right: &[f64]) -> f64 {
@@ -364,7 +499,8 @@ fn residual<'a>(wanted: f64, terms: impl Iterator<Item = (&'a f64, &'a f64)>) ->
     for (&a, &b) in terms.filter(|(a, _)| **a != 0.0) {
         let product = -a * b;
         let ((a_high, a_low), (b_high, b_low)) = (split(-a), split(b));
-        let product_error = a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low);
+        let product_error =
+            a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low);
         let total = sum + product;
         let part = total - sum;
         error += ((sum - (total - part)) + (product - part)) + product_error;
@@ -385,7 +521,10 @@ fn invert(columns: &[f64], inverse: &mut [f64], size: usize) -> Option<()> {
     }
     for step in 0..size {
         let entry = |row: usize| rows[row * width + step].abs();
-        let pivot = (step..size).rev().max_by(|&a, &b| entry(a).total_cmp(&entry(b))).expect("a row");
+        let pivot = (step..size)
+            .rev()
+            .max_by(|&a, &b| entry(a).total_cmp(&entry(b)))
+            .expect("a row");
         let scale = rows[pivot * width + step];
         if scale == 0.0 {
             return None;
@@ -395,11 +534,19 @@ fn invert(columns: &[f64], inverse: &mut [f64], size: usize) -> Option<()> {
         }
         let (before, rest) = rows.split_at_mut(step * width);
         let (pivot_row, after) = rest.split_at_mut(width);
-        pivot_row[step..].iter_mut().for_each(|value| *value /= scale);
-        for row in before.chunks_exact_mut(width).chain(after.chunks_exact_mut(width)) {
+        pivot_row[step..]
+            .iter_mut()
+            .for_each(|value| *value /= scale);
+        for row in before
+            .chunks_exact_mut(width)
+            .chain(after.chunks_exact_mut(width))
+        {
             let factor = row[step];
             if factor != 0.0 {
-                row[step..].iter_mut().zip(&pivot_row[step..]).for_each(|(value, pivot)| *value -= factor * pivot);
+                row[step..]
+                    .iter_mut()
+                    .zip(&pivot_row[step..])
+                    .for_each(|(value, pivot)| *value -= factor * pivot);
             }
         }
     }
@@ -436,7 +583,10 @@ mod tests {
     #[test]
     fn out_of_reach_limits_give_the_least_violation_then_the_reward() {
         let solution = solve(&[0.0, 0.5, 1.0], &[0.5, 0.5, 0.75], &[0.25]);
-        assert_eq!((solution.strategy, solution.violation), (vec![0.0, 1.0, 0.0], 0.25));
+        assert_eq!(
+            (solution.strategy, solution.violation),
+            (vec![0.0, 1.0, 0.0], 0.25)
+        );
         assert_eq!(solution.prices, [1.0]);
     }
 
@@ -444,7 +594,10 @@ mod tests {
     #[test]
     fn a_cost_that_equals_its_limit_up_to_rounding_is_within_it() {
         let solution = solve(&[0.5, 1.0], &[0.1 + 0.2, 0.1 + 0.2], &[0.3]);
-        assert_eq!((solution.strategy, solution.violation), (vec![0.0, 1.0], 0.0));
+        assert_eq!(
+            (solution.strategy, solution.violation),
+            (vec![0.0, 1.0], 0.0)
+        );
     }
 
     #[test]

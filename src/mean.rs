@@ -23,7 +23,11 @@ pub fn to_fixed(unit: f64) -> u64 {
     const INTEGERS: f64 = (1u64 << 52) as f64;
     let scaled = unit * FIXED_ONE as f64;
     let rounded = (scaled + INTEGERS) - INTEGERS;
-    let bits = if scaled < INTEGERS { rounded.to_bits() } else { scaled.to_bits() };
+    let bits = if scaled < INTEGERS {
+        rounded.to_bits()
+    } else {
+        scaled.to_bits()
+    };
     f64::from_bits(bits) as i64 as u64
 }
 
@@ -38,13 +42,21 @@ pub struct Tally {
 impl Tally {
     /// An empty tally.
     pub fn new(actions: usize, quantities: usize) -> Self {
-        Self { quantities, counts: vec![0; actions], sums: vec![0; actions * quantities] }
+        Self {
+            quantities,
+            counts: vec![0; actions],
+            sums: vec![0; actions * quantities],
+        }
     }
 
     /// A tally of these counts and sums, which must fit each other in length.
     pub(crate) fn from_parts(quantities: usize, counts: Vec<u64>, sums: Vec<u128>) -> Self {
         assert_eq!(counts.len() * quantities, sums.len());
-        Self { quantities, counts, sums }
+        Self {
+            quantities,
+            counts,
+            sums,
+        }
     }
 
     /// Adds one round's feedback, each value in multiples of 2^-53.
@@ -52,7 +64,10 @@ impl Tally {
     pub fn add(&mut self, action: u32, fixed: &[u64]) {
         let action = action as usize;
         self.counts[action] += 1;
-        for (sum, &value) in self.sums[action * self.quantities..][..self.quantities].iter_mut().zip(fixed) {
+        for (sum, &value) in self.sums[action * self.quantities..][..self.quantities]
+            .iter_mut()
+            .zip(fixed)
+        {
             *sum += u128::from(value);
         }
     }
@@ -61,7 +76,10 @@ impl Tally {
     pub fn add_sums(&mut self, action: u32, count: u64, sums: &[u128]) {
         let action = action as usize;
         self.counts[action] += count;
-        for (sum, &more) in self.sums[action * self.quantities..][..self.quantities].iter_mut().zip(sums) {
+        for (sum, &more) in self.sums[action * self.quantities..][..self.quantities]
+            .iter_mut()
+            .zip(sums)
+        {
             *sum += more;
         }
     }
@@ -70,7 +88,11 @@ impl Tally {
     #[inline]
     pub fn clear(&mut self) {
         // A stretch of one round has one action to empty: with many actions, filling every sum would cost more than the round.
-        for (count, sums) in self.counts.iter_mut().zip(self.sums.chunks_exact_mut(self.quantities)) {
+        for (count, sums) in self
+            .counts
+            .iter_mut()
+            .zip(self.sums.chunks_exact_mut(self.quantities))
+        {
             if *count > 0 {
                 *count = 0;
                 sums.fill(0);
@@ -87,7 +109,11 @@ impl Tally {
         );
         for (action, &count) in (0..).zip(&other.counts) {
             if count > 0 {
-                self.add_sums(action, count, &other.sums[action as usize * self.quantities..][..self.quantities]);
+                self.add_sums(
+                    action,
+                    count,
+                    &other.sums[action as usize * self.quantities..][..self.quantities],
+                );
             }
         }
     }
@@ -109,12 +135,16 @@ impl Tally {
 
     /// The first action and quantity whose sum exceeds its count, as no sum of values in [0, 1] does.
     pub(crate) fn impossible_sum(&self) -> Option<(usize, usize)> {
-        (0..).zip(self.counts.iter().zip(self.sums.chunks_exact(self.quantities))).find_map(
-            |(action, (&count, sums))| {
+        (0..)
+            .zip(
+                self.counts
+                    .iter()
+                    .zip(self.sums.chunks_exact(self.quantities)),
+            )
+            .find_map(|(action, (&count, sums))| {
                 let most = u128::from(count) * u128::from(FIXED_ONE);
                 Some((action, sums.iter().position(|&sum| sum > most)?))
-            },
-        )
+            })
     }
 
     /// The mean of a quantity of an action that was played.
@@ -133,7 +163,10 @@ pub fn round_to_cell(mean: f64, cell: f64, offset: f64) -> (Option<i64>, f64) {
     }
     let shift = offset * cell;
     let index = libm::floor((mean - shift) / cell);
-    (Some(index as i64), (shift + (index + 0.5) * cell).clamp(0.0, 1.0))
+    (
+        Some(index as i64),
+        (shift + (index + 0.5) * cell).clamp(0.0, 1.0),
+    )
 }
 
 #[cfg(test)]
@@ -143,10 +176,17 @@ mod tests {
     #[test]
     fn fixed_point_rounds_half_to_even() {
         let step = 2f64.powi(-53);
-        assert_eq!([0.0, 1.0, step, 0.5 * step, 1.5 * step, f64::MIN_POSITIVE].map(to_fixed), [0, 1 << 53, 1, 0, 2, 0]);
+        assert_eq!(
+            [0.0, 1.0, step, 0.5 * step, 1.5 * step, f64::MIN_POSITIVE].map(to_fixed),
+            [0, 1 << 53, 1, 0, 2, 0]
+        );
         for shift in 0..2_000 {
             let value = 1.0 / (1.0 + f64::from(shift) * 1.37e13);
-            assert_eq!(to_fixed(value), (value * FIXED_ONE as f64).round_ties_even() as u64, "{value}");
+            assert_eq!(
+                to_fixed(value),
+                (value * FIXED_ONE as f64).round_ties_even() as u64,
+                "{value}"
+            );
         }
     }
 

@@ -96,8 +96,9 @@ impl Plan {
         let (first, top) = chosen.unwrap_or((counts.len(), counts.len().wrapping_sub(1)));
         counts.truncate(top.wrapping_add(1));
         let share = Share::tight(&problem, if blind { 1 } else { top - first + 1 });
-        let levels: Vec<Level> =
-            (first..counts.len()).map(|k| level(k, counts[k], width::tight(share, counts[k]))).collect();
+        let levels: Vec<Level> = (first..counts.len())
+            .map(|k| level(k, counts[k], width::tight(share, counts[k])))
+            .collect();
         let mut plan = Self {
             profile: "tight",
             growth: Some(growth),
@@ -114,14 +115,26 @@ impl Plan {
             regret_bound: 0.0,
             violation_bound: None,
             bound_probability: 0.0,
-            horizon_needed: if blind { tight_horizon_needed(&problem, growth) } else { None },
-            rho_needed: if blind { tight_rho_needed(&problem, growth) } else { None },
+            horizon_needed: if blind {
+                tight_horizon_needed(&problem, growth)
+            } else {
+                None
+            },
+            rho_needed: if blind {
+                tight_rho_needed(&problem, growth)
+            } else {
+                None
+            },
             levels,
             share,
             counts,
             problem,
         };
-        plan.set_bounds(if plan.problem.policy() == Policy::Free { 1.0 } else { 2.0 });
+        plan.set_bounds(if plan.problem.policy() == Policy::Free {
+            1.0
+        } else {
+            2.0
+        });
         plan
     }
 
@@ -142,14 +155,26 @@ impl Plan {
             blind,
             first_informative_count: informative,
             exploration_rounds: exploration,
-            levels: counts.iter().enumerate().map(|(k, &count)| level(k, count, at(count))).collect(),
+            levels: counts
+                .iter()
+                .enumerate()
+                .map(|(k, &count)| level(k, count, at(count)))
+                .collect(),
             epochs_max: (actions * u64::from(doublings(horizon)) + 1).min(horizon),
             detectable_gap: (gap < 1.0).then_some(gap),
             regret_bound: 0.0,
             violation_bound: None,
             bound_probability: 0.0,
-            horizon_needed: if blind { paper_horizon_needed(&problem) } else { None },
-            rho_needed: if blind { paper_rho_needed(&problem, share) } else { None },
+            horizon_needed: if blind {
+                paper_horizon_needed(&problem)
+            } else {
+                None
+            },
+            rho_needed: if blind {
+                paper_rho_needed(&problem, share)
+            } else {
+                None
+            },
             share,
             counts: Vec::new(),
             problem,
@@ -190,7 +215,9 @@ impl Plan {
             Profile::Paper => self.paper_bound(rounds),
         };
         // sigma <= d.x / margin: what mixing with the safe strategy costs (docs/theory.md, "Hard constraints").
-        let factor = problem.margin_min().map_or(1.0, |margin| 1.0 + 1.0 / margin);
+        let factor = problem
+            .margin_min()
+            .map_or(1.0, |margin| 1.0 + 1.0 / margin);
         let violation = match problem.policy() {
             Policy::Free => None,
             Policy::Soft => Some(summed_widths.min(rounds)),
@@ -205,14 +232,22 @@ impl Plan {
     fn tight_bound(&self, rounds: f64) -> f64 {
         let actions = self.problem.actions().len() as f64;
         let pulls = rounds / actions;
-        let mut sum = self.levels.first().map_or(pulls, |first| pulls.min(first.count as f64));
+        let mut sum = self
+            .levels
+            .first()
+            .map_or(pulls, |first| pulls.min(first.count as f64));
         for (k, level) in self.levels.iter().enumerate() {
-            let end = self.levels.get(k + 1).map_or(f64::INFINITY, |next| next.count as f64);
+            let end = self
+                .levels
+                .get(k + 1)
+                .map_or(f64::INFINITY, |next| next.count as f64);
             sum += 2.0 * level.width * (pulls.min(end) - level.count as f64).max(0.0);
         }
         let drawn = match self.problem.policy() {
             Policy::Free => 0.0,
-            Policy::Soft | Policy::Hard => libm::sqrt(rounds * libm::log(1.0 / self.problem.delta()) / 2.0),
+            Policy::Soft | Policy::Hard => {
+                libm::sqrt(rounds * libm::log(1.0 / self.problem.delta()) / 2.0)
+            }
         };
         actions * sum + drawn
     }
@@ -222,7 +257,9 @@ impl Plan {
         let actions = self.problem.actions().len() as f64;
         let drawn = match self.problem.policy() {
             Policy::Free => 0.0,
-            Policy::Soft | Policy::Hard => libm::sqrt(2.0 * rounds * libm::log(4.0 / self.problem.delta())),
+            Policy::Soft | Policy::Hard => {
+                libm::sqrt(2.0 * rounds * libm::log(4.0 / self.problem.delta()))
+            }
         };
         2.0 * std::f64::consts::SQRT_2
             * width::paper(self.share, 1).width
@@ -231,14 +268,21 @@ impl Plan {
 
     /// The share of the horizon that exploration takes; 1 if the plan is blind. Above a fifth it deserves a warning.
     pub fn exploration_share(&self) -> f64 {
-        let rounds = if self.blind { None } else { self.exploration_rounds };
+        let rounds = if self.blind {
+            None
+        } else {
+            self.exploration_rounds
+        };
         rounds.map_or(1.0, |rounds| rounds as f64 / self.problem.horizon() as f64)
     }
 
     /// The count at which an action that begins an epoch with `count` ends it, if it can.
     pub fn target(&self, count: u64) -> Option<u64> {
         match self.problem.profile() {
-            Profile::Tight { .. } => self.counts.get(self.counts.partition_point(|&target| target <= count)).copied(),
+            Profile::Tight { .. } => self
+                .counts
+                .get(self.counts.partition_point(|&target| target <= count))
+                .copied(),
             Profile::Paper => Some((2 * count).max(1)),
         }
     }
@@ -255,7 +299,10 @@ impl Plan {
                     return None;
                 }
                 let level = |count: u64| self.counts.partition_point(|&target| target <= count);
-                (0..).zip(counts).min_by_key(|&(action, &count)| (level(count), action)).map(|(action, _)| action)
+                (0..)
+                    .zip(counts)
+                    .min_by_key(|&(action, &count)| (level(count), action))
+                    .map(|(action, _)| action)
             }
             Profile::Paper => counts.iter().all(|&count| count == 0).then_some(0),
         }
@@ -273,8 +320,13 @@ impl Plan {
     pub(crate) fn width(&self, count: u64) -> Width {
         match self.problem.profile() {
             Profile::Tight { .. } => {
-                let level = self.level(count).expect("only counts that are estimated have a width");
-                Width { width: level.width, cell: level.cell }
+                let level = self
+                    .level(count)
+                    .expect("only counts that are estimated have a width");
+                Width {
+                    width: level.width,
+                    cell: level.cell,
+                }
             }
             Profile::Paper => width::paper(self.share, count),
         }
@@ -287,18 +339,26 @@ impl Plan {
 }
 
 fn level(level: usize, count: u64, Width { width, cell }: Width) -> Level {
-    Level { level: level as u32, count, cell, width }
+    Level {
+        level: level as u32,
+        count,
+        cell,
+        width,
+    }
 }
 
 /// growth^0, growth^1, .. up to `most`.
 pub(crate) fn powers(growth: u32, most: u64) -> Vec<u64> {
-    std::iter::successors(Some(1u64), |count| count.checked_mul(u64::from(growth))).take_while(|&n| n <= most).collect()
+    std::iter::successors(Some(1u64), |count| count.checked_mul(u64::from(growth)))
+        .take_while(|&n| n <= most)
+        .collect()
 }
 
 /// k0 and top, as the module's first paragraph says.
 fn choose_levels(problem: &Problem, counts: &[u64]) -> Option<(usize, usize)> {
     (0..counts.len()).rev().find_map(|top| {
-        let informative = |k: &usize| width::tight(Share::tight(problem, top - k + 1), counts[*k]).width < 0.5;
+        let informative =
+            |k: &usize| width::tight(Share::tight(problem, top - k + 1), counts[*k]).width < 0.5;
         let first = (0..=top).find(informative)?;
         (exploration(problem, &counts[..=first]) < problem.horizon()).then_some((first, top))
     })
@@ -311,8 +371,13 @@ fn choose_levels(problem: &Problem, counts: &[u64]) -> Option<(usize, usize)> {
 /// expected path: each action gets its probability's share of every stretch.
 fn exploration(problem: &Problem, counts: &[u64]) -> u64 {
     let count = counts[counts.len() - 1];
-    let Some(safe) = problem.safe() else { return count.saturating_mul(problem.actions().len() as u64) };
-    let sigma = safe_weight(problem.thresholds().iter().map(|threshold| 1.0 - threshold), &safe.margins);
+    let Some(safe) = problem.safe() else {
+        return count.saturating_mul(problem.actions().len() as u64);
+    };
+    let sigma = safe_weight(
+        problem.thresholds().iter().map(|threshold| 1.0 - threshold),
+        &safe.margins,
+    );
     let mut explored = vec![0.0; problem.actions().len()];
     let mut rounds = 0.0;
     for &count in counts {
@@ -332,7 +397,13 @@ fn exploration(problem: &Problem, counts: &[u64]) -> u64 {
 
 /// The largest y_i / (y_i + margin_i) over positive excesses y_i; 0 if there is none. Algorithm 4, lines 4 and 18.
 pub(crate) fn safe_weight(excesses: impl Iterator<Item = f64>, margins: &[f64]) -> f64 {
-    let weight = |(excess, margin): (f64, &f64)| if excess > 0.0 { excess / (excess + margin) } else { 0.0 };
+    let weight = |(excess, margin): (f64, &f64)| {
+        if excess > 0.0 {
+            excess / (excess + margin)
+        } else {
+            0.0
+        }
+    };
     excesses.zip(margins).map(weight).fold(0.0, f64::max)
 }
 
@@ -340,8 +411,11 @@ pub(crate) fn safe_weight(excesses: impl Iterator<Item = f64>, margins: &[f64]) 
 fn tight_horizon_needed(problem: &Problem, growth: u32) -> Option<u64> {
     let share = Share::tight(problem, 1);
     let counts = powers(growth, HORIZON_MAX);
-    let level = counts.iter().position(|&count| width::tight(share, count).width < 0.5)?;
-    Some(exploration(problem, &counts[..=level]).saturating_add(1)).filter(|&horizon| horizon <= HORIZON_MAX)
+    let level = counts
+        .iter()
+        .position(|&count| width::tight(share, count).width < 0.5)?;
+    Some(exploration(problem, &counts[..=level]).saturating_add(1))
+        .filter(|&horizon| horizon <= HORIZON_MAX)
 }
 
 /// The rho at which the largest count that fits has width 1/2, alone.
@@ -370,8 +444,14 @@ fn paper_informative_count(share: Share) -> Option<u64> {
 fn paper_horizon_needed(problem: &Problem) -> Option<u64> {
     (1..=doublings(HORIZON_MAX)).find_map(|exponent| {
         let count = paper_informative_count(Share::paper(problem, exponent))?;
-        let needed = count.checked_mul(problem.actions().len() as u64)?.saturating_add(1);
-        let smallest = if exponent == 1 { 1 } else { (1 << (exponent - 1)) + 1 };
+        let needed = count
+            .checked_mul(problem.actions().len() as u64)?
+            .saturating_add(1);
+        let smallest = if exponent == 1 {
+            1
+        } else {
+            (1 << (exponent - 1)) + 1
+        };
         (needed <= 1 << exponent).then_some(needed.max(smallest))
     })
 }

@@ -20,7 +20,11 @@ pub(crate) enum View {
     /// Not all actions are estimated: this one is to be played.
     Explore(u32),
     /// Optimistic rewards per action, optimistic and pessimistic costs per cost and action (none for policy free).
-    Estimate { index: Vec<f64>, low: Vec<f64>, high: Vec<f64> },
+    Estimate {
+        index: Vec<f64>,
+        low: Vec<f64>,
+        high: Vec<f64>,
+    },
 }
 
 impl View {
@@ -28,12 +32,31 @@ impl View {
     /// to `most`.
     pub fn of(values: &[f64], widths: &[f64], least: f64, most: f64) -> Self {
         let (rewards, costs) = values.split_at(widths.len());
-        let (mut low, mut high) = (Vec::with_capacity(costs.len()), Vec::with_capacity(costs.len()));
+        let (mut low, mut high) = (
+            Vec::with_capacity(costs.len()),
+            Vec::with_capacity(costs.len()),
+        );
         for row in costs.chunks_exact(widths.len()) {
-            low.extend(row.iter().zip(widths).map(|(cost, width)| (cost - width).max(least)));
-            high.extend(row.iter().zip(widths).map(|(cost, width)| (cost + width).min(most)));
+            low.extend(
+                row.iter()
+                    .zip(widths)
+                    .map(|(cost, width)| (cost - width).max(least)),
+            );
+            high.extend(
+                row.iter()
+                    .zip(widths)
+                    .map(|(cost, width)| (cost + width).min(most)),
+            );
         }
-        View::Estimate { index: rewards.iter().zip(widths).map(|(reward, width)| reward + width).collect(), low, high }
+        View::Estimate {
+            index: rewards
+                .iter()
+                .zip(widths)
+                .map(|(reward, width)| reward + width)
+                .collect(),
+            low,
+            high,
+        }
     }
 }
 
@@ -60,7 +83,11 @@ pub(crate) fn soft(view: &View, actions: usize, thresholds: &[f64]) -> Choice {
         View::Explore(action) => unmixed(Kind::Explore, Strategy::pure(*action, actions)),
         View::Estimate { index, low, .. } => {
             let solution = lp::solve(index, low, thresholds);
-            let kind = if solution.violation > 0.0 { Kind::Infeasible } else { Kind::Estimate };
+            let kind = if solution.violation > 0.0 {
+                Kind::Infeasible
+            } else {
+                Kind::Estimate
+            };
             unmixed(kind, Strategy::new(solution.strategy))
         }
     }
@@ -68,25 +95,58 @@ pub(crate) fn soft(view: &View, actions: usize, thresholds: &[f64]) -> Choice {
 
 /// Algorithm 4, lines 14 to 22: the soft candidate, mixed with the safe strategy until its pessimistic costs fit.
 pub(crate) fn hard(view: &View, actions: usize, thresholds: &[f64], safe: &Safe) -> Choice {
-    let Choice { kind, candidate, .. } = soft(view, actions, thresholds);
+    let Choice {
+        kind, candidate, ..
+    } = soft(view, actions, thresholds);
     if kind == Kind::Infeasible {
-        return Choice { kind, candidate: safe.strategy.clone(), sigma: 1.0, strategy: safe.strategy.clone() };
+        return Choice {
+            kind,
+            candidate: safe.strategy.clone(),
+            sigma: 1.0,
+            strategy: safe.strategy.clone(),
+        };
     }
     let worst: Vec<f64> = match view {
         View::Explore(_) => vec![1.0; thresholds.len()],
-        View::Estimate { high, .. } => high.chunks(actions).map(|row| candidate.expectation(row).min(1.0)).collect(),
+        View::Estimate { high, .. } => high
+            .chunks(actions)
+            .map(|row| candidate.expectation(row).min(1.0))
+            .collect(),
     };
-    let sigma = safe_weight(worst.iter().zip(thresholds).map(|(worst, threshold)| worst - threshold), &safe.margins);
-    let strategy = if sigma > 0.0 { Strategy::mix(sigma, &safe.strategy, &candidate) } else { candidate.clone() };
+    let sigma = safe_weight(
+        worst
+            .iter()
+            .zip(thresholds)
+            .map(|(worst, threshold)| worst - threshold),
+        &safe.margins,
+    );
+    let strategy = if sigma > 0.0 {
+        Strategy::mix(sigma, &safe.strategy, &candidate)
+    } else {
+        candidate.clone()
+    };
     for ((worst, threshold), margin) in worst.iter().zip(thresholds).zip(&safe.margins) {
         let mixed = sigma * (threshold - margin) + (1.0 - sigma) * worst;
-        assert!(mixed <= threshold + 1e-12, "mixing with {sigma} leaves a cost of {mixed} above {threshold}");
+        assert!(
+            mixed <= threshold + 1e-12,
+            "mixing with {sigma} leaves a cost of {mixed} above {threshold}"
+        );
     }
-    Choice { kind, candidate, sigma, strategy }
+    Choice {
+        kind,
+        candidate,
+        sigma,
+        strategy,
+    }
 }
 
 fn unmixed(kind: Kind, candidate: Strategy) -> Choice {
-    Choice { kind, sigma: 0.0, strategy: candidate.clone(), candidate }
+    Choice {
+        kind,
+        sigma: 0.0,
+        strategy: candidate.clone(),
+        candidate,
+    }
 }
 
 #[cfg(test)]
@@ -94,7 +154,11 @@ mod tests {
     use super::*;
 
     fn known(index: &[f64], low: &[f64], high: &[f64]) -> View {
-        View::Estimate { index: index.into(), low: low.into(), high: high.into() }
+        View::Estimate {
+            index: index.into(),
+            low: low.into(),
+            high: high.into(),
+        }
     }
 
     #[test]
@@ -108,17 +172,32 @@ mod tests {
     fn mixing_keeps_the_margin_and_the_printed_weight_does_not() {
         let (threshold, cost) = (0.9, 0.85);
         let worst_cost = |sigma: f64| sigma * cost + (1.0 - sigma) * 1.0;
-        let safe = Safe { strategy: Strategy::pure(0, 2), margins: vec![threshold - cost] };
+        let safe = Safe {
+            strategy: Strategy::pure(0, 2),
+            margins: vec![threshold - cost],
+        };
         let choice = hard(&View::Explore(1), 2, &[threshold], &safe);
-        assert!(worst_cost(choice.sigma) <= threshold + 1e-12, "{}", worst_cost(choice.sigma));
+        assert!(
+            worst_cost(choice.sigma) <= threshold + 1e-12,
+            "{}",
+            worst_cost(choice.sigma)
+        );
         let printed = safe_weight(std::iter::once(1.0 - threshold), &[cost]);
         assert!(worst_cost(printed) > 0.98, "{}", worst_cost(printed));
     }
 
     #[test]
     fn a_candidate_that_is_safe_for_certain_is_not_mixed() {
-        let safe = Safe { strategy: Strategy::pure(0, 2), margins: vec![0.25] };
-        let choice = hard(&known(&[0.5, 1.0], &[0.0, 0.1], &[0.1, 0.3]), 2, &[0.5], &safe);
+        let safe = Safe {
+            strategy: Strategy::pure(0, 2),
+            margins: vec![0.25],
+        };
+        let choice = hard(
+            &known(&[0.5, 1.0], &[0.0, 0.1], &[0.1, 0.3]),
+            2,
+            &[0.5],
+            &safe,
+        );
         assert_eq!((choice.sigma, choice.strategy), (0.0, Strategy::pure(1, 2)));
     }
 
@@ -126,9 +205,18 @@ mod tests {
     fn without_any_optimistically_safe_strategy_soft_violates_least_and_hard_stays_safe() {
         let view = known(&[0.5, 1.0], &[0.6, 0.7], &[0.8, 0.9]);
         let choice = soft(&view, 2, &[0.5]);
-        assert_eq!((choice.kind, choice.strategy), (Kind::Infeasible, Strategy::pure(0, 2)));
-        let safe = Safe { strategy: Strategy::new(vec![0.5, 0.5]), margins: vec![0.25] };
+        assert_eq!(
+            (choice.kind, choice.strategy),
+            (Kind::Infeasible, Strategy::pure(0, 2))
+        );
+        let safe = Safe {
+            strategy: Strategy::new(vec![0.5, 0.5]),
+            margins: vec![0.25],
+        };
         let choice = hard(&view, 2, &[0.5], &safe);
-        assert_eq!((choice.kind, choice.sigma, choice.strategy), (Kind::Infeasible, 1.0, safe.strategy));
+        assert_eq!(
+            (choice.kind, choice.sigma, choice.strategy),
+            (Kind::Infeasible, 1.0, safe.strategy)
+        );
     }
 }

@@ -67,7 +67,11 @@ impl Range {
     #[inline]
     pub fn to_unit(self, value: f64) -> f64 {
         // The commonest range needs no division, which would give the same bits.
-        if self.low == 0.0 && self.high == 1.0 { value } else { (value - self.low) / self.span() }
+        if self.low == 0.0 && self.high == 1.0 {
+            value
+        } else {
+            (value - self.low) / self.span()
+        }
     }
 
     /// The value that stands at `unit` on the scale where the range is [0, 1].
@@ -120,11 +124,35 @@ pub struct Draft {
 }
 
 impl Draft {
-    fn new(policy: Policy, actions: impl IntoIterator<Item = impl Into<String>>, horizon: u64, rho: f64) -> Self {
-        let reward = Quantity { name: "reward".into(), range: Range { low: 0.0, high: 1.0 } };
+    fn new(
+        policy: Policy,
+        actions: impl IntoIterator<Item = impl Into<String>>,
+        horizon: u64,
+        rho: f64,
+    ) -> Self {
+        let reward = Quantity {
+            name: "reward".into(),
+            range: Range {
+                low: 0.0,
+                high: 1.0,
+            },
+        };
         let actions = actions.into_iter().map(Into::into).collect();
-        let (paper, growth, outside, costs, safe) = (false, None, Outside::Refuse, Vec::new(), None);
-        Self { policy, actions, horizon, rho, delta: 0.01, paper, growth, outside, reward, costs, safe }
+        let (paper, growth, outside, costs, safe) =
+            (false, None, Outside::Refuse, Vec::new(), None);
+        Self {
+            policy,
+            actions,
+            horizon,
+            rho,
+            delta: 0.01,
+            paper,
+            growth,
+            outside,
+            reward,
+            costs,
+            safe,
+        }
     }
 
     /// The chance that bounds and safety fail; 0.01 unless said.
@@ -134,12 +162,18 @@ impl Draft {
 
     /// Use the published constants instead of the tight ones.
     pub fn paper(self) -> Self {
-        Self { paper: true, ..self }
+        Self {
+            paper: true,
+            ..self
+        }
     }
 
     /// By what counts grow between estimates in profile tight; 8 unless said.
     pub fn growth(self, growth: u32) -> Self {
-        Self { growth: Some(growth), ..self }
+        Self {
+            growth: Some(growth),
+            ..self
+        }
     }
 
     /// What happens to feedback outside its range; refused unless said.
@@ -149,23 +183,55 @@ impl Draft {
 
     /// The reward's name and range; "reward" in [0, 1] unless said.
     pub fn reward(self, name: impl Into<String>, range: [f64; 2]) -> Self {
-        Self { reward: Quantity { name: name.into(), range: Range { low: range[0], high: range[1] } }, ..self }
+        Self {
+            reward: Quantity {
+                name: name.into(),
+                range: Range {
+                    low: range[0],
+                    high: range[1],
+                },
+            },
+            ..self
+        }
     }
 
     /// One more cost with its range and the threshold its mean must keep, all in the user's units.
     pub fn cost(mut self, name: impl Into<String>, range: [f64; 2], threshold: f64) -> Self {
-        self.costs.push((Quantity { name: name.into(), range: Range { low: range[0], high: range[1] } }, threshold));
+        self.costs.push((
+            Quantity {
+                name: name.into(),
+                range: Range {
+                    low: range[0],
+                    high: range[1],
+                },
+            },
+            threshold,
+        ));
         self
     }
 
     /// A strictly safe strategy (a probability per action) and its expected costs, or upper bounds on them.
-    pub fn safe_with_costs(self, strategy: impl Into<Vec<f64>>, costs: impl Into<Vec<f64>>) -> Self {
-        Self { safe: Some((strategy.into(), Known::Costs(costs.into()))), ..self }
+    pub fn safe_with_costs(
+        self,
+        strategy: impl Into<Vec<f64>>,
+        costs: impl Into<Vec<f64>>,
+    ) -> Self {
+        Self {
+            safe: Some((strategy.into(), Known::Costs(costs.into()))),
+            ..self
+        }
     }
 
     /// A strictly safe strategy and by how much it stays below each threshold, or lower bounds on that.
-    pub fn safe_with_margins(self, strategy: impl Into<Vec<f64>>, margins: impl Into<Vec<f64>>) -> Self {
-        Self { safe: Some((strategy.into(), Known::Margins(margins.into()))), ..self }
+    pub fn safe_with_margins(
+        self,
+        strategy: impl Into<Vec<f64>>,
+        margins: impl Into<Vec<f64>>,
+    ) -> Self {
+        Self {
+            safe: Some((strategy.into(), Known::Margins(margins.into()))),
+            ..self
+        }
     }
 
     /// Checks every rule.
@@ -177,29 +243,63 @@ impl Draft {
             check_range(cost)?;
             let Range { low, high } = cost.range;
             if !(low..=high).contains(threshold) {
-                return Err(Error::Threshold { name: cost.name.clone(), threshold: *threshold, low, high });
+                return Err(Error::Threshold {
+                    name: cost.name.clone(),
+                    threshold: *threshold,
+                    low,
+                    high,
+                });
             }
         }
-        let profile = if self.paper { Profile::Paper } else { Profile::Tight { growth: self.growth.unwrap_or(8) } };
-        let thresholds: Vec<f64> = self.costs.iter().map(|(cost, threshold)| cost.range.to_unit(*threshold)).collect();
+        let profile = if self.paper {
+            Profile::Paper
+        } else {
+            Profile::Tight {
+                growth: self.growth.unwrap_or(8),
+            }
+        };
+        let thresholds: Vec<f64> = self
+            .costs
+            .iter()
+            .map(|(cost, threshold)| cost.range.to_unit(*threshold))
+            .collect();
         let safe = match (self.policy, &self.safe) {
             (Policy::Hard, Some((strategy, known))) => {
                 let strategy = safe_strategy(strategy, &self.actions)?;
-                Some(Safe { strategy, margins: unit_margins(known, &self.costs, &thresholds)? })
+                Some(Safe {
+                    strategy,
+                    margins: unit_margins(known, &self.costs, &thresholds)?,
+                })
             }
             (Policy::Hard, None) => return Err(Error::SafeMissing),
-            (policy, Some(_)) => return Err(Error::SafeUnused { policy: policy.name() }),
+            (policy, Some(_)) => {
+                return Err(Error::SafeUnused {
+                    policy: policy.name(),
+                });
+            }
             (_, None) => None,
         };
-        Ok(Problem { draft: self, profile, thresholds, safe })
+        Ok(Problem {
+            draft: self,
+            profile,
+            thresholds,
+            safe,
+        })
     }
 
     fn check_scalars(&self) -> Result<(), Error> {
-        let Self { horizon, rho, delta, .. } = *self;
+        let Self {
+            horizon,
+            rho,
+            delta,
+            ..
+        } = *self;
         // Far below 1e-100 shares would round to zero; and no horizon could serve such a rho anyway.
         let inside = |value: f64| (1e-100..1.0).contains(&value);
         if self.actions.len() < 2 || self.actions.len() > 1 << 20 {
-            return Err(Error::Actions { count: self.actions.len() });
+            return Err(Error::Actions {
+                count: self.actions.len(),
+            });
         }
         if horizon == 0 || horizon > HORIZON_MAX {
             return Err(Error::Horizon { horizon });
@@ -220,7 +320,8 @@ impl Draft {
 
     fn check_names(&self) -> Result<(), Error> {
         let actions: Vec<&str> = self.actions.iter().map(String::as_str).collect();
-        let quantities = std::iter::once(&self.reward).chain(self.costs.iter().map(|(cost, _)| cost));
+        let quantities =
+            std::iter::once(&self.reward).chain(self.costs.iter().map(|(cost, _)| cost));
         let quantities: Vec<&str> = quantities.map(|quantity| quantity.name.as_str()).collect();
         for (what, names) in [("action", actions), ("quantity", quantities)] {
             if let Some(number) = names.iter().position(|name| name.is_empty()) {
@@ -229,7 +330,10 @@ impl Draft {
             let mut sorted = names;
             sorted.sort_unstable();
             if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-                return Err(Error::NameRepeated { what, name: pair[0].to_owned() });
+                return Err(Error::NameRepeated {
+                    what,
+                    name: pair[0].to_owned(),
+                });
             }
         }
         Ok(())
@@ -242,43 +346,78 @@ fn check_range(quantity: &Quantity) -> Result<(), Error> {
     if low.is_finite() && high.is_finite() && low < high && quantity.range.span().is_normal() {
         return Ok(());
     }
-    Err(Error::Range { name: quantity.name.clone(), low, high })
+    Err(Error::Range {
+        name: quantity.name.clone(),
+        low,
+        high,
+    })
 }
 
 /// A distribution within 1e-9, renormalised.
 fn safe_strategy(probabilities: &[f64], actions: &[String]) -> Result<Strategy, Error> {
     if probabilities.len() != actions.len() {
-        return Err(Error::SafeLength { got: probabilities.len(), actions: actions.len() });
+        return Err(Error::SafeLength {
+            got: probabilities.len(),
+            actions: actions.len(),
+        });
     }
     let wrong = |(_, probability): &(&String, &f64)| !(0.0..=1.0).contains(*probability);
     if let Some((action, &probability)) = actions.iter().zip(probabilities).find(wrong) {
-        return Err(Error::SafeProbability { action: action.clone(), probability });
+        return Err(Error::SafeProbability {
+            action: action.clone(),
+            probability,
+        });
     }
     let sum: f64 = probabilities.iter().sum();
     if (sum - 1.0).abs() > 1e-9 {
         return Err(Error::SafeSum { sum });
     }
-    Ok(Strategy::new(probabilities.iter().map(|probability| probability / sum).collect()))
+    Ok(Strategy::new(
+        probabilities
+            .iter()
+            .map(|probability| probability / sum)
+            .collect(),
+    ))
 }
 
 /// Margins on the unit scale: 0 < margin <= threshold.
-fn unit_margins(known: &Known, costs: &[(Quantity, f64)], thresholds: &[f64]) -> Result<Vec<f64>, Error> {
+fn unit_margins(
+    known: &Known,
+    costs: &[(Quantity, f64)],
+    thresholds: &[f64],
+) -> Result<Vec<f64>, Error> {
     let (Known::Costs(values) | Known::Margins(values)) = known;
     if values.len() != costs.len() {
-        return Err(Error::MarginCount { got: values.len(), costs: costs.len() });
+        return Err(Error::MarginCount {
+            got: values.len(),
+            costs: costs.len(),
+        });
     }
     let margin = |(value, (cost, limit)): (&f64, &(Quantity, f64)), threshold: &f64| {
         // Departs from the paper: lambda is the margin, not the cost, of the safe strategy (docs/deviations.md, 5).
-        let margin = if matches!(known, Known::Costs(_)) { limit - value } else { *value };
+        let margin = if matches!(known, Known::Costs(_)) {
+            limit - value
+        } else {
+            *value
+        };
         let unit = margin / cost.range.span();
         // .3 - .1 is not .2: a margin may exceed what it can be by rounding.
         if unit > 0.0 && unit <= threshold * (1.0 + 1e-12) {
             Ok(unit.min(*threshold))
         } else {
-            Err(Error::Margin { name: cost.name.clone(), margin, most: limit - cost.range.low })
+            Err(Error::Margin {
+                name: cost.name.clone(),
+                margin,
+                most: limit - cost.range.low,
+            })
         }
     };
-    values.iter().zip(costs).zip(thresholds).map(|(value, threshold)| margin(value, threshold)).collect()
+    values
+        .iter()
+        .zip(costs)
+        .zip(thresholds)
+        .map(|(value, threshold)| margin(value, threshold))
+        .collect()
 }
 
 /// A strictly safe strategy and its margins, on the unit scale.
@@ -301,23 +440,39 @@ pub struct Problem {
 
 impl Problem {
     /// A problem without limits: maximise the reward over `horizon` rounds, replicably with probability 1 - `rho`.
-    pub fn free(actions: impl IntoIterator<Item = impl Into<String>>, horizon: u64, rho: f64) -> Draft {
+    pub fn free(
+        actions: impl IntoIterator<Item = impl Into<String>>,
+        horizon: u64,
+        rho: f64,
+    ) -> Draft {
         Draft::new(Policy::Free, actions, horizon, rho)
     }
 
     /// A problem with soft limits: average costs within their thresholds, up to a sublinear violation.
-    pub fn soft(actions: impl IntoIterator<Item = impl Into<String>>, horizon: u64, rho: f64) -> Draft {
+    pub fn soft(
+        actions: impl IntoIterator<Item = impl Into<String>>,
+        horizon: u64,
+        rho: f64,
+    ) -> Draft {
         Draft::new(Policy::Soft, actions, horizon, rho)
     }
 
     /// A problem with hard limits: every round safe; needs a strictly safe strategy.
-    pub fn hard(actions: impl IntoIterator<Item = impl Into<String>>, horizon: u64, rho: f64) -> Draft {
+    pub fn hard(
+        actions: impl IntoIterator<Item = impl Into<String>>,
+        horizon: u64,
+        rho: f64,
+    ) -> Draft {
         Draft::new(Policy::Hard, actions, horizon, rho)
     }
 
     /// The same problem over another number of rounds.
     pub fn with_horizon(&self, horizon: u64) -> Result<Self, Error> {
-        Draft { horizon, ..self.draft.clone() }.build()
+        Draft {
+            horizon,
+            ..self.draft.clone()
+        }
+        .build()
     }
 
     /// The policy.
@@ -362,7 +517,11 @@ impl Problem {
 
     /// Number of quantities that are estimated per action: policy free decides without the costs.
     pub fn quantities_estimated(&self) -> usize {
-        if self.policy() == Policy::Free { 1 } else { self.quantities() }
+        if self.policy() == Policy::Free {
+            1
+        } else {
+            self.quantities()
+        }
     }
 
     /// Name and range of a quantity; 0 is the reward.
@@ -394,10 +553,14 @@ impl Problem {
     #[inline]
     pub fn to_fixed(&self, reward: f64, costs: &[f64], fixed: &mut [u64]) -> Result<(), Error> {
         if costs.len() + 1 != fixed.len() {
-            return Err(Error::CostCount { got: costs.len(), costs: fixed.len() - 1 });
+            return Err(Error::CostCount {
+                got: costs.len(),
+                costs: fixed.len() - 1,
+            });
         }
         fixed[0] = self.quantity_to_fixed(&self.draft.reward, reward)?;
-        for ((entry, (cost, _)), &value) in fixed[1..].iter_mut().zip(&self.draft.costs).zip(costs) {
+        for ((entry, (cost, _)), &value) in fixed[1..].iter_mut().zip(&self.draft.costs).zip(costs)
+        {
             *entry = self.quantity_to_fixed(cost, value)?;
         }
         Ok(())
@@ -407,10 +570,17 @@ impl Problem {
     pub(crate) fn accepts(&self, rewards: &[f64], costs: &[f64]) -> bool {
         let clipped = self.draft.outside == Outside::Clip;
         let accepted = |quantity: &Quantity, value: &f64| {
-            (quantity.range.low..=quantity.range.high).contains(value) || (clipped && !value.is_nan())
+            (quantity.range.low..=quantity.range.high).contains(value)
+                || (clipped && !value.is_nan())
         };
-        let row = |row: &[f64]| row.iter().zip(&self.draft.costs).all(|(value, (cost, _))| accepted(cost, value));
-        rewards.iter().all(|reward| accepted(&self.draft.reward, reward))
+        let row = |row: &[f64]| {
+            row.iter()
+                .zip(&self.draft.costs)
+                .all(|(value, (cost, _))| accepted(cost, value))
+        };
+        rewards
+            .iter()
+            .all(|reward| accepted(&self.draft.reward, reward))
             && costs.chunks_exact(self.draft.costs.len().max(1)).all(row)
     }
 
@@ -423,6 +593,11 @@ impl Problem {
         if self.draft.outside == Outside::Clip && !value.is_nan() {
             return Ok(to_fixed(if value < low { 0.0 } else { 1.0 }));
         }
-        Err(Error::Outside { name: quantity.name.clone(), value, low, high })
+        Err(Error::Outside {
+            name: quantity.name.clone(),
+            value,
+            low,
+            high,
+        })
     }
 }

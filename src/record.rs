@@ -123,8 +123,19 @@ pub struct EpochRecord {
 impl EpochRecord {
     /// An epoch whose strategy is not found yet.
     pub(crate) fn opening(epoch: u64, first_round: u64, counts: Vec<u64>) -> Self {
-        let (kind, candidate, strategy, estimates) = (Kind::Explore, Vec::new(), Vec::new(), Vec::new());
-        Self { epoch, first_round, rounds: 0, kind, candidate, sigma: 0.0, strategy, counts, estimates }
+        let (kind, candidate, strategy, estimates) =
+            (Kind::Explore, Vec::new(), Vec::new(), Vec::new());
+        Self {
+            epoch,
+            first_round,
+            rounds: 0,
+            kind,
+            candidate,
+            sigma: 0.0,
+            strategy,
+            counts,
+            estimates,
+        }
     }
 }
 

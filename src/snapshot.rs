@@ -39,11 +39,16 @@ impl Engine {
         for (action, epoch) in self.estimates.epochs.iter().enumerate() {
             bytes.u64(epoch.map_or(0, |epoch| epoch + 1));
             if epoch.is_some() {
-                let means = self.estimates.means[action..].iter().step_by(self.asked.len());
+                let means = self.estimates.means[action..]
+                    .iter()
+                    .step_by(self.asked.len());
                 means.for_each(|&mean| bytes.f64(mean));
             }
         }
-        self.tally.counts().iter().for_each(|&count| bytes.u64(count));
+        self.tally
+            .counts()
+            .iter()
+            .for_each(|&count| bytes.u64(count));
         self.tally.sums().iter().for_each(|&sum| bytes.u128(sum));
         bytes.u64(self.low_water);
         bytes.u64(self.told_above.len() as u64);
@@ -60,7 +65,9 @@ impl Engine {
     ///
     /// Takes time in proportion to the open epoch's rounds handed out, whose decisions are drawn again.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        let (content, checksum) = bytes.split_at_checked(bytes.len().saturating_sub(CHECKSUM)).unwrap_or_default();
+        let (content, checksum) = bytes
+            .split_at_checked(bytes.len().saturating_sub(CHECKSUM))
+            .unwrap_or_default();
         if !content.starts_with(MAGIC) {
             return Err(bad("it does not begin as one"));
         }
@@ -70,21 +77,31 @@ impl Engine {
         let mut reader = Reader(&content[MAGIC.len()..]);
         let version = reader.u64()?;
         if version != VERSION {
-            return Err(bad(&format!("it has version {version}, and this program reads version {VERSION}")));
+            return Err(bad(&format!(
+                "it has version {version}, and this program reads version {VERSION}"
+            )));
         }
         let values = reader.u64()?;
         if values != u64::from(VALUES_VERSION) {
             // What is computed again must come out as it did: with other values the run could change in mid-epoch.
-            return Err(bad(&format!("it has values version {values}, and this program has {VALUES_VERSION}")));
+            return Err(bad(&format!(
+                "it has values version {values}, and this program has {VALUES_VERSION}"
+            )));
         }
         let problem = read_draft(&mut reader)?.build()?;
         let engine = read_run(&mut reader, problem)?;
-        if reader.0.is_empty() { Ok(engine) } else { Err(bad("it goes on after its end")) }
+        if reader.0.is_empty() {
+            Ok(engine)
+        } else {
+            Err(bad("it goes on after its end"))
+        }
     }
 }
 
 fn bad(reason: &str) -> Error {
-    Error::Snapshot { reason: reason.to_owned() }
+    Error::Snapshot {
+        reason: reason.to_owned(),
+    }
 }
 
 fn check(holds: bool, rule: &str) -> Result<(), Error> {
@@ -92,18 +109,36 @@ fn check(holds: bool, rule: &str) -> Result<(), Error> {
 }
 
 fn read_run(reader: &mut Reader, problem: Problem) -> Result<Engine, Error> {
-    let (actions, quantities, horizon) = (problem.actions().len(), problem.quantities(), problem.horizon());
+    let (actions, quantities, horizon) = (
+        problem.actions().len(),
+        problem.quantities(),
+        problem.horizon(),
+    );
     let key = Key::from_hex(&reader.text()?)?;
     let mut engine = Engine::with_plan(Plan::of(problem).into(), key);
     engine.digest = reader.take(32)?.try_into().expect("32 bytes");
 
     let (epoch, first_round, rounds) = (reader.u64()?, reader.u64()?, reader.u64()?);
     let counts = reader.u64s(actions)?;
-    let before = counts.iter().try_fold(1u64, |sum, &count| sum.checked_add(count));
-    check(epoch < engine.plan().epochs_max, "its epoch is beyond the last")?;
-    check(before == Some(first_round) && first_round <= horizon, "its counts do not lead to its epoch's first round")?;
-    check((epoch == 0) == (first_round == 1), "its epoch does not fit its first round")?;
-    check(rounds <= horizon + 1 - first_round, "its epoch goes beyond the horizon")?;
+    let before = counts
+        .iter()
+        .try_fold(1u64, |sum, &count| sum.checked_add(count));
+    check(
+        epoch < engine.plan().epochs_max,
+        "its epoch is beyond the last",
+    )?;
+    check(
+        before == Some(first_round) && first_round <= horizon,
+        "its counts do not lead to its epoch's first round",
+    )?;
+    check(
+        (epoch == 0) == (first_round == 1),
+        "its epoch does not fit its first round",
+    )?;
+    check(
+        rounds <= horizon + 1 - first_round,
+        "its epoch goes beyond the horizon",
+    )?;
     engine.asked.clone_from(&counts);
     engine.open = EpochRecord::opening(epoch, first_round, counts);
     read_estimates(reader, &mut engine)?;
@@ -111,16 +146,27 @@ fn read_run(reader: &mut Reader, problem: Problem) -> Result<Engine, Error> {
     hand_out_again(&mut engine, rounds)?;
 
     let counts = reader.u64s(actions)?;
-    let sums = (0..actions * quantities).map(|_| reader.u128()).collect::<Result<_, _>>()?;
+    let sums = (0..actions * quantities)
+        .map(|_| reader.u128())
+        .collect::<Result<_, _>>()?;
     engine.tally = Tally::from_parts(quantities, counts, sums);
-    check(engine.tally.impossible_sum().is_none(), "a sum exceeds its count")?;
+    check(
+        engine.tally.impossible_sum().is_none(),
+        "a sum exceeds its count",
+    )?;
     engine.low_water = reader.u64()?;
     let entries = reader.u64()?;
     let mut told = BTreeMap::new();
     for _ in 0..entries {
         let (round, fixed) = (reader.u64()?, reader.u64s(quantities)?);
-        check(fixed.iter().all(|&value| value <= FIXED_ONE), "feedback is outside its range")?;
-        check(told.insert(round, fixed.into_boxed_slice()).is_none(), "a round was told twice")?;
+        check(
+            fixed.iter().all(|&value| value <= FIXED_ONE),
+            "feedback is outside its range",
+        )?;
+        check(
+            told.insert(round, fixed.into_boxed_slice()).is_none(),
+            "a round was told twice",
+        )?;
     }
     engine.told_above = told;
     check_told(&engine)?;
@@ -131,10 +177,19 @@ fn read_estimates(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error>
     let actions = engine.asked.len();
     for action in 0..actions {
         let epoch = reader.u64()?.checked_sub(1);
-        let due = engine.plan().estimated_count(engine.open.counts[action]).is_some();
-        check(epoch.is_some() == due, "an action's estimate does not fit its count")?;
+        let due = engine
+            .plan()
+            .estimated_count(engine.open.counts[action])
+            .is_some();
+        check(
+            epoch.is_some() == due,
+            "an action's estimate does not fit its count",
+        )?;
         if let Some(epoch) = epoch {
-            check(epoch > 0 && epoch <= engine.open.epoch, "an estimate is from an epoch that was not")?;
+            check(
+                epoch > 0 && epoch <= engine.open.epoch,
+                "an estimate is from an epoch that was not",
+            )?;
             for quantity in 0..engine.problem().quantities_estimated() {
                 let mean = reader.f64()?;
                 check((0.0..=1.0).contains(&mean), "a mean is outside its range")?;
@@ -151,7 +206,9 @@ fn read_estimates(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error>
 fn hand_out_again(engine: &mut Engine, rounds: u64) -> Result<(), Error> {
     let too_many = "more rounds are handed out than its epoch has";
     if let Some(action) = engine.strategy.only() {
-        let room = engine.target(action).map(|target| target - engine.asked[action as usize]);
+        let room = engine
+            .target(action)
+            .map(|target| target - engine.asked[action as usize]);
         check(room.is_none_or(|room| rounds <= room), too_many)?;
         engine.count_as_asked(action, rounds);
         return Ok(());
@@ -165,18 +222,39 @@ fn hand_out_again(engine: &mut Engine, rounds: u64) -> Result<(), Error> {
 
 /// What is told must be rounds handed out, must leave one open unless the run is over, and must add up to the tally.
 fn check_told(engine: &Engine) -> Result<(), Error> {
-    let (first, low, next) = (engine.open.first_round, engine.low_water, engine.next_round());
+    let (first, low, next) = (
+        engine.open.first_round,
+        engine.low_water,
+        engine.next_round(),
+    );
     let done = engine.is_done();
-    check((first..=next).contains(&low), "its told rounds are not those handed out")?;
-    check(done || !engine.ended || low < next, "its epoch is told and not closed")?;
-    check(engine.told_above.keys().all(|round| (low + 1..next).contains(round)), "its told rounds are not in order")?;
+    check(
+        (first..=next).contains(&low),
+        "its told rounds are not those handed out",
+    )?;
+    check(
+        done || !engine.ended || low < next,
+        "its epoch is told and not closed",
+    )?;
+    check(
+        engine
+            .told_above
+            .keys()
+            .all(|round| (low + 1..next).contains(round)),
+        "its told rounds are not in order",
+    )?;
     let mut counts = engine.open.counts.clone();
     let above = engine.told_above.keys().copied();
     match engine.strategy.only() {
         Some(action) => counts[action as usize] += low - first + above.count() as u64,
-        None => (first..low).chain(above).for_each(|round| counts[engine.decide(round).action as usize] += 1),
+        None => (first..low)
+            .chain(above)
+            .for_each(|round| counts[engine.decide(round).action as usize] += 1),
     }
-    check(counts == engine.tally.counts(), "its tally does not count the rounds told")
+    check(
+        counts == engine.tally.counts(),
+        "its tally does not count the rounds told",
+    )
 }
 
 fn write_draft(bytes: &mut Writer, draft: &Draft) {
@@ -202,7 +280,11 @@ fn write_draft(bytes: &mut Writer, draft: &Draft) {
     match &draft.safe {
         None => bytes.u64(0),
         Some((strategy, known)) => {
-            bytes.u64(if matches!(known, Known::Costs(_)) { 1 } else { 2 });
+            bytes.u64(if matches!(known, Known::Costs(_)) {
+                1
+            } else {
+                2
+            });
             let (Known::Costs(values) | Known::Margins(values)) = known;
             for list in [strategy, values] {
                 bytes.u64(list.len() as u64);
@@ -215,7 +297,9 @@ fn write_draft(bytes: &mut Writer, draft: &Draft) {
 fn read_draft(reader: &mut Reader) -> Result<Draft, Error> {
     let policy = reader.choice([Policy::Free, Policy::Soft, Policy::Hard])?;
     let count = reader.u64()?;
-    let actions = (0..count).map(|_| reader.text()).collect::<Result<_, _>>()?;
+    let actions = (0..count)
+        .map(|_| reader.text())
+        .collect::<Result<_, _>>()?;
     let (horizon, rho, delta) = (reader.u64()?, reader.f64()?, reader.f64()?);
     let paper = reader.choice([false, true])?;
     let growth = match reader.u64()?.checked_sub(1) {
@@ -225,10 +309,30 @@ fn read_draft(reader: &mut Reader) -> Result<Draft, Error> {
     let outside = reader.choice([Outside::Refuse, Outside::Clip])?;
     let reward = reader.quantity()?;
     let count = reader.u64()?;
-    let costs = (0..count).map(|_| Ok((reader.quantity()?, reader.f64()?))).collect::<Result<_, Error>>()?;
-    let known = reader.choice([None, Some(Known::Costs as fn(Vec<f64>) -> Known), Some(Known::Margins)])?;
-    let safe = known.map(|known| Ok::<_, Error>((reader.f64s()?, known(reader.f64s()?)))).transpose()?;
-    Ok(Draft { policy, actions, horizon, rho, delta, paper, growth, outside, reward, costs, safe })
+    let costs = (0..count)
+        .map(|_| Ok((reader.quantity()?, reader.f64()?)))
+        .collect::<Result<_, Error>>()?;
+    let known = reader.choice([
+        None,
+        Some(Known::Costs as fn(Vec<f64>) -> Known),
+        Some(Known::Margins),
+    ])?;
+    let safe = known
+        .map(|known| Ok::<_, Error>((reader.f64s()?, known(reader.f64s()?))))
+        .transpose()?;
+    Ok(Draft {
+        policy,
+        actions,
+        horizon,
+        rho,
+        delta,
+        paper,
+        growth,
+        outside,
+        reward,
+        costs,
+        safe,
+    })
 }
 
 fn write_quantity(bytes: &mut Writer, quantity: &Quantity) {
@@ -263,17 +367,24 @@ struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Error> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(|| bad("it ends too early"))?;
+        let (taken, rest) = self
+            .0
+            .split_at_checked(count)
+            .ok_or_else(|| bad("it ends too early"))?;
         self.0 = rest;
         Ok(taken)
     }
 
     fn u64(&mut self) -> Result<u64, Error> {
-        Ok(u64::from_le_bytes(self.take(8)?.try_into().expect("8 bytes")))
+        Ok(u64::from_le_bytes(
+            self.take(8)?.try_into().expect("8 bytes"),
+        ))
     }
 
     fn u128(&mut self) -> Result<u128, Error> {
-        Ok(u128::from_le_bytes(self.take(16)?.try_into().expect("16 bytes")))
+        Ok(u128::from_le_bytes(
+            self.take(16)?.try_into().expect("16 bytes"),
+        ))
     }
 
     fn f64(&mut self) -> Result<f64, Error> {
@@ -295,12 +406,24 @@ impl<'a> Reader<'a> {
     }
 
     fn quantity(&mut self) -> Result<Quantity, Error> {
-        Ok(Quantity { name: self.text()?, range: Range { low: self.f64()?, high: self.f64()? } })
+        Ok(Quantity {
+            name: self.text()?,
+            range: Range {
+                low: self.f64()?,
+                high: self.f64()?,
+            },
+        })
     }
 
     fn choice<T: Clone, const N: usize>(&mut self, choices: [T; N]) -> Result<T, Error> {
         let number = self.u64()?;
-        let choice = usize::try_from(number).ok().and_then(|number| choices.get(number));
-        choice.cloned().ok_or_else(|| bad(&format!("it has {number} where only numbers below {N} mean something")))
+        let choice = usize::try_from(number)
+            .ok()
+            .and_then(|number| choices.get(number));
+        choice.cloned().ok_or_else(|| {
+            bad(&format!(
+                "it has {number} where only numbers below {N} mean something"
+            ))
+        })
     }
 }

@@ -27,7 +27,10 @@ impl Strategy {
         let mut total = 0.0;
         let mut steps = Vec::new();
         for (action, &probability) in (0..).zip(&probabilities) {
-            assert!(probability >= 0.0, "probability {probability} of action {action} is negative");
+            assert!(
+                probability >= 0.0,
+                "probability {probability} of action {action} is negative"
+            );
             total += probability;
             if probability > 0.0 {
                 steps.push((total, action));
@@ -35,15 +38,24 @@ impl Strategy {
         }
         // Each addition rounds by up to half an epsilon: a fair share for each of a million actions misses 1 by 1e-11.
         let tolerance = 1e-12 + probabilities.len() as f64 * f64::EPSILON;
-        assert!((total - 1.0).abs() <= tolerance, "a strategy sums to {total}, not 1");
-        Self { probabilities, steps }
+        assert!(
+            (total - 1.0).abs() <= tolerance,
+            "a strategy sums to {total}, not 1"
+        );
+        Self {
+            probabilities,
+            steps,
+        }
     }
 
     /// The strategy that always plays one action.
     pub fn pure(action: u32, actions: usize) -> Self {
         let mut probabilities = vec![0.0; actions];
         probabilities[action as usize] = 1.0;
-        Self { probabilities, steps: vec![(1.0, action)] }
+        Self {
+            probabilities,
+            steps: vec![(1.0, action)],
+        }
     }
 
     /// Turns into the strategy that always plays `action`, in place: what a player does that decides round by round.
@@ -60,7 +72,11 @@ impl Strategy {
     /// weight * first + (1 - weight) * second.
     pub fn mix(weight: f64, first: &Self, second: &Self) -> Self {
         let pairs = first.probabilities.iter().zip(&second.probabilities);
-        Self::new(pairs.map(|(one, two)| weight * one + (1.0 - weight) * two).collect())
+        Self::new(
+            pairs
+                .map(|(one, two)| weight * one + (1.0 - weight) * two)
+                .collect(),
+        )
     }
 
     /// The probability of each action.
@@ -76,19 +92,29 @@ impl Strategy {
     /// The only action played, if there is one.
     #[inline]
     pub fn only(&self) -> Option<u32> {
-        if let [(_, action)] = self.steps[..] { Some(action) } else { None }
+        if let [(_, action)] = self.steps[..] {
+            Some(action)
+        } else {
+            None
+        }
     }
 
     /// The action at `uniform` in [0, 1), by inverse CDF.
     #[inline]
     pub fn pick(&self, uniform: f64) -> u32 {
-        let step = self.steps.partition_point(|(cumulative, _)| *cumulative <= uniform);
+        let step = self
+            .steps
+            .partition_point(|(cumulative, _)| *cumulative <= uniform);
         self.steps[step.min(self.steps.len() - 1)].1
     }
 
     /// The expectation of a value per action.
     pub fn expectation(&self, values: &[f64]) -> f64 {
-        self.probabilities.iter().zip(values).map(|(probability, value)| probability * value).sum()
+        self.probabilities
+            .iter()
+            .zip(values)
+            .map(|(probability, value)| probability * value)
+            .sum()
     }
 }
 
@@ -99,7 +125,9 @@ mod tests {
     #[test]
     fn picking_inverts_the_cumulative_probabilities() {
         let strategy = Strategy::new(vec![0.0, 0.25, 0.0, 0.75, 0.0]);
-        let picks: Vec<u32> = [0.0, 0.249, 0.25, 0.999].map(|uniform| strategy.pick(uniform)).into();
+        let picks: Vec<u32> = [0.0, 0.249, 0.25, 0.999]
+            .map(|uniform| strategy.pick(uniform))
+            .into();
         assert_eq!(picks, [1, 1, 3, 3]);
     }
 
@@ -121,7 +149,10 @@ mod tests {
     fn the_sum_over_many_actions_may_round() {
         let many = Strategy::new(vec![1.0 / 300_000.0; 300_000]);
         let total: f64 = many.probabilities().iter().sum();
-        assert!((total - 1.0).abs() > 1e-12, "{total} does not show the point");
+        assert!(
+            (total - 1.0).abs() > 1e-12,
+            "{total} does not show the point"
+        );
     }
 
     #[test]
@@ -129,7 +160,10 @@ mod tests {
         let mut strategy = Strategy::new(vec![0.25, 0.5, 0.25]);
         for action in [1, 2, 2, 0] {
             strategy.become_pure(action);
-            assert_eq!((&strategy, strategy.only()), (&Strategy::pure(action, 3), Some(action)));
+            assert_eq!(
+                (&strategy, strategy.only()),
+                (&Strategy::pure(action, 3), Some(action))
+            );
             assert_eq!(strategy.pick(0.5), action);
         }
     }

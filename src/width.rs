@@ -24,7 +24,10 @@ pub struct Width {
 /// Profile tight: the cell spends exactly rho_s, as means of n samples differ by 1/sqrt(pi n) or less in expectation.
 pub fn tight(share: Share, count: u64) -> Width {
     let cell = 1.0 / (share.rho * libm::sqrt(std::f64::consts::PI * count as f64));
-    Width { width: hoeffding(share.delta, count) + cell / 2.0, cell }
+    Width {
+        width: hoeffding(share.delta, count) + cell / 2.0,
+        cell,
+    }
 }
 
 /// Profile paper: the equation for zeta below Algorithm 2, with the cell of Impagliazzo et al.'s Theorem 2.3 for accuracy `width`.
@@ -32,7 +35,10 @@ pub fn tight(share: Share, count: u64) -> Width {
 /// The paper prints 2 delta / (1 + rho - 2 delta) for the cell, a grid that never gets finer (docs/deviations.md, 1).
 pub fn paper(share: Share, count: u64) -> Width {
     let width = libm::sqrt(2.0 * libm::log(2.0 / share.delta) / count.max(1) as f64) / share.room();
-    Width { width, cell: 2.0 * width / (1.0 + share.room()) }
+    Width {
+        width,
+        cell: 2.0 * width / (1.0 + share.room()),
+    }
 }
 
 /// What the mean of `count` samples of [0, 1] misses with probability at most `delta`.
@@ -48,7 +54,11 @@ mod tests {
     /// The comparison of docs/theory.md: width = C / sqrt(n) with C = 47,518 in profile paper and 30 in profile tight.
     #[test]
     fn tight_widths_are_a_thousandth_of_the_published_ones() {
-        let draft = || Problem::soft(["a", "b", "c", "d", "e"], 1_000_000, 0.3).delta(0.05).cost("g", [0.0, 1.0], 0.5);
+        let draft = || {
+            Problem::soft(["a", "b", "c", "d", "e"], 1_000_000, 0.3)
+                .delta(0.05)
+                .cost("g", [0.0, 1.0], 0.5)
+        };
         let published = paper(Share::paper(&draft().paper().build().unwrap(), 20), 1).width;
         let ours = tight(Share::tight(&draft().build().unwrap(), 1), 1).width;
         assert_eq!(published.round(), 47_518.0);

@@ -9,15 +9,18 @@ use proptest::prelude::*;
 use sha2::{Digest as _, Sha256};
 
 fn soft() -> Draft {
-    Problem::soft(names(3), 5_000, 0.9).delta(0.4).growth(3).reward("clicks", [-1.0, 3.0]).cost(
-        "price",
-        [0.0, 0.02],
-        0.003,
-    )
+    Problem::soft(names(3), 5_000, 0.9)
+        .delta(0.4)
+        .growth(3)
+        .reward("clicks", [-1.0, 3.0])
+        .cost("price", [0.0, 0.02], 0.003)
 }
 
 fn hard() -> Draft {
-    Problem::hard(names(3), 5_000, 0.9).delta(0.4).growth(3).cost("price", [0.0, 1.0], 0.5)
+    Problem::hard(names(3), 5_000, 0.9)
+        .delta(0.4)
+        .growth(3)
+        .cost("price", [0.0, 1.0], 0.5)
 }
 
 /// Every rule of a problem: a draft that breaks it, and the message a person gets.
@@ -25,11 +28,26 @@ fn hard() -> Draft {
 fn every_rule_of_a_problem_has_its_error() {
     let two = || names(2);
     let cases: Vec<(Draft, &str)> = vec![
-        (Problem::free(names(1), 10, 0.5), "1 actions; give at least 2 to choose from, and at most 1048576"),
-        (Problem::free(names(0), 10, 0.5), "0 actions; give at least 2 to choose from, and at most 1048576"),
-        (Problem::free(["a", ""], 10, 0.5), "action 1 has an empty name; give it one"),
-        (Problem::free(["a", "b", "a"], 10, 0.5), r#"action "a" is named twice; give each its own name"#),
-        (soft().cost("price", [0.0, 1.0], 0.5), r#"quantity "price" is named twice; give each its own name"#),
+        (
+            Problem::free(names(1), 10, 0.5),
+            "1 actions; give at least 2 to choose from, and at most 1048576",
+        ),
+        (
+            Problem::free(names(0), 10, 0.5),
+            "0 actions; give at least 2 to choose from, and at most 1048576",
+        ),
+        (
+            Problem::free(["a", ""], 10, 0.5),
+            "action 1 has an empty name; give it one",
+        ),
+        (
+            Problem::free(["a", "b", "a"], 10, 0.5),
+            r#"action "a" is named twice; give each its own name"#,
+        ),
+        (
+            soft().cost("price", [0.0, 1.0], 0.5),
+            r#"quantity "price" is named twice; give each its own name"#,
+        ),
         (
             Problem::free(two(), 0, 0.5),
             "horizon 0 is outside 1 to 2^53 = 9007199254740992; give the number of rounds you will run",
@@ -62,8 +80,14 @@ fn every_rule_of_a_problem_has_its_error() {
             Problem::free(two(), 10, 0.2).delta(0.1).paper(),
             "profile paper needs 2 delta < rho, but delta is 0.1 and rho 0.2; lower delta or use profile tight",
         ),
-        (Problem::free(two(), 10, 0.5).growth(1), "growth 1 is outside 2 to 64; leave it out for the default of 8"),
-        (Problem::free(two(), 10, 0.5).growth(65), "growth 65 is outside 2 to 64; leave it out for the default of 8"),
+        (
+            Problem::free(two(), 10, 0.5).growth(1),
+            "growth 1 is outside 2 to 64; leave it out for the default of 8",
+        ),
+        (
+            Problem::free(two(), 10, 0.5).growth(65),
+            "growth 65 is outside 2 to 64; leave it out for the default of 8",
+        ),
         (
             Problem::free(two(), 10, 0.5).paper().growth(8),
             "growth 8 is given with profile paper, which always doubles; leave it out or use profile tight",
@@ -88,7 +112,10 @@ fn every_rule_of_a_problem_has_its_error() {
             soft().cost("wait", [0.0, 1.0], f64::NAN),
             r#"threshold NaN of cost "wait" is outside its range [0.0, 1.0]; use the range's units"#,
         ),
-        (hard(), "policy hard has no safe strategy; give a strategy known to be safe and its costs or margins"),
+        (
+            hard(),
+            "policy hard has no safe strategy; give a strategy known to be safe and its costs or margins",
+        ),
         (
             soft().safe_with_margins([1.0, 0.0, 0.0], [0.001]),
             "a safe strategy is given, but policy soft does not use one; leave it out or use policy hard",
@@ -139,15 +166,49 @@ fn every_rule_of_a_problem_has_its_error() {
 #[test]
 fn edge_values_are_allowed() {
     assert!(Problem::free(names(2), 1 << 53, 0.5).build().is_ok());
-    assert!(soft().cost("wait", [0.0, 1.0], 1.0).cost("risk", [0.0, 1.0], 0.0).build().is_ok());
-    assert!(hard().safe_with_costs([1.0, 0.0, 0.0], [0.0]).build().is_ok());
-    assert!(Problem::hard(names(2), 100, 0.5).safe_with_margins([0.5, 0.5], []).build().is_ok());
-    let nearly = hard().safe_with_margins([0.3, 0.3, 0.4 + 5e-10], [0.1]).build().unwrap();
-    assert!((nearly.safe().unwrap().strategy.probabilities().iter().sum::<f64>() - 1.0).abs() < 1e-15);
+    assert!(
+        soft()
+            .cost("wait", [0.0, 1.0], 1.0)
+            .cost("risk", [0.0, 1.0], 0.0)
+            .build()
+            .is_ok()
+    );
+    assert!(
+        hard()
+            .safe_with_costs([1.0, 0.0, 0.0], [0.0])
+            .build()
+            .is_ok()
+    );
+    assert!(
+        Problem::hard(names(2), 100, 0.5)
+            .safe_with_margins([0.5, 0.5], [])
+            .build()
+            .is_ok()
+    );
+    let nearly = hard()
+        .safe_with_margins([0.3, 0.3, 0.4 + 5e-10], [0.1])
+        .build()
+        .unwrap();
+    assert!(
+        (nearly
+            .safe()
+            .unwrap()
+            .strategy
+            .probabilities()
+            .iter()
+            .sum::<f64>()
+            - 1.0)
+            .abs()
+            < 1e-15
+    );
 }
 
 /// Asserts that a call fails as said and leaves the engine's bytes alone.
-fn refuses<T: std::fmt::Debug>(engine: &mut Engine, call: impl FnOnce(&mut Engine) -> Result<T, Error>, message: &str) {
+fn refuses<T: std::fmt::Debug>(
+    engine: &mut Engine,
+    call: impl FnOnce(&mut Engine) -> Result<T, Error>,
+    message: &str,
+) {
     let before = engine.to_bytes();
     let error = call(engine).expect_err(message);
     assert_eq!(error.to_string(), message);
@@ -162,10 +223,17 @@ fn bad_feedback_leaves_the_round_open() {
         |e| e.tell(1, 0.0, &[0.0]),
         "round 1 was not asked for yet; the next one to be handed out is 1",
     );
-    refuses(&mut engine, |e| e.decision(1), "round 1 was not asked for yet; the next one to be handed out is 1");
+    refuses(
+        &mut engine,
+        |e| e.decision(1),
+        "round 1 was not asked for yet; the next one to be handed out is 1",
+    );
     let _ = engine.ask();
-    let outside =
-        |value: &str| format!(r#""clicks" was told as {value}, outside its range [-1.0, 3.0]; the round stays open"#);
+    let outside = |value: &str| {
+        format!(
+            r#""clicks" was told as {value}, outside its range [-1.0, 3.0]; the round stays open"#
+        )
+    };
     for (value, text) in [
         (f64::NAN, "NaN"),
         (f64::INFINITY, "inf"),
@@ -177,14 +245,26 @@ fn bad_feedback_leaves_the_round_open() {
     }
     let price = r#""price" was told as 0.021, outside its range [0.0, 0.02]; the round stays open"#;
     refuses(&mut engine, |e| e.tell(1, 0.0, &[0.021]), price);
-    refuses(&mut engine, |e| e.tell(1, 0.0, &[]), "0 costs were told where the problem has 1; the round stays open");
+    refuses(
+        &mut engine,
+        |e| e.tell(1, 0.0, &[]),
+        "0 costs were told where the problem has 1; the round stays open",
+    );
     refuses(
         &mut engine,
         |e| e.tell(1, 0.0, &[0.0, 0.0]),
         "2 costs were told where the problem has 1; the round stays open",
     );
-    refuses(&mut engine, |e| e.tell(0, 0.0, &[0.0]), "round 0 does not exist; rounds are 1 to 5000");
-    refuses(&mut engine, |e| e.tell(5_001, 0.0, &[0.0]), "round 5001 does not exist; rounds are 1 to 5000");
+    refuses(
+        &mut engine,
+        |e| e.tell(0, 0.0, &[0.0]),
+        "round 0 does not exist; rounds are 1 to 5000",
+    );
+    refuses(
+        &mut engine,
+        |e| e.tell(5_001, 0.0, &[0.0]),
+        "round 5001 does not exist; rounds are 1 to 5000",
+    );
     refuses(
         &mut engine,
         |e| e.tell(u64::MAX, 0.0, &[0.0]),
@@ -207,17 +287,38 @@ fn bad_feedback_leaves_the_round_open() {
 
 #[test]
 fn a_round_told_twice_must_say_the_same() {
-    let mut engine = Engine::new(Problem::free(names(2), 10_000, 0.9).build().unwrap(), Key::from(1u64));
+    let mut engine = Engine::new(
+        Problem::free(names(2), 10_000, 0.9).build().unwrap(),
+        Key::from(1u64),
+    );
     run_to_epoch_of(&mut engine, 4);
     let first = engine.open_record().first_round;
     engine.ask_many(4);
     engine.tell(first + 1, 0.25, &[]).unwrap();
-    assert_eq!(engine.tell(first + 1, 0.25, &[]), Ok(debora::Told::Repeated));
-    let conflict = |round: u64| format!("round {round} was told before with other feedback; the first stays");
-    refuses(&mut engine, |e| e.tell(first + 1, 0.5, &[]), &conflict(first + 1));
-    refuses(&mut engine, |e| e.tell_many(&[first, first + 1], &[0.5, 0.5], &[]), &conflict(first + 1));
-    refuses(&mut engine, |e| e.tell_many(&[first, first + 2, first], &[0.5, 0.5, 0.75], &[]), &conflict(first));
-    let told = engine.tell_many(&[first, first + 2, first], &[0.5, 0.5, 0.5], &[]).unwrap();
+    assert_eq!(
+        engine.tell(first + 1, 0.25, &[]),
+        Ok(debora::Told::Repeated)
+    );
+    let conflict =
+        |round: u64| format!("round {round} was told before with other feedback; the first stays");
+    refuses(
+        &mut engine,
+        |e| e.tell(first + 1, 0.5, &[]),
+        &conflict(first + 1),
+    );
+    refuses(
+        &mut engine,
+        |e| e.tell_many(&[first, first + 1], &[0.5, 0.5], &[]),
+        &conflict(first + 1),
+    );
+    refuses(
+        &mut engine,
+        |e| e.tell_many(&[first, first + 2, first], &[0.5, 0.5, 0.75], &[]),
+        &conflict(first),
+    );
+    let told = engine
+        .tell_many(&[first, first + 2, first], &[0.5, 0.5, 0.5], &[])
+        .unwrap();
     assert_eq!((told.recorded, told.repeated, told.already_told), (2, 1, 0));
     assert_eq!(engine.tell(first, 0.75, &[]), Ok(debora::Told::AlreadyTold));
     assert_eq!(engine.outstanding().collect::<Vec<_>>(), [first + 3]);
@@ -238,13 +339,27 @@ fn run_to_epoch_of(engine: &mut Engine, rounds: u64) {
 
 #[test]
 fn a_tally_must_end_the_epoch_exactly() {
-    let mut engine = Engine::new(Problem::free(names(2), 5_000, 0.9).growth(4).build().unwrap(), Key::from(1u64));
+    let mut engine = Engine::new(
+        Problem::free(names(2), 5_000, 0.9)
+            .growth(4)
+            .build()
+            .unwrap(),
+        Key::from(1u64),
+    );
     run_to_epoch_of(&mut engine, 40);
     // Action 0 stands at 16 and goes to 64.
-    assert_eq!((engine.strategy().only(), engine.open_record().counts.clone()), (Some(0), vec![16, 16]));
+    assert_eq!(
+        (
+            engine.strategy().only(),
+            engine.open_record().counts.clone()
+        ),
+        (Some(0), vec![16, 16])
+    );
     let tally = |counts: [u64; 2], sum: u64| {
         let mut tally = Tally::new(2, 1);
-        (0..2).for_each(|a| tally.add_sums(a, counts[a as usize], &[ones(if a == 0 { sum } else { 0 })]));
+        (0..2).for_each(|a| {
+            tally.add_sums(a, counts[a as usize], &[ones(if a == 0 { sum } else { 0 })])
+        });
         tally
     };
     let short = "the tally ends after 47 rounds with no action at its target; it must run to one, or 4968 rounds to the horizon";
@@ -267,13 +382,24 @@ fn a_tally_must_end_the_epoch_exactly() {
 
 #[test]
 fn a_tally_of_a_mixed_epoch_names_who_went_too_far() {
-    let mut engine = Engine::new(hard().safe_with_margins([0.5, 0.5, 0.0], [0.25]).build().unwrap(), Key::from(1u64));
+    let mut engine = Engine::new(
+        hard()
+            .safe_with_margins([0.5, 0.5, 0.0], [0.25])
+            .build()
+            .unwrap(),
+        Key::from(1u64),
+    );
     run_to_epoch_of(&mut engine, 30);
     let before = engine.open_record().counts.clone();
-    let needs: Vec<u64> = (0..).zip(&before).map(|(action, count)| engine.target(action).unwrap() - count).collect();
+    let needs: Vec<u64> = (0..)
+        .zip(&before)
+        .map(|(action, count)| engine.target(action).unwrap() - count)
+        .collect();
     let tally = |counts: &[u64]| {
         let mut tally = Tally::new(3, 2);
-        (0..).zip(counts).for_each(|(action, &count)| tally.add_sums(action, count, &[0, 0]));
+        (0..)
+            .zip(counts)
+            .for_each(|(action, &count)| tally.add_sums(action, count, &[0, 0]));
         tally
     };
     let both = tally(&[needs[0], needs[1], 0]);
@@ -284,22 +410,41 @@ fn a_tally_of_a_mixed_epoch_names_who_went_too_far() {
     );
     let _ = engine.ask_many(3);
     let few = engine.clone().tell_epoch(&tally(&[needs[0], 0, 0]));
-    let handed = engine.outstanding().filter(|&round| engine.decision(round).unwrap().action != 0).count();
-    assert!(handed == 0 || matches!(few, Err(Error::TallyCount { .. })), "{few:?}");
+    let handed = engine
+        .outstanding()
+        .filter(|&round| engine.decision(round).unwrap().action != 0)
+        .count();
+    assert!(
+        handed == 0 || matches!(few, Err(Error::TallyCount { .. })),
+        "{few:?}"
+    );
     // Once the epoch is handed out to its end, its counts are settled.
     while !engine.ask_many(1_000).is_empty() {}
     let handed: Vec<u64> = (0..3)
-        .map(|a| engine.outstanding().filter(|&r| engine.decision(r).unwrap().action == a).count() as u64)
+        .map(|a| {
+            engine
+                .outstanding()
+                .filter(|&r| engine.decision(r).unwrap().action == a)
+                .count() as u64
+        })
         .collect();
-    let more: Vec<u64> = (0..3).map(|a| handed[a] + u64::from(handed[a] + 1 < needs[a])).collect();
+    let more: Vec<u64> = (0..3)
+        .map(|a| handed[a] + u64::from(handed[a] + 1 < needs[a]))
+        .collect();
     assert_ne!(more, handed);
-    assert!(matches!(engine.clone().tell_epoch(&tally(&more)), Err(Error::TallyCount { .. })));
+    assert!(matches!(
+        engine.clone().tell_epoch(&tally(&more)),
+        Err(Error::TallyCount { .. })
+    ));
     assert!(engine.tell_epoch(&tally(&handed)).is_ok());
 }
 
 #[test]
 fn clipping_takes_what_refusing_does_not() {
-    let mut engine = Engine::new(soft().outside(Outside::Clip).build().unwrap(), Key::from(1u64));
+    let mut engine = Engine::new(
+        soft().outside(Outside::Clip).build().unwrap(),
+        Key::from(1u64),
+    );
     let _ = engine.ask();
     assert!(engine.tell(1, f64::NAN, &[0.0]).is_err());
     engine.tell(1, f64::INFINITY, &[-5.0]).unwrap();
@@ -385,7 +530,10 @@ proptest! {
 
 /// A snapshot in the middle of a mixed epoch with rounds told out of order: every field is in use.
 fn busy_snapshot() -> Vec<u8> {
-    let problem = hard().safe_with_margins([0.5, 0.5, 0.0], [0.25]).build().unwrap();
+    let problem = hard()
+        .safe_with_margins([0.5, 0.5, 0.0], [0.25])
+        .build()
+        .unwrap();
     let mut engine = Engine::new(problem, Key::from(1u64));
     run_to_epoch_of(&mut engine, 400);
     let first = engine.open_record().first_round;
@@ -407,7 +555,10 @@ fn every_flipped_bit_of_a_snapshot_is_noticed() {
         assert!(matches!(error, Error::Snapshot { .. }));
     }
     for length in 0..bytes.len() {
-        assert!(Engine::from_bytes(&bytes[..length]).is_err(), "cut to {length}");
+        assert!(
+            Engine::from_bytes(&bytes[..length]).is_err(),
+            "cut to {length}"
+        );
     }
 }
 
@@ -420,15 +571,23 @@ fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 fn restore_and_run(bytes: &[u8]) -> bool {
-    let Ok(mut engine) = Engine::from_bytes(bytes) else { return false };
+    let Ok(mut engine) = Engine::from_bytes(bytes) else {
+        return false;
+    };
     let costs = vec![engine.problem().quantity(1).range.low; engine.problem().quantities() - 1];
     let reward = engine.problem().quantity(0).range.low;
     for _ in 0..3 {
         engine.ask_many(1_000);
         let rounds: Vec<u64> = engine.outstanding().take(5_000).collect();
-        rounds.into_iter().for_each(|round| drop(engine.tell(round, reward, &costs).unwrap()));
+        rounds
+            .into_iter()
+            .for_each(|round| drop(engine.tell(round, reward, &costs).unwrap()));
     }
-    let _ = (engine.recommendation(), engine.estimates().count(), engine.digest());
+    let _ = (
+        engine.recommendation(),
+        engine.estimates().count(),
+        engine.digest(),
+    );
     true
 }
 
@@ -440,7 +599,11 @@ fn a_wrong_snapshot_with_a_right_checksum_never_panics() {
     for bit in 15 * 8..(bytes.len() - 32) * 8 {
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        *(if restore_and_run(&resealed(flipped)) { &mut restored } else { &mut refused }) += 1;
+        *(if restore_and_run(&resealed(flipped)) {
+            &mut restored
+        } else {
+            &mut refused
+        }) += 1;
     }
     assert!(refused > restored, "{refused} refused, {restored} restored");
 }

@@ -9,8 +9,14 @@ use debora::{Ask, Engine, EpochRecord, Error, Key, Kind, Policy, Problem, Told};
 
 /// One problem for each policy and profile, small enough for thousands of runs, none of the tight ones blind.
 fn problems() -> Vec<Problem> {
-    let limited = |draft: debora::problem::Draft| draft.cost("price", [0.0, 2.0], 1.0).cost("wait", [-1.0, 1.0], 0.0);
-    let safe = |draft: debora::problem::Draft| limited(draft).safe_with_costs([0.75, 0.25, 0.0], [0.5, -0.5]);
+    let limited = |draft: debora::problem::Draft| {
+        draft
+            .cost("price", [0.0, 2.0], 1.0)
+            .cost("wait", [-1.0, 1.0], 0.0)
+    };
+    let safe = |draft: debora::problem::Draft| {
+        limited(draft).safe_with_costs([0.75, 0.25, 0.0], [0.5, -0.5])
+    };
     let drafts = |horizon: u64| {
         [
             Problem::free(names(3), horizon, 0.9),
@@ -31,7 +37,9 @@ fn world(problem: &Problem) -> Bernoulli {
 fn tell(engine: &mut Engine, world: &Bernoulli, round: u64) -> Told {
     let action = engine.decision(round).unwrap().action;
     let values = feedback(engine.problem(), world, round, action);
-    engine.tell(round, values[0], &values[1..world.means.len()]).unwrap()
+    engine
+        .tell(round, values[0], &values[1..world.means.len()])
+        .unwrap()
 }
 
 /// Round by round, and the epoch records.
@@ -59,12 +67,26 @@ fn wildly(problem: &Problem, key: Key, seed: u64) -> (Engine, Vec<EpochRecord>) 
         rounds.extend_from_within(..rounds.len().min(dice(4) as usize));
         let told: Vec<_> = rounds
             .iter()
-            .map(|&round| feedback(problem, &world, round, engine.decision(round).unwrap().action))
+            .map(|&round| {
+                feedback(
+                    problem,
+                    &world,
+                    round,
+                    engine.decision(round).unwrap().action,
+                )
+            })
             .collect();
         let rewards: Vec<f64> = told.iter().map(|values| values[0]).collect();
-        let costs: Vec<f64> = told.iter().flat_map(|values| &values[1..world.means.len()]).copied().collect();
+        let costs: Vec<f64> = told
+            .iter()
+            .flat_map(|values| &values[1..world.means.len()])
+            .copied()
+            .collect();
         let outcome = engine.tell_many(&rounds, &rewards, &costs).unwrap();
-        assert_eq!(outcome.recorded + outcome.repeated + outcome.already_told, rounds.len() as u64);
+        assert_eq!(
+            outcome.recorded + outcome.repeated + outcome.already_told,
+            rounds.len() as u64
+        );
         records.extend(outcome.closed.map(|record| *record));
         if dice(5) == 0 {
             let restored = Engine::from_bytes(&engine.to_bytes()).unwrap();
@@ -80,11 +102,18 @@ fn any_order_of_telling_gives_the_same_engine() {
     for (number, problem) in problems().iter().enumerate() {
         let key = Key::from(number as u64);
         let (engine, records) = plainly(problem, key);
-        assert_eq!(records.iter().map(|record| record.rounds).sum::<u64>(), problem.horizon());
+        assert_eq!(
+            records.iter().map(|record| record.rounds).sum::<u64>(),
+            problem.horizon()
+        );
         assert!(records.len() as u64 <= engine.plan().epochs_max);
         for seed in 0..3 {
             let (other, other_records) = wildly(problem, key, seed);
-            assert_eq!(other.to_bytes(), engine.to_bytes(), "problem {number}, seed {seed}");
+            assert_eq!(
+                other.to_bytes(),
+                engine.to_bytes(),
+                "problem {number}, seed {seed}"
+            );
             assert_eq!(other_records, records, "problem {number}, seed {seed}");
         }
     }
@@ -115,7 +144,11 @@ fn the_small_problems_explore_and_estimate() {
     for problem in &problems()[..3] {
         let (_, records) = plainly(problem, Key::from(1u64));
         let kinds: Vec<Kind> = records.iter().map(|record| record.kind).collect();
-        assert!(kinds.contains(&Kind::Explore) && kinds.contains(&Kind::Estimate), "{:?}: {kinds:?}", problem.policy());
+        assert!(
+            kinds.contains(&Kind::Explore) && kinds.contains(&Kind::Estimate),
+            "{:?}: {kinds:?}",
+            problem.policy()
+        );
     }
 }
 
@@ -125,7 +158,9 @@ fn paper_estimates_follow_the_algorithms() {
     for problem in &problems()[3..] {
         let (_, records) = plainly(problem, Key::from(1u64));
         for pair in records.windows(2) {
-            let [before, record] = pair else { unreachable!() };
+            let [before, record] = pair else {
+                unreachable!()
+            };
             let ended = |a: &usize| record.counts[*a] >= (2 * before.counts[*a]).max(1);
             let due: Vec<usize> = match problem.policy() {
                 Policy::Free => (0..3).filter(ended).collect(),
@@ -134,9 +169,16 @@ fn paper_estimates_follow_the_algorithms() {
             assert_eq!((0..3).filter(ended).count(), 1);
             let wanted: Vec<(u32, u32)> = due
                 .iter()
-                .flat_map(|&a| (0..problem.quantities_estimated() as u32).map(move |quantity| (a as u32, quantity)))
+                .flat_map(|&a| {
+                    (0..problem.quantities_estimated() as u32)
+                        .map(move |quantity| (a as u32, quantity))
+                })
                 .collect();
-            let made: Vec<(u32, u32)> = record.estimates.iter().map(|e| (e.action, e.quantity)).collect();
+            let made: Vec<(u32, u32)> = record
+                .estimates
+                .iter()
+                .map(|e| (e.action, e.quantity))
+                .collect();
             assert_eq!(made, wanted, "epoch {}", record.epoch);
         }
     }
@@ -149,13 +191,24 @@ fn tight_estimates_are_made_at_fixed_counts() {
         let (engine, records) = plainly(problem, Key::from(1u64));
         for record in &records {
             for estimate in &record.estimates {
-                let level = engine.plan().levels.iter().find(|level| level.count == estimate.count).expect("a level");
+                let level = engine
+                    .plan()
+                    .levels
+                    .iter()
+                    .find(|level| level.count == estimate.count)
+                    .expect("a level");
                 assert_eq!(estimate.count, record.counts[estimate.action as usize]);
                 assert_eq!((estimate.cell, estimate.width), (level.cell, level.width));
             }
         }
-        let made = records.iter().map(|record| record.estimates.len()).sum::<usize>();
-        assert!(made >= 3 * problem.quantities_estimated(), "{made} estimates");
+        let made = records
+            .iter()
+            .map(|record| record.estimates.len())
+            .sum::<usize>();
+        assert!(
+            made >= 3 * problem.quantities_estimated(),
+            "{made} estimates"
+        );
     }
 }
 
@@ -166,7 +219,9 @@ fn a_snapshot_goes_on_in_another_process() {
         let mut engine = Engine::from_bytes(&std::fs::read(path).unwrap()).unwrap();
         let world = world(engine.problem());
         let outstanding: Vec<u64> = engine.outstanding().collect();
-        outstanding.into_iter().for_each(|round| drop(tell(&mut engine, &world, round)));
+        outstanding
+            .into_iter()
+            .for_each(|round| drop(tell(&mut engine, &world, round)));
         while let Ask::Decision(decision) = engine.ask() {
             tell(&mut engine, &world, decision.round);
         }
@@ -175,15 +230,21 @@ fn a_snapshot_goes_on_in_another_process() {
     }
     for (number, problem) in problems().iter().enumerate() {
         let (whole, _) = plainly(problem, Key::from(9u64));
-        let (mut engine, world) = (Engine::new(problem.clone(), Key::from(9u64)), world(problem));
+        let (mut engine, world) = (
+            Engine::new(problem.clone(), Key::from(9u64)),
+            world(problem),
+        );
         while engine.tally().counts().iter().sum::<u64>() < problem.horizon() / 2 {
             for decision in engine.ask_many(50).iter().rev().step_by(2) {
                 tell(&mut engine, &world, decision.round);
             }
             let outstanding: Vec<u64> = engine.outstanding().step_by(2).collect();
-            outstanding.into_iter().for_each(|round| drop(tell(&mut engine, &world, round)));
+            outstanding
+                .into_iter()
+                .for_each(|round| drop(tell(&mut engine, &world, round)));
         }
-        let path = std::env::temp_dir().join(format!("debora-snapshot-{}-{number}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("debora-snapshot-{}-{number}", std::process::id()));
         std::fs::write(&path, engine.to_bytes()).unwrap();
         let child = std::process::Command::new(std::env::current_exe().unwrap())
             .args([entry, "--exact", "--nocapture"])
@@ -192,25 +253,42 @@ fn a_snapshot_goes_on_in_another_process() {
             .unwrap();
         std::fs::remove_file(&path).unwrap();
         let output = String::from_utf8_lossy(&child.stdout);
-        assert!(output.contains(&format!("digest={}", whole.digest())), "problem {number}: {output}");
+        assert!(
+            output.contains(&format!("digest={}", whole.digest())),
+            "problem {number}: {output}"
+        );
     }
 }
 
 #[test]
 fn asking_runs_ahead_to_the_end_of_the_epoch_and_waits_there() {
-    let mut engine = Engine::new(Problem::free(names(2), 5, 0.5).build().unwrap(), Key::from(0u64));
-    let Ask::Decision(first) = engine.ask() else { panic!("a first decision") };
-    assert_eq!((first.round, first.epoch, first.action, first.probability), (1, 0, 0, 1.0));
+    let mut engine = Engine::new(
+        Problem::free(names(2), 5, 0.5).build().unwrap(),
+        Key::from(0u64),
+    );
+    let Ask::Decision(first) = engine.ask() else {
+        panic!("a first decision")
+    };
+    assert_eq!(
+        (first.round, first.epoch, first.action, first.probability),
+        (1, 0, 0, 1.0)
+    );
     assert_eq!(engine.ask(), Ask::Waiting { outstanding: 1 });
     assert!(engine.ask_many(10).is_empty());
     assert!(matches!(engine.tell(1, 1.0, &[]), Ok(Told::Closed(record)) if record.rounds == 1));
     assert_eq!(engine.tell(1, 1.0, &[]), Ok(Told::AlreadyTold));
-    assert_eq!(engine.decision(1), Err(Error::RoundGone { round: 1, first: 2 }));
+    assert_eq!(
+        engine.decision(1),
+        Err(Error::RoundGone { round: 1, first: 2 })
+    );
     while let Ask::Decision(decision) = engine.ask() {
         let _ = engine.tell(decision.round, 0.0, &[]).unwrap();
     }
     assert_eq!((engine.ask(), engine.is_done()), (Ask::Done, true));
-    assert_eq!(engine.clone().tell_epoch(engine.tally()), Err(Error::Done { horizon: 5 }));
+    assert_eq!(
+        engine.clone().tell_epoch(engine.tally()),
+        Err(Error::Done { horizon: 5 })
+    );
 }
 
 /// With the last round the run is over: a target reached there opens nothing, and the last strategy stays on show.
@@ -219,9 +297,24 @@ fn a_target_in_the_last_round_makes_no_epoch() {
     let problem = Problem::free(names(2), 2, 0.5).build().unwrap();
     let mut engine = Engine::new(problem.clone(), Key::from(0u64));
     let records = run(&mut engine, &Bernoulli::new(&[&[0.5, 0.5]], 1));
-    assert_eq!(records.iter().map(|record| (record.epoch, record.rounds)).collect::<Vec<_>>(), [(0, 1), (1, 1)]);
-    assert_eq!((engine.epoch(), engine.recommendation().kind), (1, Kind::Explore));
-    assert_eq!(engine.recommendation().reward, debora::record::Interval { low: 0.0, high: 1.0 });
+    assert_eq!(
+        records
+            .iter()
+            .map(|record| (record.epoch, record.rounds))
+            .collect::<Vec<_>>(),
+        [(0, 1), (1, 1)]
+    );
+    assert_eq!(
+        (engine.epoch(), engine.recommendation().kind),
+        (1, Kind::Explore)
+    );
+    assert_eq!(
+        engine.recommendation().reward,
+        debora::record::Interval {
+            low: 0.0,
+            high: 1.0
+        }
+    );
 }
 
 /// The recommendation's intervals are in the user's units and hold the truth in every clean run; this one is clean.
@@ -231,10 +324,15 @@ fn the_recommendation_holds_the_truth() {
         let (engine, _) = plainly(problem, Key::from(2u64));
         let (recommendation, world) = (engine.recommendation(), world(problem));
         let truth = common::expectations(&world, &recommendation.strategy);
-        let intervals: Vec<_> = std::iter::once(recommendation.reward).chain(recommendation.costs).collect();
+        let intervals: Vec<_> = std::iter::once(recommendation.reward)
+            .chain(recommendation.costs)
+            .collect();
         for (quantity, (unit, interval)) in truth.iter().zip(intervals).enumerate() {
             let value = problem.quantity(quantity).range.to_user(*unit);
-            assert!(interval.low <= value && value <= interval.high, "{value} outside {interval:?}");
+            assert!(
+                interval.low <= value && value <= interval.high,
+                "{value} outside {interval:?}"
+            );
         }
     }
 }
@@ -248,7 +346,11 @@ fn rounds_decided_together_are_those_decided_alone() {
         for step in [1, 3] {
             let mut actions = vec![u32::MAX; 333];
             engine.decide_many(rounds(step), &mut actions);
-            assert!(rounds(step).map(|round| engine.decide(round).action).eq(actions.iter().copied()));
+            assert!(
+                rounds(step)
+                    .map(|round| engine.decide(round).action)
+                    .eq(actions.iter().copied())
+            );
             mixed += u32::from(actions.iter().any(|&action| action != actions[0]));
         }
     }
@@ -260,14 +362,27 @@ fn rounds_decided_together_are_those_decided_alone() {
 fn batches_in_order_are_round_by_round() {
     for problem in problems() {
         let world = world(&problem);
-        let (mut one, mut two) = (Engine::new(problem.clone(), Key::from(5u64)), Engine::new(problem, Key::from(5u64)));
+        let (mut one, mut two) = (
+            Engine::new(problem.clone(), Key::from(5u64)),
+            Engine::new(problem, Key::from(5u64)),
+        );
         let mut actions = [0; 100];
         while !one.is_done() {
             let decisions = one.ask_many(actions.len());
             let first = two.next_round();
             let rounds = two.ask_into(&mut actions);
-            assert!(decisions.iter().map(|decision| decision.action).eq(actions[..rounds].iter().copied()));
-            assert!(decisions.iter().map(|decision| decision.round).eq(first..first + rounds as u64));
+            assert!(
+                decisions
+                    .iter()
+                    .map(|decision| decision.action)
+                    .eq(actions[..rounds].iter().copied())
+            );
+            assert!(
+                decisions
+                    .iter()
+                    .map(|decision| decision.round)
+                    .eq(first..first + rounds as u64)
+            );
             let mut batch = (Vec::new(), Vec::new(), Vec::new());
             for decision in decisions {
                 let values = feedback(two.problem(), &world, decision.round, decision.action);
@@ -279,14 +394,25 @@ fn batches_in_order_are_round_by_round() {
             // Of a batch with one wrong value nothing is told, and a batch that begins with rounds told before tells the rest.
             let wrong = [&batch.1[1..], &[7.0]].concat();
             let before = two.to_bytes();
-            assert!(matches!(two.tell_many(&batch.0, &wrong, &batch.2), Err(Error::Outside { .. })));
+            assert!(matches!(
+                two.tell_many(&batch.0, &wrong, &batch.2),
+                Err(Error::Outside { .. })
+            ));
             assert_eq!(two.to_bytes(), before);
             let (half, costs) = (batch.0.len() / 2, world.means.len() - 1);
-            let told = two.tell_many(&batch.0[..half], &batch.1[..half], &batch.2[..half * costs]).unwrap();
+            let told = two
+                .tell_many(&batch.0[..half], &batch.1[..half], &batch.2[..half * costs])
+                .unwrap();
             assert_eq!((told.recorded, told.already_told), (half as u64, 0));
             let told = two.tell_many(&batch.0, &batch.1, &batch.2).unwrap();
-            assert_eq!((told.recorded, told.already_told), ((batch.0.len() - half) as u64, half as u64));
-            assert_eq!(told.closed.is_some(), two.next_round() == two.open_record().first_round || two.is_done());
+            assert_eq!(
+                (told.recorded, told.already_told),
+                ((batch.0.len() - half) as u64, half as u64)
+            );
+            assert_eq!(
+                told.closed.is_some(),
+                two.next_round() == two.open_record().first_round || two.is_done()
+            );
         }
         assert_eq!(one.digest(), two.digest());
     }

@@ -31,12 +31,25 @@ struct Cell {
 
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
-    for (policy, counts) in [(Policy::Free, &[0][..]), (Policy::Soft, &[0, 1, 3]), (Policy::Hard, &[0, 1, 3])] {
+    for (policy, counts) in [
+        (Policy::Free, &[0][..]),
+        (Policy::Soft, &[0, 1, 3]),
+        (Policy::Hard, &[0, 1, 3]),
+    ] {
         for paper in [false, true] {
-            for (actions, &costs) in [2, 5, 20].into_iter().flat_map(|actions| counts.iter().map(move |c| (actions, c)))
+            for (actions, &costs) in [2, 5, 20]
+                .into_iter()
+                .flat_map(|actions| counts.iter().map(move |c| (actions, c)))
             {
                 for horizon in [10_000, 1_000_000, 1_000_000_000, 1_000_000_000_000] {
-                    let cell = |rho| Cell { policy, paper, actions, costs, horizon, rho };
+                    let cell = |rho| Cell {
+                        policy,
+                        paper,
+                        actions,
+                        costs,
+                        horizon,
+                        rho,
+                    };
                     cells.extend([0.05, 0.3].map(cell));
                 }
             }
@@ -64,10 +77,19 @@ impl Cell {
         }
         draft = if self.paper { draft.paper() } else { draft };
         let draw = |quantity: u64, action: u64| {
-            let uniform = Key::from(5u64).uniform(Label::Threshold, [self.actions as u64, quantity, action]);
-            if quantity > 0 && action == 0 { 0.1 } else { 0.1 + 0.8 * uniform }
+            let uniform =
+                Key::from(5u64).uniform(Label::Threshold, [self.actions as u64, quantity, action]);
+            if quantity > 0 && action == 0 {
+                0.1
+            } else {
+                0.1 + 0.8 * uniform
+            }
         };
-        let row = |quantity: u64| (0..self.actions as u64).map(|action| draw(quantity, action)).collect::<Vec<f64>>();
+        let row = |quantity: u64| {
+            (0..self.actions as u64)
+                .map(|action| draw(quantity, action))
+                .collect::<Vec<f64>>()
+        };
         let means: Vec<Vec<f64>> = (0..=self.costs as u64).map(row).collect();
         let problem = draft.build().unwrap();
         let world = Arc::new(Bernoulli::new(&problem, &means).unwrap());
@@ -83,9 +105,24 @@ impl Cell {
 }
 
 fn summary(experiment: &Experiment, pairs: u64) -> Summary {
-    let pairs = experiment.pairs(Contestant::Debora, 0..pairs, &|_| (), &AtomicBool::new(false)).unwrap();
-    let most = pairs.iter().flat_map(|pair| &pair.runs).map(|run| run.epochs).max();
-    assert!(most <= Some(experiment.plan.epochs_max), "{most:?} epochs, at most {}", experiment.plan.epochs_max);
+    let pairs = experiment
+        .pairs(
+            Contestant::Debora,
+            0..pairs,
+            &|_| (),
+            &AtomicBool::new(false),
+        )
+        .unwrap();
+    let most = pairs
+        .iter()
+        .flat_map(|pair| &pair.runs)
+        .map(|run| run.epochs)
+        .max();
+    assert!(
+        most <= Some(experiment.plan.epochs_max),
+        "{most:?} epochs, at most {}",
+        experiment.plan.epochs_max
+    );
     Summary::of(&experiment.plan, &pairs)
 }
 
@@ -134,18 +171,35 @@ fn every_promise_holds_over_the_grid() {
             plan.epochs_max
         );
         let checks = [
-            ("pairs split", summary.pairs - summary.identical, summary.pairs, cell.rho),
-            ("runs above a bound", summary.runs_above_bound, summary.runs, 1.0 - plan.bound_probability),
+            (
+                "pairs split",
+                summary.pairs - summary.identical,
+                summary.pairs,
+                cell.rho,
+            ),
+            (
+                "runs above a bound",
+                summary.runs_above_bound,
+                summary.runs,
+                1.0 - plan.bound_probability,
+            ),
             (
                 "unsafe runs",
-                if cell.policy == Policy::Hard { summary.unsafe_runs } else { 0 },
+                if cell.policy == Policy::Hard {
+                    summary.unsafe_runs
+                } else {
+                    0
+                },
                 summary.runs,
                 plan.problem.delta(),
             ),
         ];
         for (what, count, of, chance) in checks {
             let limit = lower_limit(count, of, alarm);
-            assert!(limit <= chance, "{name} {count} of {of} {what}: at least {limit}, promised at most {chance}");
+            assert!(
+                limit <= chance,
+                "{name} {count} of {of} {what}: at least {limit}, promised at most {chance}"
+            );
         }
     }
     println!("{seeing} cells are not blind");
@@ -158,7 +212,14 @@ fn every_promise_holds_over_the_grid() {
 fn the_printed_replicable_mean_fails_beside_it() {
     for policy in [Policy::Free, Policy::Soft] {
         let costs = usize::from(policy == Policy::Soft);
-        let cell = Cell { policy, paper: false, actions: 5, costs, horizon: 1_000_000, rho: 0.3 };
+        let cell = Cell {
+            policy,
+            paper: false,
+            actions: 5,
+            costs,
+            horizon: 1_000_000,
+            rho: 0.3,
+        };
         let mut experiment = cell.experiment();
         // Actions that differ little, so that every estimate can matter.
         let means = [vec![0.5; 5], vec![0.1, 0.5, 0.5, 0.5, 0.5]];
@@ -167,21 +228,45 @@ fn the_printed_replicable_mean_fails_beside_it() {
         let ours = summary(&experiment, 300).identical_rate;
         let mut plan = Plan::clone(&experiment.plan);
         let (rho, delta) = (plan.rho_share, plan.delta_share);
-        plan.levels.iter_mut().for_each(|level| level.cell = 2.0 * delta / (1.0 + rho - 2.0 * delta));
+        plan.levels
+            .iter_mut()
+            .for_each(|level| level.cell = 2.0 * delta / (1.0 + rho - 2.0 * delta));
         experiment.plan = Arc::new(plan);
         let printed = summary(&experiment, 300);
-        println!("{policy:?}: printed grid {:.3} identical, corrected grid {ours:.3}", printed.identical_rate);
+        println!(
+            "{policy:?}: printed grid {:.3} identical, corrected grid {ours:.3}",
+            printed.identical_rate
+        );
         let upper = 1.0 - lower_limit(printed.pairs - printed.identical, printed.pairs, 1e-6);
-        assert!(ours >= 0.7 && upper < 0.7, "{policy:?}: printed {}, corrected {ours}", printed.identical_rate);
+        assert!(
+            ours >= 0.7 && upper < 0.7,
+            "{policy:?}: printed {}, corrected {ours}",
+            printed.identical_rate
+        );
     }
 }
 
 /// The price of a wrong world is visible in the numbers the table is made of.
 #[test]
 fn spreads_of_the_table_are_those_of_its_runs() {
-    let experiment =
-        Cell { policy: Policy::Free, paper: false, actions: 2, costs: 0, horizon: 1_000_000, rho: 0.3 }.experiment();
-    let pairs = experiment.pairs(Contestant::Debora, 0..50, &|_| (), &AtomicBool::new(false)).unwrap();
-    let regrets = pairs.iter().flat_map(|pair| &pair.runs).map(|run| run.regret.unwrap());
-    assert_eq!(Some(Summary::of(&experiment.plan, &pairs).regret.unwrap().spread), Spread::of(regrets));
+    let experiment = Cell {
+        policy: Policy::Free,
+        paper: false,
+        actions: 2,
+        costs: 0,
+        horizon: 1_000_000,
+        rho: 0.3,
+    }
+    .experiment();
+    let pairs = experiment
+        .pairs(Contestant::Debora, 0..50, &|_| (), &AtomicBool::new(false))
+        .unwrap();
+    let regrets = pairs
+        .iter()
+        .flat_map(|pair| &pair.runs)
+        .map(|run| run.regret.unwrap());
+    assert_eq!(
+        Some(Summary::of(&experiment.plan, &pairs).regret.unwrap().spread),
+        Spread::of(regrets)
+    );
 }

@@ -36,7 +36,14 @@ fn experiment(draft: Draft, means: &[Vec<f64>]) -> Experiment {
 }
 
 fn pairs(experiment: &Experiment, indices: std::ops::Range<u64>) -> Vec<Pair> {
-    experiment.pairs(Contestant::Debora, indices, &|_| (), &AtomicBool::new(false)).unwrap()
+    experiment
+        .pairs(
+            Contestant::Debora,
+            indices,
+            &|_| (),
+            &AtomicBool::new(false),
+        )
+        .unwrap()
 }
 
 fn shard(pairs: Vec<Pair>, total: u64) -> Shard {
@@ -49,14 +56,22 @@ fn any_number_of_threads_and_shards_gives_the_same_bytes() {
     let total = 40;
     let whole = shard(pairs(&experiment, 0..total), total).to_json();
     for threads in [1, 2, 7] {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
         let parallel = pool.install(|| shard(pairs(&experiment, 0..total), total).to_json());
         assert_eq!(parallel, whole, "{threads} threads");
     }
     for shards in [1, 3, 11] {
         let parts: Vec<Shard> = (1..=shards)
             .rev()
-            .map(|number| shard(pairs(&experiment, share(total, number, shards).unwrap()), total))
+            .map(|number| {
+                shard(
+                    pairs(&experiment, share(total, number, shards).unwrap()),
+                    total,
+                )
+            })
             .map(|part| Shard::from_json(&part.to_json()).unwrap())
             .collect();
         let merged = Shard::merge(&parts).unwrap();
@@ -68,10 +83,15 @@ fn any_number_of_threads_and_shards_gives_the_same_bytes() {
 #[test]
 fn shares_cover_every_pair_once() {
     for (total, shards) in [(10, 3), (1, 4), (1_000, 7), (0, 2)] {
-        let covered: Vec<u64> = (1..=shards).flat_map(|number| share(total, number, shards).unwrap()).collect();
+        let covered: Vec<u64> = (1..=shards)
+            .flat_map(|number| share(total, number, shards).unwrap())
+            .collect();
         assert_eq!(covered, (0..total).collect::<Vec<_>>());
     }
-    assert_eq!(share(10, 0, 3).unwrap_err().to_string(), "shard 0/3 does not exist; shards are 1 to 3");
+    assert_eq!(
+        share(10, 0, 3).unwrap_err().to_string(),
+        "shard 0/3 does not exist; shards are 1 to 3"
+    );
     assert!(share(10, 4, 3).is_err());
 }
 
@@ -81,31 +101,64 @@ fn shards_that_do_not_fit_are_refused_with_the_reason() {
     let [one, two, three] = [0..2, 2..4, 4..6].map(|indices| shard(pairs(&experiment, indices), 6));
     let refused = |parts: &[Shard], reason: &str| {
         let error = Shard::merge(parts).unwrap_err();
-        assert_eq!(error, Error::ShardMerge { reason: reason.to_owned() });
+        assert_eq!(
+            error,
+            Error::ShardMerge {
+                reason: reason.to_owned()
+            }
+        );
     };
     refused(&[], "there are none");
-    refused(&[one.clone(), three.clone()], "pair 2 of debora is in none of them");
+    refused(
+        &[one.clone(), three.clone()],
+        "pair 2 of debora is in none of them",
+    );
     let mut other = two.clone();
     other.spec = "other".into();
-    refused(&[one.clone(), other], "the first has spec spec, number 2 has other");
+    refused(
+        &[one.clone(), other],
+        "the first has spec spec, number 2 has other",
+    );
     let mut other = two.clone();
     other.values_version += 1;
-    refused(&[one.clone(), other], "the first has values version 1, number 2 has 2");
+    refused(
+        &[one.clone(), other],
+        "the first has values version 1, number 2 has 2",
+    );
     let mut other = two.clone();
     other.total = 7;
-    refused(&[one.clone(), other], "the first has pairs in all 6, number 2 has 7");
+    refused(
+        &[one.clone(), other],
+        "the first has pairs in all 6, number 2 has 7",
+    );
     let mut other = two.clone();
     other.players[0].0 = "ucb1".into();
-    refused(&[one.clone(), other], "the first has players debora, number 2 has ucb1");
+    refused(
+        &[one.clone(), other],
+        "the first has players debora, number 2 has ucb1",
+    );
     let mut other = two.clone();
     other.players[0].1[0].runs[0].violation += 1.0;
-    refused(&[one.clone(), two.clone(), other], "two have pair 2 of debora, and they differ");
+    refused(
+        &[one.clone(), two.clone(), other],
+        "two have pair 2 of debora, and they differ",
+    );
     let mut other = three.clone();
     other.players[0].1[1].index = 9;
     let mut last = three.clone();
     last.players[0].1.remove(0);
-    refused(&[one.clone(), two.clone(), other, last], "pair 9 of debora is beyond the 6 of the whole");
-    assert_eq!(Shard::merge(&[three, one.clone(), two, one]).unwrap().players[0].1.len(), 6);
+    refused(
+        &[one.clone(), two.clone(), other, last],
+        "pair 9 of debora is beyond the 6 of the whole",
+    );
+    assert_eq!(
+        Shard::merge(&[three, one.clone(), two, one])
+            .unwrap()
+            .players[0]
+            .1
+            .len(),
+        6
+    );
     assert!(
         Shard::from_json("{")
             .unwrap_err()
@@ -122,10 +175,15 @@ fn progress_is_told_and_cancelling_stops() {
         most.fetch_max(done, Ordering::Relaxed);
         calls.fetch_add(1, Ordering::Relaxed);
     };
-    experiment.pairs(Contestant::Debora, 0..30, &progress, &cancel).unwrap();
+    experiment
+        .pairs(Contestant::Debora, 0..30, &progress, &cancel)
+        .unwrap();
     assert_eq!((most.into_inner(), calls.into_inner()), (30, 30));
     let stop = |done: u64| cancel.store(done >= 3, Ordering::Relaxed);
-    assert_eq!(experiment.pairs(Contestant::Debora, 0..100_000, &stop, &cancel), Err(Error::Cancelled));
+    assert_eq!(
+        experiment.pairs(Contestant::Debora, 0..100_000, &stop, &cancel),
+        Err(Error::Cancelled)
+    );
 }
 
 /// A trace of the run, told stretch by stretch, gives the same regret and violation when summed round by round.
@@ -148,11 +206,20 @@ fn curves_are_exact_at_every_checkpoint() {
         })
         .unwrap();
     assert_eq!(run.regret_curve.len(), experiment.checkpoints.len());
-    for ((regret, violation), (one, two)) in at.iter().zip(run.regret_curve.iter().zip(&run.violation_curve)) {
+    for ((regret, violation), (one, two)) in at
+        .iter()
+        .zip(run.regret_curve.iter().zip(&run.violation_curve))
+    {
         assert!((regret - one).abs() < 1e-6 && (violation - two).abs() < 1e-6);
     }
-    assert_eq!((run.regret_curve.last(), run.violation_curve.last()), (run.regret.as_ref(), Some(&run.violation)));
-    assert_eq!((run.counts.iter().sum::<u64>(), run.rounds), (30_000, 30_000));
+    assert_eq!(
+        (run.regret_curve.last(), run.violation_curve.last()),
+        (run.regret.as_ref(), Some(&run.violation))
+    );
+    assert_eq!(
+        (run.counts.iter().sum::<u64>(), run.rounds),
+        (30_000, 30_000)
+    );
 }
 
 #[test]
@@ -170,9 +237,13 @@ fn a_world_knows_its_optimal_safe_strategy() {
     let truth = Truth::of(&problem, &world);
     assert_eq!(truth.best.unwrap().probabilities(), [0.5, 0.0, 0.5]);
     assert_eq!(truth.reward, Some(0.6));
-    let unsafe_world = Bernoulli::new(&problem, &[vec![0.2, 0.3, 1.0], vec![1.5, 1.6, 2.0]]).unwrap();
+    let unsafe_world =
+        Bernoulli::new(&problem, &[vec![0.2, 0.3, 1.0], vec![1.5, 1.6, 2.0]]).unwrap();
     assert_eq!(Truth::of(&problem, &unsafe_world).best, None);
-    let free = Problem::free(names(3), 100, 0.5).cost("price", [0.0, 2.0], 1.0).build().unwrap();
+    let free = Problem::free(names(3), 100, 0.5)
+        .cost("price", [0.0, 2.0], 1.0)
+        .build()
+        .unwrap();
     assert_eq!(Truth::of(&free, &unsafe_world).reward, Some(1.0));
 }
 
@@ -181,14 +252,23 @@ fn without_a_safe_strategy_there_is_no_regret_but_violation() {
     let experiment = experiment(soft(1_000_000), &[vec![0.3, 0.5, 0.7], vec![1.5, 1.6, 2.0]]);
     let run = experiment.run(Contestant::Debora, 0, 0).unwrap();
     assert_eq!((run.regret, run.regret_curve.len()), (None, 0));
-    assert!(run.violation > 0.2 * 1_000_000.0 && run.infeasible_epochs > 0 && run.unsafe_rounds == 1_000_000);
+    assert!(
+        run.violation > 0.2 * 1_000_000.0
+            && run.infeasible_epochs > 0
+            && run.unsafe_rounds == 1_000_000
+    );
     let summary = Summary::of(&experiment.plan, &pairs(&experiment, 0..5));
-    assert_eq!((summary.regret, summary.broken(&experiment.plan)), (None, vec![]));
+    assert_eq!(
+        (summary.regret, summary.broken(&experiment.plan)),
+        (None, vec![])
+    );
 }
 
 #[test]
 fn a_true_margin_below_the_stated_one_is_seen() {
-    let problem = Problem::hard(names(2), 100, 0.5).cost("c", [0.0, 1.0], 0.5).safe_with_margins([1.0, 0.0], [0.4]);
+    let problem = Problem::hard(names(2), 100, 0.5)
+        .cost("c", [0.0, 1.0], 0.5)
+        .safe_with_margins([1.0, 0.0], [0.4]);
     let problem = problem.build().unwrap();
     let world = Bernoulli::new(&problem, &[vec![0.5, 0.5], vec![0.25, 0.5]]).unwrap();
     assert!((Truth::of(&problem, &world).margins_missing[0] - 0.15).abs() < 1e-12);
@@ -213,7 +293,10 @@ fn two_players_meet_the_same_stacks() {
     assert_ne!(stack(1), stack(2));
     let mut experiment = experiment(soft(20_000), &means());
     experiment.simulator = Simulator::Rounds;
-    let other = Experiment { plan: Arc::new(Plan::of(soft(20_000).growth(4).build().unwrap())), ..experiment.clone() };
+    let other = Experiment {
+        plan: Arc::new(Plan::of(soft(20_000).growth(4).build().unwrap())),
+        ..experiment.clone()
+    };
     let rewards = |experiment: &Experiment| experiment.run(Contestant::Debora, 0, 0).unwrap();
     assert_eq!(rewards(&experiment), rewards(&experiment));
     assert_ne!(rewards(&experiment).counts, rewards(&other).counts);
@@ -224,13 +307,23 @@ fn two_players_meet_the_same_stacks() {
 fn a_split_names_the_estimate_and_the_edge() {
     let experiment = experiment(soft(1_000_000), &means());
     let pairs = pairs(&experiment, 0..300);
-    let splits: Vec<_> = pairs.iter().filter_map(|pair| pair.split.as_ref()).collect();
-    assert!(splits.len() > 5 && splits.len() < 150, "{} of 300 split", splits.len());
+    let splits: Vec<_> = pairs
+        .iter()
+        .filter_map(|pair| pair.split.as_ref())
+        .collect();
+    assert!(
+        splits.len() > 5 && splits.len() < 150,
+        "{} of 300 split",
+        splits.len()
+    );
     for split in splits {
         let estimate = split.estimate.as_ref().expect("debora rounds estimates");
         let [one, two] = estimate.means;
         assert_ne!(estimate.indices[0], estimate.indices[1]);
-        assert!((one - estimate.edge) * (two - estimate.edge) <= 1e-15, "{estimate:?}");
+        assert!(
+            (one - estimate.edge) * (two - estimate.edge) <= 1e-15,
+            "{estimate:?}"
+        );
         assert!((one - estimate.edge).abs() <= estimate.cell, "{estimate:?}");
         assert!(split.round > 1 && split.epoch > 0);
     }
@@ -267,23 +360,39 @@ fn clopper_pearson_intervals_are_exact() {
             .zip(wanted)
             .for_each(|(one, two)| assert!((one - two).abs() < 1e-9, "{interval:?}, {wanted:?}"));
     };
-    close(clopper_pearson(9_981, 10_000, 0.05), [0.9970344978517347, 0.9988557003646984]);
+    close(
+        clopper_pearson(9_981, 10_000, 0.05),
+        [0.9970344978517347, 0.9988557003646984],
+    );
     close(clopper_pearson(0, 50, 0.05), [0.0, 0.07112173646419764]);
     close(clopper_pearson(50, 50, 0.05), [0.9288782635358024, 1.0]);
-    close(clopper_pearson(7, 20, 0.05), [0.15390920478454118, 0.5921885345328282]);
+    close(
+        clopper_pearson(7, 20, 0.05),
+        [0.15390920478454118, 0.5921885345328282],
+    );
     assert_eq!(lower_limit(0, 10, 0.001), 0.0);
     // Where inverting the beta law numerically fails or never ends.
-    let relative = |limit: f64, wanted: f64| assert!((limit / wanted - 1.0).abs() < 1e-6, "{limit} {wanted}");
+    let relative =
+        |limit: f64, wanted: f64| assert!((limit / wanted - 1.0).abs() < 1e-6, "{limit} {wanted}");
     relative(lower_limit(7, 5_018_193, 0.025), 5.608321451215398e-7);
-    relative(lower_limit(100_000_000, 100_000_000, 0.001), 0.9999999309224495);
+    relative(
+        lower_limit(100_000_000, 100_000_000, 0.001),
+        0.9999999309224495,
+    );
     relative(lower_limit(1, 20_000_000, 0.001), 5.002501667792542e-11);
-    relative(1.0 - lower_limit(60_000_000, 100_000_000, 0.025), 0.40009602612689665);
+    relative(
+        1.0 - lower_limit(60_000_000, 100_000_000, 0.025),
+        0.40009602612689665,
+    );
 }
 
 #[test]
 fn spreads_interpolate_between_order_statistics() {
     let spread = Spread::of((0..=100).rev().map(f64::from)).unwrap();
-    assert_eq!((spread.mean, spread.p05, spread.median, spread.p95), (50.0, 5.0, 50.0, 95.0));
+    assert_eq!(
+        (spread.mean, spread.p05, spread.median, spread.p95),
+        (50.0, 5.0, 50.0, 95.0)
+    );
     assert_eq!(Spread::of([]), None);
     assert_eq!(Spread::of([2.0]).unwrap().p95, 2.0);
 }
@@ -291,37 +400,76 @@ fn spreads_interpolate_between_order_statistics() {
 #[test]
 fn bad_worlds_are_refused_with_the_value() {
     let problem = soft(100).build().unwrap();
-    let says = |result: Result<(), Error>, message: &str| assert_eq!(result.unwrap_err().to_string(), message);
-    let bernoulli = |means: &[Vec<f64>]| Bernoulli::new(&problem, means).map(|_| ());
-    says(bernoulli(&[vec![0.5; 3]]), "the world has 1 quantities where 2 are needed; give one for each");
-    says(bernoulli(&[vec![0.5; 3], vec![0.5; 2]]), "the world has 2 actions where 3 are needed; give one for each");
-    let outside = |value: &str| {
-        format!(r#"the world gives "price" the value {value}, outside its range [0.0, 2.0]; use the range's units"#)
+    let says = |result: Result<(), Error>, message: &str| {
+        assert_eq!(result.unwrap_err().to_string(), message)
     };
-    says(bernoulli(&[vec![0.5; 3], vec![0.5, 2.5, 0.1]]), &outside("2.5"));
-    says(bernoulli(&[vec![0.5; 3], vec![0.5, f64::NAN, 0.1]]), &outside("NaN"));
+    let bernoulli = |means: &[Vec<f64>]| Bernoulli::new(&problem, means).map(|_| ());
+    says(
+        bernoulli(&[vec![0.5; 3]]),
+        "the world has 1 quantities where 2 are needed; give one for each",
+    );
+    says(
+        bernoulli(&[vec![0.5; 3], vec![0.5; 2]]),
+        "the world has 2 actions where 3 are needed; give one for each",
+    );
+    let outside = |value: &str| {
+        format!(
+            r#"the world gives "price" the value {value}, outside its range [0.0, 2.0]; use the range's units"#
+        )
+    };
+    says(
+        bernoulli(&[vec![0.5; 3], vec![0.5, 2.5, 0.1]]),
+        &outside("2.5"),
+    );
+    says(
+        bernoulli(&[vec![0.5; 3], vec![0.5, f64::NAN, 0.1]]),
+        &outside("NaN"),
+    );
     let beta = |concentration: f64| Beta::new(&problem, &means(), concentration).map(|_| ());
-    says(beta(0.0), "concentration 0.0 is outside 1e-6 to 1e12; give a number in it, say 10");
-    says(beta(f64::NAN), "concentration NaN is outside 1e-6 to 1e12; give a number in it, say 10");
+    says(
+        beta(0.0),
+        "concentration 0.0 is outside 1e-6 to 1e12; give a number in it, say 10",
+    );
+    says(
+        beta(f64::NAN),
+        "concentration NaN is outside 1e-6 to 1e12; give a number in it, say 10",
+    );
     let law = |values: Vec<f64>, chances: Vec<f64>| {
         let row = vec![(values, chances); 3];
         Discrete::new(&problem, &[row.clone(), row]).map(|_| ())
     };
     let sum = |sum: &str| {
-        format!(r#"the world's probabilities for "reward" sum to {sum} or are not all from 0 to 1; make them sum to 1"#)
+        format!(
+            r#"the world's probabilities for "reward" sum to {sum} or are not all from 0 to 1; make them sum to 1"#
+        )
     };
     says(law(vec![0.0, 1.0], vec![0.5, 0.25]), &sum("0.75"));
     says(law(vec![0.0, 1.0], vec![1.5, -0.5]), &sum("1.0"));
-    says(law(vec![], vec![]), &sum("0.0").replace("0.0 or", "-0.0 or"));
-    says(law(vec![0.0], vec![0.5, 0.5]), "the world has 2 probabilities where 1 are needed; give one for each");
+    says(
+        law(vec![], vec![]),
+        &sum("0.0").replace("0.0 or", "-0.0 or"),
+    );
+    says(
+        law(vec![0.0], vec![0.5, 0.5]),
+        "the world has 2 probabilities where 1 are needed; give one for each",
+    );
     let table = |rows: Vec<(u32, Vec<f64>)>| Table::new(&problem, rows).map(|_| ());
-    says(table(vec![]), r#"the table has no row of action "action 0"; each action needs at least one"#);
+    says(
+        table(vec![]),
+        r#"the table has no row of action "action 0"; each action needs at least one"#,
+    );
     says(
         table(vec![(0, vec![0.5, 0.5]), (2, vec![0.5, 0.5])]),
         r#"the table has no row of action "action 1"; each action needs at least one"#,
     );
-    says(table(vec![(3, vec![0.5, 0.5])]), "a row is of action number 3, but the problem has 3 actions, from 0");
-    says(table(vec![(0, vec![0.5])]), "the world has 1 values in a row where 2 are needed; give one for each");
+    says(
+        table(vec![(3, vec![0.5, 0.5])]),
+        "a row is of action number 3, but the problem has 3 actions, from 0",
+    );
+    says(
+        table(vec![(0, vec![0.5])]),
+        "the world has 1 values in a row where 2 are needed; give one for each",
+    );
     says(table(vec![(0, vec![0.5, -1.0])]), &outside("-1.0"));
 }
 
@@ -333,17 +481,31 @@ fn what_would_take_too_long_is_refused() {
         experiment.worlds = [world.clone(), world];
         experiment.run(Contestant::Debora, 0, 0)
     };
-    assert!(matches!(beta(1_000_000_001), Err(Error::WorldSlow { draws: 1_000_000_001, .. })));
+    assert!(matches!(
+        beta(1_000_000_001),
+        Err(Error::WorldSlow {
+            draws: 1_000_000_001,
+            ..
+        })
+    ));
     assert_eq!(beta(5_000).unwrap().rounds, 5_000);
     let endless = experiment(soft(1 << 53), &means()).run(Contestant::Debora, 0, 0);
-    assert_eq!(endless.unwrap_err(), Error::HorizonSimulated { horizon: 1 << 53 });
+    assert_eq!(
+        endless.unwrap_err(),
+        Error::HorizonSimulated { horizon: 1 << 53 }
+    );
 }
 
 /// Ten million rows are honest work: read, averaged exactly, and played.
 #[test]
 fn a_table_of_ten_million_rows_works() {
     let problem = soft(100_000).build().unwrap();
-    let rows = (0..10_000_000u32).map(|row| (row % 3, vec![f64::from(row % 7) / 6.0, f64::from(row % 5) / 4.0]));
+    let rows = (0..10_000_000u32).map(|row| {
+        (
+            row % 3,
+            vec![f64::from(row % 7) / 6.0, f64::from(row % 5) / 4.0],
+        )
+    });
     let world: Arc<dyn World> = Arc::new(Table::new(&problem, rows).unwrap());
     assert!((world.means()[0][1] - 0.5).abs() < 1e-6 && (world.means()[1][2] - 0.25).abs() < 1e-6);
     let experiment = Experiment {

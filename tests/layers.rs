@@ -15,8 +15,16 @@ fn the_core_uses_nothing_above_it() {
         }
         read += 1;
         let text = std::fs::read_to_string(&path).unwrap();
-        let above = |line: &&str| ["lab::", "spec::", "job::"].iter().any(|module| line.contains(module));
-        let uses: Vec<&str> = text.lines().filter(above).filter(|line| !line.trim().starts_with("//")).collect();
+        let above = |line: &&str| {
+            ["lab::", "spec::", "job::"]
+                .iter()
+                .any(|module| line.contains(module))
+        };
+        let uses: Vec<&str> = text
+            .lines()
+            .filter(above)
+            .filter(|line| !line.trim().starts_with("//"))
+            .collect();
         assert!(uses.is_empty(), "{}: {uses:?}", path.display());
     }
     assert!(read > 10, "only {read} files read");
@@ -36,9 +44,17 @@ fn no_value_depends_on_the_platforms_mathematics() {
             }
             let text = std::fs::read_to_string(&path).unwrap();
             let code = text.split("#[cfg(test)]").next().unwrap();
-            for name in
-                [".ln()", ".exp()", ".powf(", ".powi(", ".ln_1p()", ".exp_m1()", ".sin()", ".cos()", ".mul_add("]
-            {
+            for name in [
+                ".ln()",
+                ".exp()",
+                ".powf(",
+                ".powi(",
+                ".ln_1p()",
+                ".exp_m1()",
+                ".sin()",
+                ".cos()",
+                ".mul_add(",
+            ] {
                 assert!(!code.contains(name), "{} uses {name}", path.display());
             }
         }

@@ -60,9 +60,16 @@ fn the_printed_first_cell_errs_by_up_to_one_and_a_half_cells() {
     let (cell, steps) = (0.1, 200);
     let (mut reached, mut printed_worst) = (0, 0.0f64);
     for (mean, offset) in (0..=steps).flat_map(|m| (0..steps).map(move |o| (m, o))) {
-        let (mean, offset) = (f64::from(mean) / f64::from(steps), f64::from(offset) / f64::from(steps));
+        let (mean, offset) = (
+            f64::from(mean) / f64::from(steps),
+            f64::from(offset) / f64::from(steps),
+        );
         let (index, estimate) = round_to_cell(mean, cell, offset);
-        assert_eq!(index == Some(-1), mean < offset * cell, "mean {mean}, offset {offset}");
+        assert_eq!(
+            index == Some(-1),
+            mean < offset * cell,
+            "mean {mean}, offset {offset}"
+        );
         assert!((estimate - mean).abs() <= cell / 2.0 + ROUNDING);
         reached += u32::from(index == Some(-1));
         // RepMean, lines 5 and 6, as printed.

@@ -16,34 +16,57 @@ fn drafts() -> impl Strategy<Value = Draft> {
         0.0f64..1.0,
         prop_oneof![Just(Policy::Free), Just(Policy::Soft), Just(Policy::Hard)],
     );
-    let budget = (0.01f64..0.95, 0.001f64..0.6, prop::option::of(2u32..=64), any::<bool>(), 0.01f64..1.0);
-    (shape, budget).prop_map(|((actions, costs, octaves, part, policy), (rho, delta, growth, paper, margin))| {
-        let horizon = ((1u64 << octaves) as f64 * (1.0 + part)) as u64;
-        let mut draft = match policy {
-            Policy::Free => Problem::free(names(actions), horizon, rho),
-            Policy::Soft => Problem::soft(names(actions), horizon, rho),
-            Policy::Hard => Problem::hard(names(actions), horizon, rho),
-        };
-        draft = if paper { draft.paper().delta(rho * delta / 2.0) } else { draft.delta(delta) };
-        if let (Some(growth), false) = (growth, paper) {
-            draft = draft.growth(growth);
-        }
-        for cost in 0..costs {
-            draft = draft.cost(format!("cost {cost}"), [0.0, 1.0], 0.5 + 0.1 * cost as f64);
-        }
-        let mut safe = vec![0.0; actions];
-        safe[0] = 0.75;
-        safe[actions - 1] += 0.25;
-        if policy == Policy::Hard { draft.safe_with_margins(safe, vec![0.5 * margin; costs]) } else { draft }
-    })
+    let budget = (
+        0.01f64..0.95,
+        0.001f64..0.6,
+        prop::option::of(2u32..=64),
+        any::<bool>(),
+        0.01f64..1.0,
+    );
+    (shape, budget).prop_map(
+        |((actions, costs, octaves, part, policy), (rho, delta, growth, paper, margin))| {
+            let horizon = ((1u64 << octaves) as f64 * (1.0 + part)) as u64;
+            let mut draft = match policy {
+                Policy::Free => Problem::free(names(actions), horizon, rho),
+                Policy::Soft => Problem::soft(names(actions), horizon, rho),
+                Policy::Hard => Problem::hard(names(actions), horizon, rho),
+            };
+            draft = if paper {
+                draft.paper().delta(rho * delta / 2.0)
+            } else {
+                draft.delta(delta)
+            };
+            if let (Some(growth), false) = (growth, paper) {
+                draft = draft.growth(growth);
+            }
+            for cost in 0..costs {
+                draft = draft.cost(format!("cost {cost}"), [0.0, 1.0], 0.5 + 0.1 * cost as f64);
+            }
+            let mut safe = vec![0.0; actions];
+            safe[0] = 0.75;
+            safe[actions - 1] += 0.25;
+            if policy == Policy::Hard {
+                draft.safe_with_margins(safe, vec![0.5 * margin; costs])
+            } else {
+                draft
+            }
+        },
+    )
 }
 
 /// Width and cell of THEORY's profile tight, written down again.
 fn tight_width(problem: &Problem, levels: usize, count: u64) -> (f64, f64) {
-    let quantities = if problem.policy() == Policy::Free { 1 } else { problem.quantities() };
+    let quantities = if problem.policy() == Policy::Free {
+        1
+    } else {
+        problem.quantities()
+    };
     let shares = (problem.actions().len() * quantities * levels) as f64;
     let cell = shares / (problem.rho() * (std::f64::consts::PI * count as f64).sqrt());
-    (((2.0 * shares / problem.delta()).ln() / (2.0 * count as f64)).sqrt() + cell / 2.0, cell)
+    (
+        ((2.0 * shares / problem.delta()).ln() / (2.0 * count as f64)).sqrt() + cell / 2.0,
+        cell,
+    )
 }
 
 fn close(left: f64, right: f64) -> bool {
@@ -159,7 +182,10 @@ fn rebuilt(problem: &Problem, horizon: u64, rho: f64) -> Problem {
 
 #[test]
 fn one_round_is_blind_and_has_one_epoch() {
-    for draft in [Problem::free(names(3), 1, 0.5), Problem::soft(names(3), 1, 0.5).paper()] {
+    for draft in [
+        Problem::free(names(3), 1, 0.5),
+        Problem::soft(names(3), 1, 0.5).paper(),
+    ] {
         let plan = Plan::of(draft.build().unwrap());
         assert!(plan.blind && plan.levels.is_empty());
         assert_eq!((plan.epochs_max, plan.regret_bound), (1, 1.0));
@@ -172,20 +198,27 @@ fn one_round_is_blind_and_has_one_epoch() {
 #[test]
 fn hard_exploration_takes_the_expected_path() {
     use debora::key::Label;
-    for (safe, margin) in
-        [([0.999, 0.001, 0.0], 0.125), ([0.5, 0.5, 0.0], 0.125), ([1.0, 0.0, 0.0], 0.5), ([0.4, 0.3, 0.3], 0.05)]
-    {
+    for (safe, margin) in [
+        ([0.999, 0.001, 0.0], 0.125),
+        ([0.5, 0.5, 0.0], 0.125),
+        ([1.0, 0.0, 0.0], 0.5),
+        ([0.4, 0.3, 0.3], 0.05),
+    ] {
         let draft = Problem::hard(names(3), 3_000_000, 0.5).cost("cost", [0.0, 1.0], 0.5);
         let plan = Plan::of(draft.safe_with_margins(safe, [margin]).build().unwrap());
-        let (first, expected) = (plan.first_informative_count.unwrap(), plan.exploration_rounds.unwrap() as f64);
+        let (first, expected) = (
+            plan.first_informative_count.unwrap(),
+            plan.exploration_rounds.unwrap() as f64,
+        );
         let sigma = 0.5 / (0.5 + margin);
         let explore = |run: u64| {
             let key = debora::Key::from(1u64).derive(run, 0);
             let mut counts = [0u64; 3];
             let mut round = 0;
             while let Some(action) = plan.explored(&counts) {
-                let mixed: Vec<f64> =
-                    (0..3).map(|a| sigma * safe[a] + if a as u32 == action { 1.0 - sigma } else { 0.0 }).collect();
+                let mixed: Vec<f64> = (0..3)
+                    .map(|a| sigma * safe[a] + if a as u32 == action { 1.0 - sigma } else { 0.0 })
+                    .collect();
                 let strategy = debora::Strategy::new(mixed);
                 round += 1;
                 counts[strategy.pick(key.uniform(Label::Round, [round, 0, 0])) as usize] += 1;
@@ -193,8 +226,14 @@ fn hard_exploration_takes_the_expected_path() {
             round as f64
         };
         let mean = (0..200).map(explore).sum::<f64>() / 200.0;
-        assert!((mean / expected - 1.0).abs() < 0.05, "safe {safe:?}: {mean} rounds, planned {expected}");
-        let outside = safe.iter().filter(|probability| **probability == 0.0).count() as f64;
+        assert!(
+            (mean / expected - 1.0).abs() < 0.05,
+            "safe {safe:?}: {mean} rounds, planned {expected}"
+        );
+        let outside = safe
+            .iter()
+            .filter(|probability| **probability == 0.0)
+            .count() as f64;
         let least = (3.0 * first as f64).max(outside * first as f64 / (1.0 - sigma));
         assert!(expected >= least - 1.0, "{expected} below {least}");
     }

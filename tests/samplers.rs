@@ -7,7 +7,9 @@
 //! rate: at most 1e-9 per check, below 2e-7 for the whole file.
 
 use debora::key::{Key, Label};
-use debora::lab::sample::{Stream, binomial, gamma, hypergeometric, multinomial, multivariate_hypergeometric, poisson};
+use debora::lab::sample::{
+    Stream, binomial, gamma, hypergeometric, multinomial, multivariate_hypergeometric, poisson,
+};
 
 /// Draws per check. A law whose distribution function is off by 0.0095 somewhere is missed at a rate <= 1e-9 (DKW).
 const DRAWS: usize = 500_000;
@@ -37,8 +39,17 @@ impl<R: Fn(f64) -> f64> Reference<R> {
         let deviation = variance.sqrt();
         // Thirty more: the tails of a law with a mean near 0 are not those of a normal one.
         let reach = SPAN * deviation + 30.0;
-        let (first, last) = ((mean - reach).max(0.0) as u64, ((mean + reach) as u64).min(end));
-        Self { first, last, mean, deviation, ratio_up }
+        let (first, last) = (
+            (mean - reach).max(0.0) as u64,
+            ((mean + reach) as u64).min(end),
+        );
+        Self {
+            first,
+            last,
+            mean,
+            deviation,
+            ratio_up,
+        }
     }
 
     /// The distribution function at these points, in ascending order.
@@ -62,7 +73,9 @@ impl<R: Fn(f64) -> f64> Reference<R> {
     fn edges(&self) -> Vec<i64> {
         let stride = (0.25 * self.deviation).max(1.0);
         let count = (6.0 * self.deviation / stride).ceil() as i64;
-        (-count..=count).map(|step| (self.mean + step as f64 * stride).floor() as i64).collect()
+        (-count..=count)
+            .map(|step| (self.mean + step as f64 * stride).floor() as i64)
+            .collect()
     }
 
     /// Whether these draws pass for draws from this law.
@@ -71,39 +84,66 @@ impl<R: Fn(f64) -> f64> Reference<R> {
         let edges = self.edges();
         // Between two draws the law's distribution function rises and theirs does not: the two are furthest apart at a
         // draw or just below one.
-        let mut points: Vec<i64> =
-            draws.iter().flat_map(|&draw| [draw - 1, draw]).chain(edges.iter().copied()).collect();
+        let mut points: Vec<i64> = draws
+            .iter()
+            .flat_map(|&draw| [draw - 1, draw])
+            .chain(edges.iter().copied())
+            .collect();
         points.sort_unstable();
         points.dedup();
         let cdf = self.cdf(&points);
         let at_edge = |edge: &i64| cdf[points.binary_search(edge).unwrap()];
-        compare(&draws, &points, &cdf, &edges, &edges.iter().map(at_edge).collect::<Vec<_>>())
+        compare(
+            &draws,
+            &points,
+            &cdf,
+            &edges,
+            &edges.iter().map(at_edge).collect::<Vec<_>>(),
+        )
     }
 }
 
 /// Both bounds, for draws in ascending order, and a distribution function at points and at edges, both ascending.
-fn compare<T: PartialOrd>(draws: &[T], points: &[T], cdf: &[f64], edges: &[T], at_edges: &[f64]) -> Result<(), String> {
+fn compare<T: PartialOrd>(
+    draws: &[T],
+    points: &[T],
+    cdf: &[f64],
+    edges: &[T],
+    at_edges: &[f64],
+) -> Result<(), String> {
     let count = draws.len() as f64;
     // 1. P(sup |F_n - F| > tolerance) <= 2 exp(-2 n tolerance^2) = ALARM / 2.
     let tolerance = ((4.0 / ALARM).ln() / (2.0 * count)).sqrt();
     let (mut drawn, mut distance) = (0, 0.0f64);
     for (point, f) in points.iter().zip(cdf) {
-        drawn += draws[drawn..].iter().take_while(|draw| *draw <= point).count();
+        drawn += draws[drawn..]
+            .iter()
+            .take_while(|draw| *draw <= point)
+            .count();
         distance = distance.max((drawn as f64 / count - f).abs());
     }
     if distance > tolerance {
-        return Err(format!("distribution function off by {distance}, tolerance {tolerance}, {count} draws"));
+        return Err(format!(
+            "distribution function off by {distance}, tolerance {tolerance}, {count} draws"
+        ));
     }
     // 2. P(|N - n p| > sqrt(2 n p (1 - p) t) + t / 3) <= 2 exp(-t), and the bins share ALARM / 2.
     let t = (4.0 * (edges.len() + 1) as f64 / ALARM).ln();
     let drawn_up_to = |edge: &T| draws.partition_point(|draw| draw <= edge) as f64;
     let (mut drawn_before, mut f_before) = (0.0, 0.0);
     for bin in 0..=edges.len() {
-        let (drawn, f) = if bin < edges.len() { (drawn_up_to(&edges[bin]), at_edges[bin]) } else { (count, 1.0) };
+        let (drawn, f) = if bin < edges.len() {
+            (drawn_up_to(&edges[bin]), at_edges[bin])
+        } else {
+            (count, 1.0)
+        };
         let (seen, p) = (drawn - drawn_before, f - f_before);
         let width = (2.0 * count * p * (1.0 - p) * t).sqrt() + t / 3.0;
         if (seen - count * p).abs() > width {
-            return Err(format!("bin {bin}: {seen} draws, expected {} +- {width}", count * p));
+            return Err(format!(
+                "bin {bin}: {seen} draws, expected {} +- {width}",
+                count * p
+            ));
         }
         (drawn_before, f_before) = (drawn, f);
     }
@@ -121,7 +161,9 @@ fn poisson_law(mean: f64) -> Reference<impl Fn(f64) -> f64> {
 
 fn binomial_law(n: u64, p: f64) -> Reference<impl Fn(f64) -> f64> {
     let (trials, odds) = (n as f64, p / (1.0 - p));
-    Reference::new(n, trials * p, trials * p * (1.0 - p), move |k| (trials - k) / (k + 1.0) * odds)
+    Reference::new(n, trials * p, trials * p * (1.0 - p), move |k| {
+        (trials - k) / (k + 1.0) * odds
+    })
 }
 
 fn hypergeometric_law(marked: u64, unmarked: u64, draws: u64) -> Reference<impl Fn(f64) -> f64> {
@@ -148,17 +190,26 @@ fn gamma_law(shape: f64) -> (Vec<f64>, Vec<f64>) {
     let offset = |panel: f64| low + panel * stride;
     let mut sums = vec![0.0];
     for panel in (0..PANELS).map(|panel| panel as f64) {
-        let [left, middle, right] = [panel, panel + 0.5, panel + 1.0].map(|place| density(offset(place)));
+        let [left, middle, right] =
+            [panel, panel + 0.5, panel + 1.0].map(|place| density(offset(place)));
         sums.push(sums.last().unwrap() + left + 4.0 * middle + right);
     }
-    let points = (0..=PANELS).map(|panel| mode + offset(panel as f64)).collect();
+    let points = (0..=PANELS)
+        .map(|panel| mode + offset(panel as f64))
+        .collect();
     (points, sums.iter().map(|sum| sum / sums[PANELS]).collect())
 }
 
 /// Whether draws of this shape pass for draws from this law.
-fn check_gamma(place: u64, shape_drawn: u64, (points, cdf): &(Vec<f64>, Vec<f64>)) -> Result<(), String> {
+fn check_gamma(
+    place: u64,
+    shape_drawn: u64,
+    (points, cdf): &(Vec<f64>, Vec<f64>),
+) -> Result<(), String> {
     let mut stream = stream(place);
-    let mut draws: Vec<f64> = (0..DRAWS).map(|_| gamma(&mut stream, shape_drawn)).collect();
+    let mut draws: Vec<f64> = (0..DRAWS)
+        .map(|_| gamma(&mut stream, shape_drawn))
+        .collect();
     draws.sort_unstable_by(f64::total_cmp);
     // Four hundred of the points are the edges of bins, a twentieth of a standard deviation apart.
     let thin = |all: &[f64]| all.iter().copied().step_by(50).collect::<Vec<_>>();
@@ -192,7 +243,9 @@ fn expect_failure(case: String, result: Result<(), String>) {
 
 /// n over k, exactly.
 fn choose(n: u64, k: u64) -> u128 {
-    (0..k).fold(1, |product, i| product * u128::from(n - i) / u128::from(i + 1))
+    (0..k).fold(1, |product, i| {
+        product * u128::from(n - i) / u128::from(i + 1)
+    })
 }
 
 #[test]
@@ -210,21 +263,38 @@ fn the_references_agree_with_enumeration() {
             let mut pmf = vec![1.0];
             for _ in 0..n {
                 let next = |k: usize| {
-                    p * if k > 0 { pmf[k - 1] } else { 0.0 } + (1.0 - p) * pmf.get(k).copied().unwrap_or(0.0)
+                    p * if k > 0 { pmf[k - 1] } else { 0.0 }
+                        + (1.0 - p) * pmf.get(k).copied().unwrap_or(0.0)
                 };
                 pmf = (0..=pmf.len()).map(next).collect();
             }
-            close(binomial_law(n, p).cdf(&(0..=n as i64).collect::<Vec<_>>()), pmf);
+            close(
+                binomial_law(n, p).cdf(&(0..=n as i64).collect::<Vec<_>>()),
+                pmf,
+            );
         }
     }
-    for (marked, unmarked, draws) in [(4, 6, 5), (9, 1, 7), (50, 50, 50), (80, 20, 70), (3, 97, 40)] {
+    for (marked, unmarked, draws) in [
+        (4, 6, 5),
+        (9, 1, 7),
+        (50, 50, 50),
+        (80, 20, 70),
+        (3, 97, 40),
+    ] {
         let ways = |k: u64| {
             let rest = draws - k.min(draws);
-            if k > marked || k > draws || rest > unmarked { 0 } else { choose(marked, k) * choose(unmarked, rest) }
+            if k > marked || k > draws || rest > unmarked {
+                0
+            } else {
+                choose(marked, k) * choose(unmarked, rest)
+            }
         };
         let all = choose(marked + unmarked, draws) as f64;
         let law = hypergeometric_law(marked, unmarked, draws);
-        close(law.cdf(&(0..=draws as i64).collect::<Vec<_>>()), (0..=draws).map(|k| ways(k) as f64 / all).collect());
+        close(
+            law.cdf(&(0..=draws as i64).collect::<Vec<_>>()),
+            (0..=draws).map(|k| ways(k) as f64 / all).collect(),
+        );
     }
     for mean in [0.2, 5.0, 40.0] {
         let mut pmf = vec![f64::exp(-mean)];
@@ -241,7 +311,11 @@ fn the_references_agree_with_enumeration() {
                 term *= x / k as f64;
                 sum += term;
             });
-            assert!((f - (1.0 - sum)).abs() < 1e-9, "shape {shape}, x = {x}: {f}, enumerated {}", 1.0 - sum);
+            assert!(
+                (f - (1.0 - sum)).abs() < 1e-9,
+                "shape {shape}, x = {x}: {f}, enumerated {}",
+                1.0 - sum
+            );
         }
     }
 }
@@ -249,20 +323,38 @@ fn the_references_agree_with_enumeration() {
 /// 9 shapes, false alarm <= 1e-9 each. A shape off by a twentieth of a standard deviation fails.
 #[test]
 fn gamma_draws_have_their_law() {
-    for (place, shape) in (0..).zip([1, 2, 10, 100, 10_000, 1_000_000, 10u64.pow(9), 10u64.pow(12), 10u64.pow(15)]) {
+    for (place, shape) in (0..).zip([
+        1,
+        2,
+        10,
+        100,
+        10_000,
+        1_000_000,
+        10u64.pow(9),
+        10u64.pow(12),
+        10u64.pow(15),
+    ]) {
         let law = gamma_law(shape as f64);
         expect_pass(format!("gamma({shape})"), check_gamma(place, shape, &law));
         let wrong = shape + (0.05 * (shape as f64).sqrt()).ceil() as u64;
-        expect_failure(format!("gamma({wrong}) for {shape}"), check_gamma(place, wrong, &law));
+        expect_failure(
+            format!("gamma({wrong}) for {shape}"),
+            check_gamma(place, wrong, &law),
+        );
     }
 }
 
 /// 13 means, false alarm <= 1e-9 each. A mean off by a twentieth of a standard deviation fails.
 #[test]
 fn poisson_draws_have_their_law() {
-    for (place, mean) in (100..).zip([0.01, 0.7, 5.0, 10.0, 31.99, 32.0, 41.5, 100.0, 1e4, 1e6, 1e9, 1e12, 1e15]) {
+    for (place, mean) in (100..).zip([
+        0.01, 0.7, 5.0, 10.0, 31.99, 32.0, 41.5, 100.0, 1e4, 1e6, 1e9, 1e12, 1e15,
+    ]) {
         let law = poisson_law(mean);
-        expect_pass(format!("Poisson({mean})"), law.check(draw_many(place, |stream| poisson(stream, mean))));
+        expect_pass(
+            format!("Poisson({mean})"),
+            law.check(draw_many(place, |stream| poisson(stream, mean))),
+        );
         let wrong = mean + 0.05 * mean.sqrt();
         let draws = draw_many(place, |stream| poisson(stream, wrong));
         expect_failure(format!("Poisson({wrong}) for {mean}"), law.check(draws));
@@ -276,9 +368,19 @@ fn binomial_draws_have_their_law() {
     for exponent in [1, 2, 4, 6, 9, 12, 15] {
         let n = 10u64.pow(exponent);
         let size = n as f64;
-        for p in [3.0 / size, 0.4f64.min(35.0 / size), 0.3, 0.5, 0.999, 1.0 - 5.0 / size] {
+        for p in [
+            3.0 / size,
+            0.4f64.min(35.0 / size),
+            0.3,
+            0.5,
+            0.999,
+            1.0 - 5.0 / size,
+        ] {
             let draws = draw_many(place, |stream| binomial(stream, n, p));
-            expect_pass(format!("Binomial({n}, {p})"), binomial_law(n, p).check(draws));
+            expect_pass(
+                format!("Binomial({n}, {p})"),
+                binomial_law(n, p).check(draws),
+            );
             place += 1;
         }
     }
@@ -294,7 +396,10 @@ fn wrong_binomial_draws_are_found() {
         let draws = draw_many(place, |stream| binomial(stream, n, wrong));
         expect_failure(format!("Binomial({n}, {wrong}) for 0.2"), law.check(draws));
         let draws = draw_many(place, |stream| binomial(stream, n * 2, 0.1));
-        expect_failure(format!("Binomial({}, 0.1) for Binomial({n}, 0.2)", n * 2), law.check(draws));
+        expect_failure(
+            format!("Binomial({}, 0.1) for Binomial({n}, 0.2)", n * 2),
+            law.check(draws),
+        );
     }
 }
 
@@ -315,9 +420,14 @@ fn hypergeometric_draws_have_their_law() {
             (n * 7 / 10, 8),
             (root.min(n / 3), root.min(n / 3)),
         ] {
-            let sample = draw_many(place, |stream| hypergeometric(stream, marked, n - marked, draws));
+            let sample = draw_many(place, |stream| {
+                hypergeometric(stream, marked, n - marked, draws)
+            });
             let law = hypergeometric_law(marked, n - marked, draws);
-            expect_pass(format!("Hypergeometric({marked}, {}, {draws})", n - marked), law.check(sample));
+            expect_pass(
+                format!("Hypergeometric({marked}, {}, {draws})", n - marked),
+                law.check(sample),
+            );
             place += 1;
         }
     }
@@ -331,13 +441,21 @@ fn wrong_hypergeometric_draws_are_found() {
         let (marked, draws) = (n / 5, n / 5);
         let law = hypergeometric_law(marked, n - marked, draws);
         let wrong = marked + (0.25 * law.deviation).ceil() as u64;
-        let sample = draw_many(place, |stream| hypergeometric(stream, wrong, n - wrong, draws));
+        let sample = draw_many(place, |stream| {
+            hypergeometric(stream, wrong, n - wrong, draws)
+        });
         expect_failure(
-            format!("Hypergeometric({wrong}, {}, {draws}) for {marked} marked", n - wrong),
+            format!(
+                "Hypergeometric({wrong}, {}, {draws}) for {marked} marked",
+                n - wrong
+            ),
             law.check(sample),
         );
         let sample = draw_many(place, |stream| binomial(stream, draws, 0.2));
-        expect_failure(format!("Binomial({draws}, 0.2) for an urn of {n}"), law.check(sample));
+        expect_failure(
+            format!("Binomial({draws}, 0.2) for an urn of {n}"),
+            law.check(sample),
+        );
     }
 }
 
@@ -347,10 +465,23 @@ fn wrong_hypergeometric_draws_are_found() {
 fn large_counts_have_uniform_last_digits() {
     for (place, exponent) in (600..).zip([9, 12, 15]) {
         let n = 10u64.pow(exponent);
-        let modulo = |draws: Vec<i64>| check_pmf(draws.into_iter().map(|draw| draw % 8).collect(), &[0.125; 8]);
-        expect_pass(format!("Poisson({n})"), modulo(draw_many(place, |stream| poisson(stream, n as f64))));
-        expect_pass(format!("Binomial({n}, 0.5)"), modulo(draw_many(place, |stream| binomial(stream, n, 0.5))));
-        let draws = draw_many(place, |stream| hypergeometric(stream, n / 3, n - n / 3, n / 2));
+        let modulo = |draws: Vec<i64>| {
+            check_pmf(
+                draws.into_iter().map(|draw| draw % 8).collect(),
+                &[0.125; 8],
+            )
+        };
+        expect_pass(
+            format!("Poisson({n})"),
+            modulo(draw_many(place, |stream| poisson(stream, n as f64))),
+        );
+        expect_pass(
+            format!("Binomial({n}, 0.5)"),
+            modulo(draw_many(place, |stream| binomial(stream, n, 0.5))),
+        );
+        let draws = draw_many(place, |stream| {
+            hypergeometric(stream, n / 3, n - n / 3, n / 2)
+        });
         expect_pass(format!("an urn of {n}"), modulo(draws));
     }
 }
@@ -362,8 +493,10 @@ fn multinomial_draws_have_their_joint_law() {
     for i in 0..=6 {
         for j in 0..=6 - i {
             let ways = (choose(6, i) * choose(6 - i, j)) as f64;
-            pmf[(7 * i + j) as usize] =
-                ways * 0.2f64.powi(i as i32) * 0.5f64.powi(j as i32) * 0.3f64.powi((6 - i - j) as i32);
+            pmf[(7 * i + j) as usize] = ways
+                * 0.2f64.powi(i as i32)
+                * 0.5f64.powi(j as i32)
+                * 0.3f64.powi((6 - i - j) as i32);
         }
     }
     let draws = |weights: [f64; 3]| {
@@ -373,8 +506,14 @@ fn multinomial_draws_have_their_joint_law() {
             7 * out[0] + out[1]
         })
     };
-    expect_pass("multinomial".into(), check_pmf(draws([0.4, 1.0, 0.6]), &pmf));
-    expect_failure("multinomial of other weights".into(), check_pmf(draws([0.4, 1.0, 0.63]), &pmf));
+    expect_pass(
+        "multinomial".into(),
+        check_pmf(draws([0.4, 1.0, 0.6]), &pmf),
+    );
+    expect_failure(
+        "multinomial of other weights".into(),
+        check_pmf(draws([0.4, 1.0, 0.63]), &pmf),
+    );
 }
 
 /// Six draws from an urn of three, four and five balls, all results: false alarm <= 1e-9. Another urn fails.
@@ -414,7 +553,10 @@ fn multinomial_draws_have_their_marginals() {
             }
         }
         for (column, p) in columns.into_iter().zip([0.15, 0.35]) {
-            expect_pass(format!("multinomial of {n}, share {p}"), binomial_law(n, p).check(column));
+            expect_pass(
+                format!("multinomial of {n}, share {p}"),
+                binomial_law(n, p).check(column),
+            );
         }
     }
 }

@@ -28,7 +28,9 @@ fn exact_law(x: &[f64], quotas: &[Option<u64>], rounds_max: u64) -> BTreeMap<Vec
                 let mut after = counts.clone();
                 after[action] += 1;
                 let end = quotas[action] == Some(after[action]);
-                *(if end { &mut ended } else { &mut next }).entry(after).or_insert(0.0) += chance * x[action];
+                *(if end { &mut ended } else { &mut next })
+                    .entry(after)
+                    .or_insert(0.0) += chance * x[action];
             }
         }
         open = next;
@@ -69,11 +71,20 @@ fn counts_of_a_stretch_have_their_exact_law() {
         for (counts, &times) in &seen {
             let exact = law.get(counts).copied().unwrap_or(0.0);
             let frequency = times as f64 / draws as f64;
-            assert!(exact > 0.0, "case {number}: {counts:?} cannot occur, but did {times} times");
-            assert!((frequency - exact).abs() <= tolerance, "case {number}, {counts:?}: {frequency} against {exact}");
+            assert!(
+                exact > 0.0,
+                "case {number}: {counts:?} cannot occur, but did {times} times"
+            );
+            assert!(
+                (frequency - exact).abs() <= tolerance,
+                "case {number}, {counts:?}: {frequency} against {exact}"
+            );
         }
         for (counts, exact) in law.iter().filter(|(_, exact)| **exact > tolerance) {
-            assert!(seen.contains_key(counts), "case {number}: {counts:?}, of probability {exact}, never occurred");
+            assert!(
+                seen.contains_key(counts),
+                "case {number}: {counts:?}, of probability {exact}, never occurred"
+            );
         }
     }
 }
@@ -82,8 +93,13 @@ fn counts_of_a_stretch_have_their_exact_law() {
 fn distance(mut one: Vec<f64>, mut two: Vec<f64>) -> f64 {
     one.sort_by(f64::total_cmp);
     two.sort_by(f64::total_cmp);
-    let below = |sample: &[f64], value: f64| sample.partition_point(|&v| v <= value) as f64 / sample.len() as f64;
-    one.iter().chain(&two).map(|&value| (below(&one, value) - below(&two, value)).abs()).fold(0.0, f64::max)
+    let below = |sample: &[f64], value: f64| {
+        sample.partition_point(|&v| v <= value) as f64 / sample.len() as f64
+    };
+    one.iter()
+        .chain(&two)
+        .map(|&value| (below(&one, value) - below(&two, value)).abs())
+        .fold(0.0, f64::max)
 }
 
 fn experiment(draft: Draft, means: &[Vec<f64>], simulator: Simulator, key: u64) -> Experiment {
@@ -112,15 +128,30 @@ fn the_same_run_two_ways() {
     let problems: [(Draft, &[Vec<f64>]); 5] = [
         (Problem::free(names(3), 20_000, 0.3), &means[..1]),
         (cost(Problem::soft(names(3), 60_000, 0.5)), &means),
-        (cost(Problem::hard(names(3), 60_000, 0.5)).safe_with_margins([0.5, 0.5, 0.0], [0.1]), &means),
-        (cost(Problem::hard(names(3), 60_000, 0.5)).safe_with_margins([1.0, 0.0, 0.0], [0.25]).growth(3), &means),
-        (cost(Problem::hard(names(3), 5_000, 0.5)).safe_with_margins([1.0, 0.0, 0.0], [0.25]).paper(), &means),
+        (
+            cost(Problem::hard(names(3), 60_000, 0.5)).safe_with_margins([0.5, 0.5, 0.0], [0.1]),
+            &means,
+        ),
+        (
+            cost(Problem::hard(names(3), 60_000, 0.5))
+                .safe_with_margins([1.0, 0.0, 0.0], [0.25])
+                .growth(3),
+            &means,
+        ),
+        (
+            cost(Problem::hard(names(3), 5_000, 0.5))
+                .safe_with_margins([1.0, 0.0, 0.0], [0.25])
+                .paper(),
+            &means,
+        ),
     ];
     for (number, (draft, means)) in problems.into_iter().enumerate() {
         let runs = [(Simulator::Epochs, 1), (Simulator::Rounds, 2)].map(|(simulator, key)| {
             let experiment = experiment(draft.clone(), means, simulator, key);
             let stop = std::sync::atomic::AtomicBool::new(false);
-            experiment.pairs(Contestant::Debora, 0..750, &|_| (), &stop).unwrap()
+            experiment
+                .pairs(Contestant::Debora, 0..750, &|_| (), &stop)
+                .unwrap()
         });
         let tolerance = 2.0 * ((4.0f64 / 1e-7).ln() / (2.0 * 1_500.0)).sqrt();
         let numbers: [Number; 7] = [
@@ -133,14 +164,26 @@ fn the_same_run_two_ways() {
             ("epochs", &|run| run.epochs as f64),
         ];
         for (what, number_of) in numbers {
-            let [fast, slow] =
-                runs.each_ref().map(|pairs| pairs.iter().flat_map(|pair| &pair.runs).map(number_of).collect());
+            let [fast, slow] = runs.each_ref().map(|pairs| {
+                pairs
+                    .iter()
+                    .flat_map(|pair| &pair.runs)
+                    .map(number_of)
+                    .collect()
+            });
             let distance = distance(fast, slow);
-            assert!(distance <= tolerance, "problem {number}, {what}: distance {distance} above {tolerance}");
+            assert!(
+                distance <= tolerance,
+                "problem {number}, {what}: distance {distance} above {tolerance}"
+            );
         }
-        let [fast, slow] = runs.map(|pairs| pairs.iter().filter(|pair| pair.split.is_none()).count() as f64 / 750.0);
+        let [fast, slow] = runs
+            .map(|pairs| pairs.iter().filter(|pair| pair.split.is_none()).count() as f64 / 750.0);
         let tolerance = 2.0 * ((4.0f64 / 1e-7).ln() / (2.0 * 750.0)).sqrt();
-        assert!((fast - slow).abs() <= tolerance, "problem {number}: identical {fast} by epochs, {slow} by rounds");
+        assert!(
+            (fast - slow).abs() <= tolerance,
+            "problem {number}: identical {fast} by epochs, {slow} by rounds"
+        );
         println!("problem {number}: identical {fast} by epochs, {slow} by rounds");
     }
 }
@@ -151,7 +194,14 @@ fn another_world_is_told_apart() {
     let draft = Problem::free(names(3), 20_000, 0.3);
     let rewards = |means: &[Vec<f64>], simulator, key| {
         let experiment = experiment(draft.clone(), means, simulator, key);
-        (0..1_500).map(|pair| experiment.run(Contestant::Debora, pair, 0).unwrap().reward_mean).collect::<Vec<_>>()
+        (0..1_500)
+            .map(|pair| {
+                experiment
+                    .run(Contestant::Debora, pair, 0)
+                    .unwrap()
+                    .reward_mean
+            })
+            .collect::<Vec<_>>()
     };
     let one = rewards(&[vec![0.3, 0.5, 0.7]], Simulator::Epochs, 1);
     let other = rewards(&[vec![0.3, 0.5, 0.71]], Simulator::Rounds, 2);
@@ -162,21 +212,40 @@ fn another_world_is_told_apart() {
 /// <= 1e-7 per world and quantity (DKW-Massart). The mean of 120,000 pulls is within Hoeffding's tolerance of the truth.
 #[test]
 fn pulls_at_once_have_the_law_of_pulls_one_by_one() {
-    let problem = Problem::soft(names(2), 1_000, 0.5).reward("reward", [-1.0, 1.0]).cost("cost", [0.0, 10.0], 5.0);
+    let problem = Problem::soft(names(2), 1_000, 0.5)
+        .reward("reward", [-1.0, 1.0])
+        .cost("cost", [0.0, 10.0], 5.0);
     let problem = problem.build().unwrap();
     let law = |values: &[f64], chances: &[f64]| (values.to_vec(), chances.to_vec());
-    let rows = (0..60).map(|row| (row % 2, vec![f64::from(row) / 30.0 - 1.0, f64::from(row * 7 % 10)]));
+    let rows = (0..60).map(|row| {
+        (
+            row % 2,
+            vec![f64::from(row) / 30.0 - 1.0, f64::from(row * 7 % 10)],
+        )
+    });
     let worlds: Vec<(&str, Box<dyn World>)> = vec![
-        ("bernoulli", Box::new(Bernoulli::new(&problem, &[vec![-0.5, 0.5], vec![1.0, 9.0]]).unwrap())),
-        ("beta", Box::new(Beta::new(&problem, &[vec![-0.5, 0.5], vec![1.0, 9.0]], 0.7).unwrap())),
+        (
+            "bernoulli",
+            Box::new(Bernoulli::new(&problem, &[vec![-0.5, 0.5], vec![1.0, 9.0]]).unwrap()),
+        ),
+        (
+            "beta",
+            Box::new(Beta::new(&problem, &[vec![-0.5, 0.5], vec![1.0, 9.0]], 0.7).unwrap()),
+        ),
         (
             "discrete",
             Box::new(
                 Discrete::new(
                     &problem,
                     &[
-                        vec![law(&[-1.0, 0.0, 0.5], &[0.2, 0.5, 0.3]), law(&[1.0], &[1.0])],
-                        vec![law(&[0.0, 10.0], &[0.9, 0.1]), law(&[2.0, 3.0, 7.0], &[0.1, 0.8, 0.1])],
+                        vec![
+                            law(&[-1.0, 0.0, 0.5], &[0.2, 0.5, 0.3]),
+                            law(&[1.0], &[1.0]),
+                        ],
+                        vec![
+                            law(&[0.0, 10.0], &[0.9, 0.1]),
+                            law(&[2.0, 3.0, 7.0], &[0.1, 0.8, 0.1]),
+                        ],
                     ],
                 )
                 .unwrap(),
@@ -195,7 +264,10 @@ fn pulls_at_once_have_the_law_of_pulls_one_by_one() {
                 let mut one_by_one = [0u128; 2];
                 for pull in 100..140 {
                     world.pull(key, action, pull, &mut values);
-                    one_by_one.iter_mut().zip(values).for_each(|(sum, value)| *sum += u128::from(to_fixed(value)));
+                    one_by_one
+                        .iter_mut()
+                        .zip(values)
+                        .for_each(|(sum, value)| *sum += u128::from(to_fixed(value)));
                 }
                 for quantity in 0..2 {
                     sums[quantity][0].push(at_once[quantity] as f64 / FIXED_ONE as f64);
@@ -207,10 +279,16 @@ fn pulls_at_once_have_the_law_of_pulls_one_by_one() {
                 let tolerance = ((2.0f64 / 1e-7).ln() / (2.0 * 40.0 * trials as f64)).sqrt();
                 for sample in [&at_once, &one_by_one] {
                     let mean = sample.iter().sum::<f64>() / (40.0 * trials as f64);
-                    assert!((mean - truth).abs() <= tolerance, "{name}, action {action}: mean {mean}, truth {truth}");
+                    assert!(
+                        (mean - truth).abs() <= tolerance,
+                        "{name}, action {action}: mean {mean}, truth {truth}"
+                    );
                 }
                 let distance = distance(at_once, one_by_one);
-                assert!(distance <= 0.108, "{name}, action {action}, quantity {quantity}: distance {distance}");
+                assert!(
+                    distance <= 0.108,
+                    "{name}, action {action}, quantity {quantity}: distance {distance}"
+                );
             }
         }
     }

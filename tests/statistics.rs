@@ -6,7 +6,9 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Bernoulli, binomial_pmf, binomial_upper_tail, draw_epoch, is_clean, names, ones, plan};
+use common::{
+    Bernoulli, binomial_pmf, binomial_upper_tail, draw_epoch, is_clean, names, ones, plan,
+};
 use common::{regret_and_violation, run};
 use debora::budget::Share;
 use debora::key::Label;
@@ -17,7 +19,13 @@ use debora::{Engine, Key, Plan, Policy, Problem, Tally, WorldKey, width};
 fn split_expectation(n: u64, p: f64, cell: f64) -> f64 {
     let pmf = binomial_pmf(n, p);
     let split = |a: usize, b: usize| (a.abs_diff(b) as f64 / n as f64 / cell).min(1.0);
-    (0..pmf.len()).map(|a| (0..pmf.len()).map(|b| pmf[a] * pmf[b] * split(a, b)).sum::<f64>()).sum()
+    (0..pmf.len())
+        .map(|a| {
+            (0..pmf.len())
+                .map(|b| pmf[a] * pmf[b] * split(a, b))
+                .sum::<f64>()
+        })
+        .sum()
 }
 
 /// The tolerance at which Hoeffding's inequality is wrong with probability 1e-6 at most.
@@ -36,17 +44,34 @@ fn heads(key: WorldKey, trial: u64, member: u64) -> u64 {
 /// Two actions, growth 64, rho .9: the only level estimated is 64 samples, with the share .45.
 #[test]
 fn a_single_estimate_splits_as_often_as_its_exact_expectation() {
-    let plan = plan(Problem::free(names(2), 1_000, 0.9).growth(64).build().unwrap());
-    assert_eq!(plan.levels.iter().map(|level| level.count).collect::<Vec<_>>(), [64]);
+    let plan = plan(
+        Problem::free(names(2), 1_000, 0.9)
+            .growth(64)
+            .build()
+            .unwrap(),
+    );
+    assert_eq!(
+        plan.levels
+            .iter()
+            .map(|level| level.count)
+            .collect::<Vec<_>>(),
+        [64]
+    );
     let cell = plan.levels[0].cell;
     let index = |key: Key, wins: u64| {
         let mut engine = Engine::with_plan(Arc::clone(&plan), key);
-        for (action, rounds, wins) in [(0, 1, wins.min(1)), (1, 1, 0), (0, 63, wins.saturating_sub(1))] {
+        for (action, rounds, wins) in [
+            (0, 1, wins.min(1)),
+            (1, 1, 0),
+            (0, 63, wins.saturating_sub(1)),
+        ] {
             let mut tally = Tally::new(2, 1);
             tally.add_sums(action, rounds, &[ones(wins)]);
             engine.tell_epoch(&tally).unwrap();
         }
-        engine.open_record().estimates[0].index.expect("the cell is narrower than the range")
+        engine.open_record().estimates[0]
+            .index
+            .expect("the cell is narrower than the range")
     };
     let (trials, world) = (200_000, WorldKey::from(1u64));
     let splits = (0..trials).filter(|&trial| {
@@ -55,9 +80,16 @@ fn a_single_estimate_splits_as_often_as_its_exact_expectation() {
     });
     let observed = splits.count() as f64 / trials as f64;
     let expected = split_expectation(64, 0.5, cell);
-    assert!((observed - expected).abs() <= hoeffding_tolerance(trials), "observed {observed}, expected {expected}");
+    assert!(
+        (observed - expected).abs() <= hoeffding_tolerance(trials),
+        "observed {observed}, expected {expected}"
+    );
     // The share is spent, and no more than the share: the fair coin is the worst case of the proof.
-    assert!(expected <= plan.rho_share && expected > 0.95 * plan.rho_share, "{expected} of {}", plan.rho_share);
+    assert!(
+        expected <= plan.rho_share && expected > 0.95 * plan.rho_share,
+        "{expected} of {}",
+        plan.rho_share
+    );
 }
 
 /// Exact, by enumeration: no Bernoulli mean, count or share spends more than its share.
@@ -66,7 +98,16 @@ fn no_estimate_spends_more_than_its_share_of_rho() {
     for rho in [0.05, 0.3, 0.9] {
         let problem = Problem::free(names(2), 1_000, rho).build().unwrap();
         let share = Share::tight(&problem, 1);
-        for (n, p) in [(1, 0.5), (2, 0.5), (8, 0.5), (64, 0.5), (64, 0.1), (512, 0.5), (512, 0.9), (512, 0.01)] {
+        for (n, p) in [
+            (1, 0.5),
+            (2, 0.5),
+            (8, 0.5),
+            (64, 0.5),
+            (64, 0.1),
+            (512, 0.5),
+            (512, 0.9),
+            (512, 0.01),
+        ] {
             let split = split_expectation(n, p, width::tight(share, n).cell);
             assert!(split <= share.rho, "n {n}, p {p}: {split} of {}", share.rho);
         }
@@ -77,28 +118,43 @@ fn no_estimate_spends_more_than_its_share_of_rho() {
 /// trials split more than 60 times with probability <= 1e-6 (exact binomial). The printed grid keeps at most 20 % identical.
 #[test]
 fn the_printed_grid_does_not_replicate_and_the_corrected_one_does() {
-    let share = Share::paper(&Problem::free(names(2), 1 << 20, 0.3).delta(0.05).paper().build().unwrap(), 20);
+    let share = Share::paper(
+        &Problem::free(names(2), 1 << 20, 0.3)
+            .delta(0.05)
+            .paper()
+            .build()
+            .unwrap(),
+        20,
+    );
     let printed_cell = 2.0 * share.delta / (1.0 + share.rho - 2.0 * share.delta);
     let corrected_cell = width::paper(share, 1 << 30).cell;
     let (trials, flips, world) = (4_000, 4_096, WorldKey::from(2u64));
     let mean = |trial: u64, member: u64| {
-        let words = (0..flips / 64).map(|word| world.block(Label::Feedback, [trial, member, word])[0].count_ones());
+        let words = (0..flips / 64)
+            .map(|word| world.block(Label::Feedback, [trial, member, word])[0].count_ones());
         f64::from(words.sum::<u32>()) / flips as f64
     };
     let splits = |cell: f64, scale: f64| {
         let differ = |trial: &u64| {
             let offset = Key::from(2u64).uniform(Label::Offset, [*trial, 0, 0]);
             // Means of n samples spread as 1/sqrt(n): scaled, 4,096 flips stand for 2^30 samples.
-            let cell_of = |member| round_to_cell(0.5 + (mean(*trial, member) - 0.5) * scale, cell, offset).0;
+            let cell_of =
+                |member| round_to_cell(0.5 + (mean(*trial, member) - 0.5) * scale, cell, offset).0;
             cell_of(0) != cell_of(1)
         };
         (0..trials).filter(differ).count() as u64
     };
     let printed = splits(printed_cell, 1.0);
     let corrected = splits(corrected_cell, (4_096f64 / (1u64 << 30) as f64).sqrt());
-    assert!(printed * 10 >= trials * 8, "printed grid, cell {printed_cell}: {printed} of {trials} split");
+    assert!(
+        printed * 10 >= trials * 8,
+        "printed grid, cell {printed_cell}: {printed} of {trials} split"
+    );
     let alarm = binomial_upper_tail(trials, share.rho, corrected);
-    assert!(alarm > 1e-6, "corrected grid, cell {corrected_cell}: {corrected} of {trials} split, chance {alarm}");
+    assert!(
+        alarm > 1e-6,
+        "corrected grid, cell {corrected_cell}: {corrected} of {trials} split, chance {alarm}"
+    );
 }
 
 /// One policy of the end-to-end tests: a world without gaps, where every split of an estimate can show.
@@ -114,9 +170,11 @@ impl Case {
         let (problem, pairs) = match policy {
             Policy::Free => (Problem::free(names(3), 20_000, 0.3), 600),
             Policy::Soft => (cost(Problem::soft(names(3), 60_000, 0.3)), 300),
-            Policy::Hard => {
-                (cost(Problem::hard(names(3), 400_000, 0.3)).safe_with_margins([1.0, 0.0, 0.0], [0.4]), 150)
-            }
+            Policy::Hard => (
+                cost(Problem::hard(names(3), 400_000, 0.3))
+                    .safe_with_margins([1.0, 0.0, 0.0], [0.4]),
+                150,
+            ),
         };
         let means: &[&[f64]] = match policy {
             Policy::Free => &[&[0.5, 0.5, 0.5]],
@@ -125,11 +183,18 @@ impl Case {
         };
         let plan = plan(problem.build().unwrap());
         assert!(!plan.blind);
-        Self { plan, means: means.iter().map(|row| row.to_vec()).collect(), pairs }
+        Self {
+            plan,
+            means: means.iter().map(|row| row.to_vec()).collect(),
+            pairs,
+        }
     }
 
     fn world(&self, pair: u64, member: u64) -> Bernoulli {
-        Bernoulli { means: self.means.clone(), key: WorldKey::from(4u64).derive(pair, member) }
+        Bernoulli {
+            means: self.means.clone(),
+            key: WorldKey::from(4u64).derive(pair, member),
+        }
     }
 
     /// How many pairs differ when run `member` of pair `pair` rounds on the grid of `offset_key`.
@@ -143,7 +208,9 @@ impl Case {
             }
             engine.digest()
         };
-        (0..self.pairs).filter(|&pair| digest(pair, 0) != digest(pair, 1)).count() as u64
+        (0..self.pairs)
+            .filter(|&pair| digest(pair, 0) != digest(pair, 1))
+            .count() as u64
     }
 
     /// The chance of at least this many splits if the promise holds.
@@ -171,9 +238,16 @@ fn pairs_are_identical_as_often_as_promised_and_bounds_and_safety_hold() {
                 let records = run(&mut engine, &world);
                 let (regret, violation) = regret_and_violation(problem, &world, &records);
                 let clean = is_clean(&world, &records);
-                assert!(records.len() as u64 <= case.plan.epochs_max, "{} epochs", records.len());
+                assert!(
+                    records.len() as u64 <= case.plan.epochs_max,
+                    "{} epochs",
+                    records.len()
+                );
                 if clean && policy == Policy::Hard {
-                    assert!(violation <= 1e-9 * problem.horizon() as f64, "pair {pair}: unsafe by {violation}");
+                    assert!(
+                        violation <= 1e-9 * problem.horizon() as f64,
+                        "pair {pair}: unsafe by {violation}"
+                    );
                 }
                 unclean += u64::from(!clean);
                 let bound = case.plan.violation_bound.unwrap_or(f64::INFINITY);
@@ -182,14 +256,26 @@ fn pairs_are_identical_as_often_as_promised_and_bounds_and_safety_hold() {
             });
             splits += u64::from(digests[0] != digests[1]);
         }
-        println!("{policy:?}: {splits} of {} pairs split, {above} runs above a bound, {unclean} unclean", case.pairs);
+        println!(
+            "{policy:?}: {splits} of {} pairs split, {above} runs above a bound, {unclean} unclean",
+            case.pairs
+        );
         let alarm = case.alarm(splits);
-        assert!(alarm > 1e-6, "{policy:?}: {splits} of {} pairs split, chance {alarm}", case.pairs);
-        for (what, count, chance) in
-            [("above a bound", above, 1.0 - case.plan.bound_probability), ("unclean", unclean, problem.delta())]
-        {
+        assert!(
+            alarm > 1e-6,
+            "{policy:?}: {splits} of {} pairs split, chance {alarm}",
+            case.pairs
+        );
+        for (what, count, chance) in [
+            ("above a bound", above, 1.0 - case.plan.bound_probability),
+            ("unclean", unclean, problem.delta()),
+        ] {
             let alarm = binomial_upper_tail(2 * case.pairs, chance, count);
-            assert!(alarm > 1e-6, "{policy:?}: {count} of {} runs {what}, chance {alarm}", 2 * case.pairs);
+            assert!(
+                alarm > 1e-6,
+                "{policy:?}: {count} of {} runs {what}, chance {alarm}",
+                2 * case.pairs
+            );
         }
     }
 }
@@ -200,15 +286,34 @@ fn mutated_engines_fail_the_same_test() {
     for policy in [Policy::Free, Policy::Soft, Policy::Hard] {
         let case = Case::of(policy);
         let whole = case.splits(&case.plan, |pair, _| policy_key(pair));
-        assert!(case.alarm(whole) > 1e-6, "{policy:?}, not mutated: {whole} of {} pairs split", case.pairs);
+        assert!(
+            case.alarm(whole) > 1e-6,
+            "{policy:?}, not mutated: {whole} of {} pairs split",
+            case.pairs
+        );
 
-        let from_world = case.splits(&case.plan, |pair, member| Key::from(5u64).derive(pair, member));
-        assert!(case.alarm(from_world) <= 1e-6, "{policy:?}, offsets from the world: {from_world} of {}", case.pairs);
+        let from_world = case.splits(&case.plan, |pair, member| {
+            Key::from(5u64).derive(pair, member)
+        });
+        assert!(
+            case.alarm(from_world) <= 1e-6,
+            "{policy:?}, offsets from the world: {from_world} of {}",
+            case.pairs
+        );
 
         let mut narrow = Plan::clone(&case.plan);
-        narrow.levels.iter_mut().for_each(|level| level.cell /= 10.0);
+        narrow
+            .levels
+            .iter_mut()
+            .for_each(|level| level.cell /= 10.0);
         let narrow = case.splits(&Arc::new(narrow), |pair, _| policy_key(pair));
-        assert!(case.alarm(narrow) <= 1e-6, "{policy:?}, cells a tenth as wide: {narrow} of {}", case.pairs);
-        println!("{policy:?}: splits {whole}, offsets from the world {from_world}, narrow cells {narrow}");
+        assert!(
+            case.alarm(narrow) <= 1e-6,
+            "{policy:?}, cells a tenth as wide: {narrow} of {}",
+            case.pairs
+        );
+        println!(
+            "{policy:?}: splits {whole}, offsets from the world {from_world}, narrow cells {narrow}"
+        );
     }
 }

@@ -29,16 +29,24 @@ fn measure(name: &str, location: &Location) {
     let time = Duration::from_secs(5);
     let mut first = 1;
     let mut leases = |group: usize, order: &str, key: fn(u64) -> String| {
-        let leases: Vec<Lease> = (first..first + LEASES).map(|number| lease(number, key(number))).collect();
+        let leases: Vec<Lease> = (first..first + LEASES)
+            .map(|number| lease(number, key(number)))
+            .collect();
         first += LEASES;
         let rate = LEASES as f64 / raw::lease_seconds(&mut *store, &leases, group);
-        println!("{name}: {rate:.0} leases/s of {ROUNDS} actions in commits of {group}, request keys {order}");
+        println!(
+            "{name}: {rate:.0} leases/s of {ROUNDS} actions in commits of {group}, request keys {order}"
+        );
     };
     for group in [1, 16, 64] {
         leases(group, "that grow", |number| format!("{number:032x}"));
     }
-    leases(16, "of 64 clients that count", |number| format!("{}-{number}", number % 64));
-    leases(16, "in no order", |number| format!("{:032x}", u128::from(number).wrapping_mul(MIX)));
+    leases(16, "of 64 clients that count", |number| {
+        format!("{}-{number}", number % 64)
+    });
+    leases(16, "in no order", |number| {
+        format!("{:032x}", u128::from(number).wrapping_mul(MIX))
+    });
     for batch in [100, 1000, 10_000] {
         let outcomes = raw::outcomes_per_second(&mut *store, batch, time);
         println!("{name}: {outcomes:.0} outcomes/s in commits of {batch}");
@@ -49,5 +57,13 @@ fn measure(name: &str, location: &Location) {
 fn lease(number: u64, request_key: String) -> Lease {
     let actions = (0..ROUNDS).map(|round| (round % 10) as u32).collect();
     let (first, request_key) = (1 + number * ROUNDS, Some(request_key));
-    Lease { epoch: 0, overtime: false, first, actions, asked: ROUNDS, request_key, at: 1_700_000_000_000 }
+    Lease {
+        epoch: 0,
+        overtime: false,
+        first,
+        actions,
+        asked: ROUNDS,
+        request_key,
+        at: 1_700_000_000_000,
+    }
 }

@@ -147,10 +147,21 @@ pub enum Verb {
 #[derive(Args, Clone)]
 pub struct ServeArgs {
     /// A SQLite file, made if it is missing, or postgres://...
-    #[arg(long, env = "DEBORA_STORE", hide_env_values = true, default_value = "debora.db", value_name = "FILE|URL")]
+    #[arg(
+        long,
+        env = "DEBORA_STORE",
+        hide_env_values = true,
+        default_value = "debora.db",
+        value_name = "FILE|URL"
+    )]
     pub store: String,
     /// Where to listen; port 0 is any that is free. Addresses that others can reach need an API key
-    #[arg(long, env = "DEBORA_LISTEN", default_value = "127.0.0.1:8080", value_name = "HOST:PORT")]
+    #[arg(
+        long,
+        env = "DEBORA_LISTEN",
+        default_value = "127.0.0.1:8080",
+        value_name = "HOST:PORT"
+    )]
     pub listen: String,
     /// Seconds that a client may take to send its headers, and again its body; idle connections are kept as long
     #[arg(long, env = "DEBORA_TIMEOUT", default_value = "30", value_name = "SECONDS",
@@ -184,7 +195,12 @@ the values of outcomes that do not count (late ones, and those of overtime) or a
 #[derive(Args, Clone)]
 pub struct AccessArgs {
     /// The API key for a URL; better from the environment, as others see what is typed
-    #[arg(long, value_name = "KEY", env = "DEBORA_API_KEY", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "DEBORA_API_KEY",
+        hide_env_values = true
+    )]
     api_key: Option<String>,
     /// A file with the API key
     #[arg(long, value_name = "FILE", conflicts_with = "api_key")]
@@ -197,7 +213,8 @@ impl AccessArgs {
         use anyhow::Context as _;
         let api_key = match &self.key_file {
             Some(file) => {
-                let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+                let text = std::fs::read_to_string(file)
+                    .with_context(|| format!("cannot read {}", file.display()))?;
                 Some(text.trim().to_owned())
             }
             None => self.api_key.clone(),
@@ -250,7 +267,13 @@ impl From<RoleArg> for Role {
 pub struct StoreArgs {
     /// Where the experiments are: a SQLite file, or postgres://USER:PASSWORD@HOST/DATABASE
     // An address may hold a password, which `--help` must not show.
-    #[arg(long, global = true, env = "DEBORA_STORE", hide_env_values = true, default_value = "debora.db")]
+    #[arg(
+        long,
+        global = true,
+        env = "DEBORA_STORE",
+        hide_env_values = true,
+        default_value = "debora.db"
+    )]
     store: String,
 }
 
@@ -333,13 +356,17 @@ impl SpecArgs {
             ("growth", &self.growth),
             ("key", &self.key),
         ];
-        let given = scalars.into_iter().filter_map(|(path, value)| Some((path.to_owned(), value.clone()?)));
+        let given = scalars
+            .into_iter()
+            .filter_map(|(path, value)| Some((path.to_owned(), value.clone()?)));
         given.chain(self.sets.iter().cloned()).collect()
     }
 }
 
 fn parse_shard(text: &str) -> Result<(u64, u64), String> {
-    let parts = text.split_once('/').and_then(|(shard, shards)| Some((shard.parse().ok()?, shards.parse().ok()?)));
+    let parts = text
+        .split_once('/')
+        .and_then(|(shard, shards)| Some((shard.parse().ok()?, shards.parse().ok()?)));
     match parts {
         Some((shard, shards)) if shard >= 1 && shard <= shards => Ok((shard, shards)),
         _ => Err("give i/n with i from 1 to n, such as 2/3".into()),
@@ -347,7 +374,9 @@ fn parse_shard(text: &str) -> Result<(u64, u64), String> {
 }
 
 fn parse_set(text: &str) -> Result<(String, String), String> {
-    let (path, value) = text.split_once('=').ok_or("give PATH=VALUE, such as cost.price.threshold=0.004")?;
+    let (path, value) = text
+        .split_once('=')
+        .ok_or("give PATH=VALUE, such as cost.price.threshold=0.004")?;
     Ok((path.trim().to_owned(), value.trim().to_owned()))
 }
 

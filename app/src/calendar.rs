@@ -4,7 +4,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What time it is.
 pub fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_millis() as i64)
 }
 
 /// Milliseconds since 1970 as a date and a time.
@@ -12,7 +14,12 @@ pub fn utc(milliseconds: i64) -> String {
     let seconds = milliseconds.div_euclid(1000);
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let (year, month, day) = date(days);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}",
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    )
 }
 
 /// The Gregorian date so many days after 1970-01-01. Counted from 1 March of year 0, the leap day ends its year, and months
@@ -20,7 +27,10 @@ pub fn utc(milliseconds: i64) -> String {
 fn date(days: i64) -> (i64, i64, i64) {
     const DAYS_IN_400_YEARS: i64 = 146_097;
     let days = days + 719_468;
-    let (cycle, day) = (days.div_euclid(DAYS_IN_400_YEARS), days.rem_euclid(DAYS_IN_400_YEARS));
+    let (cycle, day) = (
+        days.div_euclid(DAYS_IN_400_YEARS),
+        days.rem_euclid(DAYS_IN_400_YEARS),
+    );
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;
@@ -49,9 +59,30 @@ mod tests {
         let (mut year, mut month, mut day) = (1600, 1, 1);
         for days in -135_140..157_054 {
             assert_eq!(date(days), (year, month, day));
-            let last = [31, 28 + i64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month as usize - 1];
-            (day, month) = if day < last { (day + 1, month) } else { (1, month + 1) };
-            (month, year) = if month <= 12 { (month, year) } else { (1, year + 1) };
+            let last = [
+                31,
+                28 + i64::from(leap(year)),
+                31,
+                30,
+                31,
+                30,
+                31,
+                31,
+                30,
+                31,
+                30,
+                31,
+            ][month as usize - 1];
+            (day, month) = if day < last {
+                (day + 1, month)
+            } else {
+                (1, month + 1)
+            };
+            (month, year) = if month <= 12 {
+                (month, year)
+            } else {
+                (1, year + 1)
+            };
         }
     }
 }

@@ -8,9 +8,16 @@ use std::sync::Mutex;
 use anyhow::{Context, Result, bail};
 
 /// Writes a file by way of a temporary one in the same folder, so that no half file is ever seen under its name.
-pub fn write_whole(path: &Path, force: bool, write: impl FnOnce(&mut dyn std::io::Write) -> Result<()>) -> Result<()> {
+pub fn write_whole(
+    path: &Path,
+    force: bool,
+    write: impl FnOnce(&mut dyn std::io::Write) -> Result<()>,
+) -> Result<()> {
     if path.exists() && !force {
-        bail!("{} exists; choose another name, or --force to overwrite it", path.display());
+        bail!(
+            "{} exists; choose another name, or --force to overwrite it",
+            path.display()
+        );
     }
     make_whole(path, |temporary| {
         let mut writer = BufWriter::new(fs::File::create(temporary)?);
@@ -26,7 +33,8 @@ pub fn make_whole<T>(path: &Path, make: impl FnOnce(&Path) -> Result<T>) -> Resu
         fs::File::open(&temporary.0)?.sync_all()?;
         Ok(made)
     });
-    let made = made.with_context(|| format!("cannot write {}; nothing is left of it", path.display()))?;
+    let made =
+        made.with_context(|| format!("cannot write {}; nothing is left of it", path.display()))?;
     fs::rename(&temporary.0, path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(made)
 }
@@ -36,7 +44,11 @@ static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Removes what is left of the file that is being written, before the program ends in the middle of it.
 pub fn remove_unfinished() {
-    if let Some(path) = UNFINISHED.lock().ok().and_then(|mut unfinished| unfinished.take()) {
+    if let Some(path) = UNFINISHED
+        .lock()
+        .ok()
+        .and_then(|mut unfinished| unfinished.take())
+    {
         let _ = fs::remove_file(path);
     }
 }
@@ -46,7 +58,9 @@ struct Temporary(PathBuf);
 
 impl Temporary {
     fn beside(path: &Path) -> Self {
-        let name = path.file_name().map_or("out".into(), |name| name.to_string_lossy());
+        let name = path
+            .file_name()
+            .map_or("out".into(), |name| name.to_string_lossy());
         let path = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
         if let Ok(mut unfinished) = UNFINISHED.lock() {
             *unfinished = Some(path.clone());
@@ -71,23 +85,37 @@ pub struct OutDir {
 impl OutDir {
     /// A folder for a whole report: new, or empty, or --force.
     pub fn for_report(path: &Path, force: bool) -> Result<Self> {
-        fs::create_dir_all(path).with_context(|| format!("cannot make the folder {}", path.display()))?;
-        let mut entries = fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+        fs::create_dir_all(path)
+            .with_context(|| format!("cannot make the folder {}", path.display()))?;
+        let mut entries =
+            fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
         if !force && entries.next().is_some() {
-            bail!("the folder {} is not empty; choose another, or --force to overwrite in it", path.display());
+            bail!(
+                "the folder {} is not empty; choose another, or --force to overwrite in it",
+                path.display()
+            );
         }
-        Ok(Self { path: path.to_owned(), force })
+        Ok(Self {
+            path: path.to_owned(),
+            force,
+        })
     }
 
     /// A folder that may hold other shards already.
     pub fn for_shards(path: &Path, force: bool) -> Result<Self> {
-        fs::create_dir_all(path).with_context(|| format!("cannot make the folder {}", path.display()))?;
-        Ok(Self { path: path.to_owned(), force })
+        fs::create_dir_all(path)
+            .with_context(|| format!("cannot make the folder {}", path.display()))?;
+        Ok(Self {
+            path: path.to_owned(),
+            force,
+        })
     }
 
     /// Writes one file.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<()> {
-        write_whole(&self.path.join(name), self.force, |file| Ok(file.write_all(content)?))
+        write_whole(&self.path.join(name), self.force, |file| {
+            Ok(file.write_all(content)?)
+        })
     }
 
     /// Where it is.
@@ -117,7 +145,10 @@ mod tests {
             Err(full.into())
         });
         let message = format!("{:#}", error.unwrap_err());
-        assert!(message.contains("nothing is left of it") && message.contains("no storage space"), "{message}");
+        assert!(
+            message.contains("nothing is left of it") && message.contains("no storage space"),
+            "{message}"
+        );
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         fs::remove_dir_all(folder).unwrap();
     }
@@ -126,9 +157,16 @@ mod tests {
     fn nothing_is_overwritten_unasked() {
         let folder = folder("over");
         let path = folder.join("a.txt");
-        let write = |text: &'static str, force| write_whole(&path, force, |file| Ok(file.write_all(text.as_bytes())?));
+        let write = |text: &'static str, force| {
+            write_whole(&path, force, |file| Ok(file.write_all(text.as_bytes())?))
+        };
         write("one", false).unwrap();
-        assert!(write("two", false).unwrap_err().to_string().contains("--force"));
+        assert!(
+            write("two", false)
+                .unwrap_err()
+                .to_string()
+                .contains("--force")
+        );
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");
         write("two", true).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");

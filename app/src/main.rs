@@ -7,7 +7,8 @@ use clap::{CommandFactory as _, Parser as _};
 
 use debora_app::args::{Cli, Verb};
 use debora_app::commands::{
-    self, audit, backup, compare, diff, init, keys, listen_for_interrupts, merge, plan, replicate, run, serve,
+    self, audit, backup, compare, diff, init, keys, listen_for_interrupts, merge, plan, replicate,
+    run, serve,
 };
 
 /// What one thread allocates, another frees: requests go from handlers to the writer, answers back.
@@ -30,7 +31,10 @@ fn main() -> ExitCode {
 fn perform(cli: &Cli) -> Result<bool> {
     let common = &cli.common;
     if let Some(threads) = common.threads {
-        rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global().context("cannot start threads")?;
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.into())
+            .build_global()
+            .context("cannot start threads")?;
     }
     // The service ends in its own way.
     if !matches!(cli.verb, Verb::Serve(_)) {
@@ -39,15 +43,40 @@ fn perform(cli: &Cli) -> Result<bool> {
     match &cli.verb {
         Verb::Init { file } => init::init(file, common),
         Verb::Plan { spec, gap } => plan::plan(spec, *gap, common),
-        Verb::Run { spec, trace, simulator } => run::run(spec, trace.as_ref(), (*simulator).into(), common),
-        Verb::Replicate { spec, pairs, other_world } => replicate::replicate(spec, pairs, other_world.as_ref(), common),
-        Verb::Compare { spec, pairs, players } => compare::compare(spec, pairs, players, common),
+        Verb::Run {
+            spec,
+            trace,
+            simulator,
+        } => run::run(spec, trace.as_ref(), (*simulator).into(), common),
+        Verb::Replicate {
+            spec,
+            pairs,
+            other_world,
+        } => replicate::replicate(spec, pairs, other_world.as_ref(), common),
+        Verb::Compare {
+            spec,
+            pairs,
+            players,
+        } => compare::compare(spec, pairs, players, common),
         Verb::Merge { parts } => merge::merge(parts, common),
         Verb::Serve(args) => serve::serve(args, common),
-        Verb::Audit { source, experiment, head, access } => {
-            audit::audit(source, experiment.as_deref(), head.as_deref(), &access.access()?, common)
-        }
-        Verb::Diff { first, second, access } => diff::diff(first, second, &access.access()?, common),
+        Verb::Audit {
+            source,
+            experiment,
+            head,
+            access,
+        } => audit::audit(
+            source,
+            experiment.as_deref(),
+            head.as_deref(),
+            &access.access()?,
+            common,
+        ),
+        Verb::Diff {
+            first,
+            second,
+            access,
+        } => diff::diff(first, second, &access.access()?, common),
         Verb::Keys { action, store } => keys::keys(action, &store.location(), common),
         Verb::Backup { store, to } => backup::backup(&store.location(), to, common),
         Verb::Completions { shell } => {

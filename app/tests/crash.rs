@@ -38,14 +38,20 @@ outcome_wait = "2s"
 const NEVER: u64 = 500;
 
 fn kills() -> u64 {
-    std::env::var("DEBORA_CRASH_KILLS").map_or(20, |kills| kills.parse().expect("DEBORA_CRASH_KILLS is a number"))
+    std::env::var("DEBORA_CRASH_KILLS").map_or(20, |kills| {
+        kills.parse().expect("DEBORA_CRASH_KILLS is a number")
+    })
 }
 
 /// A fixed world: what an action gives in a round.
 fn outcome(round: u64, action: u64) -> (f64, f64) {
-    let uniform = |quantity: u64| WorldKey::from(5u64).uniform(Label::Feedback, [action, round, quantity]);
+    let uniform =
+        |quantity: u64| WorldKey::from(5u64).uniform(Label::Feedback, [action, round, quantity]);
     let means = [[0.3, 0.2], [0.6, 0.5], [0.8, 0.9]][action as usize];
-    (f64::from(u8::from(uniform(0) < means[0])), f64::from(u8::from(uniform(1) < means[1])))
+    (
+        f64::from(u8::from(uniform(0) < means[0])),
+        f64::from(u8::from(uniform(1) < means[1])),
+    )
 }
 
 /// The service as its operator sees it: nodes at fixed addresses, which are there or not.
@@ -101,18 +107,28 @@ fn spawn(store: &str, listen: &str) -> (Child, String) {
     let begun = Instant::now();
     loop {
         let mut server = Command::new(env!("CARGO_BIN_EXE_debora"))
-            .args(["serve", "--store", store, "--listen", listen, "--log", "error"])
+            .args([
+                "serve", "--store", store, "--listen", listen, "--log", "error",
+            ])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        if let Some(address) = line.split_whitespace().find_map(|word| word.strip_prefix("http://")) {
+        BufReader::new(server.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        if let Some(address) = line
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("http://"))
+        {
             return (server, address.trim_end_matches(['/', ',', '.']).to_owned());
         }
         let status = server.wait().unwrap();
-        assert!(begun.elapsed() < Duration::from_secs(30), "the server does not start: {status}, {line:?}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "the server does not start: {status}, {line:?}"
+        );
         thread::sleep(Duration::from_millis(50));
     }
 }
@@ -183,11 +199,20 @@ impl Play {
             let request_key = format!("{client}-{request}");
             let rounds = 1 + (request * 7) % 60;
             let body = json!({ "n": rounds, "request_key": request_key });
-            let (status, answer) =
-                self.post(&agent, client + request, &format!("/v1/experiments/{id}/decisions"), &body);
+            let (status, answer) = self.post(
+                &agent,
+                client + request,
+                &format!("/v1/experiments/{id}/decisions"),
+                &body,
+            );
             if status != 200 {
                 assert_eq!((status, &answer["code"]), (409, &json!("done")), "{answer}");
-                let _ = self.number.compare_exchange(number, number + 1, Ordering::Relaxed, Ordering::Relaxed);
+                let _ = self.number.compare_exchange(
+                    number,
+                    number + 1,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                );
                 continue;
             }
             let decisions = answer["decisions"].as_array().unwrap();
@@ -200,10 +225,22 @@ impl Play {
         let decisions = answer["decisions"].as_array().unwrap();
         let overtime = answer["overtime"].as_bool().unwrap();
         let first = &decisions[0][if overtime { "overtime" } else { "round" }];
-        let actions = decisions.iter().map(|decision| decision["index"].as_u64().unwrap()).collect();
-        let lease = (overtime, answer["epoch"].as_u64().unwrap(), first.as_u64().unwrap(), actions);
+        let actions = decisions
+            .iter()
+            .map(|decision| decision["index"].as_u64().unwrap())
+            .collect();
+        let lease = (
+            overtime,
+            answer["epoch"].as_u64().unwrap(),
+            first.as_u64().unwrap(),
+            actions,
+        );
         let mut all = self.acknowledged.lock().unwrap();
-        let before = all.entry(id.to_owned()).or_default().leases.insert(request_key, lease);
+        let before = all
+            .entry(id.to_owned())
+            .or_default()
+            .leases
+            .insert(request_key, lease);
         assert!(before.is_none());
     }
 
@@ -212,7 +249,9 @@ impl Play {
         let mut outcomes = Vec::new();
         for decision in decisions {
             // Overtime is not told here: it cannot change anything that is checked below.
-            let Some(round) = decision["round"].as_u64() else { continue };
+            let Some(round) = decision["round"].as_u64() else {
+                continue;
+            };
             if round % NEVER != 0 {
                 let (reward, cost) = outcome(round, decision["index"].as_u64().unwrap());
                 rounds.push(round);
@@ -228,14 +267,21 @@ impl Play {
             assert_eq!(status, 200, "{answer}");
             let receipts = answer["receipts"].as_array().unwrap();
             assert_eq!(receipts.len(), rounds.len());
-            self.receipts.fetch_add(receipts.len() as u64, Ordering::Relaxed);
+            self.receipts
+                .fetch_add(receipts.len() as u64, Ordering::Relaxed);
             let mut all = self.acknowledged.lock().unwrap();
             let noted = &mut all.get_mut(id).unwrap().outcomes;
             for (round, receipt) in rounds.iter().zip(receipts) {
                 let receipt = receipt.as_str().unwrap();
                 // The first answer may have been lost, so that "repeated" is the first seen.
-                assert!(matches!(receipt, "recorded" | "repeated" | "late"), "round {round}: {receipt}");
-                assert!(time == 0 || receipt == "repeated", "round {round} told again: {receipt}");
+                assert!(
+                    matches!(receipt, "recorded" | "repeated" | "late"),
+                    "round {round}: {receipt}"
+                );
+                assert!(
+                    time == 0 || receipt == "repeated",
+                    "round {round} told again: {receipt}"
+                );
                 noted.entry(*round).or_insert_with(|| receipt.to_owned());
             }
         }
@@ -265,12 +311,20 @@ fn crash(store: &str, nodes: usize, kills: u64, disturb: impl Fn(&Cluster, u64))
             .collect();
         for kill in 0..kills {
             // Sometimes in the middle of a start, mostly after a stretch of work.
-            let (begun, goal) = (Instant::now(), play.receipts.load(Ordering::Relaxed) + (kill * 37) % 500);
-            while play.receipts.load(Ordering::Relaxed) < goal && begun.elapsed() < Duration::from_secs(3) {
+            let (begun, goal) = (
+                Instant::now(),
+                play.receipts.load(Ordering::Relaxed) + (kill * 37) % 500,
+            );
+            while play.receipts.load(Ordering::Relaxed) < goal
+                && begun.elapsed() < Duration::from_secs(3)
+            {
                 thread::sleep(Duration::from_millis(1));
             }
             thread::sleep(Duration::from_millis((kill * 7) % 20));
-            assert!(clients.iter().all(|client| !client.is_finished()), "a client has failed");
+            assert!(
+                clients.iter().all(|client| !client.is_finished()),
+                "a client has failed"
+            );
             disturb(&play.cluster, kill);
         }
         play.stop.store(true, Ordering::Relaxed);
@@ -279,7 +333,11 @@ fn crash(store: &str, nodes: usize, kills: u64, disturb: impl Fn(&Cluster, u64))
     let mut sums = (0, 0, 0);
     for (id, noted) in &acknowledged {
         let (rounds, imputed) = check(&Location::of(store), id, play.key, noted);
-        sums = (sums.0 + rounds, sums.1 + imputed, sums.2 + noted.leases.len());
+        sums = (
+            sums.0 + rounds,
+            sums.1 + imputed,
+            sums.2 + noted.leases.len(),
+        );
     }
     println!(
         "{kills} kills over {nodes} node(s): {} experiments, {} rounds told ({} imputed), {} leases acknowledged, {} retries",
@@ -289,7 +347,10 @@ fn crash(store: &str, nodes: usize, kills: u64, disturb: impl Fn(&Cluster, u64))
         sums.2,
         play.retries.load(Ordering::Relaxed)
     );
-    assert!(sums.0 > 50 * kills && play.retries.load(Ordering::Relaxed) > 0, "the server was hardly used");
+    assert!(
+        sums.0 > 50 * kills && play.retries.load(Ordering::Relaxed) > 0,
+        "the server was hardly used"
+    );
     drop(play.cluster);
     audited(store, acknowledged.keys());
 }
@@ -309,18 +370,40 @@ fn check(location: &Location, id: &str, key: Key, noted: &Acknowledged) -> (u64,
     store.rollback();
 
     for (request_key, (overtime, epoch, first, actions)) in &noted.leases {
-        let found: Vec<&Lease> =
-            leases.iter().filter(|lease| lease.request_key.as_ref() == Some(request_key)).collect();
-        assert_eq!(found.len(), 1, "{id}: {request_key} has {} leases", found.len());
+        let found: Vec<&Lease> = leases
+            .iter()
+            .filter(|lease| lease.request_key.as_ref() == Some(request_key))
+            .collect();
+        assert_eq!(
+            found.len(),
+            1,
+            "{id}: {request_key} has {} leases",
+            found.len()
+        );
         let lease = found[0];
-        let given: Vec<u64> = lease.actions.iter().map(|&action| u64::from(action)).collect();
-        assert_eq!((lease.overtime, lease.epoch, lease.first, &given), (*overtime, *epoch, *first, actions));
+        let given: Vec<u64> = lease
+            .actions
+            .iter()
+            .map(|&action| u64::from(action))
+            .collect();
+        assert_eq!(
+            (lease.overtime, lease.epoch, lease.first, &given),
+            (*overtime, *epoch, *first, actions)
+        );
     }
-    let stored: BTreeMap<u64, &Outcome> = outcomes.iter().map(|outcome| (outcome.round, outcome)).collect();
+    let stored: BTreeMap<u64, &Outcome> = outcomes
+        .iter()
+        .map(|outcome| (outcome.round, outcome))
+        .collect();
     assert_eq!(stored.len(), outcomes.len());
     for (round, receipt) in &noted.outcomes {
-        let found = stored.get(round).unwrap_or_else(|| panic!("{id}: round {round} was acknowledged and is gone"));
-        assert!(receipt == "repeated" || found.imputed == (receipt == "late"), "{id}: round {round} was {receipt}");
+        let found = stored
+            .get(round)
+            .unwrap_or_else(|| panic!("{id}: round {round} was acknowledged and is gone"));
+        assert!(
+            receipt == "repeated" || found.imputed == (receipt == "late"),
+            "{id}: round {round} was {receipt}"
+        );
     }
 
     let mut engine = Engine::new(Spec::parse(SPEC, "spec").unwrap().problem, key);
@@ -330,36 +413,58 @@ fn check(location: &Location, id: &str, key: Key, noted: &Acknowledged) -> (u64,
             loop {
                 match engine.ask() {
                     Ask::Decision(decision) => {
-                        assert_eq!((decision.round, decision.action, decision.epoch), (round, *action, lease.epoch));
+                        assert_eq!(
+                            (decision.round, decision.action, decision.epoch),
+                            (round, *action, lease.epoch)
+                        );
                         break;
                     }
                     // The next round is of the next epoch: the outcomes of this one lead there.
                     _ => {
                         let outcome = told.next().expect("an epoch that ended has its outcomes");
-                        engine.tell(outcome.round, outcome.reward, &outcome.costs).unwrap();
+                        engine
+                            .tell(outcome.round, outcome.reward, &outcome.costs)
+                            .unwrap();
                     }
                 }
             }
         }
     }
     for outcome in told {
-        engine.tell(outcome.round, outcome.reward, &outcome.costs).unwrap();
+        engine
+            .tell(outcome.round, outcome.reward, &outcome.costs)
+            .unwrap();
         let action = leases
             .iter()
             .filter(|lease| !lease.overtime)
-            .find_map(|lease| lease.actions.get(usize::try_from(outcome.round.checked_sub(lease.first)?).ok()?));
+            .find_map(|lease| {
+                lease
+                    .actions
+                    .get(usize::try_from(outcome.round.checked_sub(lease.first)?).ok()?)
+            });
         let expected = self::outcome(outcome.round, u64::from(*action.unwrap()));
-        assert!(outcome.imputed || (outcome.reward, outcome.costs[0]) == expected, "{id}: {outcome:?}");
+        assert!(
+            outcome.imputed || (outcome.reward, outcome.costs[0]) == expected,
+            "{id}: {outcome:?}"
+        );
     }
     assert_eq!(engine.tally().counts(), progress.told);
-    assert_eq!((engine.digest(), engine.is_done()), (progress.digest, progress.status == Status::Done));
-    (outcomes.len() as u64, outcomes.iter().filter(|outcome| outcome.imputed).count() as u64)
+    assert_eq!(
+        (engine.digest(), engine.is_done()),
+        (progress.digest, progress.status == Status::Done)
+    );
+    (
+        outcomes.len() as u64,
+        outcomes.iter().filter(|outcome| outcome.imputed).count() as u64,
+    )
 }
 
 fn audited<'a>(store: &str, ids: impl Iterator<Item = &'a String>) {
     for id in ids {
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_debora")).args(["audit", store, "--experiment", id]).output().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_debora"))
+            .args(["audit", store, "--experiment", id])
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(
             output.status.success() && said.contains("all equal"),
@@ -374,19 +479,32 @@ fn a_killed_server_on_sqlite_loses_and_doubles_nothing() {
     let folder = std::env::temp_dir().join(format!("debora-crash-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
     let store: PathBuf = folder.join("store.db");
-    crash(&store.display().to_string(), 1, kills(), |cluster, _| cluster.kill(0));
+    crash(&store.display().to_string(), 1, kills(), |cluster, _| {
+        cluster.kill(0)
+    });
     std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// Every fifth time the database itself is stopped at once and started again.
 #[test]
 fn killed_nodes_on_postgresql_lose_and_double_nothing() {
-    let variable =
-        |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set; use scripts/with-postgres"));
-    let (url, restart) = (variable("DEBORA_TEST_POSTGRES"), variable("DEBORA_TEST_POSTGRES_RESTART"));
+    let variable = |name: &str| {
+        std::env::var(name)
+            .unwrap_or_else(|_| panic!("{name} is not set; use scripts/with-postgres"))
+    };
+    let (url, restart) = (
+        variable("DEBORA_TEST_POSTGRES"),
+        variable("DEBORA_TEST_POSTGRES_RESTART"),
+    );
     crash(&url, 2, kills(), |cluster, kill| {
         if kill % 5 == 4 {
-            assert!(Command::new(&restart).stdout(Stdio::null()).status().unwrap().success());
+            assert!(
+                Command::new(&restart)
+                    .stdout(Stdio::null())
+                    .status()
+                    .unwrap()
+                    .success()
+            );
         } else {
             cluster.kill((kill % 2) as usize);
         }

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use debora::spec::{OnWait, Spec};
 use debora::{Engine, Key, VALUES_VERSION};
 use debora_app::service::desk::Desk;
-use debora_app::service::request::{Answer, Change, Create, Of, Receipt, Refusal, Request, Telling};
+use debora_app::service::request::{
+    Answer, Change, Create, Of, Receipt, Refusal, Request, Telling,
+};
 use debora_app::store::{Experiment, Location, Purpose, Status};
 use proptest::prelude::*;
 
@@ -123,7 +125,11 @@ fn feedback(value: u8, costs: usize) -> (f64, Vec<f64>) {
 impl Model {
     fn tell_one(&mut self, of: Of, (reward, costs): (f64, Vec<f64>)) -> Receipt {
         let same = |told: &(f64, Vec<f64>)| {
-            if *told == (reward, costs.clone()) { Receipt::Repeated } else { Receipt::Conflict }
+            if *told == (reward, costs.clone()) {
+                Receipt::Repeated
+            } else {
+                Receipt::Conflict
+            }
         };
         match of {
             Of::Overtime { epoch, serial } => match self.overtime.get_mut(&(epoch, serial)) {
@@ -165,8 +171,12 @@ impl Model {
         if !matches!(self.status, Status::Running | Status::Paused) {
             return;
         }
-        let due: Vec<u64> =
-            self.decided_at.iter().filter(|(_, at)| **at + wait <= now).map(|(round, _)| *round).collect();
+        let due: Vec<u64> = self
+            .decided_at
+            .iter()
+            .filter(|(_, at)| **at + wait <= now)
+            .map(|(round, _)| *round)
+            .collect();
         for round in due {
             self.decided_at.remove(&round);
             let impute = self.spec.service.impute.clone();
@@ -174,9 +184,18 @@ impl Model {
         }
     }
 
-    fn decide(&mut self, rounds: u64, key: Option<&String>, now: i64) -> Result<Given, &'static str> {
+    fn decide(
+        &mut self,
+        rounds: u64,
+        key: Option<&String>,
+        now: i64,
+    ) -> Result<Given, &'static str> {
         if let Some((asked, given)) = key.and_then(|key| self.given.get(key)) {
-            return if *asked == rounds { Ok(given.clone()) } else { Err("used") };
+            return if *asked == rounds {
+                Ok(given.clone())
+            } else {
+                Err("used")
+            };
         }
         match self.status {
             Status::Running => {}
@@ -192,11 +211,25 @@ impl Model {
             }
             let first = self.overtime.keys().filter(|(of, _)| *of == epoch).count() as u64 + 1;
             let serials = first..first + rounds;
-            self.overtime.extend(serials.clone().map(|serial| ((epoch, serial), None)));
-            (epoch, true, first, serials.map(|serial| self.engine.overtime(serial).action).collect())
+            self.overtime
+                .extend(serials.clone().map(|serial| ((epoch, serial), None)));
+            (
+                epoch,
+                true,
+                first,
+                serials
+                    .map(|serial| self.engine.overtime(serial).action)
+                    .collect(),
+            )
         } else {
-            self.decided_at.extend(decisions.iter().map(|decision| (decision.round, now)));
-            (epoch, false, decisions[0].round, decisions.iter().map(|decision| decision.action).collect())
+            self.decided_at
+                .extend(decisions.iter().map(|decision| (decision.round, now)));
+            (
+                epoch,
+                false,
+                decisions[0].round,
+                decisions.iter().map(|decision| decision.action).collect(),
+            )
         };
         if let Some(key) = key {
             self.given.insert(key.clone(), (rounds, given.clone()));
@@ -230,11 +263,21 @@ impl<'a> Play<'a> {
         let key = Key::from(9u64);
         let spec = Spec::parse(text, "spec").unwrap();
         let mut desk = Desk::new(location.open(Purpose::Serve).unwrap());
-        let create =
-            Create { id: Some(id.into()), spec: text.into(), key: Some(key), blind: true, actor: "test".into() };
+        let create = Create {
+            id: Some(id.into()),
+            spec: text.into(),
+            key: Some(key),
+            blind: true,
+            actor: "test".into(),
+        };
         for repeated in [false, true] {
-            let answer = desk.serve(&[Request::Create(create.clone())], 0).swap_remove(0).unwrap();
-            assert!(matches!(answer, Answer::Created { repeated: before, .. } if before == repeated));
+            let answer = desk
+                .serve(&[Request::Create(create.clone())], 0)
+                .swap_remove(0)
+                .unwrap();
+            assert!(
+                matches!(answer, Answer::Created { repeated: before, .. } if before == repeated)
+            );
         }
         let model = Model {
             engine: Engine::new(spec.problem.clone(), key),
@@ -246,7 +289,13 @@ impl<'a> Play<'a> {
             late: BTreeMap::new(),
             overtime: BTreeMap::new(),
         };
-        Self { location, id: id.into(), desk: Some(desk), model, now: 1_000 }
+        Self {
+            location,
+            id: id.into(),
+            desk: Some(desk),
+            model,
+            now: 1_000,
+        }
     }
 
     fn telling(&self, of: Of, value: u8) -> Telling {
@@ -259,23 +308,42 @@ impl<'a> Play<'a> {
         let id = self.id.clone();
         let outcomes = match *step {
             Step::Decide { rounds, key } => {
-                return Some(Request::Decide { id, rounds, request_key: key.map(|key| format!("request {key}")) });
+                return Some(Request::Decide {
+                    id,
+                    rounds,
+                    request_key: key.map(|key| format!("request {key}")),
+                });
             }
-            Step::Change(change) => return Some(Request::Change { id, change, actor: "test".into() }),
+            Step::Change(change) => {
+                return Some(Request::Change {
+                    id,
+                    change,
+                    actor: "test".into(),
+                });
+            }
             Step::Tick => return Some(Request::Tick { id }),
-            Step::Tell { rounds, backwards, value } => {
+            Step::Tell {
+                rounds,
+                backwards,
+                value,
+            } => {
                 let mut outstanding: Vec<u64> = self.model.decided_at.keys().copied().collect();
                 if backwards {
                     outstanding.reverse();
                 }
                 let some = outstanding.into_iter().take(rounds);
-                some.map(|round| self.telling(Of::Round(round), value)).collect()
+                some.map(|round| self.telling(Of::Round(round), value))
+                    .collect()
             }
             // Twice within one request, the second time perhaps with another value.
-            Step::TellAny { round, value } => {
-                [value, value / 2].map(|value| self.telling(Of::Round(round), value)).to_vec()
-            }
-            Step::TellOvertime { epochs_ago, serial, value } => {
+            Step::TellAny { round, value } => [value, value / 2]
+                .map(|value| self.telling(Of::Round(round), value))
+                .to_vec(),
+            Step::TellOvertime {
+                epochs_ago,
+                serial,
+                value,
+            } => {
                 let epoch = self.model.engine.epoch().saturating_sub(epochs_ago);
                 vec![self.telling(Of::Overtime { epoch, serial }, value)]
             }
@@ -291,8 +359,15 @@ impl<'a> Play<'a> {
             }
             Step::Run { epochs } => {
                 for value in 0..epochs {
-                    self.group(&[Step::Decide { rounds: 10_000, key: None }]);
-                    self.group(&[Step::Tell { rounds: usize::MAX, backwards: false, value: (value % 4) as u8 }]);
+                    self.group(&[Step::Decide {
+                        rounds: 10_000,
+                        key: None,
+                    }]);
+                    self.group(&[Step::Tell {
+                        rounds: usize::MAX,
+                        backwards: false,
+                        value: (value % 4) as u8,
+                    }]);
                 }
                 return None;
             }
@@ -306,9 +381,13 @@ impl<'a> Play<'a> {
         let answers = self.desk.as_mut().unwrap().serve(&requests, self.now);
         for (request, answer) in requests.iter().zip(&answers) {
             if let Request::Tell { outcomes, .. } = request {
-                let Ok(Answer::Told(receipts)) = answer else { panic!("{request:?}: {answer:?}") };
+                let Ok(Answer::Told(receipts)) = answer else {
+                    panic!("{request:?}: {answer:?}")
+                };
                 for (outcome, receipt) in outcomes.iter().zip(receipts) {
-                    let expected = self.model.tell_one(outcome.of, (outcome.reward, outcome.costs.clone()));
+                    let expected = self
+                        .model
+                        .tell_one(outcome.of, (outcome.reward, outcome.costs.clone()));
                     assert_eq!(*receipt, expected, "{outcome:?}");
                 }
             }
@@ -321,12 +400,21 @@ impl<'a> Play<'a> {
         }
         for (request, answer) in requests.iter().zip(&answers) {
             match request {
-                Request::Decide { rounds, request_key, .. } => {
+                Request::Decide {
+                    rounds,
+                    request_key,
+                    ..
+                } => {
                     let expected = self.model.decide(*rounds, request_key.as_ref(), self.now);
                     let got = match answer {
                         Ok(Answer::Decided(decided)) => {
                             let lease = &decided.lease;
-                            Ok((lease.epoch, lease.overtime, lease.first, lease.actions.clone()))
+                            Ok((
+                                lease.epoch,
+                                lease.overtime,
+                                lease.first,
+                                lease.actions.clone(),
+                            ))
                         }
                         Err(refusal) => Err(name(refusal)),
                         other => panic!("{other:?}"),
@@ -334,7 +422,11 @@ impl<'a> Play<'a> {
                     assert_eq!(got, expected, "{request:?}");
                 }
                 Request::Change { change, .. } if self.model.status != Status::Done => {
-                    self.model.status = if *change == Change::Pause { Status::Paused } else { Status::Running };
+                    self.model.status = if *change == Change::Pause {
+                        Status::Paused
+                    } else {
+                        Status::Running
+                    };
                     assert!(
                         matches!(answer, Ok(Answer::Changed(status)) if *status == self.model.status),
                         "{answer:?}"
@@ -359,14 +451,29 @@ fn check_rows(location: &Location, id: &str, model: &Model) {
     let mut store = location.open(Purpose::Read).unwrap();
     let (_, progress) = store.experiment(id).unwrap().unwrap();
     assert_eq!(progress.status, model.status);
-    assert_eq!((progress.epoch, &progress.digest), (model.engine.epoch(), &model.engine.digest()));
+    assert_eq!(
+        (progress.epoch, &progress.digest),
+        (model.engine.epoch(), &model.engine.digest())
+    );
     assert_eq!(progress.told.iter().sum::<u64>(), model.told.len() as u64);
     assert_eq!(progress.told, model.engine.tally().counts());
-    assert_eq!(progress.imputed.iter().sum::<u64>() as usize, model.told.values().filter(|told| told.2).count());
-    assert_eq!(progress.next_round - 1, model.told.len() as u64 + model.decided_at.len() as u64);
-    assert_eq!((progress.late, progress.overtime), (model.late.len() as u64, model.overtime.len() as u64));
+    assert_eq!(
+        progress.imputed.iter().sum::<u64>() as usize,
+        model.told.values().filter(|told| told.2).count()
+    );
+    assert_eq!(
+        progress.next_round - 1,
+        model.told.len() as u64 + model.decided_at.len() as u64
+    );
+    assert_eq!(
+        (progress.late, progress.overtime),
+        (model.late.len() as u64, model.overtime.len() as u64)
+    );
     let outcomes = store.outcomes(id, 0, usize::MAX).unwrap();
-    let stored: Vec<_> = outcomes.into_iter().map(|row| (row.round, (row.reward, row.costs, row.imputed))).collect();
+    let stored: Vec<_> = outcomes
+        .into_iter()
+        .map(|row| (row.round, (row.reward, row.costs, row.imputed)))
+        .collect();
     assert_eq!(stored, model.told.clone().into_iter().collect::<Vec<_>>());
 }
 
@@ -375,7 +482,11 @@ fn groups(rounds: u64, steps: usize) -> impl Strategy<Value = Vec<Vec<Step>>> {
 }
 
 fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 #[test]
@@ -399,7 +510,9 @@ fn every_answer_is_the_models_over_long_epochs() {
 /// Two desks at one database, as two nodes: whoever decides, the decisions are one node's.
 #[test]
 fn two_nodes_decide_as_one() {
-    let Some(store) = stores().into_iter().find(Store::is_shared) else { panic!("no shared store") };
+    let Some(store) = stores().into_iter().find(Store::is_shared) else {
+        panic!("no shared store")
+    };
     store.fresh(|location, id| {
         let key = Key::from(9u64);
         let mut desks = [(); 2].map(|()| Desk::new(location.open(Purpose::Serve).unwrap()));
@@ -437,10 +550,24 @@ fn a_bad_request_key_fails_nobody_else() {
     for store in stores() {
         store.fresh(|location, id| {
             let mut play = Play::new(location, id, SHORT);
-            let ask = |key: &str| Request::Decide { id: id.into(), rounds: 1, request_key: Some(key.into()) };
-            let answers = play.desk.as_mut().unwrap().serve(&[ask("a\0"), ask(&"k".repeat(200)), ask("b")], play.now);
-            assert!(matches!(answers[0], Err(Refusal::RequestKey { .. })), "{answers:?}");
-            assert!(matches!(answers[1], Err(Refusal::RequestKey { .. })), "{answers:?}");
+            let ask = |key: &str| Request::Decide {
+                id: id.into(),
+                rounds: 1,
+                request_key: Some(key.into()),
+            };
+            let answers = play
+                .desk
+                .as_mut()
+                .unwrap()
+                .serve(&[ask("a\0"), ask(&"k".repeat(200)), ask("b")], play.now);
+            assert!(
+                matches!(answers[0], Err(Refusal::RequestKey { .. })),
+                "{answers:?}"
+            );
+            assert!(
+                matches!(answers[1], Err(Refusal::RequestKey { .. })),
+                "{answers:?}"
+            );
             assert!(matches!(answers[2], Ok(Answer::Decided(_))), "{answers:?}");
         });
     }
@@ -452,19 +579,51 @@ fn overtime_told_again_is_judged_by_what_is_stored() {
     for store in stores() {
         store.fresh(|location, id| {
             let mut play = Play::new(location, id, SHORT);
-            play.group(&[Step::Decide { rounds: 1, key: None }, Step::Decide { rounds: 2, key: None }]);
+            play.group(&[
+                Step::Decide {
+                    rounds: 1,
+                    key: None,
+                },
+                Step::Decide {
+                    rounds: 2,
+                    key: None,
+                },
+            ]);
             let tell = |play: &Play<'_>, values: &[u8]| {
-                let of = Of::Overtime { epoch: 0, serial: 1 };
-                let outcomes = values.iter().map(|&value| play.telling(of, value)).collect();
-                Request::Tell { id: id.into(), outcomes }
+                let of = Of::Overtime {
+                    epoch: 0,
+                    serial: 1,
+                };
+                let outcomes = values
+                    .iter()
+                    .map(|&value| play.telling(of, value))
+                    .collect();
+                Request::Tell {
+                    id: id.into(),
+                    outcomes,
+                }
             };
             for (values, expected) in [
-                (&[1, 1, 0][..], [Receipt::Overtime, Receipt::Repeated, Receipt::Conflict]),
-                (&[0, 0, 1][..], [Receipt::Conflict, Receipt::Conflict, Receipt::Repeated]),
+                (
+                    &[1, 1, 0][..],
+                    [Receipt::Overtime, Receipt::Repeated, Receipt::Conflict],
+                ),
+                (
+                    &[0, 0, 1][..],
+                    [Receipt::Conflict, Receipt::Conflict, Receipt::Repeated],
+                ),
             ] {
                 let request = tell(&play, values);
-                let answer = play.desk.as_mut().unwrap().serve(&[request], 0).swap_remove(0);
-                assert!(matches!(&answer, Ok(Answer::Told(receipts)) if receipts[..] == expected), "{answer:?}");
+                let answer = play
+                    .desk
+                    .as_mut()
+                    .unwrap()
+                    .serve(&[request], 0)
+                    .swap_remove(0);
+                assert!(
+                    matches!(&answer, Ok(Answer::Told(receipts)) if receipts[..] == expected),
+                    "{answer:?}"
+                );
             }
         });
     }

@@ -40,8 +40,24 @@ impl Dice {
 
     fn text(&mut self) -> String {
         let length = *self.pick(&[0, 1, 5, 5, 5, 40, 200]);
-        let letters =
-            ["a", "7", "-", "_", "é", "\u{0}", "\n", "\"", "\\", "%2e", "/", "..", "\u{1f600}", "'", ";", "<"];
+        let letters = [
+            "a",
+            "7",
+            "-",
+            "_",
+            "é",
+            "\u{0}",
+            "\n",
+            "\"",
+            "\\",
+            "%2e",
+            "/",
+            "..",
+            "\u{1f600}",
+            "'",
+            ";",
+            "<",
+        ];
         (0..length).map(|_| *self.pick(&letters)).collect()
     }
 }
@@ -53,7 +69,12 @@ fn value(dice: &mut Dice, schema: &Value, document: &Value, depth: usize) -> Val
     }
     if let Some(name) = schema["$ref"].as_str() {
         let name = name.rsplit('/').next().unwrap();
-        return value(dice, &document["components"]["schemas"][name], document, depth + 1);
+        return value(
+            dice,
+            &document["components"]["schemas"][name],
+            document,
+            depth + 1,
+        );
     }
     for choice in ["oneOf", "anyOf"] {
         if let Some(choices) = schema[choice].as_array() {
@@ -69,30 +90,70 @@ fn value(dice: &mut Dice, schema: &Value, document: &Value, depth: usize) -> Val
         Some("object") => object(dice, schema, document, depth),
         Some("array") => {
             let count = *dice.pick(&[0, 1, 2, 3, 10]);
-            (0..count).map(|_| value(dice, &schema["items"], document, depth + 1)).collect()
+            (0..count)
+                .map(|_| value(dice, &schema["items"], document, depth + 1))
+                .collect()
         }
         Some("integer") => {
-            json!(*dice.pick(&[0, 1, 2, 3, 10, 100, 4_999, 5_000, 5_001, 10_000, 1 << 53, i64::MAX as u64, u64::MAX]))
+            json!(*dice.pick(&[
+                0,
+                1,
+                2,
+                3,
+                10,
+                100,
+                4_999,
+                5_000,
+                5_001,
+                10_000,
+                1 << 53,
+                i64::MAX as u64,
+                u64::MAX
+            ]))
         }
         Some("number") => json!(*dice.pick(&[0.0, 1.0, 0.5, -0.0, 0.25, 1.5, -1.0, 1e308, 5e-324])),
         Some("boolean") => json!(dice.one_in(2)),
         Some("null") => Value::Null,
         _ if dice.one_in(4) => json!(dice.text()),
-        _ => json!(*dice.pick(&["one", "key-1", "key-2", "", SPEC, "fuzz-0", "fuzz-1", &"0".repeat(32)])),
+        _ => json!(*dice.pick(&[
+            "one",
+            "key-1",
+            "key-2",
+            "",
+            SPEC,
+            "fuzz-0",
+            "fuzz-1",
+            &"0".repeat(32)
+        ])),
     }
 }
 
 fn object(dice: &mut Dice, schema: &Value, document: &Value, depth: usize) -> Value {
     let mut fields = Map::new();
-    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let wanted = if required.contains(&name.as_str()) { !dice.one_in(15) } else { dice.one_in(2) };
+        let wanted = if required.contains(&name.as_str()) {
+            !dice.one_in(15)
+        } else {
+            dice.one_in(2)
+        };
         if wanted {
             fields.insert(name.clone(), value(dice, field, document, depth + 1));
         }
     }
-    if let Some(field) = schema.get("additionalProperties").filter(|field| field.is_object()) {
-        fields.insert((*dice.pick(&["price", "prize", ""])).into(), value(dice, field, document, depth + 1));
+    if let Some(field) = schema
+        .get("additionalProperties")
+        .filter(|field| field.is_object())
+    {
+        fields.insert(
+            (*dice.pick(&["price", "prize", ""])).into(),
+            value(dice, field, document, depth + 1),
+        );
     }
     if dice.one_in(20) {
         fields.insert(dice.text(), anything(dice, depth));
@@ -108,8 +169,13 @@ fn anything(dice: &mut Dice, depth: usize) -> Value {
         3 => json!(-(dice.below(1 << 40) as i64)),
         4 => json!(f64::from_bits(dice.word())),
         5 => json!(dice.text()),
-        6 => (0..dice.below(4)).map(|_| anything(dice, depth + 1)).collect(),
-        _ => (0..dice.below(4)).map(|_| (dice.text(), anything(dice, depth + 1))).collect::<Map<_, _>>().into(),
+        6 => (0..dice.below(4))
+            .map(|_| anything(dice, depth + 1))
+            .collect(),
+        _ => (0..dice.below(4))
+            .map(|_| (dice.text(), anything(dice, depth + 1)))
+            .collect::<Map<_, _>>()
+            .into(),
     }
 }
 
@@ -131,56 +197,100 @@ fn body(dice: &mut Dice, schema: &Value, document: &Value) -> Vec<u8> {
 }
 
 /// A request to an operation; also what it was, in words.
-fn request(dice: &mut Dice, path: &str, method: &str, operation: &Value, document: &Value) -> (Request<Body>, String) {
+fn request(
+    dice: &mut Dice,
+    path: &str,
+    method: &str,
+    operation: &Value,
+    document: &Value,
+) -> (Request<Body>, String) {
     let id = match dice.below(10) {
         0 => percent(&dice.text()),
         1 => "nobody".into(),
         other => format!("fuzz-{}", other % 2),
     };
     let mut address = path.replace("{id}", if id.is_empty() { "%20" } else { &id });
-    let queries = operation["parameters"].as_array().into_iter().flatten().filter(|one| one["in"] == "query");
+    let queries = operation["parameters"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|one| one["in"] == "query");
     let mut separator = '?';
     for query in queries.cloned().collect::<Vec<_>>() {
         if dice.one_in(2) {
             let text = value(dice, &query["schema"], document, 0).to_string();
-            address += &format!("{separator}{}={}", query["name"].as_str().unwrap(), percent(text.trim_matches('"')));
+            address += &format!(
+                "{separator}{}={}",
+                query["name"].as_str().unwrap(),
+                percent(text.trim_matches('"'))
+            );
             separator = '&';
         }
     }
     let mut bytes = Vec::new();
-    let mut builder = Request::builder().method(method.to_uppercase().as_str()).uri(&address);
+    let mut builder = Request::builder()
+        .method(method.to_uppercase().as_str())
+        .uri(&address);
     if let Some(contents) = operation["requestBody"]["content"].as_object() {
         bytes = body(dice, &contents["application/json"]["schema"], document);
-        let kind = if dice.one_in(25) { "text/plain" } else { "application/json" };
+        let kind = if dice.one_in(25) {
+            "text/plain"
+        } else {
+            "application/json"
+        };
         builder = builder.header("content-type", kind);
     }
     if dice.one_in(10) {
-        builder = builder.header("authorization", *dice.pick(&["Bearer debora_00", "Basic x", "Bearer", "\u{7f}x"]));
+        builder = builder.header(
+            "authorization",
+            *dice.pick(&["Bearer debora_00", "Basic x", "Bearer", "\u{7f}x"]),
+        );
     }
-    let shown = format!("{method} {address} {}", String::from_utf8_lossy(&bytes[..bytes.len().min(300)]));
+    let shown = format!(
+        "{method} {address} {}",
+        String::from_utf8_lossy(&bytes[..bytes.len().min(300)])
+    );
     match builder.body(Body::from(bytes)) {
         Ok(request) => (request, shown),
         // Not even an address or a header: no client can send that.
-        Err(_) => (Request::get("/health").body(Body::empty()).unwrap(), "get /health".into()),
+        Err(_) => (
+            Request::get("/health").body(Body::empty()).unwrap(),
+            "get /health".into(),
+        ),
     }
 }
 
 fn percent(text: &str) -> String {
     text.bytes()
-        .map(|byte| if byte.is_ascii_alphanumeric() { (byte as char).to_string() } else { format!("%{byte:02X}") })
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() {
+                (byte as char).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
         .collect()
 }
 
 /// Resident memory in megabytes.
 fn memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches("kB").trim().parse::<f64>().unwrap() / 1024.0
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
+    line.trim()
+        .trim_end_matches("kB")
+        .trim()
+        .parse::<f64>()
+        .unwrap()
+        / 1024.0
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_request_is_the_servers_fault() {
-    let requests = std::env::var("DEBORA_FUZZ_REQUESTS").map_or(4_000, |count| count.parse::<u64>().unwrap());
+    let requests =
+        std::env::var("DEBORA_FUZZ_REQUESTS").map_or(4_000, |count| count.parse::<u64>().unwrap());
     let folder = std::env::temp_dir().join(format!("debora-fuzz-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
     let location = Location::Sqlite(folder.join("store.db"));
@@ -192,14 +302,21 @@ async fn no_request_is_the_servers_fault() {
         let response = app.answer(create.body(Body::from(body)).unwrap()).await;
         assert_eq!(response.status(), StatusCode::CREATED);
     }
-    let response = app.answer(Request::get("/openapi.json").body(Body::empty()).unwrap()).await;
-    let document: Value = serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await.unwrap()).unwrap();
+    let response = app
+        .answer(Request::get("/openapi.json").body(Body::empty()).unwrap())
+        .await;
+    let document: Value =
+        serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await.unwrap()).unwrap();
     let operations: Vec<(String, String, Value)> = document["paths"]
         .as_object()
         .unwrap()
         .iter()
         .flat_map(|(path, methods)| {
-            methods.as_object().unwrap().iter().map(|(method, one)| (path.clone(), method.clone(), one.clone()))
+            methods
+                .as_object()
+                .unwrap()
+                .iter()
+                .map(|(method, one)| (path.clone(), method.clone(), one.clone()))
         })
         // Closed, an experiment would answer all the rest alike: it is closed at the end.
         .filter(|(path, ..)| !path.ends_with("/close"))
@@ -224,23 +341,38 @@ async fn no_request_is_the_servers_fault() {
         *statuses.entry(status).or_default() += 1;
         assert!(status < 500, "request {number}: {status} {said}\n{shown}");
         if status >= 400 {
-            let error: Value = serde_json::from_slice(&bytes).unwrap_or_else(|_| panic!("{shown}: {said}"));
-            let named = error["code"].is_string() && error["message"].as_str().is_some_and(|text| text.len() > 10);
+            let error: Value =
+                serde_json::from_slice(&bytes).unwrap_or_else(|_| panic!("{shown}: {said}"));
+            let named = error["code"].is_string()
+                && error["message"]
+                    .as_str()
+                    .is_some_and(|text| text.len() > 10);
             assert!(named, "request {number}: {status} {said}\n{shown}");
         }
         // An id may spell another route, or none.
-        let elsewhere =
-            shown.starts_with("get /health") || matches!(error_code(&bytes).as_str(), "no_route" | "method");
+        let elsewhere = shown.starts_with("get /health")
+            || matches!(error_code(&bytes).as_str(), "no_route" | "method");
         let described = operation["responses"].get(status.to_string()).is_some();
-        assert!(described || elsewhere, "request {number}: {status} is not described\n{shown}\n{said}");
+        assert!(
+            described || elsewhere,
+            "request {number}: {status} is not described\n{shown}\n{said}"
+        );
         if number == requests / 4 {
             memory_early = memory();
         }
     }
     let memory_late = memory();
-    println!("{requests} requests: {statuses:?}; {memory_early:.0} MB after a quarter, {memory_late:.0} MB at the end");
-    assert!(statuses[&200] > requests / 20, "hardly anything was right: {statuses:?}");
-    assert!(memory_late < memory_early + 64.0, "memory grew from {memory_early} to {memory_late} MB");
+    println!(
+        "{requests} requests: {statuses:?}; {memory_early:.0} MB after a quarter, {memory_late:.0} MB at the end"
+    );
+    assert!(
+        statuses[&200] > requests / 20,
+        "hardly anything was right: {statuses:?}"
+    );
+    assert!(
+        memory_late < memory_early + 64.0,
+        "memory grew from {memory_early} to {memory_late} MB"
+    );
 
     service.stop();
     drop(app);
@@ -249,11 +381,18 @@ async fn no_request_is_the_servers_fault() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&audit.stdout);
-    assert!(audit.status.success(), "{said}{}", String::from_utf8_lossy(&audit.stderr));
+    assert!(
+        audit.status.success(),
+        "{said}{}",
+        String::from_utf8_lossy(&audit.stderr)
+    );
     std::fs::remove_dir_all(folder).unwrap();
 }
 
 fn error_code(bytes: &[u8]) -> String {
     let error: Result<Value, _> = serde_json::from_slice(bytes);
-    error.ok().and_then(|error| error["code"].as_str().map(str::to_owned)).unwrap_or_default()
+    error
+        .ok()
+        .and_then(|error| error["code"].as_str().map(str::to_owned))
+        .unwrap_or_default()
 }

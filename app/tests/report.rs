@@ -32,7 +32,14 @@ fn report(name: &str, arguments: &[&str]) -> PathBuf {
     let _ = fs::remove_dir_all(&folder);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut command = Command::new(env!("CARGO_BIN_EXE_debora"));
-    let status = command.args(arguments).arg("--out").arg(&folder).current_dir(root).output().unwrap().status;
+    let status = command
+        .args(arguments)
+        .arg("--out")
+        .arg(&folder)
+        .current_dir(root)
+        .output()
+        .unwrap()
+        .status;
     assert!(status.success());
     folder
 }
@@ -45,9 +52,14 @@ fn decode(text: &str) -> Vec<u8> {
         b'+' => 62,
         _ => 63,
     };
-    let bits =
-        text.bytes().filter(|byte| *byte != b'=').flat_map(|byte| (0..6).rev().map(move |bit| value(byte) >> bit & 1));
-    bits.collect::<Vec<u8>>().chunks_exact(8).map(|byte| byte.iter().fold(0, |sum, bit| sum << 1 | bit)).collect()
+    let bits = text
+        .bytes()
+        .filter(|byte| *byte != b'=')
+        .flat_map(|byte| (0..6).rev().map(move |bit| value(byte) >> bit & 1));
+    bits.collect::<Vec<u8>>()
+        .chunks_exact(8)
+        .map(|byte| byte.iter().fold(0, |sum, bit| sum << 1 | bit))
+        .collect()
 }
 
 /// What the browser shows of the page, and what it says on its console.
@@ -70,30 +82,70 @@ fn look(folder: &Path, size: &str, dark: bool) -> Value {
         "--disable-sync",
         "--hide-scrollbars",
     ]);
-    browser.arg(format!("--user-data-dir={}", folder.join("profile").display())).arg(format!("--window-size={size}"));
+    browser
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.join("profile").display()
+        ))
+        .arg(format!("--window-size={size}"));
     if dark {
         browser.arg("--force-dark-mode");
     }
-    let output = browser.arg("--dump-dom").arg(&probe).output().expect("chromium is installed by ./check");
-    let (page, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let output = browser
+        .arg("--dump-dom")
+        .arg(&probe)
+        .output()
+        .expect("chromium is installed by ./check");
+    let (page, log) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
     assert!(!log.contains("CONSOLE"), "{log}");
-    let seen = page.split("data-seen=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("the probe ran");
+    let seen = page
+        .split("data-seen=\"")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next())
+        .expect("the probe ran");
     serde_json::from_slice(&decode(seen)).unwrap()
 }
 
 #[test]
 fn every_figure_is_seen_and_nothing_is_fetched() {
     let calls: [(&str, &[&str], usize); 3] = [
-        ("replicate", &["replicate", "examples/model-routing.toml", "--pairs", "100"], 7),
+        (
+            "replicate",
+            &["replicate", "examples/model-routing.toml", "--pairs", "100"],
+            7,
+        ),
         ("run", &["run", "examples/cache-policy.toml"], 4),
-        ("compare", &["compare", "examples/free.toml", "--horizon", "1e5", "--pairs", "5"], 1),
+        (
+            "compare",
+            &[
+                "compare",
+                "examples/free.toml",
+                "--horizon",
+                "1e5",
+                "--pairs",
+                "5",
+            ],
+            1,
+        ),
     ];
     for (name, arguments, figures) in calls {
         let folder = report(name, arguments);
         let page = fs::read_to_string(folder.join("report.html")).unwrap();
         let foreign = page.replace("http://www.w3.org/2000/svg", "");
-        assert!(!foreign.contains("http://") && !foreign.contains("https://") && !foreign.contains("src="));
-        for (size, dark) in [("1280,2000", false), ("1280,2000", true), ("500,2000", false), ("500,2000", true)] {
+        assert!(
+            !foreign.contains("http://")
+                && !foreign.contains("https://")
+                && !foreign.contains("src=")
+        );
+        for (size, dark) in [
+            ("1280,2000", false),
+            ("1280,2000", true),
+            ("500,2000", false),
+            ("500,2000", true),
+        ] {
             let seen = look(&folder, size, dark);
             let shown = seen["figures"].as_array().unwrap();
             assert_eq!(shown.len(), figures, "{name}");
@@ -103,13 +155,21 @@ fn every_figure_is_seen_and_nothing_is_fetched() {
                 "{name} {size}"
             );
             for figure in shown {
-                assert_eq!(figure.as_array().unwrap().len(), 1, "{name} {size}: one of the two kinds of each figure");
+                assert_eq!(
+                    figure.as_array().unwrap().len(),
+                    1,
+                    "{name} {size}: one of the two kinds of each figure"
+                );
                 let figure = &figure[0];
                 assert!(
-                    figure["right"].as_f64() <= seen["width"].as_f64() && figure["height"].as_f64() > Some(150.0),
+                    figure["right"].as_f64() <= seen["width"].as_f64()
+                        && figure["height"].as_f64() > Some(150.0),
                     "{figure}"
                 );
-                assert!(figure["drawn"].as_u64() > Some(8) && figure["inside"] == true, "{name} {size}: {figure}");
+                assert!(
+                    figure["drawn"].as_u64() > Some(8) && figure["inside"] == true,
+                    "{name} {size}: {figure}"
+                );
             }
         }
         fs::remove_dir_all(folder).unwrap();

@@ -9,18 +9,29 @@ use debora_app::store::{Location, Outcome, Purpose};
 use fixtures::{epoch, experiment, progress, schema};
 
 fn outcome(round: u64) -> Outcome {
-    Outcome { round, reward: 0.5, costs: vec![-0.0], imputed: false, at: 1 }
+    Outcome {
+        round,
+        reward: 0.5,
+        costs: vec![-0.0],
+        imputed: false,
+        at: 1,
+    }
 }
 
 #[test]
 fn a_lost_connection_loses_its_open_transaction_and_no_more() {
     let restart = std::env::var("DEBORA_TEST_POSTGRES_RESTART");
-    let restart = restart.expect("DEBORA_TEST_POSTGRES_RESTART is not set; run this under scripts/with-postgres");
+    let restart = restart
+        .expect("DEBORA_TEST_POSTGRES_RESTART is not set; run this under scripts/with-postgres");
     let location = Location::Postgres(schema("restarts"));
     let mut store = location.open(Purpose::Serve).unwrap();
     let mut reader = location.open(Purpose::Read).unwrap();
     store.begin().unwrap();
-    assert!(store.create(&experiment("a"), &progress(), &epoch(0)).unwrap());
+    assert!(
+        store
+            .create(&experiment("a"), &progress(), &epoch(0))
+            .unwrap()
+    );
     store.add_outcomes("a", &[outcome(1)]).unwrap();
     store.commit().unwrap();
     for cycle in 0..3 {
@@ -36,9 +47,17 @@ fn a_lost_connection_loses_its_open_transaction_and_no_more() {
             store.add_outcomes("a", &[outcome(9)]).unwrap_err();
         }
         store.commit().unwrap_err();
-        assert_eq!(reader.outcomes("a", 0, 9).unwrap(), committed, "a reader connects again by itself");
+        assert_eq!(
+            reader.outcomes("a", 0, 9).unwrap(),
+            committed,
+            "a reader connects again by itself"
+        );
         store.begin().unwrap();
-        assert_eq!(store.add_outcomes("a", &next).unwrap(), [None], "and so does a writer when it begins");
+        assert_eq!(
+            store.add_outcomes("a", &next).unwrap(),
+            [None],
+            "and so does a writer when it begins"
+        );
         store.commit().unwrap();
     }
 }

@@ -24,7 +24,8 @@ impl Folder {
     fn new() -> Self {
         static FOLDERS: AtomicU32 = AtomicU32::new(0);
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("debora-serve-{}-{number}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("debora-serve-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
         Self(path)
     }
@@ -37,7 +38,13 @@ impl Folder {
         let location = Location::of(&self.store());
         let mut store = location.open(Purpose::Serve).unwrap();
         let hash = hex(&Sha256::digest(KEY));
-        let key = ApiKey { name: "ops".into(), role: Role::Admin, hash, created_at: 0, revoked_at: None };
+        let key = ApiKey {
+            name: "ops".into(),
+            role: Role::Admin,
+            hash,
+            created_at: 0,
+            revoked_at: None,
+        };
         store.begin().unwrap();
         store.set_key(&key).unwrap();
         store.commit().unwrap();
@@ -59,41 +66,71 @@ struct Server {
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_debora"));
-    command.arg("serve").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .arg("serve")
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
 impl Server {
     fn start(store: &str, arguments: &[&str]) -> Self {
-        Self::run(command(&[&["--store", store, "--listen", "127.0.0.1:0"], arguments].concat()))
+        Self::run(command(
+            &[&["--store", store, "--listen", "127.0.0.1:0"], arguments].concat(),
+        ))
     }
 
     fn run(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split([',', '"']).next());
-        let address = address.unwrap_or_else(|| panic!("no address in {line:?}")).to_owned();
-        Self { child, line, address }
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .split("http://")
+            .nth(1)
+            .and_then(|rest| rest.split([',', '"']).next());
+        let address = address
+            .unwrap_or_else(|| panic!("no address in {line:?}"))
+            .to_owned();
+        Self {
+            child,
+            line,
+            address,
+        }
     }
 
     fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let agent = ureq::Agent::new_with_config(ureq::Agent::config_builder().http_status_as_error(false).build());
+        let agent = ureq::Agent::new_with_config(
+            ureq::Agent::config_builder()
+                .http_status_as_error(false)
+                .build(),
+        );
         let mut response = agent
             .post(format!("http://{}{path}", self.address))
             .header("authorization", format!("Bearer {KEY}"))
             .send_json(body)
             .unwrap();
-        (response.status().as_u16(), response.body_mut().read_json().unwrap())
+        (
+            response.status().as_u16(),
+            response.body_mut().read_json().unwrap(),
+        )
     }
 
     fn create(&self) {
-        let created = self.post("/v1/experiments", &json!({ "spec": SPEC, "id": "e", "key": 7, "blind": true }));
+        let created = self.post(
+            "/v1/experiments",
+            &json!({ "spec": SPEC, "id": "e", "key": 7, "blind": true }),
+        );
         assert_eq!(created.0, 201, "{created:?}");
     }
 
     fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status().unwrap();
+        let sent = Command::new("kill")
+            .args([format!("-{name}"), self.child.id().to_string()])
+            .status()
+            .unwrap();
         assert!(sent.success());
     }
 
@@ -105,7 +142,12 @@ impl Server {
     /// With which code it ended, and what it had written on standard error.
     fn ended(mut self) -> (Option<i32>, String) {
         let mut log = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut log)
+            .unwrap();
         (self.child.wait().unwrap().code(), log)
     }
 }
@@ -126,10 +168,19 @@ fn it_says_where_it_listens_and_ends_with_0_when_asked() {
             let line: Value = serde_json::from_str(&server.line).unwrap();
             assert_eq!(line["store"], folder.store());
         } else {
-            assert_eq!(server.line, format!("listening on http://{}, store {}\n", server.address, folder.store()));
+            assert_eq!(
+                server.line,
+                format!(
+                    "listening on http://{}, store {}\n",
+                    server.address,
+                    folder.store()
+                )
+            );
         }
         assert!(!server.address.ends_with(":0"), "{}", server.address);
-        let health = ureq::get(format!("http://{}/health", server.address)).call().unwrap();
+        let health = ureq::get(format!("http://{}/health", server.address))
+            .call()
+            .unwrap();
         assert_eq!(health.status(), 200);
         let (code, log) = server.stop(signal);
         assert_eq!(code, Some(0), "{log}");
@@ -141,8 +192,14 @@ fn it_says_where_it_listens_and_ends_with_0_when_asked() {
 fn every_flag_is_an_environment_variable_too() {
     let folder = Folder::new();
     let mut command = command(&[]);
-    command.env("DEBORA_STORE", folder.store()).env("DEBORA_LISTEN", "localhost:0").env("DEBORA_LOG", "off");
-    command.env("DEBORA_TIMEOUT", "1").env("DEBORA_CONNECTIONS", "2").env("DEBORA_GRACE", "1");
+    command
+        .env("DEBORA_STORE", folder.store())
+        .env("DEBORA_LISTEN", "localhost:0")
+        .env("DEBORA_LOG", "off");
+    command
+        .env("DEBORA_TIMEOUT", "1")
+        .env("DEBORA_CONNECTIONS", "2")
+        .env("DEBORA_GRACE", "1");
     command.env("DEBORA_THREADS", "1").env("DEBORA_JSON", "1");
     let server = Server::run(command);
     let line: Value = serde_json::from_str(&server.line).unwrap();
@@ -151,8 +208,17 @@ fn every_flag_is_an_environment_variable_too() {
 }
 
 fn refused(arguments: &[&str]) -> String {
-    let Output { status, stdout, stderr } = command(arguments).output().unwrap();
-    assert_eq!((status.code(), stdout.len()), (Some(2), 0), "{}", String::from_utf8_lossy(&stdout));
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command(arguments).output().unwrap();
+    assert_eq!(
+        (status.code(), stdout.len()),
+        (Some(2), 0),
+        "{}",
+        String::from_utf8_lossy(&stdout)
+    );
     String::from_utf8(stderr).unwrap()
 }
 
@@ -161,10 +227,18 @@ fn an_address_that_others_reach_needs_a_key() {
     let folder = Folder::new();
     for listen in ["0.0.0.0:0", "[::]:0"] {
         let message = refused(&["--store", &folder.store(), "--listen", listen]);
-        assert!(message.contains("has no API key") && message.contains("debora keys add"), "{message}");
+        assert!(
+            message.contains("has no API key") && message.contains("debora keys add"),
+            "{message}"
+        );
     }
     folder.add_key();
-    let server = Server::run(command(&["--store", &folder.store(), "--listen", "0.0.0.0:0"]));
+    let server = Server::run(command(&[
+        "--store",
+        &folder.store(),
+        "--listen",
+        "0.0.0.0:0",
+    ]));
     server.create();
     let (code, _) = server.stop("TERM");
     assert_eq!(code, Some(0));
@@ -176,15 +250,26 @@ fn what_cannot_be_served_is_refused_with_the_reason() {
     let message = refused(&["--store", &folder.store(), "--listen", "nowhere"]);
     assert!(message.contains("\"nowhere\" is no address"), "{message}");
     let message = refused(&["--store", &folder.store(), "--out", "report"]);
-    assert!(message.contains("--out and --force mean nothing to it"), "{message}");
+    assert!(
+        message.contains("--out and --force mean nothing to it"),
+        "{message}"
+    );
     let server = Server::start(&folder.store(), &[]);
     let taken = refused(&["--store", &folder.store(), "--listen", "127.0.0.1:0"]);
     assert!(taken.contains("store.db"), "{taken}");
     let other = Folder::new();
     let message = refused(&["--store", &other.store(), "--listen", &server.address]);
     assert!(message.contains("cannot listen on"), "{message}");
-    assert!(std::fs::read_dir(&other.0).unwrap().next().is_none(), "a store that nobody serves");
-    let message = refused(&["--store", "postgres://ops:hunter2@127.0.0.1:1/db", "--listen", "127.0.0.1:0"]);
+    assert!(
+        std::fs::read_dir(&other.0).unwrap().next().is_none(),
+        "a store that nobody serves"
+    );
+    let message = refused(&[
+        "--store",
+        "postgres://ops:hunter2@127.0.0.1:1/db",
+        "--listen",
+        "127.0.0.1:0",
+    ]);
     assert!(!message.contains("hunter2"), "{message}");
 }
 
@@ -197,20 +282,36 @@ fn requests_in_flight_are_finished() {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     let body = "{\"n\":1}";
     let head = "POST /v1/experiments/e/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
-    write!(stream, "{head}Content-Length: {}\r\n\r\n{}", body.len(), &body[..3]).unwrap();
+    write!(
+        stream,
+        "{head}Content-Length: {}\r\n\r\n{}",
+        body.len(),
+        &body[..3]
+    )
+    .unwrap();
     // Others that have asked for nothing do not hold it up.
     let _idle = TcpStream::connect(&server.address).unwrap();
     std::thread::sleep(Duration::from_millis(300));
     server.signal("TERM");
     std::thread::sleep(Duration::from_millis(300));
-    assert!(TcpStream::connect(&server.address).is_err(), "nobody is let in any more");
+    assert!(
+        TcpStream::connect(&server.address).is_err(),
+        "nobody is let in any more"
+    );
     stream.write_all(&body.as_bytes()[3..]).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"round\":1"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.contains("\"round\":1"),
+        "{answer}"
+    );
     let begun = Instant::now();
     assert_eq!(server.ended().0, Some(0));
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 /// A body that nobody read would be taken for the next request; the client is told that the connection ends instead.
@@ -220,25 +321,46 @@ fn a_connection_ends_in_good_order_after_a_refused_body() {
     let server = Server::start(&folder.store(), &[]);
     let send = |head: &str, body: &str| {
         let mut stream = TcpStream::connect(&server.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-        write!(stream, "{head} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", body.len()).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_millis(500)))
+            .unwrap();
+        write!(
+            stream,
+            "{head} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        )
+        .unwrap();
         let mut answer = vec![0; 4096];
         let length = stream.read(&mut answer).unwrap_or(0);
         let _ = stream.write_all(body.as_bytes());
-        let length = if length > 0 { length } else { stream.read(&mut answer).unwrap() };
-        String::from_utf8(answer[..length].to_vec()).unwrap().to_lowercase()
+        let length = if length > 0 {
+            length
+        } else {
+            stream.read(&mut answer).unwrap()
+        };
+        String::from_utf8(answer[..length].to_vec())
+            .unwrap()
+            .to_lowercase()
     };
     let refused = send("PUT /v1/experiments", "{}");
-    assert!(refused.starts_with("http/1.1 405") && refused.contains("connection: close"), "{refused}");
+    assert!(
+        refused.starts_with("http/1.1 405") && refused.contains("connection: close"),
+        "{refused}"
+    );
     let served = send("GET /health", "");
-    assert!(served.starts_with("http/1.1 200") && !served.contains("connection: close"), "{served}");
+    assert!(
+        served.starts_with("http/1.1 200") && !served.contains("connection: close"),
+        "{served}"
+    );
     assert_eq!(server.stop("TERM").0, Some(0));
 }
 
 /// How long it takes until the server ends a connection, and what it says before.
 fn until_cut_off(address: &str, sent: &str) -> (Duration, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     stream.write_all(sent.as_bytes()).unwrap();
     let (begun, mut answer) = (Instant::now(), String::new());
     stream.read_to_string(&mut answer).unwrap();
@@ -252,14 +374,29 @@ fn slow_clients_are_cut_off() {
     server.create();
     let body = "POST /v1/experiments/e/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
         Content-Length: 7\r\n\r\n{\"n\"";
-    for (sent, said) in [("", ""), ("GET / HTTP/1.1\r\nHost: loc", ""), (body, "HTTP/1.1 408")] {
+    for (sent, said) in [
+        ("", ""),
+        ("GET / HTTP/1.1\r\nHost: loc", ""),
+        (body, "HTTP/1.1 408"),
+    ] {
         let (taken, answer) = until_cut_off(&server.address, sent);
-        assert!((0.8..10.0).contains(&taken.as_secs_f64()), "{sent:?}: {taken:?}");
+        assert!(
+            (0.8..10.0).contains(&taken.as_secs_f64()),
+            "{sent:?}: {taken:?}"
+        );
         assert!(answer.starts_with(said), "{sent:?}: {answer}");
     }
     // Two slow ones hold all places, and the third is served once they are gone.
-    let _slow = [TcpStream::connect(&server.address).unwrap(), TcpStream::connect(&server.address).unwrap()];
-    assert_eq!(server.post("/v1/experiments/e/decisions", &json!({ "n": 1 })).0, 200);
+    let _slow = [
+        TcpStream::connect(&server.address).unwrap(),
+        TcpStream::connect(&server.address).unwrap(),
+    ];
+    assert_eq!(
+        server
+            .post("/v1/experiments/e/decisions", &json!({ "n": 1 }))
+            .0,
+        200
+    );
     assert_eq!(server.stop("TERM").0, Some(0));
 }
 
@@ -269,14 +406,25 @@ fn secrets_are_never_in_the_log() {
     folder.add_key();
     let server = Server::start(&folder.store(), &["--log", "trace"]);
     server.create();
-    server.post("/v1/experiments/e/decisions", &json!({ "n": 1, "request_key": "order-4711" }));
+    server.post(
+        "/v1/experiments/e/decisions",
+        &json!({ "n": 1, "request_key": "order-4711" }),
+    );
     let query = format!("http://{}/v1/experiments?token={KEY}", server.address);
-    assert!(ureq::get(query).header("cookie", format!("debora_key={KEY}")).call().is_ok());
+    assert!(
+        ureq::get(query)
+            .header("cookie", format!("debora_key={KEY}"))
+            .call()
+            .is_ok()
+    );
     let login = format!("http://{}/login", server.address);
     ureq::post(login).send_form([("key", KEY)]).unwrap();
     let (code, log) = server.stop("TERM");
     assert_eq!(code, Some(0));
-    assert!(log.contains("request method=\"POST\" route=\"/v1/experiments/{id}/decisions\" status=200"), "{log}");
+    assert!(
+        log.contains("request method=\"POST\" route=\"/v1/experiments/{id}/decisions\" status=200"),
+        "{log}"
+    );
     let hash = hex(&Sha256::digest(KEY));
     for secret in [&KEY[7..], &hash, "order-4711", "token=", "horizon"] {
         assert!(!log.contains(secret), "{secret} is in\n{log}");

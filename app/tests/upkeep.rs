@@ -18,13 +18,16 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("debora-upkeep-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("debora-upkeep-{name}-{}", std::process::id()));
         fs::create_dir(&path).unwrap();
         Self(path)
     }
 
     fn names(&self) -> Vec<String> {
-        let names = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names = fs::read_dir(&self.0)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<_> = names.collect();
         names.sort();
         names
@@ -39,26 +42,46 @@ impl Drop for Folder {
 
 fn debora(folder: &Folder, store: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_debora"));
-    command.args(arguments).env("DEBORA_STORE", store).current_dir(&folder.0).output().unwrap()
+    command
+        .args(arguments)
+        .env("DEBORA_STORE", store)
+        .current_dir(&folder.0)
+        .output()
+        .unwrap()
 }
 
 /// Standard output of a call that must succeed.
 fn said(folder: &Folder, store: &str, arguments: &[&str]) -> String {
     let output = debora(folder, store, arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// The message of a call that must fail and print nothing.
 fn refused(folder: &Folder, store: &str, arguments: &[&str]) -> String {
     let output = debora(folder, store, arguments);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&output.stdout)
+    );
     assert!(output.stdout.is_empty());
     String::from_utf8(output.stderr).unwrap()
 }
 
 fn outcomes(rounds: std::ops::RangeInclusive<u64>) -> Vec<Outcome> {
-    let outcome = |round| Outcome { round, reward: 0.5, costs: vec![-0.0, 1.0], imputed: false, at: 1 };
+    let outcome = |round| Outcome {
+        round,
+        reward: 0.5,
+        costs: vec![-0.0, 1.0],
+        imputed: false,
+        at: 1,
+    };
     rounds.map(outcome).collect()
 }
 
@@ -66,7 +89,11 @@ fn outcomes(rounds: std::ops::RangeInclusive<u64>) -> Vec<Outcome> {
 fn serve(location: &Location) -> Box<dyn Store> {
     let mut store = location.open(Purpose::Serve).unwrap();
     store.begin().unwrap();
-    assert!(store.create(&experiment("a"), &progress(), &epoch(0)).unwrap());
+    assert!(
+        store
+            .create(&experiment("a"), &progress(), &epoch(0))
+            .unwrap()
+    );
     store.add_outcomes("a", &outcomes(1..=3)).unwrap();
     store.commit().unwrap();
     store
@@ -78,30 +105,60 @@ fn keys_work_beside_a_server(folder: &Folder, address: &str) {
     let key = said(folder, address, &["keys", "add", "ann", "--role", "decide"]);
     let key = key.trim_end();
     assert!(key.len() == 71 && key.starts_with("debora_"), "{key}");
-    let hash: String = Sha256::digest(key).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash: String = Sha256::digest(key)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     let known = server.keys().unwrap();
-    assert_eq!((known[0].name.as_str(), known[0].role, &known[0].hash), ("ann", Role::Decide, &hash));
-    let other: Value =
-        serde_json::from_str(&said(folder, address, &["keys", "add", "bob", "--role", "admin", "--json"])).unwrap();
+    assert_eq!(
+        (known[0].name.as_str(), known[0].role, &known[0].hash),
+        ("ann", Role::Decide, &hash)
+    );
+    let other: Value = serde_json::from_str(&said(
+        folder,
+        address,
+        &["keys", "add", "bob", "--role", "admin", "--json"],
+    ))
+    .unwrap();
     assert_ne!(other["key"], key);
-    assert_eq!((&other["name"], &other["role"]), (&"bob".into(), &"admin".into()));
+    assert_eq!(
+        (&other["name"], &other["role"]),
+        (&"bob".into(), &"admin".into())
+    );
 
     let why = refused(folder, address, &["keys", "add", "ann", "--role", "read"]);
-    assert!(why.contains("a key named \"ann\" is there, or was"), "{why}");
+    assert!(
+        why.contains("a key named \"ann\" is there, or was"),
+        "{why}"
+    );
     for name in ["", "loopback", "a b", "é", &"n".repeat(65)] {
         let why = refused(folder, address, &["keys", "add", name, "--role", "read"]);
         assert!(why.contains("cannot be a key's name"), "{why}");
     }
     said(folder, address, &["keys", "revoke", "ann"]);
-    assert!(server.keys().unwrap()[0].revoked_at.is_some_and(|at| at >= known[0].created_at));
+    assert!(
+        server.keys().unwrap()[0]
+            .revoked_at
+            .is_some_and(|at| at >= known[0].created_at)
+    );
     let why = refused(folder, address, &["keys", "revoke", "ann"]);
-    assert!(why.contains("revoked at 20") && why.contains("already"), "{why}");
+    assert!(
+        why.contains("revoked at 20") && why.contains("already"),
+        "{why}"
+    );
     let why = refused(folder, address, &["keys", "revoke", "eve"]);
-    assert!(why.contains("no key \"eve\"; there are ann and bob"), "{why}");
+    assert!(
+        why.contains("no key \"eve\"; there are ann and bob"),
+        "{why}"
+    );
 
     let list = said(folder, address, &["keys", "list"]);
-    assert!(list.contains("ann") && list.contains("decide") && list.contains("bob"), "{list}");
-    let list: Value = serde_json::from_str(&said(folder, address, &["keys", "list", "--json"])).unwrap();
+    assert!(
+        list.contains("ann") && list.contains("decide") && list.contains("bob"),
+        "{list}"
+    );
+    let list: Value =
+        serde_json::from_str(&said(folder, address, &["keys", "list", "--json"])).unwrap();
     assert_eq!(list["keys"].as_array().unwrap().len(), 2);
     assert!(list["keys"][0]["revoked_at"].is_i64() && list["keys"][1]["revoked_at"].is_null());
     assert!(!list.to_string().contains(&hash), "a list shows no hashes");
@@ -114,20 +171,45 @@ fn a_backup_is_taken_beside_a_server(folder: &Folder, address: &str) {
     server.add_outcomes("a", &outcomes(4..=9)).unwrap();
     let words = said(folder, address, &["backup", "copy.db"]);
     server.commit().unwrap();
-    assert!(words.contains("holds 1 experiment and 3 outcomes") && words.contains("checked"), "{words}");
+    assert!(
+        words.contains("holds 1 experiment and 3 outcomes") && words.contains("checked"),
+        "{words}"
+    );
     let why = refused(folder, address, &["backup", "copy.db", "--force"]);
     assert!(why.contains("overwrites nothing"), "{why}");
-    let document: Value = serde_json::from_str(&said(folder, address, &["backup", "other.db", "--json"])).unwrap();
-    assert_eq!((&document["outcomes"], &document["experiments"]), (&9.into(), &1.into()));
+    let document: Value =
+        serde_json::from_str(&said(folder, address, &["backup", "other.db", "--json"])).unwrap();
+    assert_eq!(
+        (&document["outcomes"], &document["experiments"]),
+        (&9.into(), &1.into())
+    );
     let names = folder.names();
-    assert!(names.iter().filter(|name| name.contains("copy") || name.contains("part")).eq(["copy.db"]), "{names:?}");
-    let mode = fs::metadata(folder.0.join("copy.db")).unwrap().permissions().mode();
+    assert!(
+        names
+            .iter()
+            .filter(|name| name.contains("copy") || name.contains("part"))
+            .eq(["copy.db"]),
+        "{names:?}"
+    );
+    let mode = fs::metadata(folder.0.join("copy.db"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600, "a copy holds keys");
 
     // A copy is a store: it can be read, and served.
     let copy = Location::Sqlite(folder.0.join("copy.db"));
-    assert_eq!(copy.open(Purpose::Read).unwrap().outcomes("a", 0, 99).unwrap(), outcomes(1..=3));
-    assert!(!folder.names().contains(&"copy.db-wal".to_owned()), "a copy is one file, and stays one");
+    assert_eq!(
+        copy.open(Purpose::Read)
+            .unwrap()
+            .outcomes("a", 0, 99)
+            .unwrap(),
+        outcomes(1..=3)
+    );
+    assert!(
+        !folder.names().contains(&"copy.db-wal".to_owned()),
+        "a copy is one file, and stays one"
+    );
     copy.open(Purpose::Serve).unwrap();
 }
 
@@ -165,7 +247,15 @@ fn the_first_key_may_come_before_the_store() {
         assert!(why.contains("debora serve"), "{why}");
         refused(&folder, address, &["keys", "revoke", "ann"]);
         said(&folder, address, &["keys", "add", "ann", "--role", "admin"]);
-        assert_eq!(Location::of(address).open(Purpose::Serve).unwrap().keys().unwrap().len(), 1);
+        assert_eq!(
+            Location::of(address)
+                .open(Purpose::Serve)
+                .unwrap()
+                .keys()
+                .unwrap()
+                .len(),
+            1
+        );
     }
 }
 
@@ -177,14 +267,28 @@ fn a_backup_that_cannot_be_made_leaves_nothing() {
     fs::write(folder.0.join("letter.db"), "a letter ".repeat(999)).unwrap();
     let why = refused(&folder, "letter.db", &["backup", "copy.db"]);
     assert!(why.contains("not a SQLite file"), "{why}");
-    let why = refused(&folder, "postgres://ann:sesame@127.0.0.1:1/db", &["backup", "copy.db"]);
-    assert!(why.contains("cannot connect") && !why.contains("sesame"), "{why}");
+    let why = refused(
+        &folder,
+        "postgres://ann:sesame@127.0.0.1:1/db",
+        &["backup", "copy.db"],
+    );
+    assert!(
+        why.contains("cannot connect") && !why.contains("sesame"),
+        "{why}"
+    );
     assert_eq!(folder.names(), ["letter.db"]);
 }
 
 #[test]
 fn help_does_not_show_the_address() {
     let folder = Folder::new("help");
-    let help = said(&folder, "postgres://ann:sesame@127.0.0.1:1/db", &["keys", "add", "--help"]);
-    assert!(help.contains("DEBORA_STORE") && !help.contains("sesame"), "{help}");
+    let help = said(
+        &folder,
+        "postgres://ann:sesame@127.0.0.1:1/db",
+        &["keys", "add", "--help"],
+    );
+    assert!(
+        help.contains("DEBORA_STORE") && !help.contains("sesame"),
+        "{help}"
+    );
 }

@@ -1,6 +1,8 @@
 //! Feedback on its way in: arrays read in place where they can be, converted where they must be.
 
-use numpy::{PyArray1, PyArrayMethods as _, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods as _};
+use numpy::{
+    PyArray1, PyArrayMethods as _, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods as _,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyTuple};
 
@@ -18,7 +20,11 @@ pub struct Costs {
 
 impl Costs {
     fn new() -> Self {
-        Self { room: [0.0; ROOM], more: Vec::new(), length: 0 }
+        Self {
+            room: [0.0; ROOM],
+            more: Vec::new(),
+            length: 0,
+        }
     }
 
     fn push(&mut self, cost: f64) {
@@ -35,7 +41,11 @@ impl Costs {
     }
 
     pub fn as_slice(&self) -> &[f64] {
-        if self.more.is_empty() { &self.room[..self.length] } else { &self.more }
+        if self.more.is_empty() {
+            &self.room[..self.length]
+        } else {
+            &self.more
+        }
     }
 
     /// A number, a sequence in the order of the costs, or a dictionary by their names.
@@ -68,13 +78,27 @@ impl Costs {
 }
 
 /// What a dictionary holds for each cost, in the order of the problem.
-fn in_order<'py>(named: &Bound<'py, PyDict>, problem: &debora::Problem) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let names: Vec<&str> = (1..problem.quantities()).map(|quantity| problem.quantity(quantity).name.as_str()).collect();
-    if let Some(name) = named.keys().iter().find(|name| !names.iter().any(|known| name.eq(*known).unwrap_or(false))) {
-        return Err(Error::new_err(format!("no cost {}; there are {names:?}", name.repr()?)));
+fn in_order<'py>(
+    named: &Bound<'py, PyDict>,
+    problem: &debora::Problem,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let names: Vec<&str> = (1..problem.quantities())
+        .map(|quantity| problem.quantity(quantity).name.as_str())
+        .collect();
+    if let Some(name) = named
+        .keys()
+        .iter()
+        .find(|name| !names.iter().any(|known| name.eq(*known).unwrap_or(false)))
+    {
+        return Err(Error::new_err(format!(
+            "no cost {}; there are {names:?}",
+            name.repr()?
+        )));
     }
     let find = |name: &&str| {
-        named.get_item(name)?.ok_or_else(|| Error::new_err(format!("no value for cost {name:?}; give one for each")))
+        named
+            .get_item(name)?
+            .ok_or_else(|| Error::new_err(format!("no value for cost {name:?}; give one for each")))
     };
     names.iter().map(find).collect()
 }
@@ -86,7 +110,9 @@ pub fn to_round(value: &Bound<'_, PyAny>, problem: &debora::Problem) -> PyResult
         // Whole, but below 0 or beyond 2^64.
         Err(_) if value.is_instance_of::<PyInt>() => {
             let (round, horizon) = (value.str()?, problem.horizon());
-            Err(Error::new_err(format!("round {round} does not exist; rounds are 1 to {horizon}")))
+            Err(Error::new_err(format!(
+                "round {round} does not exist; rounds are 1 to {horizon}"
+            )))
         }
         Err(error) => Err(error),
     }
@@ -105,7 +131,9 @@ fn converted<'py>(
 pub fn rounds<'py>(value: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArray1<'py, u64>> {
     match value.cast::<PyArray1<u64>>() {
         Ok(array) if array.is_c_contiguous() && array.is_aligned() => Ok(array.readonly()),
-        _ => Ok(converted("rounds", (value,), value.py())?.cast::<PyArray1<u64>>()?.readonly()),
+        _ => Ok(converted("rounds", (value,), value.py())?
+            .cast::<PyArray1<u64>>()?
+            .readonly()),
     }
 }
 
@@ -113,7 +141,9 @@ pub fn rounds<'py>(value: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArray1<'py, 
 pub fn rewards<'py>(value: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArray1<'py, f64>> {
     match value.cast::<PyArray1<f64>>() {
         Ok(array) if array.is_c_contiguous() && array.is_aligned() => Ok(array.readonly()),
-        _ => Ok(converted("values", (value, "rewards", 1), value.py())?.cast::<PyArray1<f64>>()?.readonly()),
+        _ => Ok(converted("values", (value, "rewards", 1), value.py())?
+            .cast::<PyArray1<f64>>()?
+            .readonly()),
     }
 }
 
@@ -131,11 +161,16 @@ pub fn costs<'py>(
     };
     let array = match array.cast::<numpy::PyArray2<f64>>() {
         Ok(array) if array.is_c_contiguous() && array.is_aligned() => array.readonly(),
-        _ => converted("values", (array, "costs", 2), value.py())?.cast::<numpy::PyArray2<f64>>()?.readonly(),
+        _ => converted("values", (array, "costs", 2), value.py())?
+            .cast::<numpy::PyArray2<f64>>()?
+            .readonly(),
     };
     let width = array.shape()[1];
     if width != wanted {
-        return Err(refused(debora::Error::CostCount { got: width, costs: wanted }));
+        return Err(refused(debora::Error::CostCount {
+            got: width,
+            costs: wanted,
+        }));
     }
     Ok(Some(array))
 }

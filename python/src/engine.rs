@@ -66,9 +66,16 @@ impl Decision {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let debora::Decision { round, epoch, action, probability } = self.inner;
+        let debora::Decision {
+            round,
+            epoch,
+            action,
+            probability,
+        } = self.inner;
         let name = self.name(py)?.repr()?;
-        Ok(format!("Decision(round={round}, epoch={epoch}, action={action}, name={name}, probability={probability:?})"))
+        Ok(format!(
+            "Decision(round={round}, epoch={epoch}, action={action}, name={name}, probability={probability:?})"
+        ))
     }
 }
 
@@ -112,7 +119,11 @@ impl Decisions {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("Decisions({} rounds of epoch {})", self.__len__(py)?, self.epoch))
+        Ok(format!(
+            "Decisions({} rounds of epoch {})",
+            self.__len__(py)?,
+            self.epoch
+        ))
     }
 }
 
@@ -144,16 +155,26 @@ impl Engine {
     fn wrap(py: Python<'_>, engine: debora::Engine) -> PyResult<Self> {
         let problem = Arc::clone(&engine.plan().problem);
         let names = PyTuple::new(py, problem.actions())?.unbind();
-        Ok(Self { state: Mutex::new(engine), problem, names, on_epoch: Mutex::new(None) })
+        Ok(Self {
+            state: Mutex::new(engine),
+            problem,
+            names,
+            on_epoch: Mutex::new(None),
+        })
     }
 
     #[inline]
     fn state(&self, py: Python<'_>) -> MutexGuard<'_, debora::Engine> {
-        self.state.lock_py_attached(py).expect("an engine that has not panicked")
+        self.state
+            .lock_py_attached(py)
+            .expect("an engine that has not panicked")
     }
 
     fn decided(&self, py: Python<'_>, inner: debora::Decision) -> Decision {
-        Decision { inner, names: self.names.clone_ref(py) }
+        Decision {
+            inner,
+            names: self.names.clone_ref(py),
+        }
     }
 
     /// Calls back with a closed epoch's record. The engine has moved on already, whatever the callback raises.
@@ -170,7 +191,11 @@ impl Engine {
 impl Engine {
     #[new]
     #[pyo3(signature = (problem, key, *, on_epoch = None))]
-    fn new(problem: &Bound<'_, Problem>, key: &Bound<'_, PyAny>, on_epoch: Option<Py<PyAny>>) -> PyResult<Self> {
+    fn new(
+        problem: &Bound<'_, Problem>,
+        key: &Bound<'_, PyAny>,
+        on_epoch: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
         let plan = debora::Plan::of(Arc::clone(&problem.get().inner));
         let engine = Self::of(problem.py(), Arc::new(plan), to_key(key)?)?;
         engine.set_on_epoch(problem.py(), on_epoch);
@@ -211,7 +236,10 @@ impl Engine {
             return Err(waiting(py, outstanding));
         }
         let strategy = state.strategy().probabilities();
-        let probabilities: Vec<f64> = actions.iter().map(|&action| strategy[action as usize]).collect();
+        let probabilities: Vec<f64> = actions
+            .iter()
+            .map(|&action| strategy[action as usize])
+            .collect();
         drop(state);
         let rounds: Vec<u64> = (first..first + actions.len() as u64).collect();
         Ok(Decisions {
@@ -249,7 +277,10 @@ impl Engine {
     ) -> PyResult<&Bound<'py, PyString>> {
         let round = to_round(round, &self.problem)?;
         let costs = Costs::read(costs, &self.problem)?;
-        let told = self.state(py).tell(round, reward, costs.as_slice()).map_err(refused)?;
+        let told = self
+            .state(py)
+            .tell(round, reward, costs.as_slice())
+            .map_err(refused)?;
         match told {
             Told::Recorded => Ok(intern!(py, "recorded")),
             Told::Repeated => Ok(intern!(py, "repeated")),
@@ -276,10 +307,16 @@ impl Engine {
         let rewards: PyReadonlyArray1<'py, f64> = arrays::rewards(rewards)?;
         let costs: Option<PyReadonlyArray2<'py, f64>> = arrays::costs(costs, &self.problem)?;
         let (rounds, rewards) = (rounds.as_slice()?, rewards.as_slice()?);
-        let costs = costs.as_ref().map_or(Ok(&[][..]), |costs| costs.as_slice())?;
+        let costs = costs
+            .as_ref()
+            .map_or(Ok(&[][..]), |costs| costs.as_slice())?;
         let told = self.state(py).tell_many(rounds, rewards, costs);
         let mut told = told.map_err(refused)?;
-        let closed = told.closed.take().map(|record| self.closed(py, *record)).transpose()?;
+        let closed = told
+            .closed
+            .take()
+            .map(|record| self.closed(py, *record))
+            .transpose()?;
         Ok(ToldMany::new(&told, closed))
     }
 
@@ -292,7 +329,9 @@ impl Engine {
     /// The open epoch as far as it is handed out; after the end, the last.
     #[getter]
     fn record(&self, py: Python<'_>) -> EpochRecord {
-        EpochRecord { inner: self.state(py).open_record().clone() }
+        EpochRecord {
+            inner: self.state(py).open_record().clone(),
+        }
     }
 
     /// The strategy of the open epoch: a probability per action.
@@ -335,13 +374,18 @@ impl Engine {
     /// The problem.
     #[getter]
     fn problem(&self) -> Problem {
-        Problem { inner: Arc::clone(&self.problem) }
+        Problem {
+            inner: Arc::clone(&self.problem),
+        }
     }
 
     /// Called with the record of each epoch that closes. What it raises reaches the caller of `tell`; the engine stays whole.
     #[getter]
     fn on_epoch(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let callback = self.on_epoch.lock_py_attached(py).expect("a lock that is only read and set");
+        let callback = self
+            .on_epoch
+            .lock_py_attached(py)
+            .expect("a lock that is only read and set");
         callback.as_ref().map(|callback| callback.clone_ref(py))
     }
 
@@ -349,7 +393,10 @@ impl Engine {
     fn set_on_epoch(&self, py: Python<'_>, callback: Option<Py<PyAny>>) {
         // The old one is dropped after the lock: its end may run Python code.
         let old = {
-            let mut place = self.on_epoch.lock_py_attached(py).expect("a lock that is only read and set");
+            let mut place = self
+                .on_epoch
+                .lock_py_attached(py)
+                .expect("a lock that is only read and set");
             std::mem::replace(&mut *place, callback)
         };
         drop(old);
@@ -364,7 +411,10 @@ impl Engine {
     /// Reads what `to_bytes` wrote.
     #[classmethod]
     fn from_bytes(type_: &Bound<'_, PyType>, bytes: &[u8]) -> PyResult<Self> {
-        Self::wrap(type_.py(), debora::Engine::from_bytes(bytes).map_err(refused)?)
+        Self::wrap(
+            type_.py(),
+            debora::Engine::from_bytes(bytes).map_err(refused)?,
+        )
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -377,19 +427,30 @@ impl Engine {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         let state = self.state(py);
-        let (told, horizon) = (state.tally().counts().iter().sum::<u64>(), state.problem().horizon());
+        let (told, horizon) = (
+            state.tally().counts().iter().sum::<u64>(),
+            state.problem().horizon(),
+        );
         let (epoch, outstanding) = (state.epoch(), state.outstanding_count());
         format!("Engine(epoch {epoch}, {told} of {horizon} rounds told, {outstanding} outstanding)")
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        Ok((py.get_type::<Self>().getattr("from_bytes")?, (self.to_bytes(py),)))
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((
+            py.get_type::<Self>().getattr("from_bytes")?,
+            (self.to_bytes(py),),
+        ))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // Locked only for moments with the interpreter held, when no collection runs.
         match self.on_epoch.try_lock() {
-            Ok(callback) => callback.as_ref().map_or(Ok(()), |callback| visit.call(callback)),
+            Ok(callback) => callback
+                .as_ref()
+                .map_or(Ok(()), |callback| visit.call(callback)),
             Err(_) => Ok(()),
         }
     }

@@ -5,19 +5,30 @@ use debora::spec::SpecError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-pyo3::create_exception!(debora, Error, PyValueError, "A wrong input. Nothing has changed when it is raised.");
+pyo3::create_exception!(
+    debora,
+    Error,
+    PyValueError,
+    "A wrong input. Nothing has changed when it is raised."
+);
 pyo3::create_exception!(
     debora,
     Waiting,
     Error,
     "All rounds of the epoch are handed out; ``outstanding`` of them are not told yet."
 );
-pyo3::create_exception!(debora, Conflict, Error, "A round was told before with other feedback; the first stays.");
+pyo3::create_exception!(
+    debora,
+    Conflict,
+    Error,
+    "A round was told before with other feedback; the first stays."
+);
 
 /// Asked for more while an epoch waits for its feedback.
 pub fn waiting(py: Python<'_>, outstanding: u64) -> PyErr {
-    let sentence =
-        format!("all rounds of the epoch are handed out and {outstanding} are not told yet; tell them first");
+    let sentence = format!(
+        "all rounds of the epoch are handed out and {outstanding} are not told yet; tell them first"
+    );
     let error = Waiting::new_err(sentence);
     match error.value(py).setattr("outstanding", outstanding) {
         Ok(()) => error,

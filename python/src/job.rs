@@ -22,12 +22,18 @@ fn simulator(name: &str) -> PyResult<Simulator> {
     match name {
         "epochs" => Ok(Simulator::Epochs),
         "rounds" => Ok(Simulator::Rounds),
-        _ => Err(Error::new_err(format!("simulator is {name:?}; choose \"epochs\" or \"rounds\""))),
+        _ => Err(Error::new_err(format!(
+            "simulator is {name:?}; choose \"epochs\" or \"rounds\""
+        ))),
     }
 }
 
 /// Rows of equal length as an array.
-fn matrix<'py>(py: Python<'py>, rows: Vec<&[f64]>, columns: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
+fn matrix<'py>(
+    py: Python<'py>,
+    rows: Vec<&[f64]>,
+    columns: usize,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let count = rows.len();
     rows.concat().into_pyarray(py).reshape([count, columns])
 }
@@ -35,7 +41,11 @@ fn matrix<'py>(py: Python<'py>, rows: Vec<&[f64]>, columns: usize) -> PyResult<B
 /// One simulated run: the document of the JSON contract, the answer in words, curves and story.
 #[pyfunction]
 #[pyo3(signature = (spec, *, simulator = "epochs"))]
-pub fn simulate<'py>(py: Python<'py>, spec: &Spec, simulator: &str) -> PyResult<Bound<'py, PyDict>> {
+pub fn simulate<'py>(
+    py: Python<'py>,
+    spec: &Spec,
+    simulator: &str,
+) -> PyResult<Bound<'py, PyDict>> {
     let simulator = self::simulator(simulator)?;
     let loaded = spec.loaded.clone();
     let experiment = loaded.experiment(simulator, &open).map_err(job_refused)?;
@@ -54,11 +64,24 @@ pub fn simulate<'py>(py: Python<'py>, spec: &Spec, simulator: &str) -> PyResult<
     };
     let (run, story, trace) = beside(py, Some(1), None, work)?.map_err(refused)?;
     let warnings = warnings(&loaded.plan, Some(&*experiment.worlds[0]));
-    let words = answer::run(&loaded, experiment.worlds[0].means(), &run, &warnings, Ink::none());
+    let words = answer::run(
+        &loaded,
+        experiment.worlds[0].means(),
+        &run,
+        &warnings,
+        Ink::none(),
+    );
     let span = loaded.spec.problem.quantity(0).range.span();
-    let regret: Vec<f64> = run.regret_curve.iter().map(|regret| regret * span).collect();
+    let regret: Vec<f64> = run
+        .regret_curve
+        .iter()
+        .map(|regret| regret * span)
+        .collect();
     let found = PyDict::new(py);
-    found.set_item("document", to_python(py, &document::run(&loaded, &run, simulator, &warnings))?)?;
+    found.set_item(
+        "document",
+        to_python(py, &document::run(&loaded, &run, simulator, &warnings))?,
+    )?;
     found.set_item("answer", wrapped(&words))?;
     found.set_item("trace", to_python(py, &json!(trace))?)?;
     found.set_item("checkpoints", experiment.checkpoints.into_pyarray(py))?;
@@ -71,7 +94,11 @@ pub fn simulate<'py>(py: Python<'py>, spec: &Spec, simulator: &str) -> PyResult<
 fn add_story(found: &Bound<'_, PyDict>, story: &Story, actions: usize) -> PyResult<()> {
     let py = found.py();
     let first: Vec<u64> = story.strategies.iter().map(|(first, ..)| *first).collect();
-    let strategies = story.strategies.iter().map(|(.., strategy)| strategy.as_slice()).collect();
+    let strategies = story
+        .strategies
+        .iter()
+        .map(|(.., strategy)| strategy.as_slice())
+        .collect();
     found.set_item("first_rounds", first.into_pyarray(py))?;
     found.set_item("strategies", matrix(py, strategies, actions)?)
 }
@@ -97,7 +124,10 @@ impl Job {
         if inner.pairs == 0 {
             return Err(Error::new_err("pairs is 0; give at least 1"));
         }
-        Ok(Self { inner: Arc::new(inner), left_out: Vec::new() })
+        Ok(Self {
+            inner: Arc::new(inner),
+            left_out: Vec::new(),
+        })
     }
 }
 
@@ -115,10 +145,17 @@ impl Job {
     ) -> PyResult<Self> {
         if other.is_some_and(|other| !other.loaded.overrides.is_empty()) {
             // A shard carries the other spec's text alone.
-            return Err(Error::new_err("the other spec has replaced values; write them into its text"));
+            return Err(Error::new_err(
+                "the other spec has replaced values; write them into its text",
+            ));
         }
         let other = other.map(|other| (other.loaded.file.clone(), other.loaded.text.clone()));
-        Self::wrap(debora::job::Job::replicate(&spec.loaded, pairs, self::simulator(simulator)?, other))
+        Self::wrap(debora::job::Job::replicate(
+            &spec.loaded,
+            pairs,
+            self::simulator(simulator)?,
+            other,
+        ))
     }
 
     /// The policy beside its rivals on the same worlds; without `players`, all that can play in reasonable time.
@@ -131,9 +168,22 @@ impl Job {
         pairs: u64,
         simulator: &str,
     ) -> PyResult<Self> {
-        let chosen = choose(&spec.loaded.spec.problem, &players.unwrap_or_default(), pairs).map_err(job_refused)?;
-        let job = debora::job::Job::compare(&spec.loaded, pairs, self::simulator(simulator)?, chosen.players);
-        Ok(Self { left_out: chosen.left_out, ..Self::wrap(job)? })
+        let chosen = choose(
+            &spec.loaded.spec.problem,
+            &players.unwrap_or_default(),
+            pairs,
+        )
+        .map_err(job_refused)?;
+        let job = debora::job::Job::compare(
+            &spec.loaded,
+            pairs,
+            self::simulator(simulator)?,
+            chosen.players,
+        );
+        Ok(Self {
+            left_out: chosen.left_out,
+            ..Self::wrap(job)?
+        })
     }
 
     /// replicate or compare.
@@ -185,18 +235,23 @@ impl Job {
     ) -> PyResult<Part> {
         let total = self.inner.pairs_in(shard).map_err(job_refused)?;
         let job = Arc::clone(&self.inner);
-        let measured = beside(py, threads, progress.map(|progress| (progress, total)), move |watch| {
-            let begun = Instant::now();
-            let host = Host {
-                open: &open,
-                clock: &|| begun.elapsed().as_secs_f64(),
-                progress: &|done| {
-                    watch.done.fetch_max(done, Ordering::Relaxed);
-                },
-                cancel: &watch.cancel,
-            };
-            job.measure(shard, &host)
-        });
+        let measured = beside(
+            py,
+            threads,
+            progress.map(|progress| (progress, total)),
+            move |watch| {
+                let begun = Instant::now();
+                let host = Host {
+                    open: &open,
+                    clock: &|| begun.elapsed().as_secs_f64(),
+                    progress: &|done| {
+                        watch.done.fetch_max(done, Ordering::Relaxed);
+                    },
+                    cancel: &watch.cancel,
+                };
+                job.measure(shard, &host)
+            },
+        );
         let (inner, seconds) = measured?.map_err(job_refused)?;
         Ok(Part { inner, seconds })
     }
@@ -204,19 +259,34 @@ impl Job {
     /// Reads again what `__reduce__` took apart.
     #[classmethod]
     fn _restore(_type: &Bound<'_, PyType>, json: &str, left_out: Vec<String>) -> PyResult<Self> {
-        let inner =
-            serde_json::from_str(json).map_err(|error| Error::new_err(format!("this is not a job: {error}")))?;
-        Ok(Self { left_out, ..Self::wrap(inner)? })
+        let inner = serde_json::from_str(json)
+            .map_err(|error| Error::new_err(format!("this is not a job: {error}")))?;
+        Ok(Self {
+            left_out,
+            ..Self::wrap(inner)?
+        })
     }
 
     fn __repr__(&self) -> String {
-        format!("Job({}, {:?}, pairs={}, players={:?})", self.verb(), self.inner.file, self.pairs(), self.players())
+        format!(
+            "Job({}, {:?}, pairs={}, players={:?})",
+            self.verb(),
+            self.inner.file,
+            self.pairs(),
+            self.players()
+        )
     }
 
     #[expect(clippy::type_complexity, reason = "Python's protocol")]
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String, Vec<String>))> {
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (String, Vec<String>))> {
         let json = serde_json::to_string(&*self.inner).expect("texts and numbers");
-        Ok((py.get_type::<Self>().getattr("_restore")?, (json, self.left_out())))
+        Ok((
+            py.get_type::<Self>().getattr("_restore")?,
+            (json, self.left_out()),
+        ))
     }
 }
 
@@ -234,13 +304,24 @@ impl Part {
     fn merge(type_: &Bound<'_, PyType>, parts: Vec<Vec<u8>>) -> PyResult<Self> {
         let merged = type_.py().detach(|| {
             let read = |(number, bytes): (usize, &Vec<u8>)| {
-                serde_json::from_slice(bytes)
-                    .map_err(|error| Error::new_err(format!("part {} is not a shard of debora: {error}", number + 1)))
+                serde_json::from_slice(bytes).map_err(|error| {
+                    Error::new_err(format!(
+                        "part {} is not a shard of debora: {error}",
+                        number + 1
+                    ))
+                })
             };
-            let parts = parts.iter().enumerate().map(read).collect::<PyResult<Vec<_>>>()?;
+            let parts = parts
+                .iter()
+                .enumerate()
+                .map(read)
+                .collect::<PyResult<Vec<_>>>()?;
             debora::job::Part::merge(parts).map_err(job_refused)
         });
-        Ok(Self { inner: merged?, seconds: Vec::new() })
+        Ok(Self {
+            inner: merged?,
+            seconds: Vec::new(),
+        })
     }
 
     /// The bytes of a shard's file.
@@ -267,17 +348,33 @@ impl Part {
         let problem = &loaded.spec.problem;
         let checkpoints = debora::lab::metrics::checkpoints(problem.horizon());
         let span = problem.quantity(0).range.span();
-        let bounds: Vec<_> = checkpoints.iter().map(|&round| loaded.plan.bounds_at(round)).collect();
+        let bounds: Vec<_> = checkpoints
+            .iter()
+            .map(|&round| loaded.plan.bounds_at(round))
+            .collect();
         let regret: Vec<f64> = bounds.iter().map(|(regret, _)| regret * span).collect();
-        let violation: Vec<f64> = bounds.iter().map(|(_, violation)| violation.unwrap_or(f64::NAN)).collect();
-        found.set_item("document", to_python(py, &document::measured(&self.inner, &findings))?)?;
-        found.set_item("answer", wrapped(&answer::measured(&self.inner, &findings, Ink::none())))?;
+        let violation: Vec<f64> = bounds
+            .iter()
+            .map(|(_, violation)| violation.unwrap_or(f64::NAN))
+            .collect();
+        found.set_item(
+            "document",
+            to_python(py, &document::measured(&self.inner, &findings))?,
+        )?;
+        found.set_item(
+            "answer",
+            wrapped(&answer::measured(&self.inner, &findings, Ink::none())),
+        )?;
         found.set_item("checkpoints", checkpoints.into_pyarray(py))?;
         found.set_item("regret_bound", regret.into_pyarray(py))?;
         found.set_item("violation_bound", violation.into_pyarray(py))?;
         found.set_item("actions", problem.actions())?;
         found.set_item("reward", &problem.quantity(0).name)?;
-        add_story(&found, self.inner.story.as_ref().unwrap_or(&Story::new()), problem.actions().len())?;
+        add_story(
+            &found,
+            self.inner.story.as_ref().unwrap_or(&Story::new()),
+            problem.actions().len(),
+        )?;
         Ok(found)
     }
 
@@ -297,8 +394,14 @@ impl Part {
         for (name, column) in [
             ("split_epoch", split(&|split| Some(split.epoch as f64))),
             ("split_round", split(&|split| Some(split.round as f64))),
-            ("split_action", estimate(&|estimate| f64::from(estimate.action))),
-            ("split_quantity", estimate(&|estimate| f64::from(estimate.quantity))),
+            (
+                "split_action",
+                estimate(&|estimate| f64::from(estimate.action)),
+            ),
+            (
+                "split_quantity",
+                estimate(&|estimate| f64::from(estimate.quantity)),
+            ),
             ("split_count", estimate(&|estimate| estimate.count as f64)),
             ("mean_1", estimate(&|estimate| estimate.means[0])),
             ("mean_2", estimate(&|estimate| estimate.means[1])),
@@ -311,13 +414,24 @@ impl Part {
             let set = |name: &str, column: Vec<f64>| {
                 columns.set_item(format!("{name}_{}", member + 1), column.into_pyarray(py))
             };
-            set("regret", numbers(pairs, |pair| run(pair).regret.map(|regret| regret * span)))?;
-            set("violation", numbers(pairs, |pair| Some(run(pair).violation)))?;
-            set("reward_mean", numbers(pairs, |pair| Some(run(pair).reward_mean)))?;
+            set(
+                "regret",
+                numbers(pairs, |pair| run(pair).regret.map(|regret| regret * span)),
+            )?;
+            set(
+                "violation",
+                numbers(pairs, |pair| Some(run(pair).violation)),
+            )?;
+            set(
+                "reward_mean",
+                numbers(pairs, |pair| Some(run(pair).reward_mean)),
+            )?;
             let unsafe_rounds = whole(pairs, |pair| run(pair).unsafe_rounds).into_pyarray(py);
             columns.set_item(format!("unsafe_rounds_{}", member + 1), unsafe_rounds)?;
-            columns
-                .set_item(format!("epochs_{}", member + 1), whole(pairs, |pair| run(pair).epochs).into_pyarray(py))?;
+            columns.set_item(
+                format!("epochs_{}", member + 1),
+                whole(pairs, |pair| run(pair).epochs).into_pyarray(py),
+            )?;
         }
         Ok(columns)
     }
@@ -330,16 +444,30 @@ impl Part {
         py: Python<'py>,
         player: usize,
     ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>)> {
-        let (runs, span) = (self.pairs(player)?.iter().flat_map(|pair| &pair.runs), self.span()?);
-        let violation: Vec<&[f64]> = runs.clone().map(|run| run.violation_curve.as_slice()).collect();
+        let (runs, span) = (
+            self.pairs(player)?.iter().flat_map(|pair| &pair.runs),
+            self.span()?,
+        );
+        let violation: Vec<&[f64]> = runs
+            .clone()
+            .map(|run| run.violation_curve.as_slice())
+            .collect();
         let checkpoints = violation.first().map_or(0, |curve| curve.len());
         // One of two worlds may have no regret: its rows are NaN, so that each run keeps its place.
         let scaled = |run: &Run| match run.regret_curve.is_empty() {
             true => vec![f64::NAN; checkpoints],
-            false => run.regret_curve.iter().map(|regret| regret * span).collect::<Vec<f64>>(),
+            false => run
+                .regret_curve
+                .iter()
+                .map(|regret| regret * span)
+                .collect::<Vec<f64>>(),
         };
         let some = runs.clone().any(|run| !run.regret_curve.is_empty());
-        let regret: Vec<Vec<f64>> = if some { runs.map(scaled).collect() } else { Vec::new() };
+        let regret: Vec<Vec<f64>> = if some {
+            runs.map(scaled).collect()
+        } else {
+            Vec::new()
+        };
         let regret = matrix(py, regret.iter().map(Vec::as_slice).collect(), checkpoints)?;
         Ok((regret, matrix(py, violation, checkpoints)?))
     }
@@ -349,16 +477,32 @@ impl Part {
     fn pairs(&self, player: usize) -> PyResult<&[Pair]> {
         let (players, many) = (&self.inner.shard.players, self.inner.shard.players.len());
         let found = players.get(player).map(|(_, pairs)| pairs.as_slice());
-        found.ok_or_else(|| Error::new_err(format!("player {player} does not exist; there are {many}, from 0")))
+        found.ok_or_else(|| {
+            Error::new_err(format!(
+                "player {player} does not exist; there are {many}, from 0"
+            ))
+        })
     }
 
     fn span(&self) -> PyResult<f64> {
-        Ok(self.inner.job.loaded().map_err(job_refused)?.spec.problem.quantity(0).range.span())
+        Ok(self
+            .inner
+            .job
+            .loaded()
+            .map_err(job_refused)?
+            .spec
+            .problem
+            .quantity(0)
+            .range
+            .span())
     }
 }
 
 fn numbers(pairs: &[Pair], read: impl Fn(&Pair) -> Option<f64>) -> Vec<f64> {
-    pairs.iter().map(|pair| read(pair).unwrap_or(f64::NAN)).collect()
+    pairs
+        .iter()
+        .map(|pair| read(pair).unwrap_or(f64::NAN))
+        .collect()
 }
 
 fn whole(pairs: &[Pair], read: impl Fn(&Pair) -> u64) -> Vec<u64> {

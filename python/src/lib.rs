@@ -15,7 +15,10 @@ use pyo3::prelude::*;
 /// What a notebook shows of an answer in words: sentences as paragraphs, tables as they stand.
 #[pyfunction]
 fn html(answer: &str) -> String {
-    let escaped = answer.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let escaped = answer
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
     let (mut text, mut table) = (String::new(), String::new());
     for line in escaped.lines().chain([""]) {
         if line.starts_with("  ") {

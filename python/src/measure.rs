@@ -31,11 +31,17 @@ pub fn beside<T: Send + 'static>(
     work: impl FnOnce(&Watch) -> T + Send + 'static,
 ) -> PyResult<T> {
     if threads == Some(0) {
-        return Err(Error::new_err("threads is 0; give at least 1, or None for all cores"));
+        return Err(Error::new_err(
+            "threads is 0; give at least 1, or None for all cores",
+        ));
     }
     // A panic drops the sender, which is noticed below; without a handler it would end the whole process.
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).panic_handler(|_| ()).build();
-    let pool = pool.map_err(|error| PyRuntimeError::new_err(format!("cannot start threads: {error}")))?;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.unwrap_or(0))
+        .panic_handler(|_| ())
+        .build();
+    let pool =
+        pool.map_err(|error| PyRuntimeError::new_err(format!("cannot start threads: {error}")))?;
     let watch = Arc::new(Watch::default());
     let (sender, receiver) = mpsc::channel();
     let shared = Arc::clone(&watch);
@@ -63,7 +69,9 @@ pub fn beside<T: Send + 'static>(
             Ok(result) => return Ok(result),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(PyRuntimeError::new_err("the measurement broke off; this is a bug of debora"));
+                return Err(PyRuntimeError::new_err(
+                    "the measurement broke off; this is a bug of debora",
+                ));
             }
         }
     }

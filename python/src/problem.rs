@@ -35,7 +35,10 @@ impl Problem {
     #[new]
     #[pyo3(signature = (*, actions, horizon, rho, policy = "free", delta = None, profile = None, growth = None,
                         reward = None, costs = None, safe = None, outside = None))]
-    #[expect(clippy::too_many_arguments, reason = "one for each word of the spec file")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one for each word of the spec file"
+    )]
     fn new(
         actions: &Bound<'_, PyAny>,
         horizon: &Bound<'_, PyAny>,
@@ -50,8 +53,14 @@ impl Problem {
         outside: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mut lines = vec![format!("policy = {}", debora::spec::quoted(policy))];
-        let given = [("actions", actions), ("horizon", horizon), ("rho", rho)].map(|(word, value)| (word, Some(value)));
-        let optional = [("delta", delta), ("profile", profile), ("growth", growth), ("outside", outside)];
+        let given = [("actions", actions), ("horizon", horizon), ("rho", rho)]
+            .map(|(word, value)| (word, Some(value)));
+        let optional = [
+            ("delta", delta),
+            ("profile", profile),
+            ("growth", growth),
+            ("outside", outside),
+        ];
         for (word, value) in given.into_iter().chain(optional) {
             if let Some(value) = value {
                 lines.push(format!("{word} = {}", to_toml(value)?));
@@ -66,23 +75,32 @@ impl Problem {
                 format!("reward.range = {toml}")
             });
         }
-        let costs = costs.map_or(Ok(Vec::new()), |costs| costs.iter().map(cost).collect::<PyResult<Vec<_>>>())?;
+        let costs = costs.map_or(Ok(Vec::new()), |costs| {
+            costs.iter().map(cost).collect::<PyResult<Vec<_>>>()
+        })?;
         if !costs.is_empty() {
             lines.push(format!("cost = [{}]", costs.join(", ")));
         }
         if let Some(safe) = safe {
-            lines.push(format!("safe = {}", to_toml(by_action(actions, safe)?.as_any())?));
+            lines.push(format!(
+                "safe = {}",
+                to_toml(by_action(actions, safe)?.as_any())?
+            ));
         }
-        let spec =
-            Spec::parse(&lines.join("\n"), "problem").map_err(|error| Error::new_err(error.message().to_owned()));
-        Ok(Self { inner: Arc::new(spec?.problem) })
+        let spec = Spec::parse(&lines.join("\n"), "problem")
+            .map_err(|error| Error::new_err(error.message().to_owned()));
+        Ok(Self {
+            inner: Arc::new(spec?.problem),
+        })
     }
 
     /// Reads what `to_toml` wrote.
     #[classmethod]
     fn from_toml(_type: &Bound<'_, PyType>, text: &str) -> PyResult<Self> {
         let spec = Spec::parse(text, "problem").map_err(crate::error::spec_refused)?;
-        Ok(Self { inner: Arc::new(spec.problem) })
+        Ok(Self {
+            inner: Arc::new(spec.problem),
+        })
     }
 
     /// The problem as the head of a spec file.
@@ -101,7 +119,11 @@ impl Problem {
         let inner = Arc::new(debora::Plan::of(Arc::clone(&self.inner)));
         let horizon = |gap| inner.horizon_for_gap(gap).map(|horizon| (gap, horizon));
         let gap = gap.map(horizon).transpose().map_err(refused)?;
-        Ok(Plan { name: "plan".into(), inner, gap })
+        Ok(Plan {
+            name: "plan".into(),
+            inner,
+            gap,
+        })
     }
 
     /// free, soft or hard.
@@ -119,7 +141,10 @@ impl Problem {
     /// The names of the costs.
     #[getter]
     fn costs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, (1..self.inner.quantities()).map(|quantity| &self.inner.quantity(quantity).name))
+        PyTuple::new(
+            py,
+            (1..self.inner.quantities()).map(|quantity| &self.inner.quantity(quantity).name),
+        )
     }
 
     /// The name of the reward.
@@ -191,7 +216,10 @@ impl Problem {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        Ok((py.get_type::<Self>().getattr("from_toml")?, (self.to_toml(),)))
+        Ok((
+            py.get_type::<Self>().getattr("from_toml")?,
+            (self.to_toml(),),
+        ))
     }
 }
 
@@ -204,15 +232,24 @@ fn cost((name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)) -> PyResult<String>
 }
 
 /// `safe`, its strategy by the names of the actions; a list has one probability for each.
-fn by_action<'py>(actions: &Bound<'py, PyAny>, safe: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+fn by_action<'py>(
+    actions: &Bound<'py, PyAny>,
+    safe: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyDict>> {
     let safe = safe.copy()?;
-    let Some(strategy) = safe.get_item("strategy")?.filter(|strategy| !strategy.is_instance_of::<PyDict>()) else {
+    let Some(strategy) = safe
+        .get_item("strategy")?
+        .filter(|strategy| !strategy.is_instance_of::<PyDict>())
+    else {
         return Ok(safe);
     };
     let names: Vec<Bound<'_, PyAny>> = actions.try_iter()?.collect::<PyResult<_>>()?;
     let probabilities: Vec<Bound<'_, PyAny>> = strategy.try_iter()?.collect::<PyResult<_>>()?;
     if names.len() != probabilities.len() {
-        return Err(refused(debora::Error::SafeLength { got: probabilities.len(), actions: names.len() }));
+        return Err(refused(debora::Error::SafeLength {
+            got: probabilities.len(),
+            actions: names.len(),
+        }));
     }
     let named = PyDict::new(safe.py());
     for (name, probability) in names.iter().zip(probabilities) {
@@ -238,7 +275,12 @@ pub struct Level {
 #[pymethods]
 impl Level {
     fn __repr__(&self) -> String {
-        let Self { level, count, cell, width } = self;
+        let Self {
+            level,
+            count,
+            cell,
+            width,
+        } = self;
         format!("Level(level={level}, count={count}, cell={cell:?}, width={width:?})")
     }
 }
@@ -305,8 +347,18 @@ impl Plan {
     #[getter]
     fn levels(&self) -> Vec<Level> {
         let level = |level: &debora::plan::Level| {
-            let debora::plan::Level { level, count, cell, width } = *level;
-            Level { level, count, cell, width }
+            let debora::plan::Level {
+                level,
+                count,
+                cell,
+                width,
+            } = *level;
+            Level {
+                level,
+                count,
+                cell,
+                width,
+            }
         };
         self.inner.levels.iter().map(level).collect()
     }
@@ -371,7 +423,15 @@ impl Plan {
     }
 
     fn __repr__(&self) -> String {
-        wrapped(&answer::plan(&self.name, &self.inner, &self.warnings(), self.gap, Ink::none())).trim_end().to_owned()
+        wrapped(&answer::plan(
+            &self.name,
+            &self.inner,
+            &self.warnings(),
+            self.gap,
+            Ink::none(),
+        ))
+        .trim_end()
+        .to_owned()
     }
 
     fn _repr_html_(&self) -> String {

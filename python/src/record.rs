@@ -36,16 +36,47 @@ pub struct Estimate {
 
 impl From<debora::Estimate> for Estimate {
     fn from(estimate: debora::Estimate) -> Self {
-        let debora::Estimate { epoch, action, quantity, count, mean, offset, cell, index, estimate, width } = estimate;
-        Self { epoch, action, quantity, count, mean, offset, cell, index, estimate, width }
+        let debora::Estimate {
+            epoch,
+            action,
+            quantity,
+            count,
+            mean,
+            offset,
+            cell,
+            index,
+            estimate,
+            width,
+        } = estimate;
+        Self {
+            epoch,
+            action,
+            quantity,
+            count,
+            mean,
+            offset,
+            cell,
+            index,
+            estimate,
+            width,
+        }
     }
 }
 
 #[pymethods]
 impl Estimate {
     fn __repr__(&self) -> String {
-        let Self { action, quantity, count, estimate, width, .. } = self;
-        format!("Estimate(action={action}, quantity={quantity}, count={count}, estimate={estimate:?}, width={width:?})")
+        let Self {
+            action,
+            quantity,
+            count,
+            estimate,
+            width,
+            ..
+        } = self;
+        format!(
+            "Estimate(action={action}, quantity={quantity}, count={count}, estimate={estimate:?}, width={width:?})"
+        )
     }
 }
 
@@ -108,7 +139,11 @@ impl EpochRecord {
     /// The estimates made at its start.
     #[getter]
     fn estimates(&self) -> Vec<Estimate> {
-        self.inner.estimates.iter().map(|&estimate| estimate.into()).collect()
+        self.inner
+            .estimates
+            .iter()
+            .map(|&estimate| estimate.into())
+            .collect()
     }
 
     /// A line of the program's trace.
@@ -117,7 +152,13 @@ impl EpochRecord {
     }
 
     fn __repr__(&self) -> String {
-        let debora::EpochRecord { epoch, first_round, rounds, strategy, .. } = &self.inner;
+        let debora::EpochRecord {
+            epoch,
+            first_round,
+            rounds,
+            strategy,
+            ..
+        } = &self.inner;
         let kind = self.kind();
         format!(
             "EpochRecord(epoch={epoch}, first_round={first_round}, rounds={rounds}, kind='{kind}', strategy={strategy:?})"
@@ -144,17 +185,38 @@ pub struct ToldMany {
 
 impl ToldMany {
     pub fn new(told: &debora::ToldMany, closed: Option<Py<EpochRecord>>) -> Self {
-        let debora::ToldMany { recorded, repeated, already_told, .. } = *told;
-        Self { recorded, repeated, already_told, closed }
+        let debora::ToldMany {
+            recorded,
+            repeated,
+            already_told,
+            ..
+        } = *told;
+        Self {
+            recorded,
+            repeated,
+            already_told,
+            closed,
+        }
     }
 }
 
 #[pymethods]
 impl ToldMany {
     fn __repr__(&self) -> String {
-        let Self { recorded, repeated, already_told, closed } = self;
-        let closed = if closed.is_some() { "an EpochRecord" } else { "None" };
-        format!("ToldMany(recorded={recorded}, repeated={repeated}, already_told={already_told}, closed={closed})")
+        let Self {
+            recorded,
+            repeated,
+            already_told,
+            closed,
+        } = self;
+        let closed = if closed.is_some() {
+            "an EpochRecord"
+        } else {
+            "None"
+        };
+        format!(
+            "ToldMany(recorded={recorded}, repeated={repeated}, already_told={already_told}, closed={closed})"
+        )
     }
 }
 
@@ -169,8 +231,13 @@ pub struct Recommendation {
 impl Recommendation {
     pub fn of(engine: &debora::Engine) -> Self {
         let problem = engine.problem();
-        let costs = (1..problem.quantities()).map(|quantity| problem.quantity(quantity).name.clone());
-        Self { actions: problem.actions().to_vec(), costs: costs.collect(), inner: engine.recommendation() }
+        let costs =
+            (1..problem.quantities()).map(|quantity| problem.quantity(quantity).name.clone());
+        Self {
+            actions: problem.actions().to_vec(),
+            costs: costs.collect(),
+            inner: engine.recommendation(),
+        }
     }
 }
 
@@ -210,10 +277,19 @@ impl Recommendation {
     }
 
     fn __repr__(&self) -> String {
-        let shares = self.actions.iter().zip(&self.inner.strategy).filter(|(_, share)| **share > 0.0);
-        let shares: Vec<String> = shares.map(|(name, share)| format!("{name} {share:.4}")).collect();
+        let shares = self
+            .actions
+            .iter()
+            .zip(&self.inner.strategy)
+            .filter(|(_, share)| **share > 0.0);
+        let shares: Vec<String> = shares
+            .map(|(name, share)| format!("{name} {share:.4}"))
+            .collect();
         let Interval { low, high } = self.inner.reward;
-        let mut text = format!("Recommendation({}; reward {low:.4} to {high:.4}", shares.join(", "));
+        let mut text = format!(
+            "Recommendation({}; reward {low:.4} to {high:.4}",
+            shares.join(", ")
+        );
         for (name, Interval { low, high }) in self.costs.iter().zip(&self.inner.costs) {
             text += &format!("; {name} {low:.4} to {high:.4}");
         }

@@ -40,7 +40,9 @@ pub struct Spec {
 
 impl Spec {
     fn parse(text: String, file: String, overrides: Vec<(String, String)>) -> PyResult<Self> {
-        Ok(Self { loaded: Loaded::from_text(text, file, overrides).map_err(spec_refused)? })
+        Ok(Self {
+            loaded: Loaded::from_text(text, file, overrides).map_err(spec_refused)?,
+        })
     }
 
     fn simulated(&self) -> PyResult<Simulated> {
@@ -112,7 +114,12 @@ impl Spec {
     /// 0.2
     #[pyo3(signature = (**overrides))]
     fn replace(&self, overrides: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let Loaded { text, file, overrides: before, .. } = self.loaded.clone();
+        let Loaded {
+            text,
+            file,
+            overrides: before,
+            ..
+        } = self.loaded.clone();
         let overrides = overrides.map_or(Ok(Vec::new()), set)?;
         Self::parse(text, file, [before, overrides].concat())
     }
@@ -131,7 +138,9 @@ impl Spec {
     /// The problem.
     #[getter]
     fn problem(&self) -> Problem {
-        Problem { inner: Arc::clone(&self.loaded.plan.problem) }
+        Problem {
+            inner: Arc::clone(&self.loaded.plan.problem),
+        }
     }
 
     /// The policy's key, as a number.
@@ -143,14 +152,20 @@ impl Spec {
     /// The world to simulate, if the spec has one.
     #[getter]
     fn world(&self) -> PyResult<Option<World>> {
-        let Some(world) = &self.loaded.spec.world else { return Ok(None) };
+        let Some(world) = &self.loaded.spec.world else {
+            return Ok(None);
+        };
         let kind = match world.kind {
             WorldKind::Bernoulli { .. } => "bernoulli",
             WorldKind::Beta { .. } => "beta",
             WorldKind::Discrete { .. } => "discrete",
             WorldKind::Table { .. } => "table",
         };
-        Ok(Some(World { kind, problem: Arc::clone(&self.loaded.plan.problem), simulated: self.simulated()? }))
+        Ok(Some(World {
+            kind,
+            problem: Arc::clone(&self.loaded.plan.problem),
+            simulated: self.simulated()?,
+        }))
     }
 
     /// What the experiment is called.
@@ -173,13 +188,21 @@ impl Spec {
 
     /// The plan of the problem; `Problem.plan` says more.
     fn plan(&self) -> Plan {
-        Plan { name: self.loaded.name().to_owned(), inner: Arc::clone(&self.loaded.plan), gap: None }
+        Plan {
+            name: self.loaded.name().to_owned(),
+            inner: Arc::clone(&self.loaded.plan),
+            gap: None,
+        }
     }
 
     /// The engine of one pair of a replication. Pair 0 is what `run` simulates: each pair has a key derived from the spec's.
     #[pyo3(signature = (*, pair = 0))]
     fn engine(&self, py: Python<'_>, pair: u64) -> PyResult<Engine> {
-        Engine::of(py, Arc::clone(&self.loaded.plan), self.loaded.spec.key.derive(pair, 0))
+        Engine::of(
+            py,
+            Arc::clone(&self.loaded.plan),
+            self.loaded.spec.key.derive(pair, 0),
+        )
     }
 
     fn __repr__(&self) -> PyResult<String> {
@@ -189,7 +212,8 @@ impl Spec {
             self.loaded.name(),
             problem.policy().name(),
             problem.horizon(),
-            self.world()?.map_or("None".into(), |world| world.__repr__())
+            self.world()?
+                .map_or("None".into(), |world| world.__repr__())
         ))
     }
 
@@ -198,8 +222,16 @@ impl Spec {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, (String, String, Vec<(String, String)>))> {
-        let Loaded { text, file, overrides, .. } = self.loaded.clone();
-        Ok((py.get_type::<Self>().getattr("_restore")?, (text, file, overrides)))
+        let Loaded {
+            text,
+            file,
+            overrides,
+            ..
+        } = self.loaded.clone();
+        Ok((
+            py.get_type::<Self>().getattr("_restore")?,
+            (text, file, overrides),
+        ))
     }
 }
 
@@ -208,14 +240,20 @@ fn set(overrides: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
     let one = |(path, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let path: String = path.extract()?;
         // Keys beyond 2^63 are no numbers of TOML.
-        let value = if path == "key" { quoted(&to_key(&value)?.to_hex()) } else { to_toml(&value)? };
+        let value = if path == "key" {
+            quoted(&to_key(&value)?.to_hex())
+        } else {
+            to_toml(&value)?
+        };
         Ok((path, value))
     };
     overrides.iter().map(one).collect()
 }
 
 fn unread(file: &str, error: &io::Error) -> PyErr {
-    let sentence = format!("cannot read {file:?}: {error}; give a path to a spec file, or its text of several lines");
+    let sentence = format!(
+        "cannot read {file:?}: {error}; give a path to a spec file, or its text of several lines"
+    );
     match error.kind() {
         io::ErrorKind::NotFound => PyFileNotFoundError::new_err(sentence),
         _ => PyOSError::new_err(sentence),
@@ -249,10 +287,14 @@ impl World {
     fn means<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let rows = self.simulated.world.means().iter().enumerate();
         let row = |(quantity, row): (usize, &Vec<f64>)| {
-            row.iter().map(|&mean| self.problem.quantity(quantity).range.to_user(mean)).collect::<Vec<f64>>()
+            row.iter()
+                .map(|&mean| self.problem.quantity(quantity).range.to_user(mean))
+                .collect::<Vec<f64>>()
         };
         let means: Vec<f64> = rows.flat_map(row).collect();
-        means.to_pyarray(py).reshape([self.problem.quantities(), self.problem.actions().len()])
+        means
+            .to_pyarray(py)
+            .reshape([self.problem.quantities(), self.problem.actions().len()])
     }
 
     /// The reward and the costs of an action's pull number `pull`, from 0, in one member of a pair.
@@ -267,10 +309,18 @@ impl World {
     ) -> PyResult<(f64, Bound<'py, PyTuple>)> {
         let actions = self.problem.actions().len();
         if action as usize >= actions {
-            return Err(Error::new_err(format!("action {action} does not exist; actions are 0 to {}", actions - 1)));
+            return Err(Error::new_err(format!(
+                "action {action} does not exist; actions are 0 to {}",
+                actions - 1
+            )));
         }
         let mut values = vec![0.0; self.problem.quantities()];
-        self.simulated.world.pull(self.simulated.key.derive(pair, member), action, pull, &mut values);
+        self.simulated.world.pull(
+            self.simulated.key.derive(pair, member),
+            action,
+            pull,
+            &mut values,
+        );
         for (quantity, value) in values.iter_mut().enumerate() {
             *value = self.problem.quantity(quantity).range.to_user(*value);
         }

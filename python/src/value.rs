@@ -24,7 +24,10 @@ pub fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyA
         },
         Value::String(text) => text.into_bound_py_any(py),
         Value::Array(entries) => {
-            let entries: Vec<_> = entries.iter().map(|entry| to_python(py, entry)).collect::<PyResult<_>>()?;
+            let entries: Vec<_> = entries
+                .iter()
+                .map(|entry| to_python(py, entry))
+                .collect::<PyResult<_>>()?;
             entries.into_bound_py_any(py)
         }
         Value::Object(entries) => {
@@ -53,7 +56,11 @@ pub fn to_toml(value: &Bound<'_, PyAny>) -> PyResult<String> {
     }
     if let Ok(dict) = value.cast::<PyDict>() {
         let entry = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-            Ok(format!("{} = {}", quoted(&name.str()?.to_cow()?), to_toml(&value)?))
+            Ok(format!(
+                "{} = {}",
+                quoted(&name.str()?.to_cow()?),
+                to_toml(&value)?
+            ))
         };
         let entries: Vec<String> = dict.iter().map(entry).collect::<PyResult<_>>()?;
         return Ok(format!("{{ {} }}", entries.join(", ")));
@@ -63,10 +70,15 @@ pub fn to_toml(value: &Bound<'_, PyAny>) -> PyResult<String> {
         return to_toml(&plain);
     }
     if let Ok(entries) = value.try_iter() {
-        let entries: Vec<String> = entries.map(|entry| to_toml(&entry?)).collect::<PyResult<_>>()?;
+        let entries: Vec<String> = entries
+            .map(|entry| to_toml(&entry?))
+            .collect::<PyResult<_>>()?;
         return Ok(format!("[{}]", entries.join(", ")));
     }
-    let message = format!("{} is not a number, a text, a list or a dictionary", value.repr()?);
+    let message = format!(
+        "{} is not a number, a text, a list or a dictionary",
+        value.repr()?
+    );
     Err(PyTypeError::new_err(message))
 }
 
@@ -77,9 +89,9 @@ pub fn to_key(value: &Bound<'_, PyAny>) -> PyResult<Key> {
     }
     match value.extract::<u128>() {
         Ok(number) => Ok(Key::from(number)),
-        Err(_) if value.is_instance_of::<PyInt>() => {
-            Err(refused(debora::Error::KeyText { text: value.str()?.to_str()?.to_owned() }))
-        }
+        Err(_) if value.is_instance_of::<PyInt>() => Err(refused(debora::Error::KeyText {
+            text: value.str()?.to_str()?.to_owned(),
+        })),
         Err(error) => Err(error),
     }
 }

@@ -35,7 +35,11 @@ impl Engine {
     /// Hands out up to `rounds` rounds, fewer where the epoch ends; none when waiting or done ([`Engine::ask`] says which).
     pub fn ask_many(&mut self, rounds: usize) -> Vec<Decision> {
         let left = self.problem().horizon() + 1 - self.next_round();
-        let mut decisions = Vec::with_capacity(rounds.min(usize::try_from(left).unwrap_or(rounds)).min(1 << 20));
+        let mut decisions = Vec::with_capacity(
+            rounds
+                .min(usize::try_from(left).unwrap_or(rounds))
+                .min(1 << 20),
+        );
         while decisions.len() < rounds && !self.ended {
             decisions.push(self.hand_out());
         }
@@ -55,14 +59,21 @@ impl Engine {
             for (uniform, round) in uniforms[..some.len()].iter_mut().zip(&mut rounds) {
                 *uniform = self.key.uniform(Label::Round, [round, 0, 0]);
             }
-            some.iter_mut().zip(uniforms).for_each(|(action, uniform)| *action = self.strategy.pick(uniform));
+            some.iter_mut()
+                .zip(uniforms)
+                .for_each(|(action, uniform)| *action = self.strategy.pick(uniform));
         }
     }
 
     /// Tells many rounds: a reward each, and the costs of the first round, then of the second, and so on.
     ///
     /// Either all are told or, on an error, none.
-    pub fn tell_many(&mut self, rounds: &[u64], rewards: &[f64], costs: &[f64]) -> Result<ToldMany, Error> {
+    pub fn tell_many(
+        &mut self,
+        rounds: &[u64],
+        rewards: &[f64],
+        costs: &[f64],
+    ) -> Result<ToldMany, Error> {
         let quantities = self.problem().quantities();
         if rewards.len() != rounds.len() || costs.len() != rounds.len() * (quantities - 1) {
             let told = costs.len();
@@ -79,8 +90,16 @@ impl Engine {
         let mut fixed = vec![0; rounds.len() * quantities];
         let mut told = ToldMany::default();
         let mut open: Vec<usize> = Vec::new();
-        for (entry, (&round, row)) in rounds.iter().zip(fixed.chunks_exact_mut(quantities)).enumerate() {
-            self.problem().to_fixed(rewards[entry], &costs[entry * (quantities - 1)..][..quantities - 1], row)?;
+        for (entry, (&round, row)) in rounds
+            .iter()
+            .zip(fixed.chunks_exact_mut(quantities))
+            .enumerate()
+        {
+            self.problem().to_fixed(
+                rewards[entry],
+                &costs[entry * (quantities - 1)..][..quantities - 1],
+                row,
+            )?;
             match self.standing(round)? {
                 Standing::Forgotten => told.already_told += 1,
                 Standing::Told(before) if before == row => told.repeated += 1,
@@ -92,26 +111,39 @@ impl Engine {
         open.sort_by_key(|&entry| rounds[entry]);
         let row = |entry: usize| &fixed[entry * quantities..][..quantities];
         let again = |pair: &&[usize]| rounds[pair[0]] == rounds[pair[1]];
-        if let Some(pair) = open.windows(2).filter(again).find(|pair| row(pair[0]) != row(pair[1])) {
-            return Err(Error::Conflict { round: rounds[pair[0]] });
+        if let Some(pair) = open
+            .windows(2)
+            .filter(again)
+            .find(|pair| row(pair[0]) != row(pair[1]))
+        {
+            return Err(Error::Conflict {
+                round: rounds[pair[0]],
+            });
         }
         told.repeated += open.len() as u64;
         open.dedup_by_key(|&mut entry| rounds[entry]);
         told.repeated -= open.len() as u64;
         told.recorded = open.len() as u64;
-        open.iter().for_each(|&entry| self.record(rounds[entry], row(entry)));
+        open.iter()
+            .for_each(|&entry| self.record(rounds[entry], row(entry)));
         told.closed = self.close_if_told().map(Box::new);
         Ok(told)
     }
 
     /// Tells many rounds in increasing order when none is told out of order: as no round can come twice, nothing need be kept
     /// between checking and telling, which saves a third of the time or more.
-    fn tell_in_order(&mut self, rounds: &[u64], rewards: &[f64], costs: &[f64]) -> Result<ToldMany, Error> {
+    fn tell_in_order(
+        &mut self,
+        rounds: &[u64],
+        rewards: &[f64],
+        costs: &[f64],
+    ) -> Result<ToldMany, Error> {
         let plan = Arc::clone(&self.plan);
         let (problem, width) = (&plan.problem, plan.problem.quantities() - 1);
         let row = |entry: usize| &costs[entry * width..][..width];
         let mut fixed = vec![0; width + 1];
-        let asked = rounds.first().is_none_or(|&first| first > 0) && rounds.last() < Some(&self.next_round());
+        let asked = rounds.first().is_none_or(|&first| first > 0)
+            && rounds.last() < Some(&self.next_round());
         if !(asked && problem.accepts(rewards, costs)) {
             // Something is wrong: the first wrong entry is named.
             for (entry, &round) in rounds.iter().enumerate() {
@@ -123,12 +155,21 @@ impl Engine {
         let mut actions = [0; AHEAD];
         for (part, some) in (0..).zip(rounds[already_told..].chunks(AHEAD)) {
             self.decide_many(some.iter().copied(), &mut actions[..some.len()]);
-            for ((entry, &round), &action) in (already_told + part * AHEAD..).zip(some).zip(&actions) {
-                problem.to_fixed(rewards[entry], row(entry), &mut fixed).expect("accepted above");
+            for ((entry, &round), &action) in
+                (already_told + part * AHEAD..).zip(some).zip(&actions)
+            {
+                problem
+                    .to_fixed(rewards[entry], row(entry), &mut fixed)
+                    .expect("accepted above");
                 self.record_action(round, action, &fixed);
             }
         }
         let (recorded, already_told) = ((rounds.len() - already_told) as u64, already_told as u64);
-        Ok(ToldMany { recorded, repeated: 0, already_told, closed: self.close_if_told().map(Box::new) })
+        Ok(ToldMany {
+            recorded,
+            repeated: 0,
+            already_told,
+            closed: self.close_if_told().map(Box::new),
+        })
     }
 }

@@ -34,7 +34,10 @@ pub fn run(loaded: &Loaded, run: &Run, simulator: Simulator, warnings: &[String]
         .iter()
         .enumerate()
         .map(|(cost, sum)| {
-            (problem.quantity(cost + 1).name.clone(), json!(sum * problem.quantity(cost + 1).range.span()))
+            (
+                problem.quantity(cost + 1).name.clone(),
+                json!(sum * problem.quantity(cost + 1).range.span()),
+            )
         })
         .collect();
     json!({
@@ -49,9 +52,19 @@ pub fn run(loaded: &Loaded, run: &Run, simulator: Simulator, warnings: &[String]
 
 /// Adds the seconds each player took. Files leave them out, so that they are the same however they were made.
 pub fn with_seconds(mut document: Value, seconds: &[f64]) -> Value {
-    document["seconds"] = if seconds.is_empty() { json!(null) } else { json!(seconds.iter().sum::<f64>()) };
-    if let Some(rows) = document.get_mut("rows").and_then(|rows| rows.as_array_mut()) {
-        for (row, seconds) in rows.iter_mut().zip(seconds.iter().map(Some).chain(std::iter::repeat(None))) {
+    document["seconds"] = if seconds.is_empty() {
+        json!(null)
+    } else {
+        json!(seconds.iter().sum::<f64>())
+    };
+    if let Some(rows) = document
+        .get_mut("rows")
+        .and_then(|rows| rows.as_array_mut())
+    {
+        for (row, seconds) in rows
+            .iter_mut()
+            .zip(seconds.iter().map(Some).chain(std::iter::repeat(None)))
+        {
             row["seconds"] = json!(seconds);
         }
     }
@@ -60,13 +73,19 @@ pub fn with_seconds(mut document: Value, seconds: &[f64]) -> Value {
 
 /// A whole measurement of the JSON contract: replicate's fields, or compare's rows.
 pub fn measured(part: &Part, findings: &Findings) -> Value {
-    let Findings { loaded, summaries, broken } = findings;
+    let Findings {
+        loaded,
+        summaries,
+        broken,
+    } = findings;
     let span = loaded.spec.problem.quantity(0).range.span();
     let in_units = |summary: &Summary| {
         let mut value = json!(summary);
         if let Some(regret) = value["regret"].as_object_mut() {
             let scaled = |number: &Value| number.as_f64().map(|number| number * span);
-            regret.iter_mut().for_each(|(_, number)| *number = json!(scaled(number)));
+            regret
+                .iter_mut()
+                .for_each(|(_, number)| *number = json!(scaled(number)));
         }
         value
     };
@@ -75,10 +94,10 @@ pub fn measured(part: &Part, findings: &Findings) -> Value {
             let mut row = in_units(summary);
             let rival = Rival::named(name);
             row["player"] = json!(name);
-            row["source"] =
-                json!(rival.map_or("this project, after Bollini et al., Replicable Constrained Bandits", |rival| {
-                    rival.source
-                }));
+            row["source"] = json!(rival.map_or(
+                "this project, after Bollini et al., Replicable Constrained Bandits",
+                |rival| { rival.source }
+            ));
             row["constants"] = json!(rival.map_or(Constants::Derived, |rival| rival.constants));
             row
         };

@@ -27,7 +27,11 @@ pub enum JobError {
 
     /// A player that decides every round, at a horizon with too many of them.
     #[error("{name} decides every round, and {} are too many; use horizon {most} or less", whole(*.horizon))]
-    PlayerSlow { name: String, horizon: u64, most: u64 },
+    PlayerSlow {
+        name: String,
+        horizon: u64,
+        most: u64,
+    },
 
     /// A part whose runs are not of the shape that its spec gives.
     #[error("these shards do not hold what their spec asks for; measure them again")]

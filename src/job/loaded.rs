@@ -30,10 +30,20 @@ pub struct Loaded {
 
 impl Loaded {
     /// Reads a spec.
-    pub fn from_text(text: String, file: String, overrides: Vec<(String, String)>) -> Result<Self, SpecError> {
+    pub fn from_text(
+        text: String,
+        file: String,
+        overrides: Vec<(String, String)>,
+    ) -> Result<Self, SpecError> {
         let spec = Spec::parse_with(&text, &file, &overrides)?;
         let plan = Arc::new(Plan::of(spec.problem.clone()));
-        Ok(Self { text, file, overrides, spec, plan })
+        Ok(Self {
+            text,
+            file,
+            overrides,
+            spec,
+            plan,
+        })
     }
 
     /// The world of the spec.
@@ -44,7 +54,11 @@ impl Loaded {
 
     /// The spec as the lab simulates it.
     pub fn experiment(&self, simulator: Simulator, open: &Open) -> Result<Experiment, JobError> {
-        let Simulated { world, key: world_key, .. } = self.world(open)?;
+        let Simulated {
+            world,
+            key: world_key,
+            ..
+        } = self.world(open)?;
         Ok(Experiment {
             plan: Arc::clone(&self.plan),
             worlds: [world.clone(), world],

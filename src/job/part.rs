@@ -72,18 +72,57 @@ pub struct Findings {
 
 impl Job {
     /// Pairs of debora alone. `other` is the spec of the second run's world: its file and its text.
-    pub fn replicate(loaded: &Loaded, pairs: u64, simulator: Simulator, other: Option<(String, String)>) -> Self {
-        Self { other, ..Self::new("replicate", loaded, pairs, simulator, vec![DEBORA.to_owned()]) }
+    pub fn replicate(
+        loaded: &Loaded,
+        pairs: u64,
+        simulator: Simulator,
+        other: Option<(String, String)>,
+    ) -> Self {
+        Self {
+            other,
+            ..Self::new(
+                "replicate",
+                loaded,
+                pairs,
+                simulator,
+                vec![DEBORA.to_owned()],
+            )
+        }
     }
 
     /// Pairs of these players, as [`choose`](crate::job::choose) gives them.
-    pub fn compare(loaded: &Loaded, pairs: u64, simulator: Simulator, players: Vec<String>) -> Self {
+    pub fn compare(
+        loaded: &Loaded,
+        pairs: u64,
+        simulator: Simulator,
+        players: Vec<String>,
+    ) -> Self {
         Self::new("compare", loaded, pairs, simulator, players)
     }
 
-    fn new(verb: &str, loaded: &Loaded, pairs: u64, simulator: Simulator, players: Vec<String>) -> Self {
-        let Loaded { text, file, overrides, .. } = loaded.clone();
-        Self { verb: verb.to_owned(), text, file, overrides, simulator, pairs, players, other: None }
+    fn new(
+        verb: &str,
+        loaded: &Loaded,
+        pairs: u64,
+        simulator: Simulator,
+        players: Vec<String>,
+    ) -> Self {
+        let Loaded {
+            text,
+            file,
+            overrides,
+            ..
+        } = loaded.clone();
+        Self {
+            verb: verb.to_owned(),
+            text,
+            file,
+            overrides,
+            simulator,
+            pairs,
+            players,
+            other: None,
+        }
     }
 
     /// How many pairs a share of the job measures, over all players.
@@ -94,7 +133,11 @@ impl Job {
     }
 
     /// Measures a share of the job, `(number from 1, of how many)`: all of it without one. Also the seconds of each player.
-    pub fn measure(&self, shard: Option<(u64, u64)>, host: &Host) -> Result<(Part, Vec<f64>), JobError> {
+    pub fn measure(
+        &self,
+        shard: Option<(u64, u64)>,
+        host: &Host,
+    ) -> Result<(Part, Vec<f64>), JobError> {
         let loaded = self.loaded()?;
         let experiment = self.experiment(&loaded, host.open)?;
         let (number, of) = shard.unwrap_or((1, 1));
@@ -115,26 +158,52 @@ impl Job {
         let warnings = warnings(&loaded.plan, Some(&*experiment.worlds[0]));
         let story = (indices.start == 0).then_some(story);
         let truth = Truth::of(&loaded.spec.problem, &*experiment.worlds[0]);
-        let premise_false = truth.margins_missing.iter().any(|&missing| missing > UNSAFE_TOLERANCE);
+        let premise_false = truth
+            .margins_missing
+            .iter()
+            .any(|&missing| missing > UNSAFE_TOLERANCE);
         let shard = Shard::new(self.fingerprint(&loaded, host.open)?, self.pairs, players);
-        Ok((Part { job: self.clone(), warnings, premise_false, story, shard }, seconds))
+        Ok((
+            Part {
+                job: self.clone(),
+                warnings,
+                premise_false,
+                story,
+                shard,
+            },
+            seconds,
+        ))
     }
 
     /// The spec, read again.
     pub fn loaded(&self) -> Result<Loaded, JobError> {
-        Ok(Loaded::from_text(self.text.clone(), self.file.clone(), self.overrides.clone())?)
+        Ok(Loaded::from_text(
+            self.text.clone(),
+            self.file.clone(),
+            self.overrides.clone(),
+        )?)
     }
 
     fn experiment(&self, loaded: &Loaded, open: &Open) -> Result<Experiment, JobError> {
         let mut experiment = loaded.experiment(self.simulator, open)?;
         if let Some((file, text)) = &self.other {
             let other = Loaded::from_text(text.clone(), file.clone(), Vec::new())?.world(open);
-            let other = other.map_err(|error| JobError::OtherWorld { file: file.clone(), error })?;
+            let other = other.map_err(|error| JobError::OtherWorld {
+                file: file.clone(),
+                error,
+            })?;
             experiment.worlds[1] = other.world;
-            let same =
-                |world: usize| (experiment.worlds[world].means().len(), experiment.worlds[world].means()[0].len());
+            let same = |world: usize| {
+                (
+                    experiment.worlds[world].means().len(),
+                    experiment.worlds[world].means()[0].len(),
+                )
+            };
             if same(0) != same(1) {
-                return Err(JobError::OtherShape { other: file.clone(), file: self.file.clone() });
+                return Err(JobError::OtherShape {
+                    other: file.clone(),
+                    file: self.file.clone(),
+                });
             }
         }
         Ok(experiment)
@@ -143,10 +212,19 @@ impl Job {
     /// What shards must agree on.
     fn fingerprint(&self, loaded: &Loaded, open: &Open) -> Result<String, JobError> {
         let other = match &self.other {
-            Some((file, text)) => Loaded::from_text(text.clone(), file.clone(), Vec::new())?.world(open)?.fingerprint,
+            Some((file, text)) => {
+                Loaded::from_text(text.clone(), file.clone(), Vec::new())?
+                    .world(open)?
+                    .fingerprint
+            }
             None => String::new(),
         };
-        Ok(format!("{} {} {:?} {other}", self.verb, loaded.world(open)?.fingerprint, self.simulator))
+        Ok(format!(
+            "{} {} {:?} {other}",
+            self.verb,
+            loaded.world(open)?.fingerprint,
+            self.simulator
+        ))
     }
 
     /// The program's flags that, with the spec, give this job again.
@@ -158,7 +236,11 @@ impl Job {
         if self.verb == "compare" {
             flags.push(format!("--players {}", self.players[1..].join(",")));
         }
-        flags.extend(self.other.as_ref().map(|(file, _)| format!("--other-world {file}")));
+        flags.extend(
+            self.other
+                .as_ref()
+                .map(|(file, _)| format!("--other-world {file}")),
+        );
         flags.push("--out DIR".into());
         flags
     }
@@ -167,7 +249,10 @@ impl Job {
 impl Part {
     /// The content of a shard's file: floats are written so that they are read back to the bit.
     pub fn to_json(&self) -> String {
-        format!("{}\n", serde_json::to_string(self).expect("numbers, texts and lists"))
+        format!(
+            "{}\n",
+            serde_json::to_string(self).expect("numbers, texts and lists")
+        )
     }
 
     /// The whole, from parts in any order. Parts may overlap where they agree.
@@ -177,20 +262,31 @@ impl Part {
         parts[0].check_shape(&shard)?;
         let story = parts.iter_mut().find_map(|part| part.story.take());
         let first = parts.swap_remove(0);
-        Ok(Part { story, shard, ..first })
+        Ok(Part {
+            story,
+            shard,
+            ..first
+        })
     }
 
     /// Every run must have the numbers the spec asks for: a file edited by hand may not.
     fn check_shape(&self, shard: &Shard) -> Result<(), JobError> {
         let problem = self.job.loaded()?.spec.problem;
-        let (costs, checkpoints) = (problem.thresholds().len(), checkpoints(problem.horizon()).len());
+        let (costs, checkpoints) = (
+            problem.thresholds().len(),
+            checkpoints(problem.horizon()).len(),
+        );
         let fits = |run: &Run| {
             let regret = run.regret_curve.len();
             run.violations.len() == costs
                 && run.violation_curve.len() == checkpoints
                 && (regret == checkpoints || (regret == 0 && run.regret.is_none()))
         };
-        let mut runs = shard.players.iter().flat_map(|(_, pairs)| pairs).flat_map(|pair| &pair.runs);
+        let mut runs = shard
+            .players
+            .iter()
+            .flat_map(|(_, pairs)| pairs)
+            .flat_map(|pair| &pair.runs);
         if shard.players.is_empty() || shard.total == 0 || !runs.all(fits) {
             return Err(JobError::PartShape);
         }
@@ -201,13 +297,21 @@ impl Part {
     pub fn findings(&self) -> Result<Findings, JobError> {
         let loaded = self.job.loaded()?;
         let summary = |pairs| Summary::of(&loaded.plan, pairs);
-        let summaries: Vec<(String, Summary)> =
-            self.shard.players.iter().map(|(name, pairs)| (name.clone(), summary(pairs))).collect();
+        let summaries: Vec<(String, Summary)> = self
+            .shard
+            .players
+            .iter()
+            .map(|(name, pairs)| (name.clone(), summary(pairs)))
+            .collect();
         let mut broken = summaries[0].1.broken(&loaded.plan);
         if self.premise_false {
             // What rests on the safe strategy's margins is not promised then.
             broken.retain(|broken| broken.promise == "identical decisions");
         }
-        Ok(Findings { loaded, summaries, broken })
+        Ok(Findings {
+            loaded,
+            summaries,
+            broken,
+        })
     }
 }

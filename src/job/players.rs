@@ -30,27 +30,47 @@ pub fn choose(problem: &Problem, wanted: &[String], pairs: u64) -> Result<Choice
     let horizon = problem.horizon();
     let mut players = vec![DEBORA.to_owned()];
     if wanted.is_empty() {
-        let slow =
-            |rival: &&Rival| rival.per_round && horizon.saturating_mul(2).saturating_mul(pairs) > ROUNDS_UNASKED_MAX;
+        let slow = |rival: &&Rival| {
+            rival.per_round && horizon.saturating_mul(2).saturating_mul(pairs) > ROUNDS_UNASKED_MAX
+        };
         let (slow, quick): (Vec<&Rival>, Vec<&Rival>) = able(problem.policy()).partition(slow);
-        let names = |rivals: Vec<&Rival>| rivals.iter().map(|rival| rival.name.to_owned()).collect::<Vec<_>>();
+        let names = |rivals: Vec<&Rival>| {
+            rivals
+                .iter()
+                .map(|rival| rival.name.to_owned())
+                .collect::<Vec<_>>()
+        };
         players.extend(names(quick));
-        return Ok(Choice { players, left_out: names(slow) });
+        return Ok(Choice {
+            players,
+            left_out: names(slow),
+        });
     }
     for name in wanted.iter().filter(|name| *name != DEBORA) {
         if rival(name, problem.policy())?.per_round && horizon > ROUND_BY_ROUND_MAX {
-            return Err(JobError::PlayerSlow { name: name.clone(), horizon, most: ROUND_BY_ROUND_MAX });
+            return Err(JobError::PlayerSlow {
+                name: name.clone(),
+                horizon,
+                most: ROUND_BY_ROUND_MAX,
+            });
         }
         if !players.contains(name) {
             players.push(name.clone());
         }
     }
-    Ok(Choice { players, left_out: Vec::new() })
+    Ok(Choice {
+        players,
+        left_out: Vec::new(),
+    })
 }
 
 /// Who plays under this name.
 pub(super) fn contestant(name: &str, policy: Policy) -> Result<Contestant, Error> {
-    if name == DEBORA { Ok(Contestant::Debora) } else { Ok(Contestant::Rival(rival(name, policy)?)) }
+    if name == DEBORA {
+        Ok(Contestant::Debora)
+    } else {
+        Ok(Contestant::Rival(rival(name, policy)?))
+    }
 }
 
 fn able(policy: Policy) -> impl Iterator<Item = &'static Rival> {
@@ -58,8 +78,14 @@ fn able(policy: Policy) -> impl Iterator<Item = &'static Rival> {
 }
 
 fn rival(name: &str, policy: Policy) -> Result<&'static Rival, Error> {
-    able(policy).find(|rival| rival.name == name).ok_or_else(|| {
-        let known: Vec<String> = able(policy).map(|rival| rival.name.to_owned()).collect();
-        Error::PlayerUnknown { name: name.to_owned(), policy: policy.name(), known: listed(&known) }
-    })
+    able(policy)
+        .find(|rival| rival.name == name)
+        .ok_or_else(|| {
+            let known: Vec<String> = able(policy).map(|rival| rival.name.to_owned()).collect();
+            Error::PlayerUnknown {
+                name: name.to_owned(),
+                policy: policy.name(),
+                known: listed(&known),
+            }
+        })
 }

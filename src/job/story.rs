@@ -34,21 +34,36 @@ impl Story {
 
     /// Adds a stretch.
     pub fn add(&mut self, stretch: &Stretch) {
-        self.strategies.push((stretch.first_round, stretch.rounds, stretch.player.strategy().probabilities().to_vec()));
-        for estimate in stretch.player.record().iter().flat_map(|record| &record.estimates) {
-            self.estimates.retain(|old| (old.action, old.quantity) != (estimate.action, estimate.quantity));
+        self.strategies.push((
+            stretch.first_round,
+            stretch.rounds,
+            stretch.player.strategy().probabilities().to_vec(),
+        ));
+        for estimate in stretch
+            .player
+            .record()
+            .iter()
+            .flat_map(|record| &record.estimates)
+        {
+            self.estimates
+                .retain(|old| (old.action, old.quantity) != (estimate.action, estimate.quantity));
             self.estimates.push(*estimate);
         }
     }
 
     /// The latest estimate of a quantity of an action, if there is one.
     pub fn estimate(&self, action: usize, quantity: usize) -> Option<&Estimate> {
-        self.estimates.iter().find(|e| (e.action as usize, e.quantity as usize) == (action, quantity))
+        self.estimates
+            .iter()
+            .find(|e| (e.action as usize, e.quantity as usize) == (action, quantity))
     }
 
     /// The last strategy; empty before the first stretch.
     pub fn last_strategy(&self) -> &[f64] {
-        self.strategies.last().map(|(.., strategy)| strategy.as_slice()).unwrap_or_default()
+        self.strategies
+            .last()
+            .map(|(.., strategy)| strategy.as_slice())
+            .unwrap_or_default()
     }
 
     /// What the last strategy is known to give, quantity by quantity.
@@ -56,15 +71,27 @@ impl Story {
         let end = |quantity: usize, sign: f64| -> f64 {
             let bound = |action: usize| {
                 let found = self.estimate(action, quantity);
-                found.map_or(0.5 + 0.5 * sign, |e| (e.estimate + sign * e.width).clamp(0.0, 1.0))
+                found.map_or(0.5 + 0.5 * sign, |e| {
+                    (e.estimate + sign * e.width).clamp(0.0, 1.0)
+                })
             };
-            self.last_strategy().iter().enumerate().map(|(action, x)| x * bound(action)).sum()
+            self.last_strategy()
+                .iter()
+                .enumerate()
+                .map(|(action, x)| x * bound(action))
+                .sum()
         };
         let known = |quantity: usize| {
             let range = problem.quantity(quantity).range;
-            let threshold = quantity.checked_sub(1).map(|cost| range.to_user(problem.thresholds()[cost]));
+            let threshold = quantity
+                .checked_sub(1)
+                .map(|cost| range.to_user(problem.thresholds()[cost]));
             let interval = [-1.0, 1.0].map(|sign| range.to_user(end(quantity, sign)));
-            Known { name: problem.quantity(quantity).name.clone(), interval, threshold }
+            Known {
+                name: problem.quantity(quantity).name.clone(),
+                interval,
+                threshold,
+            }
         };
         (0..problem.quantities_estimated()).map(known).collect()
     }

@@ -24,7 +24,12 @@ pub fn warnings(plan: &Plan, world: Option<&dyn World>) -> Vec<String> {
     if problem.policy() != Policy::Free && truth.best.is_none() {
         warnings.push(infeasible(plan, world));
     }
-    for (cost, missing) in truth.margins_missing.iter().enumerate().filter(|(_, missing)| **missing > 1e-12) {
+    for (cost, missing) in truth
+        .margins_missing
+        .iter()
+        .enumerate()
+        .filter(|(_, missing)| **missing > 1e-12)
+    {
         let quantity = problem.quantity(cost + 1);
         warnings.push(format!(
             "the safe strategy's true margin on {} is smaller than the stated one by {}: safety is not promised",
@@ -46,7 +51,11 @@ fn blind(plan: &Plan) -> String {
     if plan.profile == "paper" {
         ways.push("profile tight".into());
     }
-    let ways = if ways.is_empty() { "fewer actions or costs".to_owned() } else { ways.join(", or ") };
+    let ways = if ways.is_empty() {
+        "fewer actions or costs".to_owned()
+    } else {
+        ways.join(", or ")
+    };
     format!(
         "BLIND: {} rounds are too few for rho {}: nothing will ever be compared, and decisions replicate only because they ignore the data. What would see: {ways}.",
         whole(plan.problem.horizon()),
@@ -58,7 +67,10 @@ fn blind(plan: &Plan) -> String {
 fn infeasible(plan: &Plan, world: &dyn World) -> String {
     let problem = &plan.problem;
     for (cost, threshold) in problem.thresholds().iter().enumerate() {
-        let cheapest = world.means()[cost + 1].iter().copied().fold(f64::INFINITY, f64::min);
+        let cheapest = world.means()[cost + 1]
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min);
         if cheapest > *threshold {
             let quantity = problem.quantity(cost + 1);
             return format!(

@@ -5,8 +5,11 @@ pub fn whole(number: u64) -> String {
     let digits = number.to_string();
     let first = digits.len() % 3;
     let groups = std::iter::once(&digits[..first]).filter(|group| !group.is_empty());
-    let groups =
-        groups.chain(digits.as_bytes()[first..].chunks(3).map(|group| std::str::from_utf8(group).expect("digits")));
+    let groups = groups.chain(
+        digits.as_bytes()[first..]
+            .chunks(3)
+            .map(|group| std::str::from_utf8(group).expect("digits")),
+    );
     groups.collect::<Vec<_>>().join(",")
 }
 
@@ -21,7 +24,11 @@ pub fn percent(share: f64) -> String {
         4
     };
     let text = format!("{:.decimals$}", 100.0 * share);
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    let text = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &text
+    };
     format!("{text} %")
 }
 
@@ -43,11 +50,19 @@ pub fn significant(value: f64, digits: i32) -> String {
         return format!("{value:.*e}", (digits - 1) as usize);
     }
     if size >= libm::pow(10.0, f64::from(digits)) {
-        return format!("{}{}", if value < 0.0 { "-" } else { "" }, whole(size.round() as u64));
+        return format!(
+            "{}{}",
+            if value < 0.0 { "-" } else { "" },
+            whole(size.round() as u64)
+        );
     }
     let decimals = (digits - 1 - size.log10().floor() as i32).clamp(0, digits + 5) as usize;
     let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
 }
 
 /// "1 pair", "2 pairs".
@@ -77,7 +92,11 @@ pub fn wrapped(text: &str) -> String {
             if !open.is_empty() && open.chars().count() + 1 + word.chars().count() > 80 {
                 lines.push(std::mem::take(&mut open));
             }
-            open += &if open.is_empty() { word.to_owned() } else { format!(" {word}") };
+            open += &if open.is_empty() {
+                word.to_owned()
+            } else {
+                format!(" {word}")
+            };
         }
         lines.push(open);
     }
@@ -117,18 +136,34 @@ impl Ink {
     }
 
     fn dressed(&self, code: &str, text: &str) -> String {
-        if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.on {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 
 /// Rows under a heading, columns aligned: the first to the left, the others to the right.
 pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
-    let all = || std::iter::once(heading.iter().map(|cell| (*cell).to_owned()).collect()).chain(rows.iter().cloned());
-    let width = |column: usize| all().map(|row: Vec<String>| row[column].chars().count()).max().unwrap_or(0);
+    let all = || {
+        std::iter::once(heading.iter().map(|cell| (*cell).to_owned()).collect())
+            .chain(rows.iter().cloned())
+    };
+    let width = |column: usize| {
+        all()
+            .map(|row: Vec<String>| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..heading.len()).map(width).collect();
     let line = |row: Vec<String>| {
         let cell = |(column, text): (usize, &String)| {
-            if column == 0 { format!("{text:<0$}", widths[0]) } else { format!("{text:>0$}", widths[column]) }
+            if column == 0 {
+                format!("{text:<0$}", widths[0])
+            } else {
+                format!("{text:>0$}", widths[column])
+            }
         };
         let cells: Vec<String> = row.iter().enumerate().map(cell).collect();
         format!("  {}\n", cells.join("  ").trim_end())
@@ -142,12 +177,30 @@ mod tests {
 
     #[test]
     fn numbers_read_well() {
-        assert_eq!([0, 12, 999, 1_000, 100_000_000].map(whole), ["0", "12", "999", "1,000", "100,000,000"]);
-        assert_eq!([0.9981, 1.0, 0.0, 0.9, 0.999_999].map(percent), ["99.81 %", "100 %", "0 %", "90 %", "99.9999 %"]);
-        let amounts = [0.0, 0.003, 0.012345, 1.5, 123.456, 98_304.2, -2_000.0, 1e-7, 1e18].map(amount);
-        assert_eq!(amounts, ["0", "0.003", "0.0123", "1.5", "123", "98,304", "-2,000", "1.00e-7", "1.00e18"]);
-        let precise = [0.0031616, 0.75, 1234.5678, 1_234_567.8, 1e-9].map(|value| significant(value, 6));
-        assert_eq!(precise, ["0.0031616", "0.75", "1234.57", "1,234,568", "1.00000e-9"]);
+        assert_eq!(
+            [0, 12, 999, 1_000, 100_000_000].map(whole),
+            ["0", "12", "999", "1,000", "100,000,000"]
+        );
+        assert_eq!(
+            [0.9981, 1.0, 0.0, 0.9, 0.999_999].map(percent),
+            ["99.81 %", "100 %", "0 %", "90 %", "99.9999 %"]
+        );
+        let amounts = [
+            0.0, 0.003, 0.012345, 1.5, 123.456, 98_304.2, -2_000.0, 1e-7, 1e18,
+        ]
+        .map(amount);
+        assert_eq!(
+            amounts,
+            [
+                "0", "0.003", "0.0123", "1.5", "123", "98,304", "-2,000", "1.00e-7", "1.00e18"
+            ]
+        );
+        let precise =
+            [0.0031616, 0.75, 1234.5678, 1_234_567.8, 1e-9].map(|value| significant(value, 6));
+        assert_eq!(
+            precise,
+            ["0.0031616", "0.75", "1234.57", "1,234,568", "1.00000e-9"]
+        );
         assert_eq!(listed(&["a".into(), "b".into(), "c".into()]), "a, b and c");
         assert_eq!(counted(1, "pair", "pairs"), "1 pair");
     }
@@ -163,7 +216,13 @@ mod tests {
 
     #[test]
     fn tables_are_aligned() {
-        let rows = [vec!["x".to_owned(), "10".to_owned()], vec!["long".to_owned(), "9".to_owned()]];
-        assert_eq!(table(&["a", "b"], &rows), "  a      b\n  x     10\n  long   9\n");
+        let rows = [
+            vec!["x".to_owned(), "10".to_owned()],
+            vec!["long".to_owned(), "9".to_owned()],
+        ];
+        assert_eq!(
+            table(&["a", "b"], &rows),
+            "  a      b\n  x     10\n  long   9\n"
+        );
     }
 }

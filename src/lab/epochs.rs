@@ -45,29 +45,51 @@ pub fn simulate(
         return Err(Error::HorizonSimulated { horizon });
     }
     if world.is_slow() && horizon > DRAWS_MAX {
-        return Err(Error::WorldSlow { draws: horizon, most: DRAWS_MAX });
+        return Err(Error::WorldSlow {
+            draws: horizon,
+            most: DRAWS_MAX,
+        });
     }
     let (actions, quantities) = (problem.actions().len(), problem.quantities());
     let mut told = Tally::new(actions, quantities);
-    let (mut counts, mut quotas, mut sums) = (vec![0; actions], vec![None; actions], vec![0; quantities]);
+    let (mut counts, mut quotas, mut sums) =
+        (vec![0; actions], vec![None; actions], vec![0; quantities]);
     let mut tally = Tally::new(actions, quantities);
     let mut rounds_told = 0;
     for stretch in 0.. {
         for (action, quota) in (0..).zip(&mut quotas) {
-            *quota = player.stop(action).map(|stop| stop - told.counts()[action as usize]);
+            *quota = player
+                .stop(action)
+                .map(|stop| stop - told.counts()[action as usize]);
         }
         let left = horizon - rounds_told;
         let rounds_max = player.rounds_max().unwrap_or(left).min(left);
         let mut stream = Stream::new(key, Label::Skip, [stretch, 0]);
-        draw_counts(&mut stream, player.strategy(), &quotas, rounds_max, &mut counts);
+        draw_counts(
+            &mut stream,
+            player.strategy(),
+            &quotas,
+            rounds_max,
+            &mut counts,
+        );
         let rounds = counts.iter().sum();
 
         tally.clear();
         for (action, &count) in (0..).zip(&counts).filter(|(_, count)| **count > 0) {
-            world.pulls(world_key, action, told.counts()[action as usize], count, &mut sums);
+            world.pulls(
+                world_key,
+                action,
+                told.counts()[action as usize],
+                count,
+                &mut sums,
+            );
             tally.add_sums(action, count, &sums);
         }
-        observe(Stretch { player, first_round: rounds_told + 1, rounds });
+        observe(Stretch {
+            player,
+            first_round: rounds_told + 1,
+            rounds,
+        });
         told.merge(&tally);
         rounds_told += rounds;
         if rounds_told == horizon {
@@ -98,9 +120,17 @@ pub fn draw_counts(
     let racing = |a: &usize| x[*a] > 0.0 && quotas[*a].is_some();
     let times: Vec<(usize, u64, f64)> = (0..x.len())
         .filter(racing)
-        .map(|a| (a, quotas[a].unwrap_or(0), sample::gamma(stream, quotas[a].unwrap_or(1)) / x[a]))
+        .map(|a| {
+            (
+                a,
+                quotas[a].unwrap_or(0),
+                sample::gamma(stream, quotas[a].unwrap_or(1)) / x[a],
+            )
+        })
         .collect();
-    let Some(&(winner, quota, end)) = times.iter().reduce(|best, next| if next.2 < best.2 { next } else { best })
+    let Some(&(winner, quota, end)) = times
+        .iter()
+        .reduce(|best, next| if next.2 < best.2 { next } else { best })
     else {
         // No action can end the stretch: it lasts to its last round.
         return sample::multinomial(stream, rounds_max, x, counts);
@@ -120,6 +150,9 @@ pub fn draw_counts(
         let urn = counts.to_vec();
         return sample::multivariate_hypergeometric(stream, &urn, rounds_max, counts);
     }
-    assert!(time == end, "{before} rounds at time {time} of a stretch that lasts to {end}");
+    assert!(
+        time == end,
+        "{before} rounds at time {time} of a stretch that lasts to {end}"
+    );
     counts[winner] = quota;
 }

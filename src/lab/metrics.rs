@@ -54,7 +54,10 @@ pub struct Run {
 /// Rounds 1, 2, 3, 6, 10, 18, 32, 56, 100, .. (four a decade), and the horizon.
 pub fn checkpoints(horizon: u64) -> Vec<u64> {
     let quarter = |step: u32| (libm::exp10(f64::from(step) / 4.0) + 0.5) as u64;
-    let mut rounds: Vec<u64> = (0..).map(quarter).take_while(|&round| round < horizon).collect();
+    let mut rounds: Vec<u64> = (0..)
+        .map(quarter)
+        .take_while(|&round| round < horizon)
+        .collect();
     rounds.dedup();
     rounds.push(horizon);
     rounds
@@ -77,7 +80,12 @@ pub struct Meter<'a> {
 
 impl<'a> Meter<'a> {
     /// A meter at round 0.
-    pub fn new(problem: &'a Problem, world: &'a dyn World, truth: &Truth, checkpoints: &'a [u64]) -> Self {
+    pub fn new(
+        problem: &'a Problem,
+        world: &'a dyn World,
+        truth: &Truth,
+        checkpoints: &'a [u64],
+    ) -> Self {
         let thresholds = problem.thresholds();
         let run = Run {
             rounds: 0,
@@ -113,23 +121,39 @@ impl<'a> Meter<'a> {
     /// Adds a stretch.
     pub fn add(&mut self, stretch: &Stretch) {
         let strategy = stretch.player.strategy();
-        let loss = self.best.map_or(0.0, |best| best - strategy.expectation(&self.means[0]));
+        let loss = self
+            .best
+            .map_or(0.0, |best| best - strategy.expectation(&self.means[0]));
         let costs = self.means[1..].iter().map(|row| strategy.expectation(row));
         self.excess.clear();
-        self.excess.extend(costs.zip(self.thresholds).map(|(cost, threshold)| cost - threshold));
+        self.excess.extend(
+            costs
+                .zip(self.thresholds)
+                .map(|(cost, threshold)| cost - threshold),
+        );
         let excess = &self.excess;
         let end = self.run.rounds + stretch.rounds;
-        while let Some(&checkpoint) = self.checkpoints.get(self.run.violation_curve.len()).filter(|&&c| c <= end) {
+        while let Some(&checkpoint) = self
+            .checkpoints
+            .get(self.run.violation_curve.len())
+            .filter(|&&c| c <= end)
+        {
             let rounds = (checkpoint - self.run.rounds) as f64;
             if self.best.is_some() {
                 self.run.regret_curve.push(self.regret + loss * rounds);
             }
-            let so_far = self.positive.iter().zip(excess).map(|(sum, excess)| sum + excess.max(0.0) * rounds);
+            let so_far = self
+                .positive
+                .iter()
+                .zip(excess)
+                .map(|(sum, excess)| sum + excess.max(0.0) * rounds);
             self.run.violation_curve.push(so_far.fold(0.0, f64::max));
         }
         let rounds = stretch.rounds as f64;
         self.regret += loss * rounds;
-        for ((positive, signed), excess) in self.positive.iter_mut().zip(&mut self.signed).zip(excess) {
+        for ((positive, signed), excess) in
+            self.positive.iter_mut().zip(&mut self.signed).zip(excess)
+        {
             *positive += excess.max(0.0) * rounds;
             *signed += excess * rounds;
         }
@@ -138,12 +162,20 @@ impl<'a> Meter<'a> {
         }
         self.run.rounds = end;
         self.run.epochs += 1;
-        let infeasible = stretch.player.record().is_some_and(|record| record.kind == Kind::Infeasible);
+        let infeasible = stretch
+            .player
+            .record()
+            .is_some_and(|record| record.kind == Kind::Infeasible);
         self.run.infeasible_epochs += u64::from(infeasible);
     }
 
     /// The run's costs, with what only its end tells.
-    pub fn finish(self, tally: &crate::Tally, final_strategy: &[f64], digest: Option<String>) -> Run {
+    pub fn finish(
+        self,
+        tally: &crate::Tally,
+        final_strategy: &[f64],
+        digest: Option<String>,
+    ) -> Run {
         let quantities = tally.quantities();
         let sum: u128 = tally.sums().iter().step_by(quantities).sum();
         let mean = sum as f64 / self.run.rounds as f64 / crate::mean::FIXED_ONE as f64;
@@ -186,14 +218,22 @@ impl Spread {
             let (below, part) = (libm::floor(place) as usize, place - libm::floor(place));
             sorted[below] + part * (sorted[(below + 1).min(last)] - sorted[below])
         };
-        Some(Self { mean, p05: quantile(0.05), median: quantile(0.5), p95: quantile(0.95) })
+        Some(Self {
+            mean,
+            p05: quantile(0.05),
+            median: quantile(0.5),
+            p95: quantile(0.95),
+        })
     }
 }
 
 /// The Clopper-Pearson interval for a probability of which `hits` of `trials` were seen: it misses the truth with
 /// probability at most `miss`, half on each side.
 pub fn clopper_pearson(hits: u64, trials: u64, miss: f64) -> [f64; 2] {
-    [lower_limit(hits, trials, miss / 2.0), 1.0 - lower_limit(trials - hits, trials, miss / 2.0)]
+    [
+        lower_limit(hits, trials, miss / 2.0),
+        1.0 - lower_limit(trials - hits, trials, miss / 2.0),
+    ]
 }
 
 /// The one-sided lower limit: the truth is below it with probability at most `miss`, which is below 1/2.
@@ -210,7 +250,11 @@ pub fn lower_limit(hits: u64, trials: u64, miss: f64) -> f64 {
         if middle <= low || middle >= high {
             return low;
         }
-        *(if upper_tail(hits, trials, middle) > miss { &mut high } else { &mut low }) = middle;
+        *(if upper_tail(hits, trials, middle) > miss {
+            &mut high
+        } else {
+            &mut low
+        }) = middle;
     }
 }
 

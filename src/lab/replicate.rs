@@ -115,9 +115,16 @@ struct Path {
 impl Path {
     fn add(&mut self, stretch: &Stretch) {
         let probabilities = stretch.player.strategy().probabilities();
-        let same = |bits: &Vec<u64>| bits.iter().zip(probabilities).all(|(bits, x)| *bits == x.to_bits());
+        let same = |bits: &Vec<u64>| {
+            bits.iter()
+                .zip(probabilities)
+                .all(|(bits, x)| *bits == x.to_bits())
+        };
         if !self.strategies.last().is_some_and(|(_, bits)| same(bits)) {
-            self.strategies.push((stretch.first_round, probabilities.iter().map(|x| x.to_bits()).collect()));
+            self.strategies.push((
+                stretch.first_round,
+                probabilities.iter().map(|x| x.to_bits()).collect(),
+            ));
         }
         if let Some(record) = stretch.player.record() {
             self.epochs.push(stretch.first_round);
@@ -132,34 +139,71 @@ impl Path {
             // A strategy that began earlier in one run differs there from the one before it in the other.
             return Some(one.0.min(two.0));
         }
-        let longer = if self.strategies.len() > other.strategies.len() { self } else { other };
+        let longer = if self.strategies.len() > other.strategies.len() {
+            self
+        } else {
+            other
+        };
         longer.strategies.get(pairs.len()).map(|(round, _)| *round)
     }
 
     fn split(&self, other: &Self) -> Option<Split> {
         let round = self.parts_from(other)?;
-        let epoch = self.epochs.partition_point(|first| *first <= round).saturating_sub(1) as u64;
+        let epoch = self
+            .epochs
+            .partition_point(|first| *first <= round)
+            .saturating_sub(1) as u64;
         // The strategies differ because estimates in force do: of those, the ones made latest, as these parted the runs.
         let in_force = |path: &Self| {
             let mut latest = BTreeMap::new();
-            for estimate in path.estimates.iter().filter(|estimate| estimate.epoch <= epoch) {
+            for estimate in path
+                .estimates
+                .iter()
+                .filter(|estimate| estimate.epoch <= epoch)
+            {
                 latest.insert((estimate.action, estimate.quantity), *estimate);
             }
             latest
         };
         let (ours, theirs) = (in_force(self), in_force(other));
-        let both = ours.values().filter_map(|one| Some((one, theirs.get(&(one.action, one.quantity))?)));
+        let both = ours
+            .values()
+            .filter_map(|one| Some((one, theirs.get(&(one.action, one.quantity))?)));
         let differing = both.filter(|(one, two)| one.count == two.count && one.index != two.index);
-        let latest = differing.max_by_key(|(one, _)| (one.epoch, Reverse((one.action, one.quantity))));
+        let latest =
+            differing.max_by_key(|(one, _)| (one.epoch, Reverse((one.action, one.quantity))));
         let estimate = latest.and_then(|(one, two)| {
             let indices = [one.index?, two.index?];
             // Cell z spans from (offset + z) cell to (offset + z + 1) cell.
-            let edge =
-                (one.offset + if indices[1] > indices[0] { indices[0] + 1 } else { indices[0] } as f64) * one.cell;
-            let Estimate { action, quantity, count, cell, .. } = *one;
-            Some(SplitEstimate { action, quantity, count, cell, edge, means: [one.mean, two.mean], indices })
+            let edge = (one.offset
+                + if indices[1] > indices[0] {
+                    indices[0] + 1
+                } else {
+                    indices[0]
+                } as f64)
+                * one.cell;
+            let Estimate {
+                action,
+                quantity,
+                count,
+                cell,
+                ..
+            } = *one;
+            Some(SplitEstimate {
+                action,
+                quantity,
+                count,
+                cell,
+                edge,
+                means: [one.mean, two.mean],
+                indices,
+            })
         });
-        Some(Split { epoch, round, estimate })
+        Some(Split {
+            epoch,
+            round,
+            estimate,
+        })
     }
 }
 
@@ -178,7 +222,10 @@ impl Experiment {
         observe: &mut dyn FnMut(&Stretch),
     ) -> Result<Run, Error> {
         let (problem, world) = (&self.plan.problem, &*self.worlds[member]);
-        let keys = (self.key.derive(pair, 0), self.world_key.derive(pair, member as u64));
+        let keys = (
+            self.key.derive(pair, 0),
+            self.world_key.derive(pair, member as u64),
+        );
         let truth = Truth::of(problem, world);
         let mut meter = Meter::new(problem, world, &truth, &self.checkpoints);
         let mut both = |stretch: Stretch| {
@@ -193,11 +240,22 @@ impl Experiment {
             Contestant::Debora => {
                 let mut engine = Engine::with_plan(Arc::clone(&self.plan), keys.0);
                 let tally = play(&mut engine, self.simulator)?;
-                Ok(meter.finish(&tally, engine.strategy().probabilities(), Some(engine.digest())))
+                Ok(meter.finish(
+                    &tally,
+                    engine.strategy().probabilities(),
+                    Some(engine.digest()),
+                ))
             }
             Contestant::Rival(rival) => {
                 let mut player = rival.player(&self.plan, keys.0);
-                let tally = play(&mut *player, if rival.per_round { Simulator::Rounds } else { self.simulator })?;
+                let tally = play(
+                    &mut *player,
+                    if rival.per_round {
+                        Simulator::Rounds
+                    } else {
+                        self.simulator
+                    },
+                )?;
                 Ok(meter.finish(&tally, player.strategy().probabilities(), None))
             }
         }
@@ -209,7 +267,11 @@ impl Experiment {
         let [one, two] = &mut paths;
         let first = self.run_observed(contestant, index, 0, &mut |stretch| one.add(stretch))?;
         let second = self.run_observed(contestant, index, 1, &mut |stretch| two.add(stretch))?;
-        Ok(Pair { index, split: paths[0].split(&paths[1]), runs: [first, second] })
+        Ok(Pair {
+            index,
+            split: paths[0].split(&paths[1]),
+            runs: [first, second],
+        })
     }
 
     /// Pairs `indices`, in order, on all threads of the current pool.

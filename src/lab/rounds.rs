@@ -19,23 +19,43 @@ pub fn simulate(
     observe: &mut dyn FnMut(Stretch),
 ) -> Tally {
     let (actions, quantities) = (problem.actions().len(), problem.quantities());
-    let (mut told, mut stretch) = (Tally::new(actions, quantities), Tally::new(actions, quantities));
+    let (mut told, mut stretch) = (
+        Tally::new(actions, quantities),
+        Tally::new(actions, quantities),
+    );
     let (mut values, mut fixed) = (vec![0.0; quantities], vec![0; quantities]);
     let mut first_round = 1;
     let mut rounds_max = player.rounds_max().unwrap_or(u64::MAX);
     for round in 1..=problem.horizon() {
         let action = match player.strategy().only() {
             Some(action) => action,
-            None => player.strategy().pick(key.uniform(Label::Round, [round, 0, 0])),
+            None => player
+                .strategy()
+                .pick(key.uniform(Label::Round, [round, 0, 0])),
         };
-        world.pull(world_key, action, told.counts()[action as usize], &mut values);
-        fixed.iter_mut().zip(&values).for_each(|(fixed, &value)| *fixed = to_fixed(value));
+        world.pull(
+            world_key,
+            action,
+            told.counts()[action as usize],
+            &mut values,
+        );
+        fixed
+            .iter_mut()
+            .zip(&values)
+            .for_each(|(fixed, &value)| *fixed = to_fixed(value));
         told.add(action, &fixed);
         stretch.add(action, &fixed);
         let rounds = round + 1 - first_round;
         let last = round == problem.horizon();
-        if last || rounds == rounds_max || player.stop(action) == Some(told.counts()[action as usize]) {
-            observe(Stretch { player, first_round, rounds });
+        if last
+            || rounds == rounds_max
+            || player.stop(action) == Some(told.counts()[action as usize])
+        {
+            observe(Stretch {
+                player,
+                first_round,
+                rounds,
+            });
             if last {
                 player.finish(&stretch);
             } else {

@@ -43,7 +43,10 @@ const GAMMA_BOUND: f64 = 0.0331;
 /// The result carries a relative rounding error of a few 2^-53: at shape 1e15 1e-8 standard deviations. The exponent is
 /// right to as much; the terms that cancel in it, of size c x, are rounded in proportion to themselves.
 pub fn gamma(stream: &mut Stream, shape: u64) -> f64 {
-    assert!((1..=COUNT_MAX).contains(&shape), "the shape {shape} of a gamma is outside 1..=2^52");
+    assert!(
+        (1..=COUNT_MAX).contains(&shape),
+        "the shape {shape} of a gamma is outside 1..=2^52"
+    );
     gamma_from_one(stream, shape as f64)
 }
 
@@ -60,7 +63,8 @@ fn gamma_from_one(stream: &mut Stream, shape: f64) -> f64 {
         let v = root * root * root;
         let u = stream.uniform_open();
         let square = x * x;
-        if u < 1.0 - GAMMA_BOUND * square * square || log(u) < 0.5 * square + d * (1.0 - v + log(v)) {
+        if u < 1.0 - GAMMA_BOUND * square * square || log(u) < 0.5 * square + d * (1.0 - v + log(v))
+        {
             return d * v;
         }
     }
@@ -73,7 +77,10 @@ fn gamma_from_one(stream: &mut Stream, shape: f64) -> f64 {
 /// In logarithms, since a gamma of a small shape is often below the smallest double: for shapes below 1 it is
 /// Gamma(shape + 1) times U^(1/shape) (Marsaglia and Tsang, section 6).
 pub fn beta(stream: &mut Stream, a: f64, b: f64) -> f64 {
-    assert!(a >= 0.0 && b >= 0.0 && a + b > 0.0, "the shapes {a} and {b} of a beta are not positive");
+    assert!(
+        a >= 0.0 && b >= 0.0 && a + b > 0.0,
+        "the shapes {a} and {b} of a beta are not positive"
+    );
     if a == 0.0 || b == 0.0 {
         return if a == 0.0 { 0.0 } else { 1.0 };
     }
@@ -109,11 +116,18 @@ fn normal(stream: &mut Stream) -> f64 {
 /// Inversion compares with a multiple of 2^-53: tails below that are not resolved. In rejection the logarithm of a
 /// probability is off by no more than 1e-13 within ten standard deviations.
 pub fn poisson(stream: &mut Stream, mean: f64) -> u64 {
-    assert!((0.0..=COUNT_MAX as f64).contains(&mean), "the mean {mean} of a Poisson is outside [0, 2^52]");
+    assert!(
+        (0.0..=COUNT_MAX as f64).contains(&mean),
+        "the mean {mean} of a Poisson is outside [0, 2^52]"
+    );
     if mean < MEAN_SMALL {
         return search(stream, f64::INFINITY, exp(-mean), |k| mean / (k + 1.0));
     }
-    let law = Law { cells: [Cell::rising(0.0, mean)], mode: whole(mean), last: f64::INFINITY };
+    let law = Law {
+        cells: [Cell::rising(0.0, mean)],
+        mode: whole(mean),
+        last: f64::INFINITY,
+    };
     hat::draw(stream, &law, mean)
 }
 
@@ -128,7 +142,10 @@ pub fn poisson(stream: &mut Stream, mean: f64) -> u64 {
 /// in 2^53: at n = 1e15 that moves the mean by at most 1e-8 standard deviations, at 1e9 by 1e-11.
 pub fn binomial(stream: &mut Stream, n: u64, p: f64) -> u64 {
     assert!(n <= COUNT_MAX, "the number {n} of trials is above 2^52");
-    assert!((0.0..=1.0).contains(&p), "the probability {p} of a binomial is outside [0, 1]");
+    assert!(
+        (0.0..=1.0).contains(&p),
+        "the probability {p} of a binomial is outside [0, 1]"
+    );
     split(stream, n, p, 1.0 - p)
 }
 
@@ -145,11 +162,21 @@ fn split(stream: &mut Stream, n: u64, a: f64, b: f64) -> u64 {
     let mean = trials * p;
     if mean < MEAN_SMALL {
         let odds = a / b;
-        return search(stream, trials, exp(trials * log1p(-p)), |k| (trials - k) / (k + 1.0) * odds);
+        return search(stream, trials, exp(trials * log1p(-p)), |k| {
+            (trials - k) / (k + 1.0) * odds
+        });
     }
     let q = b / (a + b);
     let cells = [Cell::rising(0.0, mean), Cell::falling(trials, trials * q)];
-    hat::draw(stream, &Law { cells, mode: whole((trials + 1.0) * p), last: trials }, mean * q)
+    hat::draw(
+        stream,
+        &Law {
+            cells,
+            mode: whole((trials + 1.0) * p),
+            last: trials,
+        },
+        mean * q,
+    )
 }
 
 /// A draw from the hypergeometric law: how many of `draws` balls, taken without replacement from an urn of `marked` and
@@ -164,7 +191,10 @@ fn split(stream: &mut Stream, n: u64, a: f64, b: f64) -> u64 {
 /// from the probability that none is marked, in Loader's form: as a quotient of factorials it would have no digits.
 pub fn hypergeometric(stream: &mut Stream, marked: u64, unmarked: u64, draws: u64) -> u64 {
     let total = marked.saturating_add(unmarked);
-    assert!(total <= COUNT_MAX, "an urn of {marked} and {unmarked} balls holds more than 2^52");
+    assert!(
+        total <= COUNT_MAX,
+        "an urn of {marked} and {unmarked} balls holds more than 2^52"
+    );
     assert!(draws <= total, "{draws} draws from an urn of {total}");
     if marked > unmarked {
         return draws - hypergeometric(stream, unmarked, marked, draws);
@@ -184,14 +214,20 @@ pub fn hypergeometric(stream: &mut Stream, marked: u64, unmarked: u64, draws: u6
         Cell::falling(d, u * d / n),
         Cell::rising(u - d, u * left / n),
     ];
-    let law = Law { cells, mode: whole((m + 1.0) * (d + 1.0) / (n + 2.0)), last: m.min(d) };
+    let law = Law {
+        cells,
+        mode: whole((m + 1.0) * (d + 1.0) / (n + 2.0)),
+        last: m.min(d),
+    };
     if mean < MEAN_SMALL {
         // Four Poisson cells, given both margins; a margin is two Poisson counts, given their sum n; n itself is one.
         let (cells, all) = (law.weight(0.0), poisson_product([(n, n)]));
         let margins = poisson_product([m, u, d, left].map(|count| (count, count)));
         let exponent = cells.exponent + all.exponent - margins.exponent;
         let none_marked = exp(-exponent) * sqrt(margins.square / (cells.square * all.square));
-        return search(stream, law.last, none_marked, |k| (m - k) * (d - k) / ((k + 1.0) * (u - d + k + 1.0)));
+        return search(stream, law.last, none_marked, |k| {
+            (m - k) * (d - k) / ((k + 1.0) * (u - d + k + 1.0))
+        });
     }
     hat::draw(stream, &law, mean * (u / n) * (left / (n - 1.0)))
 }
@@ -214,11 +250,17 @@ pub fn multinomial(stream: &mut Stream, n: u64, probabilities: &[f64], out: &mut
     // Until its turn comes, an outcome's slot keeps the weight of all later ones: it spares an allocation.
     let mut later = 0.0;
     for (slot, &weight) in out.iter_mut().zip(probabilities).rev() {
-        assert!(weight >= 0.0, "the probability {weight} of an outcome is negative");
+        assert!(
+            weight >= 0.0,
+            "the probability {weight} of an outcome is negative"
+        );
         *slot = f64::to_bits(later);
         later += weight;
     }
-    assert!(later > 0.0 && later < f64::INFINITY, "the probabilities sum to {later}");
+    assert!(
+        later > 0.0 && later < f64::INFINITY,
+        "the probabilities sum to {later}"
+    );
     let mut left = n;
     for (slot, &weight) in out.iter_mut().zip(probabilities) {
         *slot = split(stream, left, weight, f64::from_bits(*slot));
@@ -237,10 +279,20 @@ pub fn multinomial(stream: &mut Stream, n: u64, probabilities: &[f64], out: &mut
 /// # Numerics
 ///
 /// As for [`hypergeometric`]; the urns along the way are exact integers.
-pub fn multivariate_hypergeometric(stream: &mut Stream, counts: &[u64], draws: u64, out: &mut [u64]) {
+pub fn multivariate_hypergeometric(
+    stream: &mut Stream,
+    counts: &[u64],
+    draws: u64,
+    out: &mut [u64],
+) {
     assert_eq!(counts.len(), out.len(), "one count per colour");
-    let mut later = counts.iter().fold(0u64, |sum, &count| sum.saturating_add(count));
-    assert!(later <= COUNT_MAX, "an urn of {later} balls holds more than 2^52");
+    let mut later = counts
+        .iter()
+        .fold(0u64, |sum, &count| sum.saturating_add(count));
+    assert!(
+        later <= COUNT_MAX,
+        "an urn of {later} balls holds more than 2^52"
+    );
     assert!(draws <= later, "{draws} draws from an urn of {later}");
     let mut left = draws;
     for (slot, &count) in out.iter_mut().zip(counts) {
@@ -309,14 +361,29 @@ mod tests {
     fn no_draw_leaves_its_range() {
         let mut stream = stream(1);
         for n in [1, 2, 3, 10, 47, 48, 49, 1_000_000, COUNT_MAX] {
-            for p in [1e-300, f64::EPSILON, 1e-9, 0.3, 0.5, 0.7, 1.0 - 1e-9, 1.0 - f64::EPSILON] {
-                assert!((0..100).all(|_| binomial(&mut stream, n, p) <= n), "n = {n}, p = {p}");
+            for p in [
+                1e-300,
+                f64::EPSILON,
+                1e-9,
+                0.3,
+                0.5,
+                0.7,
+                1.0 - 1e-9,
+                1.0 - f64::EPSILON,
+            ] {
+                assert!(
+                    (0..100).all(|_| binomial(&mut stream, n, p) <= n),
+                    "n = {n}, p = {p}"
+                );
             }
             for marked in [1, n / 3, n - 1] {
                 for draws in [1, n / 2, n - 1] {
                     let least = draws.saturating_sub(n - marked);
                     let mut draw = || hypergeometric(&mut stream, marked, n - marked, draws);
-                    assert!((0..100).all(|_| (least..=marked.min(draws)).contains(&draw())), "{n}, {marked}, {draws}");
+                    assert!(
+                        (0..100).all(|_| (least..=marked.min(draws)).contains(&draw())),
+                        "{n}, {marked}, {draws}"
+                    );
                 }
             }
         }
@@ -331,13 +398,19 @@ mod tests {
         let half = 0.5 * COUNT_MAX as f64;
         let near = |draw: f64, mean: f64| {
             let width = sqrt(2.0 * mean * 50.0) + 50.0;
-            assert!((draw - mean).abs() <= width, "{draw} is not within {width} of {mean}");
+            assert!(
+                (draw - mean).abs() <= width,
+                "{draw} is not within {width} of {mean}"
+            );
         };
         for _ in 0..1000 {
             near(gamma(&mut stream, COUNT_MAX), 2.0 * half);
             near(poisson(&mut stream, 2.0 * half) as f64, 2.0 * half);
             near(binomial(&mut stream, COUNT_MAX, 0.5) as f64, half);
-            near(hypergeometric(&mut stream, COUNT_MAX / 2, COUNT_MAX / 2, COUNT_MAX / 2) as f64, 0.5 * half);
+            near(
+                hypergeometric(&mut stream, COUNT_MAX / 2, COUNT_MAX / 2, COUNT_MAX / 2) as f64,
+                0.5 * half,
+            );
         }
     }
 
@@ -347,11 +420,19 @@ mod tests {
     fn small_last_weights_keep_their_digits() {
         let (mut stream, mut out, mut sums) = (stream(3), [0; 3], [0; 3]);
         for _ in 0..100_000 {
-            multinomial(&mut stream, 1_000_000_000_000_000, &[1.0, 4e-16, 6e-16], &mut out);
+            multinomial(
+                &mut stream,
+                1_000_000_000_000_000,
+                &[1.0, 4e-16, 6e-16],
+                &mut out,
+            );
             assert_eq!(out.iter().sum::<u64>(), 1_000_000_000_000_000);
             sums = [0, sums[1] + out[1], sums[2] + out[2]];
         }
-        assert!(sums[1].abs_diff(40_000) < 1400 && sums[2].abs_diff(60_000) < 1715, "{sums:?}");
+        assert!(
+            sums[1].abs_diff(40_000) < 1400 && sums[2].abs_diff(60_000) < 1715,
+            "{sums:?}"
+        );
     }
 
     /// Marsaglia and Tsang checked their bound by plotting; here on a grid of normals and shapes.
@@ -366,7 +447,10 @@ mod tests {
                 if root > 0.0 {
                     let v = root * root * root;
                     let accepted = exp(0.5 * x * x + d * (1.0 - v + log(v)));
-                    assert!(bound <= accepted + 1e-15 * sqrt(d), "shape {shape}, x = {x}: {bound} > {accepted}");
+                    assert!(
+                        bound <= accepted + 1e-15 * sqrt(d),
+                        "shape {shape}, x = {x}: {bound} > {accepted}"
+                    );
                 } else {
                     assert!(bound <= 0.0, "shape {shape}, x = {x}: {bound}");
                 }
@@ -380,7 +464,12 @@ mod tests {
         let mut s = stream(4);
         assert_eq!(
             [1, 2, 1_000_000, 1_000_000_000_000_000].map(|shape| gamma(&mut s, shape)),
-            [0.5739432355647318, 1.5275183227469389, 1000143.8746570945, 1000000010819945.9]
+            [
+                0.5739432355647318,
+                1.5275183227469389,
+                1000143.8746570945,
+                1000000010819945.9
+            ]
         );
         assert_eq!(
             [0.5, 31.5, 32.0, 1e6, 1e15].map(|mean| poisson(&mut s, mean)),
@@ -391,7 +480,13 @@ mod tests {
             [9, 299999451543, 500000534470, 999999989910]
         );
         assert_eq!([0.25, 0.75].map(|p| binomial(&mut s, 40, p)), [8, 34]);
-        let urns = [(40, 60, 30), (60, 40, 30), (40, 60, 70), (60, 40, 70), (3_000_000, 7_000_000, 4_000_000)];
+        let urns = [
+            (40, 60, 30),
+            (60, 40, 30),
+            (40, 60, 70),
+            (60, 40, 70),
+            (3_000_000, 7_000_000, 4_000_000),
+        ];
         assert_eq!(
             urns.map(|(marked, unmarked, draws)| hypergeometric(&mut s, marked, unmarked, draws)),
             [12, 14, 28, 42, 1199579]

@@ -34,12 +34,19 @@ pub struct Shard {
 impl Shard {
     /// A shard measured by this version.
     pub fn new(spec: impl Into<String>, total: u64, players: Vec<(String, Vec<Pair>)>) -> Self {
-        Self { spec: spec.into(), values_version: VALUES_VERSION, total, players }
+        Self {
+            spec: spec.into(),
+            values_version: VALUES_VERSION,
+            total,
+            players,
+        }
     }
 
     /// Whether no pair is missing.
     pub fn is_whole(&self) -> bool {
-        self.players.iter().all(|(_, pairs)| pairs.iter().map(|pair| pair.index).eq(0..self.total))
+        self.players
+            .iter()
+            .all(|(_, pairs)| pairs.iter().map(|pair| pair.index).eq(0..self.total))
     }
 
     /// As JSON: floats are written so that they are read back to the bit.
@@ -49,27 +56,47 @@ impl Shard {
 
     /// Reads what [`Shard::to_json`] wrote.
     pub fn from_json(text: &str) -> Result<Self, Error> {
-        serde_json::from_str(text)
-            .map_err(|error| Error::ShardMerge { reason: format!("one cannot be read ({error})") })
+        serde_json::from_str(text).map_err(|error| Error::ShardMerge {
+            reason: format!("one cannot be read ({error})"),
+        })
     }
 
     /// The whole, from parts in any order. Parts may overlap where they agree.
     pub fn merge(parts: &[Shard]) -> Result<Shard, Error> {
         let refuse = |reason: String| Err(Error::ShardMerge { reason });
-        let Some(first) = parts.first() else { return refuse("there are none".into()) };
-        let names = |shard: &Shard| shard.players.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let Some(first) = parts.first() else {
+            return refuse("there are none".into());
+        };
+        let names = |shard: &Shard| {
+            shard
+                .players
+                .iter()
+                .map(|(name, _)| name.clone())
+                .collect::<Vec<_>>()
+        };
         for (number, part) in parts.iter().enumerate().skip(1) {
             let differs = |what: &str, one: String, other: String| {
-                refuse(format!("the first has {what} {one}, number {} has {other}", number + 1))
+                refuse(format!(
+                    "the first has {what} {one}, number {} has {other}",
+                    number + 1
+                ))
             };
             if part.spec != first.spec {
                 return differs("spec", first.spec.clone(), part.spec.clone());
             }
             if part.values_version != first.values_version {
-                return differs("values version", first.values_version.to_string(), part.values_version.to_string());
+                return differs(
+                    "values version",
+                    first.values_version.to_string(),
+                    part.values_version.to_string(),
+                );
             }
             if part.total != first.total {
-                return differs("pairs in all", first.total.to_string(), part.total.to_string());
+                return differs(
+                    "pairs in all",
+                    first.total.to_string(),
+                    part.total.to_string(),
+                );
             }
             if names(part) != names(first) {
                 return differs("players", names(first).join(", "), names(part).join(", "));
@@ -79,18 +106,30 @@ impl Shard {
         for (place, (name, _)) in first.players.iter().enumerate() {
             let mut pairs = BTreeMap::new();
             for pair in parts.iter().flat_map(|part| &part.players[place].1) {
-                if pairs.insert(pair.index, pair).is_some_and(|before| before != pair) {
-                    return refuse(format!("two have pair {} of {name}, and they differ", pair.index));
+                if pairs
+                    .insert(pair.index, pair)
+                    .is_some_and(|before| before != pair)
+                {
+                    return refuse(format!(
+                        "two have pair {} of {name}, and they differ",
+                        pair.index
+                    ));
                 }
             }
             if let Some(missing) = (0..first.total).find(|index| !pairs.contains_key(index)) {
                 return refuse(format!("pair {missing} of {name} is in none of them"));
             }
             if let Some(extra) = pairs.keys().find(|index| **index >= first.total) {
-                return refuse(format!("pair {extra} of {name} is beyond the {} of the whole", first.total));
+                return refuse(format!(
+                    "pair {extra} of {name} is beyond the {} of the whole",
+                    first.total
+                ));
             }
             players.push((name.clone(), pairs.into_values().cloned().collect()));
         }
-        Ok(Shard { players, ..first.clone() })
+        Ok(Shard {
+            players,
+            ..first.clone()
+        })
     }
 }

@@ -71,7 +71,9 @@ impl Summary {
     pub fn of(plan: &Plan, pairs: &[Pair]) -> Self {
         assert!(!pairs.is_empty(), "a summary needs a pair");
         let runs = || pairs.iter().flat_map(|pair| &pair.runs);
-        let count = |holds: &dyn Fn(&crate::lab::metrics::Run) -> bool| runs().filter(|run| holds(run)).count() as u64;
+        let count = |holds: &dyn Fn(&crate::lab::metrics::Run) -> bool| {
+            runs().filter(|run| holds(run)).count() as u64
+        };
         let total = pairs.len() as u64;
         let identical = pairs.iter().filter(|pair| pair.split.is_none()).count() as u64;
         let mut first_split = BTreeMap::new();
@@ -82,7 +84,9 @@ impl Summary {
         let slack = 1e-9 * plan.problem.horizon() as f64;
         let violation_bound = plan.violation_bound.unwrap_or(f64::INFINITY) + slack;
         let above = |run: &crate::lab::metrics::Run| {
-            run.regret.is_some_and(|regret| regret > plan.regret_bound + slack) || run.violation > violation_bound
+            run.regret
+                .is_some_and(|regret| regret > plan.regret_bound + slack)
+                || run.violation > violation_bound
         };
         let regret = Spread::of(runs().filter_map(|run| run.regret));
         Self {
@@ -91,7 +95,10 @@ impl Summary {
             identical_rate: identical as f64 / total as f64,
             interval: clopper_pearson(identical, total, 0.05),
             promised: 1.0 - plan.problem.rho(),
-            regret: regret.map(|spread| Bounded { spread, bound: Some(plan.regret_bound) }),
+            regret: regret.map(|spread| Bounded {
+                spread,
+                bound: Some(plan.regret_bound),
+            }),
             violation: Bounded {
                 spread: Spread::of(runs().map(|run| run.violation)).expect("a run"),
                 bound: plan.violation_bound,
@@ -101,8 +108,12 @@ impl Summary {
             runs_above_bound: count(&above),
             runs: 2 * total,
             first_split,
-            epochs_mean: Spread::of(runs().map(|run| run.epochs as f64)).expect("a run").mean,
-            reward_mean: Spread::of(runs().map(|run| run.reward_mean)).expect("a run").mean,
+            epochs_mean: Spread::of(runs().map(|run| run.epochs as f64))
+                .expect("a run")
+                .mean,
+            reward_mean: Spread::of(runs().map(|run| run.reward_mean))
+                .expect("a run")
+                .mean,
         }
     }
 
@@ -113,7 +124,11 @@ impl Summary {
         let mut broken = Vec::new();
         let upper = 1.0 - lower_limit(self.pairs - self.identical, self.pairs, ALARM);
         if upper < self.promised {
-            broken.push(Broken { promise: "identical decisions", promised: self.promised, limit: upper });
+            broken.push(Broken {
+                promise: "identical decisions",
+                promised: self.promised,
+                limit: upper,
+            });
         }
         if self.regret.is_none() {
             return broken;
@@ -121,13 +136,25 @@ impl Summary {
         let mut exceeds = |promise: &'static str, runs: u64, chance: f64| {
             let limit = lower_limit(runs, self.runs, ALARM);
             if limit > chance {
-                broken.push(Broken { promise, promised: chance, limit });
+                broken.push(Broken {
+                    promise,
+                    promised: chance,
+                    limit,
+                });
             }
         };
         if plan.problem.policy() == Policy::Hard {
-            exceeds("safe in every round", self.unsafe_runs, plan.problem.delta());
+            exceeds(
+                "safe in every round",
+                self.unsafe_runs,
+                plan.problem.delta(),
+            );
         }
-        exceeds("within the bounds", self.runs_above_bound, 1.0 - plan.bound_probability);
+        exceeds(
+            "within the bounds",
+            self.runs_above_bound,
+            1.0 - plan.bound_probability,
+        );
         broken
     }
 }

@@ -32,7 +32,9 @@ pub trait World: Send + Sync {
         sums.fill(0);
         for pull in first..first + count {
             self.pull(key, action, pull, &mut values);
-            sums.iter_mut().zip(&values).for_each(|(sum, &value)| *sum += u128::from(to_fixed(value)));
+            sums.iter_mut()
+                .zip(&values)
+                .for_each(|(sum, &value)| *sum += u128::from(to_fixed(value)));
         }
     }
 
@@ -57,16 +59,35 @@ impl Truth {
     /// Solves for the optimal safe strategy.
     pub fn of(problem: &Problem, world: &dyn World) -> Self {
         let means = world.means();
-        let thresholds = if problem.policy() == Policy::Free { &[] } else { problem.thresholds() };
-        let rows = means[1..].iter().take(thresholds.len()).flatten().copied().collect::<Vec<f64>>();
+        let thresholds = if problem.policy() == Policy::Free {
+            &[]
+        } else {
+            problem.thresholds()
+        };
+        let rows = means[1..]
+            .iter()
+            .take(thresholds.len())
+            .flatten()
+            .copied()
+            .collect::<Vec<f64>>();
         let solution = lp::solve(&means[0], &rows, thresholds);
         let best = (solution.violation == 0.0).then(|| Strategy::new(solution.strategy));
         let margins_missing = problem.safe().map_or(Vec::new(), |safe| {
             let cost = means[1..].iter().map(|row| safe.strategy.expectation(row));
-            let stated = problem.thresholds().iter().zip(&safe.margins).map(|(threshold, margin)| threshold - margin);
-            cost.zip(stated).map(|(cost, stated)| cost - stated).collect()
+            let stated = problem
+                .thresholds()
+                .iter()
+                .zip(&safe.margins)
+                .map(|(threshold, margin)| threshold - margin);
+            cost.zip(stated)
+                .map(|(cost, stated)| cost - stated)
+                .collect()
         });
-        Self { reward: best.as_ref().map(|best| best.expectation(&means[0])), best, margins_missing }
+        Self {
+            reward: best.as_ref().map(|best| best.expectation(&means[0])),
+            best,
+            margins_missing,
+        }
     }
 }
 
@@ -75,7 +96,9 @@ fn unit_means(problem: &Problem, means: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Er
     check_length("quantities", means.len(), problem.quantities())?;
     let scale = |(quantity, row): (usize, &Vec<f64>)| {
         check_length("actions", row.len(), problem.actions().len())?;
-        row.iter().map(|&mean| unit_value(problem, quantity, mean)).collect()
+        row.iter()
+            .map(|&mean| unit_value(problem, quantity, mean))
+            .collect()
     };
     means.iter().enumerate().map(scale).collect()
 }
@@ -86,11 +109,20 @@ fn unit_value(problem: &Problem, quantity: usize, value: f64) -> Result<f64, Err
     if (low..=high).contains(&value) {
         return Ok(quantity.range.to_unit(value));
     }
-    Err(Error::WorldValue { name: quantity.name.clone(), value, low, high })
+    Err(Error::WorldValue {
+        name: quantity.name.clone(),
+        value,
+        low,
+        high,
+    })
 }
 
 fn check_length(what: &'static str, got: usize, wanted: usize) -> Result<(), Error> {
-    if got == wanted { Ok(()) } else { Err(Error::WorldLength { what, got, wanted }) }
+    if got == wanted {
+        Ok(())
+    } else {
+        Err(Error::WorldLength { what, got, wanted })
+    }
 }
 
 /// Each quantity is one of its range's two ends.
@@ -102,7 +134,9 @@ pub struct Bernoulli {
 impl Bernoulli {
     /// Means in the user's units: per quantity, per action.
     pub fn new(problem: &Problem, means: &[Vec<f64>]) -> Result<Self, Error> {
-        Ok(Self { means: unit_means(problem, means)? })
+        Ok(Self {
+            means: unit_means(problem, means)?,
+        })
     }
 }
 
@@ -124,7 +158,8 @@ impl World for Bernoulli {
     fn pulls(&self, key: WorldKey, action: u32, first: u64, count: u64, sums: &mut [u128]) {
         let mut stream = Stream::new(key, Label::FeedbackSum, [u64::from(action), first]);
         for (sum, row) in sums.iter_mut().zip(&self.means) {
-            *sum = u128::from(sample::binomial(&mut stream, count, row[action as usize])) * u128::from(FIXED_ONE);
+            *sum = u128::from(sample::binomial(&mut stream, count, row[action as usize]))
+                * u128::from(FIXED_ONE);
         }
     }
 
@@ -146,7 +181,10 @@ impl Beta {
         if !(1e-6..=1e12).contains(&concentration) {
             return Err(Error::Concentration { concentration });
         }
-        Ok(Self { means: unit_means(problem, means)?, concentration })
+        Ok(Self {
+            means: unit_means(problem, means)?,
+            concentration,
+        })
     }
 }
 
@@ -159,7 +197,11 @@ impl World for Beta {
         let mut stream = Stream::new(key, Label::Feedback, [u64::from(action), pull]);
         for (value, row) in values.iter_mut().zip(&self.means) {
             let mean = row[action as usize];
-            *value = sample::beta(&mut stream, self.concentration * mean, self.concentration * (1.0 - mean));
+            *value = sample::beta(
+                &mut stream,
+                self.concentration * mean,
+                self.concentration * (1.0 - mean),
+            );
         }
     }
 }
@@ -182,23 +224,52 @@ impl Discrete {
         let mut scaled = Vec::new();
         for (quantity, row) in laws.iter().enumerate() {
             check_length("actions", row.len(), problem.actions().len())?;
-            scaled.push(row.iter().map(|law| Self::law(problem, quantity, law)).collect::<Result<Vec<_>, Error>>()?);
+            scaled.push(
+                row.iter()
+                    .map(|law| Self::law(problem, quantity, law))
+                    .collect::<Result<Vec<_>, Error>>()?,
+            );
         }
         let mean = |(values, law): &(Vec<u64>, Strategy)| {
-            law.expectation(&values.iter().map(|&value| value as f64 / FIXED_ONE as f64).collect::<Vec<_>>())
+            law.expectation(
+                &values
+                    .iter()
+                    .map(|&value| value as f64 / FIXED_ONE as f64)
+                    .collect::<Vec<_>>(),
+            )
         };
-        Ok(Self { means: scaled.iter().map(|row| row.iter().map(mean).collect()).collect(), laws: scaled })
+        Ok(Self {
+            means: scaled
+                .iter()
+                .map(|row| row.iter().map(mean).collect())
+                .collect(),
+            laws: scaled,
+        })
     }
 
-    fn law(problem: &Problem, quantity: usize, (values, probabilities): &Law) -> Result<(Vec<u64>, Strategy), Error> {
+    fn law(
+        problem: &Problem,
+        quantity: usize,
+        (values, probabilities): &Law,
+    ) -> Result<(Vec<u64>, Strategy), Error> {
         check_length("probabilities", probabilities.len(), values.len())?;
         let sum: f64 = probabilities.iter().sum();
-        let in_order = probabilities.iter().all(|probability| (0.0..=1.0).contains(probability));
+        let in_order = probabilities
+            .iter()
+            .all(|probability| (0.0..=1.0).contains(probability));
         if !in_order || (sum - 1.0).abs() > 1e-9 {
-            return Err(Error::WorldProbabilities { name: problem.quantity(quantity).name.clone(), sum });
+            return Err(Error::WorldProbabilities {
+                name: problem.quantity(quantity).name.clone(),
+                sum,
+            });
         }
-        let values = values.iter().map(|&value| unit_value(problem, quantity, value).map(to_fixed));
-        Ok((values.collect::<Result<_, _>>()?, Strategy::new(probabilities.iter().map(|p| p / sum).collect())))
+        let values = values
+            .iter()
+            .map(|&value| unit_value(problem, quantity, value).map(to_fixed));
+        Ok((
+            values.collect::<Result<_, _>>()?,
+            Strategy::new(probabilities.iter().map(|p| p / sum).collect()),
+        ))
     }
 }
 
@@ -221,7 +292,11 @@ impl World for Discrete {
             let (support, law) = &row[action as usize];
             let mut counts = vec![0; support.len()];
             sample::multinomial(&mut stream, count, law.probabilities(), &mut counts);
-            *sum = support.iter().zip(&counts).map(|(&value, &count)| u128::from(value) * u128::from(count)).sum();
+            *sum = support
+                .iter()
+                .zip(&counts)
+                .map(|(&value, &count)| u128::from(value) * u128::from(count))
+                .sum();
         }
     }
 
@@ -240,24 +315,38 @@ pub struct Table {
 
 impl Table {
     /// Rows of an action (by number) and one value per quantity, in the user's units.
-    pub fn new(problem: &Problem, recorded: impl IntoIterator<Item = (u32, Vec<f64>)>) -> Result<Self, Error> {
+    pub fn new(
+        problem: &Problem,
+        recorded: impl IntoIterator<Item = (u32, Vec<f64>)>,
+    ) -> Result<Self, Error> {
         let (actions, quantities) = (problem.actions().len(), problem.quantities());
         let mut rows = vec![Vec::new(); actions];
         for (action, values) in recorded {
-            let room = rows.get_mut(action as usize).ok_or(Error::TableAction { action, actions })?;
+            let room = rows
+                .get_mut(action as usize)
+                .ok_or(Error::TableAction { action, actions })?;
             check_length("values in a row", values.len(), quantities)?;
             for (quantity, &value) in values.iter().enumerate() {
                 room.push(to_fixed(unit_value(problem, quantity, value)?));
             }
         }
         if let Some(action) = rows.iter().position(Vec::is_empty) {
-            return Err(Error::TableEmpty { action: problem.actions()[action].clone() });
+            return Err(Error::TableEmpty {
+                action: problem.actions()[action].clone(),
+            });
         }
         let mean = |quantity: usize, rows: &Vec<u64>| {
-            let sum: u128 = rows.iter().skip(quantity).step_by(quantities).map(|&value| u128::from(value)).sum();
+            let sum: u128 = rows
+                .iter()
+                .skip(quantity)
+                .step_by(quantities)
+                .map(|&value| u128::from(value))
+                .sum();
             sum as f64 / FIXED_ONE as f64 / (rows.len() / quantities) as f64
         };
-        let means = (0..quantities).map(|quantity| rows.iter().map(|rows| mean(quantity, rows)).collect()).collect();
+        let means = (0..quantities)
+            .map(|quantity| rows.iter().map(|rows| mean(quantity, rows)).collect())
+            .collect();
         Ok(Self { means, rows })
     }
 
@@ -277,7 +366,10 @@ impl World for Table {
         // Each row with probability 1/rows up to 2^-64.
         let row = ((u128::from(word) * rows.len() as u128) >> 64) as usize;
         let row = rows.nth(row).expect("a row below their number");
-        values.iter_mut().zip(row).for_each(|(value, &fixed)| *value = fixed as f64 / FIXED_ONE as f64);
+        values
+            .iter_mut()
+            .zip(row)
+            .for_each(|(value, &fixed)| *value = fixed as f64 / FIXED_ONE as f64);
     }
 
     fn pulls(&self, key: WorldKey, action: u32, first: u64, count: u64, sums: &mut [u128]) {
@@ -285,8 +377,14 @@ impl World for Table {
         let mut counts = vec![0; self.rows(action).len()];
         sample::multinomial(&mut stream, count, &vec![1.0; counts.len()], &mut counts);
         sums.fill(0);
-        for (row, &count) in self.rows(action).zip(&counts).filter(|(_, count)| **count > 0) {
-            sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum += u128::from(value) * u128::from(count));
+        for (row, &count) in self
+            .rows(action)
+            .zip(&counts)
+            .filter(|(_, count)| **count > 0)
+        {
+            sums.iter_mut()
+                .zip(row)
+                .for_each(|(sum, &value)| *sum += u128::from(value) * u128::from(count));
         }
     }
 

@@ -15,10 +15,16 @@ fn place(root: &Node, error: &Error) -> Place {
     let at = |path: &[&str]| deepest(root, path).place;
     match error {
         Error::Actions { .. } => at(&["actions"]),
-        Error::NameEmpty { what: "action", number } => entry(root, "actions", *number),
+        Error::NameEmpty {
+            what: "action",
+            number,
+        } => entry(root, "actions", *number),
         Error::NameEmpty { number: 0, .. } => at(&["reward", "name"]),
         Error::NameEmpty { number, .. } => entry(root, "cost", number - 1),
-        Error::NameRepeated { what: "action", name } => at(&["actions", name]),
+        Error::NameRepeated {
+            what: "action",
+            name,
+        } => at(&["actions", name]),
         Error::NameRepeated { name, .. } => at(&["cost", name, "name"]),
         Error::Horizon { .. } | Error::HorizonSimulated { .. } => at(&["horizon"]),
         Error::Rho { .. } => at(&["rho"]),
@@ -33,11 +39,17 @@ fn place(root: &Node, error: &Error) -> Place {
         Error::SafeUnused { .. } => at(&["safe"]),
         Error::SafeProbability { action, .. } => at(&["safe", "strategy", action]),
         Error::SafeLength { .. } | Error::SafeSum { .. } => at(&["safe", "strategy"]),
-        Error::Margin { name, .. } if deepest(root, &["safe"]).child("cost").is_some() => at(&["safe", "cost", name]),
+        Error::Margin { name, .. } if deepest(root, &["safe"]).child("cost").is_some() => {
+            at(&["safe", "cost", name])
+        }
         Error::Margin { name, .. } => at(&["safe", "margin", name]),
         Error::MarginCount { .. } => at(&["safe"]),
-        Error::WorldValue { name, value, .. } => in_world(root, name, &|node| is_number(node, *value)),
-        Error::WorldProbabilities { name, sum } => in_world(root, name, &|node| sums_to(node, *sum)),
+        Error::WorldValue { name, value, .. } => {
+            in_world(root, name, &|node| is_number(node, *value))
+        }
+        Error::WorldProbabilities { name, sum } => {
+            in_world(root, name, &|node| sums_to(node, *sum))
+        }
         Error::Concentration { .. } => at(&["world", "concentration"]),
         Error::TableEmpty { .. } => at(&["world", "file"]),
         _ => at(&["world"]),
@@ -59,24 +71,34 @@ fn deepest<'a>(root: &'a Node, path: &[&str]) -> &'a Node {
 fn entry(root: &Node, list: &str, number: usize) -> Place {
     let node = deepest(root, &[list]);
     match &node.value {
-        Value::List(list) => list.get(number).map_or(node, |entry| deepest(entry, &["name"])).place,
+        Value::List(list) => {
+            list.get(number)
+                .map_or(node, |entry| deepest(entry, &["name"]))
+                .place
+        }
         _ => node.place,
     }
 }
 
 fn is_cost(root: &Node, name: &str) -> bool {
-    root.child("cost").is_some_and(|costs| costs.child(name).is_some())
+    root.child("cost")
+        .is_some_and(|costs| costs.child(name).is_some())
 }
 
 /// What the world says of a quantity: there the first value as wanted, as lists may run over many lines.
 fn in_world(root: &Node, name: &str, wanted: &dyn Fn(&Node) -> bool) -> Place {
-    let path: &[&str] = if is_cost(root, name) { &["world", "cost", name] } else { &["world", "reward"] };
+    let path: &[&str] = if is_cost(root, name) {
+        &["world", "cost", name]
+    } else {
+        &["world", "reward"]
+    };
     let node = deepest(root, path);
     node.find(wanted).unwrap_or(node).place
 }
 
 fn is_number(node: &Node, value: f64) -> bool {
-    node.number().is_some_and(|number| number == value || (number.is_nan() && value.is_nan()))
+    node.number()
+        .is_some_and(|number| number == value || (number.is_nan() && value.is_nan()))
 }
 
 fn sums_to(node: &Node, sum: f64) -> bool {

@@ -43,11 +43,16 @@ impl Node {
             DeValue::Float(float) => Value::Number(float.as_str().parse().unwrap_or(f64::NAN)),
             DeValue::Boolean(boolean) => Value::Other(boolean.to_string()),
             DeValue::Datetime(date) => Value::Other(date.to_string()),
-            DeValue::Array(list) => Value::List(list.iter().map(|entry| Self::of(entry, place)).collect()),
+            DeValue::Array(list) => {
+                Value::List(list.iter().map(|entry| Self::of(entry, place)).collect())
+            }
             DeValue::Table(table) => Value::Table(entries(table, place)),
         };
         // A value begins on the line of its key, and a section's value is its header.
-        Self { value: read, place: place(value.span().start) }
+        Self {
+            value: read,
+            place: place(value.span().start),
+        }
     }
 
     /// The entry of a table with this key, or of a list with this name: the last one, as a repeated name is its fault.
@@ -109,12 +114,18 @@ impl Node {
 }
 
 fn entries(table: &DeTable<'_>, place: &dyn Fn(usize) -> Place) -> BTreeMap<String, Node> {
-    table.iter().map(|(key, value)| (key.get_ref().clone().into_owned(), Node::of(value, place))).collect()
+    table
+        .iter()
+        .map(|(key, value)| (key.get_ref().clone().into_owned(), Node::of(value, place)))
+        .collect()
 }
 
 fn whole_or_number(integer: &DeInteger<'_>) -> Value {
     let (digits, radix) = (integer.as_str(), integer.radix());
-    match (u128::from_str_radix(digits, radix), i128::from_str_radix(digits, radix)) {
+    match (
+        u128::from_str_radix(digits, radix),
+        i128::from_str_radix(digits, radix),
+    ) {
         (Ok(whole), _) => Value::Whole(whole),
         (_, Ok(negative)) => Value::Number(negative as f64),
         // Beyond 128 bits: no rule allows it, so its size is all that matters.
@@ -140,10 +151,25 @@ impl std::fmt::Debug for Document {
 }
 
 impl Document {
-    pub fn parse(text: &str, file: &str, overrides: &[(String, String)]) -> Result<Self, SpecError> {
-        let root = Node { value: Value::Table(BTreeMap::new()), place: Place::Whole };
-        let shown = overrides.iter().map(|(path, value)| shorten(&format!("{path}={value}"))).collect();
-        let mut document = Self { file: file.to_owned(), text: text.to_owned(), overrides: shown, root };
+    pub fn parse(
+        text: &str,
+        file: &str,
+        overrides: &[(String, String)],
+    ) -> Result<Self, SpecError> {
+        let root = Node {
+            value: Value::Table(BTreeMap::new()),
+            place: Place::Whole,
+        };
+        let shown = overrides
+            .iter()
+            .map(|(path, value)| shorten(&format!("{path}={value}")))
+            .collect();
+        let mut document = Self {
+            file: file.to_owned(),
+            text: text.to_owned(),
+            overrides: shown,
+            root,
+        };
         match read(text, overrides) {
             Ok(value) => document.root.value = value,
             Err(fault) => return Err(document.error(fault)),
@@ -156,21 +182,39 @@ impl Document {
     }
 
     pub fn field(&self) -> Field<'_> {
-        Field { path: String::new(), node: &self.root }
+        Field {
+            path: String::new(),
+            node: &self.root,
+        }
     }
 
     /// The fault with its line and text.
     pub fn error(&self, fault: Fault) -> SpecError {
         let Fault { place, message } = fault;
         match place {
-            Place::Whole => SpecError { origin: self.file.clone(), line: None, excerpt: None, message },
+            Place::Whole => SpecError {
+                origin: self.file.clone(),
+                line: None,
+                excerpt: None,
+                message,
+            },
             Place::Override(number) => {
                 let origin = format!("override {}", self.overrides[number]);
-                SpecError { origin, line: None, excerpt: None, message }
+                SpecError {
+                    origin,
+                    line: None,
+                    excerpt: None,
+                    message,
+                }
             }
             Place::Text(offset) => {
                 let (line, excerpt) = line_at(&self.text, offset);
-                SpecError { origin: self.file.clone(), line: Some(line), excerpt: Some(excerpt), message }
+                SpecError {
+                    origin: self.file.clone(),
+                    line: Some(line),
+                    excerpt: Some(excerpt),
+                    message,
+                }
             }
         }
     }
@@ -178,10 +222,15 @@ impl Document {
 
 fn read(text: &str, overrides: &[(String, String)]) -> Read<Value> {
     let table = DeTable::parse(text).map_err(|error| {
-        let place = error.span().map_or(Place::Whole, |span| Place::Text(span.start));
+        let place = error
+            .span()
+            .map_or(Place::Whole, |span| Place::Text(span.start));
         Fault::new(place, format!("this is not TOML: {}", error.message()))
     })?;
-    let mut root = Node { value: Value::Table(entries(table.get_ref(), &Place::Text)), place: Place::Whole };
+    let mut root = Node {
+        value: Value::Table(entries(table.get_ref(), &Place::Text)),
+        place: Place::Whole,
+    };
     for (number, (path, value)) in overrides.iter().enumerate() {
         overrides::set(&mut root, path, value, Place::Override(number))?;
     }
@@ -191,12 +240,31 @@ fn read(text: &str, overrides: &[(String, String)]) -> Read<Value> {
 /// The line of an offset, from 1, and its text. What stops short at the end of the text is shown on its last line.
 fn line_at(text: &str, offset: usize) -> (u64, String) {
     let bytes = &text.as_bytes()[..offset.min(text.len())];
-    let before = if offset < text.len() { bytes } else { bytes.trim_ascii_end() };
-    let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
+    let before = if offset < text.len() {
+        bytes
+    } else {
+        bytes.trim_ascii_end()
+    };
+    let start = before
+        .iter()
+        .rposition(|&byte| byte == b'\n')
+        .map_or(0, |newline| newline + 1);
     let line = before.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
     // A line break precedes `start`, so it lies between two characters.
-    let excerpt = text[start..].lines().next().unwrap_or("").replace('\t', "    ");
-    (line, excerpt.trim_end().chars().take(EXCERPT_MAX).map(printable).collect())
+    let excerpt = text[start..]
+        .lines()
+        .next()
+        .unwrap_or("")
+        .replace('\t', "    ");
+    (
+        line,
+        excerpt
+            .trim_end()
+            .chars()
+            .take(EXCERPT_MAX)
+            .map(printable)
+            .collect(),
+    )
 }
 
 /// How much of a line an error shows.

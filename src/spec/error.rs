@@ -68,7 +68,10 @@ pub(super) struct Fault {
 
 impl Fault {
     pub fn new(place: Place, message: impl Into<String>) -> Self {
-        Self { place, message: message.into() }
+        Self {
+            place,
+            message: message.into(),
+        }
     }
 }
 

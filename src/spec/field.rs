@@ -37,7 +37,9 @@ impl<'a> Field<'a> {
     }
 
     pub fn number(&self) -> Read<f64> {
-        self.node.number().ok_or_else(|| self.wrong("it must be a number"))
+        self.node
+            .number()
+            .ok_or_else(|| self.wrong("it must be a number"))
     }
 
     /// A whole number, spelled 100_000_000, 1e8 or 1E8.
@@ -45,19 +47,25 @@ impl<'a> Field<'a> {
         let whole = match self.node.value {
             Value::Whole(whole) => Some(whole),
             // Above 2^53 the spelling of a float is no longer its value.
-            Value::Number(number) if (0.0..=HORIZON_MAX as f64).contains(&number) && number.trunc() == number => {
+            Value::Number(number)
+                if (0.0..=HORIZON_MAX as f64).contains(&number) && number.trunc() == number =>
+            {
                 Some(number as u128)
             }
             _ => None,
         };
-        whole.and_then(|whole| T::try_from(whole).ok()).ok_or_else(|| self.wrong(rule))
+        whole
+            .and_then(|whole| T::try_from(whole).ok())
+            .ok_or_else(|| self.wrong(rule))
     }
 
     /// One of the words of a list, for what it stands.
     pub fn choice<T: Copy>(&self, words: &[(&str, T)]) -> Read<T> {
         let text = self.text()?;
         let found = words.iter().find(|(word, _)| *word == text);
-        found.map(|(_, value)| *value).ok_or_else(|| self.wrong(&hint(text, words.iter().map(|(word, _)| *word))))
+        found
+            .map(|(_, value)| *value)
+            .ok_or_else(|| self.wrong(&hint(text, words.iter().map(|(word, _)| *word))))
     }
 
     pub fn list(&self) -> Read<Vec<Field<'a>>> {
@@ -90,39 +98,74 @@ impl<'a> Field<'a> {
     /// A table with these keys and no others.
     pub fn section(&self, known: &[&str]) -> Read<Section<'a>> {
         let table = self.table(&list(known))?;
-        let unknown = table.iter().filter(|(key, _)| !known.contains(&key.as_str()));
+        let unknown = table
+            .iter()
+            .filter(|(key, _)| !known.contains(&key.as_str()));
         if let Some((key, node)) = unknown.min_by_key(|(_, node)| node.place) {
-            let section = if self.path.is_empty() { String::new() } else { format!(" in {}", self.path) };
-            let message = format!("unknown key {:?}{section}; {}", shorten(key), hint(key, known.iter().copied()));
+            let section = if self.path.is_empty() {
+                String::new()
+            } else {
+                format!(" in {}", self.path)
+            };
+            let message = format!(
+                "unknown key {:?}{section}; {}",
+                shorten(key),
+                hint(key, known.iter().copied())
+            );
             return Err(Fault::new(node.place, message));
         }
-        Ok(Section { table, path: self.path.clone(), place: self.node.place })
+        Ok(Section {
+            table,
+            path: self.path.clone(),
+            place: self.node.place,
+        })
     }
 
     /// A table whose keys are some of these names: what it holds for each.
     pub fn by_name(&self, what: &str, names: &[&str]) -> Read<Vec<Option<Field<'a>>>> {
         let table = self.table(&list(names))?;
-        let numbers: BTreeMap<&str, usize> = names.iter().enumerate().map(|(number, name)| (*name, number)).collect();
+        let numbers: BTreeMap<&str, usize> = names
+            .iter()
+            .enumerate()
+            .map(|(number, name)| (*name, number))
+            .collect();
         let mut found = vec![None; names.len()];
         let mut unknown: Option<(&str, &Node)> = None;
         for (key, node) in table {
             match numbers.get(key.as_str()) {
-                Some(&number) => found[number] = Some(self.inner(format!("{}.{key}", self.path), node)),
-                None if unknown.is_none_or(|(_, first)| node.place < first.place) => unknown = Some((key, node)),
+                Some(&number) => {
+                    found[number] = Some(self.inner(format!("{}.{key}", self.path), node))
+                }
+                None if unknown.is_none_or(|(_, first)| node.place < first.place) => {
+                    unknown = Some((key, node))
+                }
                 None => {}
             }
         }
-        let Some((key, node)) = unknown else { return Ok(found) };
-        let message =
-            format!("unknown {what} {:?} in {}; {}", shorten(key), self.path, hint(key, names.iter().copied()));
+        let Some((key, node)) = unknown else {
+            return Ok(found);
+        };
+        let message = format!(
+            "unknown {what} {:?} in {}; {}",
+            shorten(key),
+            self.path,
+            hint(key, names.iter().copied())
+        );
         Err(Fault::new(node.place, message))
     }
 
     /// A table whose keys are all of these names.
     pub fn each_by_name(&self, what: &str, names: &[&str]) -> Read<Vec<Field<'a>>> {
         let found = self.by_name(what, names)?.into_iter().zip(names);
-        let lacks = |name| self.fault(format!("{} has no {what} {name:?}; give one entry for each", self.path));
-        found.map(|(field, name)| field.ok_or_else(|| lacks(name))).collect()
+        let lacks = |name| {
+            self.fault(format!(
+                "{} has no {what} {name:?}; give one entry for each",
+                self.path
+            ))
+        };
+        found
+            .map(|(field, name)| field.ok_or_else(|| lacks(name)))
+            .collect()
     }
 
     /// One entry per action: a list in their order, or a table by their names.
@@ -131,10 +174,16 @@ impl<'a> Field<'a> {
             Value::Table(_) => self.each_by_name("action", actions),
             Value::List(list) if list.len() == actions.len() => self.list(),
             Value::List(list) => {
-                let message = format!("{} has {} entries for {} actions", self.path, list.len(), actions.len());
+                let message = format!(
+                    "{} has {} entries for {} actions",
+                    self.path,
+                    list.len(),
+                    actions.len()
+                );
                 Err(self.fault(message + "; give one for each, in their order"))
             }
-            _ => Err(self.wrong("it must be a list with one entry per action, or a table by their names")),
+            _ => Err(self
+                .wrong("it must be a list with one entry per action, or a table by their names")),
         }
     }
 }
@@ -148,14 +197,23 @@ pub(super) struct Section<'a> {
 
 impl<'a> Section<'a> {
     pub fn get(&self, key: &str) -> Option<Field<'a>> {
-        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+        let path = if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        };
         self.table.get(key).map(|node| Field { path, node })
     }
 
     /// A key that must be there; `remedy` says what to write.
     pub fn need(&self, key: &str, remedy: &str) -> Read<Field<'a>> {
-        let section = if self.path.is_empty() { String::new() } else { format!("{}.", self.path) };
-        self.get(key).ok_or_else(|| Fault::new(self.place, format!("{section}{key} is missing; {remedy}")))
+        let section = if self.path.is_empty() {
+            String::new()
+        } else {
+            format!("{}.", self.path)
+        };
+        self.get(key)
+            .ok_or_else(|| Fault::new(self.place, format!("{section}{key} is missing; {remedy}")))
     }
 
     /// What a key holds, if it is there.

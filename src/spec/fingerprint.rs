@@ -26,8 +26,18 @@ impl Canon {
         }
         canon.line("horizon", &problem.horizon().to_string());
         canon.numbers("rho delta", &[problem.rho(), problem.delta()]);
-        canon.line("outside", if problem.outside() == Outside::Clip { "clip" } else { "refuse" });
-        problem.actions().iter().for_each(|name| canon.name("action", name));
+        canon.line(
+            "outside",
+            if problem.outside() == Outside::Clip {
+                "clip"
+            } else {
+                "refuse"
+            },
+        );
+        problem
+            .actions()
+            .iter()
+            .for_each(|name| canon.name("action", name));
         for quantity in (0..problem.quantities()).map(|quantity| problem.quantity(quantity)) {
             canon.name("quantity", &quantity.name);
             canon.numbers("range", &[quantity.range.low, quantity.range.high]);
@@ -43,8 +53,17 @@ impl Canon {
 
     /// And of the rules of a live experiment.
     pub fn service(mut self, service: &ServiceSpec) -> Self {
-        self.line("on_wait", if service.on_wait == OnWait::Hold { "hold" } else { "serve" });
-        let seconds = service.outcome_wait.map_or("never".to_owned(), |wait| wait.as_secs().to_string());
+        self.line(
+            "on_wait",
+            if service.on_wait == OnWait::Hold {
+                "hold"
+            } else {
+                "serve"
+            },
+        );
+        let seconds = service
+            .outcome_wait
+            .map_or("never".to_owned(), |wait| wait.as_secs().to_string());
         self.line("outcome_wait", &seconds);
         self.numbers("impute", &service.impute);
         self
@@ -53,8 +72,13 @@ impl Canon {
     /// And of a simulated world; `rows` is the digest of a table's.
     pub fn world(mut self, kind: &WorldKind, key: WorldKey, rows: Option<&str>) -> Self {
         match kind {
-            WorldKind::Bernoulli { means } => means.iter().for_each(|row| self.numbers("bernoulli", row)),
-            WorldKind::Beta { means, concentration } => {
+            WorldKind::Bernoulli { means } => {
+                means.iter().for_each(|row| self.numbers("bernoulli", row))
+            }
+            WorldKind::Beta {
+                means,
+                concentration,
+            } => {
                 self.numbers("concentration", &[*concentration]);
                 means.iter().for_each(|row| self.numbers("beta", row));
             }
@@ -86,7 +110,9 @@ impl Canon {
     fn numbers(&mut self, label: &str, numbers: &[f64]) {
         self.0 += label;
         // Adding zero makes a negative zero positive: they are one value.
-        numbers.iter().for_each(|number| write!(self.0, " {:e}", number + 0.0).expect("a string takes all"));
+        numbers
+            .iter()
+            .for_each(|number| write!(self.0, " {:e}", number + 0.0).expect("a string takes all"));
         self.0 += "\n";
     }
 }
@@ -102,11 +128,27 @@ mod tests {
 
     #[test]
     fn the_text_is_readable_and_complete() {
-        let draft = Problem::hard(["a", "b c"], 1_000, 0.1).delta(0.05).growth(4).reward("clicks", [-0.0, 2.0]);
-        let problem = draft.cost("price", [0.0, 0.5], 0.25).safe_with_costs([1.0, 0.0], [0.125]).build().unwrap();
-        let service = ServiceSpec { on_wait: OnWait::Serve, outcome_wait: None, impute: vec![0.0, 0.5] };
-        let kind = WorldKind::Beta { means: vec![vec![0.5, 1.0], vec![0.125, 0.25]], concentration: 10.0 };
-        let canon = Canon::of(&problem, Key::from(42u64)).service(&service).world(&kind, WorldKey::from(7u64), None);
+        let draft = Problem::hard(["a", "b c"], 1_000, 0.1)
+            .delta(0.05)
+            .growth(4)
+            .reward("clicks", [-0.0, 2.0]);
+        let problem = draft
+            .cost("price", [0.0, 0.5], 0.25)
+            .safe_with_costs([1.0, 0.0], [0.125])
+            .build()
+            .unwrap();
+        let service = ServiceSpec {
+            on_wait: OnWait::Serve,
+            outcome_wait: None,
+            impute: vec![0.0, 0.5],
+        };
+        let kind = WorldKind::Beta {
+            means: vec![vec![0.5, 1.0], vec![0.125, 0.25]],
+            concentration: 10.0,
+        };
+        let canon = Canon::of(&problem, Key::from(42u64))
+            .service(&service)
+            .world(&kind, WorldKey::from(7u64), None);
         let text = "debora spec 1\npolicy hard\ntight 4\nhorizon 1000\nrho delta 1e-1 5e-2\noutside refuse\naction 1:a\n\
             action 3:b c\nquantity 6:clicks\nrange 0e0 2e0\nquantity 5:price\nrange 0e0 5e-1\nthresholds 5e-1\n\
             safe strategy 1e0 0e0\nsafe margins 2.5e-1\nkey 0000000000000000000000000000002a\non_wait serve\n\

@@ -157,29 +157,67 @@ impl Spec {
     /// assert_eq!(error.to_string(), r#"override policy=hrad: policy is "hrad"; did you mean "hard"?"#);
     /// # Ok::<(), debora::spec::SpecError>(())
     /// ```
-    pub fn parse_with(text: &str, file: &str, overrides: &[(String, String)]) -> Result<Self, SpecError> {
+    pub fn parse_with(
+        text: &str,
+        file: &str,
+        overrides: &[(String, String)],
+    ) -> Result<Self, SpecError> {
         let document = Document::parse(text, file, overrides)?;
         let top = problem::read(&document.field());
-        let read = top.and_then(|top| Ok((read_world(&top)?, service::read(&top.section, &top.problem)?, top)));
+        let read = top.and_then(|top| {
+            Ok((
+                read_world(&top)?,
+                service::read(&top.section, &top.problem)?,
+                top,
+            ))
+        });
         match read {
-            Ok((world, service, problem::Top { name, problem, key, .. })) => {
+            Ok((
+                world,
+                service,
+                problem::Top {
+                    name, problem, key, ..
+                },
+            )) => {
                 let (key, key_given) = (key.unwrap_or(Key::from(0u64)), key.is_some());
-                Ok(Self { name, problem, key, key_given, world, service, document })
+                Ok(Self {
+                    name,
+                    problem,
+                    key,
+                    key_given,
+                    world,
+                    service,
+                    document,
+                })
             }
             Err(fault) => Err(document.error(fault)),
         }
     }
 
     /// Builds the world. `open` opens a table's file by the name in the spec.
-    pub fn world(&self, open: &mut dyn FnMut(&str) -> io::Result<Box<dyn io::Read>>) -> Result<Simulated, SpecError> {
-        let spec = self.world.as_ref().ok_or_else(|| self.document.error(world::missing()))?;
-        let (world, rows) = match spec.kind.build(&self.problem).map_err(|error| self.blame(&error))? {
+    pub fn world(
+        &self,
+        open: &mut dyn FnMut(&str) -> io::Result<Box<dyn io::Read>>,
+    ) -> Result<Simulated, SpecError> {
+        let spec = self
+            .world
+            .as_ref()
+            .ok_or_else(|| self.document.error(world::missing()))?;
+        let (world, rows) = match spec
+            .kind
+            .build(&self.problem)
+            .map_err(|error| self.blame(&error))?
+        {
             Built::World(world) => (world, None),
             Built::Rows(file) => self.table(file, open)?,
         };
         let key = spec.key.unwrap_or_else(|| self.key.world());
         let canon = Canon::of(&self.problem, self.key).world(&spec.kind, key, rows.as_deref());
-        Ok(Simulated { world, key, fingerprint: canon.fingerprint() })
+        Ok(Simulated {
+            world,
+            key,
+            fingerprint: canon.fingerprint(),
+        })
     }
 
     /// 64 hexadecimal digits that stand for all a live experiment depends on: problem, key and service, not the world.
@@ -187,7 +225,9 @@ impl Spec {
     /// Two specs that mean the same have the same. A name of the experiment changes nothing; the order of actions or costs
     /// does, as their draws go by number. **It depends on the key**: show it only to those who could guess a weak one.
     pub fn fingerprint(&self) -> String {
-        Canon::of(&self.problem, self.key).service(&self.service).fingerprint()
+        Canon::of(&self.problem, self.key)
+            .service(&self.service)
+            .fingerprint()
     }
 
     fn table(
@@ -204,9 +244,16 @@ impl Spec {
     }
 
     fn unopened(&self, file: &str, error: &io::Error) -> SpecError {
-        let named = self.document.root().child("world").and_then(|world| world.child("file"));
+        let named = self
+            .document
+            .root()
+            .child("world")
+            .and_then(|world| world.child("file"));
         let place = named.map_or(Place::Whole, |node| node.place);
-        self.document.error(Fault::new(place, format!("{file:?} cannot be opened: {error}")))
+        self.document.error(Fault::new(
+            place,
+            format!("{file:?} cannot be opened: {error}"),
+        ))
     }
 
     fn blame(&self, error: &Error) -> SpecError {
@@ -216,9 +263,14 @@ impl Spec {
 
 /// `[world]`, built once for its checks.
 fn read_world(top: &problem::Top<'_>) -> Read<Option<WorldSpec>> {
-    let Some(field) = top.section.get("world") else { return Ok(None) };
+    let Some(field) = top.section.get("world") else {
+        return Ok(None);
+    };
     let world = world::read(&field, &top.problem)?;
-    world.kind.build(&top.problem).map_err(|error| blame(top.root, &error))?;
+    world
+        .kind
+        .build(&top.problem)
+        .map_err(|error| blame(top.root, &error))?;
     Ok(Some(world))
 }
 
@@ -226,11 +278,15 @@ fn read_world(top: &problem::Top<'_>) -> Read<Option<WorldSpec>> {
 fn key<K: From<u128>>(field: &Field<'_>, from_hex: fn(&str) -> Result<K, Error>) -> Read<K> {
     match &field.node.value {
         Value::Text(text) => from_hex(text).map_err(|error| field.fault(error.to_string())),
-        _ => Ok(K::from(field.whole("it must be a whole number, 0 or more, or 32 hexadecimal digits in quotes")?)),
+        _ => Ok(K::from(field.whole(
+            "it must be a whole number, 0 or more, or 32 hexadecimal digits in quotes",
+        )?)),
     }
 }
 
 /// The names of the costs, in order.
 fn cost_names(problem: &Problem) -> Vec<&str> {
-    (1..problem.quantities()).map(|quantity| problem.quantity(quantity).name.as_str()).collect()
+    (1..problem.quantities())
+        .map(|quantity| problem.quantity(quantity).name.as_str())
+        .collect()
 }

@@ -17,7 +17,10 @@ const DEPTH_MAX: usize = 8;
 /// Puts a value at a path.
 pub(super) fn set(root: &mut Node, path: &str, value: &str, place: Place) -> Read<()> {
     let keys = split(path).ok_or_else(|| {
-        Fault::new(place, format!("{path:?} is not a path of keys; write one like cost.price.threshold"))
+        Fault::new(
+            place,
+            format!("{path:?} is not a path of keys; write one like cost.price.threshold"),
+        )
     })?;
     let value = parse(value, keys.last().is_some_and(|key| key == "key"), place)?;
     let mut node = root;
@@ -32,12 +35,24 @@ pub(super) fn set(root: &mut Node, path: &str, value: &str, place: Place) -> Rea
 fn split(path: &str) -> Option<Vec<String>> {
     let (mut keys, mut rest) = (Vec::new(), path.trim());
     loop {
-        let (key, after) = match rest.chars().next().filter(|&first| first == '"' || first == '\'') {
+        let (key, after) = match rest
+            .chars()
+            .next()
+            .filter(|&first| first == '"' || first == '\'')
+        {
             Some(quote) => {
                 let (key, after) = rest[1..].split_once(quote)?;
-                (key, after.strip_prefix('.').map(Some).or(after.is_empty().then_some(None))?)
+                (
+                    key,
+                    after
+                        .strip_prefix('.')
+                        .map(Some)
+                        .or(after.is_empty().then_some(None))?,
+                )
             }
-            None => rest.split_once('.').map_or((rest, None), |(key, after)| (key, Some(after))),
+            None => rest
+                .split_once('.')
+                .map_or((rest, None), |(key, after)| (key, Some(after))),
         };
         if key.is_empty() || keys.len() == DEPTH_MAX {
             return None;
@@ -52,16 +67,20 @@ fn split(path: &str) -> Option<Vec<String>> {
 
 fn parse(value: &str, is_key: bool, place: Place) -> Read<Node> {
     let value = value.trim();
-    let text = || Node { value: Value::Text(value.to_owned()), place };
+    let text = || Node {
+        value: Value::Text(value.to_owned()),
+        place,
+    };
     // As TOML, 32 hexadecimal digits may be a number, which would be another key.
     if is_key && value.len() == 32 && value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(text());
     }
     match DeValue::parse(value) {
         Ok(parsed) => Ok(Node::of(&parsed, &|_| place)),
-        Err(error) if value.starts_with(['"', '\'', '[', '{']) => {
-            Err(Fault::new(place, format!("this is not a TOML value: {}", error.message())))
-        }
+        Err(error) if value.starts_with(['"', '\'', '[', '{']) => Err(Fault::new(
+            place,
+            format!("this is not a TOML value: {}", error.message()),
+        )),
         Err(_) => Ok(text()),
     }
 }
@@ -70,18 +89,31 @@ fn parse(value: &str, is_key: bool, place: Place) -> Read<Node> {
 fn enter<'a>(node: &'a mut Node, key: &str, above: &[String], place: Place) -> Read<&'a mut Node> {
     let path = above.join(".");
     match &mut node.value {
-        Value::Table(table) => {
-            Ok(table.entry(key.to_owned()).or_insert_with(|| Node { value: Value::Table(BTreeMap::new()), place }))
-        }
-        Value::List(list) => match list.iter().rposition(|entry| is_table(entry) && entry.is_named(key)) {
+        Value::Table(table) => Ok(table.entry(key.to_owned()).or_insert_with(|| Node {
+            value: Value::Table(BTreeMap::new()),
+            place,
+        })),
+        Value::List(list) => match list
+            .iter()
+            .rposition(|entry| is_table(entry) && entry.is_named(key))
+        {
             Some(index) => Ok(&mut list[index]),
             None if list.iter().any(is_table) => {
                 let names = list.iter().filter_map(Node::name);
-                Err(Fault::new(place, format!("{path} has no entry named {key:?}; {}", hint(key, names))))
+                Err(Fault::new(
+                    place,
+                    format!("{path} has no entry named {key:?}; {}", hint(key, names)),
+                ))
             }
-            None => Err(Fault::new(place, format!("{path} is a list; replace it as a whole, {path}=[..]"))),
+            None => Err(Fault::new(
+                place,
+                format!("{path} is a list; replace it as a whole, {path}=[..]"),
+            )),
         },
-        _ => Err(Fault::new(place, format!("{path} is not a table; it has no key {key:?}"))),
+        _ => Err(Fault::new(
+            place,
+            format!("{path} is not a table; it has no key {key:?}"),
+        )),
     }
 }
 
@@ -97,11 +129,33 @@ mod tests {
     fn paths_are_split_at_dots_outside_quotes() {
         let keys = |path: &str| split(path).map(|keys| keys.join("|"));
         assert_eq!(keys("horizon").as_deref(), Some("horizon"));
-        assert_eq!(keys(" cost.price.threshold ").as_deref(), Some("cost|price|threshold"));
-        assert_eq!(keys(r#"cost."a.b".threshold"#).as_deref(), Some("cost|a.b|threshold"));
-        assert_eq!(keys("cost.'a \"b'.range").as_deref(), Some("cost|a \"b|range"));
-        assert_eq!(keys("cost.my price.range").as_deref(), Some("cost|my price|range"));
-        for wrong in ["", ".", "a.", ".a", "a..b", "\"a", "\"a\"b", "''", "a.b.c.d.e.f.g.h.i"] {
+        assert_eq!(
+            keys(" cost.price.threshold ").as_deref(),
+            Some("cost|price|threshold")
+        );
+        assert_eq!(
+            keys(r#"cost."a.b".threshold"#).as_deref(),
+            Some("cost|a.b|threshold")
+        );
+        assert_eq!(
+            keys("cost.'a \"b'.range").as_deref(),
+            Some("cost|a \"b|range")
+        );
+        assert_eq!(
+            keys("cost.my price.range").as_deref(),
+            Some("cost|my price|range")
+        );
+        for wrong in [
+            "",
+            ".",
+            "a.",
+            ".a",
+            "a..b",
+            "\"a",
+            "\"a\"b",
+            "''",
+            "a.b.c.d.e.f.g.h.i",
+        ] {
             assert_eq!(keys(wrong), None, "{wrong}");
         }
     }

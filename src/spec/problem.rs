@@ -10,8 +10,8 @@ use crate::spec::key;
 
 /// All keys of the top level.
 const KEYS: [&str; 15] = [
-    "name", "policy", "horizon", "rho", "delta", "profile", "growth", "key", "outside", "actions", "reward", "cost",
-    "safe", "world", "service",
+    "name", "policy", "horizon", "rho", "delta", "profile", "growth", "key", "outside", "actions",
+    "reward", "cost", "safe", "world", "service",
 ];
 
 /// The top level, read: what the other sections build on.
@@ -35,18 +35,40 @@ pub(super) fn read<'a>(root: &Field<'a>) -> Read<Top<'a>> {
     };
     let key = section.read("key", |field| key(field, Key::from_hex))?;
     let problem = draft.build().map_err(|error| blame(root.node, &error))?;
-    Ok(Top { root: root.node, section, name, problem, key })
+    Ok(Top {
+        root: root.node,
+        section,
+        name,
+        problem,
+        key,
+    })
 }
 
 /// Policy, actions, horizon and rho: what every problem needs.
 fn begin(section: &Section<'_>) -> Read<Draft> {
     let policies = [Policy::Free, Policy::Soft, Policy::Hard].map(|policy| (policy.name(), policy));
-    let policy = section.need("policy", "write policy = \"free\", \"soft\" or \"hard\"")?.choice(&policies)?;
-    let actions = section.need("actions", "name at least two, say actions = [\"a\", \"b\"]")?.list()?;
-    let actions = actions.iter().map(Field::text).collect::<Read<Vec<&str>>>()?;
-    let rounds = section.need("horizon", "give the number of rounds you will run, say horizon = 1e8")?;
-    let horizon = rounds.whole::<u64>("it must be a whole number from 1 to 2^53 = 9007199254740992")?;
-    let rho = section.need("rho", "give the chance of differing decisions you accept, say rho = 0.1")?.number()?;
+    let policy = section
+        .need("policy", "write policy = \"free\", \"soft\" or \"hard\"")?
+        .choice(&policies)?;
+    let actions = section
+        .need("actions", "name at least two, say actions = [\"a\", \"b\"]")?
+        .list()?;
+    let actions = actions
+        .iter()
+        .map(Field::text)
+        .collect::<Read<Vec<&str>>>()?;
+    let rounds = section.need(
+        "horizon",
+        "give the number of rounds you will run, say horizon = 1e8",
+    )?;
+    let horizon =
+        rounds.whole::<u64>("it must be a whole number from 1 to 2^53 = 9007199254740992")?;
+    let rho = section
+        .need(
+            "rho",
+            "give the chance of differing decisions you accept, say rho = 0.1",
+        )?
+        .number()?;
     Ok(match policy {
         Policy::Free => Problem::free(actions, horizon, rho),
         Policy::Soft => Problem::soft(actions, horizon, rho),
@@ -58,10 +80,15 @@ fn scalars(section: &Section<'_>, mut draft: Draft) -> Read<Draft> {
     if let Some(delta) = section.read("delta", Field::number)? {
         draft = draft.delta(delta);
     }
-    if section.read("profile", |field| field.choice(&[("tight", false), ("paper", true)]))? == Some(true) {
+    if section.read("profile", |field| {
+        field.choice(&[("tight", false), ("paper", true)])
+    })? == Some(true)
+    {
         draft = draft.paper();
     }
-    if let Some(growth) = section.read("growth", |field| field.whole("it must be a whole number from 2 to 64"))? {
+    if let Some(growth) = section.read("growth", |field| {
+        field.whole("it must be a whole number from 2 to 64")
+    })? {
         draft = draft.growth(growth);
     }
     let words = [("refuse", Outside::Refuse), ("clip", Outside::Clip)];
@@ -73,11 +100,18 @@ fn quantities(section: &Section<'_>, mut draft: Draft) -> Read<Draft> {
     if let Some(field) = section.get("reward") {
         let reward = field.section(&["name", "range"])?;
         let name = reward.read("name", Field::text)?.unwrap_or("reward");
-        draft = draft.reward(name, reward.read("range", Field::range)?.unwrap_or([0.0, 1.0]));
+        draft = draft.reward(
+            name,
+            reward.read("range", Field::range)?.unwrap_or([0.0, 1.0]),
+        );
     }
-    let Some(field) = section.get("cost") else { return Ok(draft) };
+    let Some(field) = section.get("cost") else {
+        return Ok(draft);
+    };
     if matches!(field.node.value, Value::Table(_)) {
-        return Err(field.wrong("there may be several, so write [[cost]] with two brackets, and its name below"));
+        return Err(field.wrong(
+            "there may be several, so write [[cost]] with two brackets, and its name below",
+        ));
     }
     for field in field.list()? {
         draft = cost(field, draft)?;
@@ -91,9 +125,16 @@ fn cost(mut field: Field<'_>, draft: Draft) -> Read<Draft> {
         field.path = format!("cost.{name}");
     }
     let cost = field.section(&["name", "range", "threshold"])?;
-    let name = cost.need("name", "give each cost one, say name = \"price\"")?.text()?;
+    let name = cost
+        .need("name", "give each cost one, say name = \"price\"")?
+        .text()?;
     let range = cost.read("range", Field::range)?.unwrap_or([0.0, 1.0]);
-    let threshold = cost.need("threshold", "give the limit on the cost's mean, in the units of its range")?.number()?;
+    let threshold = cost
+        .need(
+            "threshold",
+            "give the limit on the cost's mean, in the units of its range",
+        )?
+        .number()?;
     Ok(draft.cost(name, range, threshold))
 }
 
@@ -101,22 +142,38 @@ fn cost(mut field: Field<'_>, draft: Draft) -> Read<Draft> {
 fn safe(field: &Field<'_>, draft: Draft) -> Read<Draft> {
     let safe = field.section(&["strategy", "cost", "margin"])?;
     let actions: Vec<&str> = draft.actions.iter().map(String::as_str).collect();
-    let strategy = safe.need("strategy", "give a strategy known to be safe, say strategy = { small = 1.0 }")?;
+    let strategy = safe.need(
+        "strategy",
+        "give a strategy known to be safe, say strategy = { small = 1.0 }",
+    )?;
     let strategy = strategy.by_name("action", &actions)?;
     let probability = |field: &Option<Field<'_>>| field.as_ref().map_or(Ok(0.0), Field::number);
-    let strategy = strategy.iter().map(probability).collect::<Read<Vec<f64>>>()?;
+    let strategy = strategy
+        .iter()
+        .map(probability)
+        .collect::<Read<Vec<f64>>>()?;
 
-    let costs: Vec<&str> = draft.costs.iter().map(|(cost, _)| cost.name.as_str()).collect();
+    let costs: Vec<&str> = draft
+        .costs
+        .iter()
+        .map(|(cost, _)| cost.name.as_str())
+        .collect();
     let known = |field: &Field<'_>| -> Read<Vec<f64>> {
-        field.each_by_name("cost", &costs)?.iter().map(Field::number).collect()
+        field
+            .each_by_name("cost", &costs)?
+            .iter()
+            .map(Field::number)
+            .collect()
     };
     match (safe.read("cost", known)?, safe.read("margin", known)?) {
-        (Some(_), Some(_)) => Err(field.fault("safe has both cost and margin; each tells the other, so give one")),
+        (Some(_), Some(_)) => {
+            Err(field.fault("safe has both cost and margin; each tells the other, so give one"))
+        }
         (Some(costs), None) => Ok(draft.safe_with_costs(strategy, costs)),
         (None, Some(margins)) => Ok(draft.safe_with_margins(strategy, margins)),
         (None, None) if costs.is_empty() => Ok(draft.safe_with_margins(strategy, [])),
-        (None, None) => {
-            Err(field.fault("safe has neither cost nor margin; give the strategy's known cost, by cost name"))
-        }
+        (None, None) => Err(field.fault(
+            "safe has neither cost nor margin; give the strategy's known cost, by cost name",
+        )),
     }
 }

@@ -32,24 +32,40 @@ pub struct ServiceSpec {
 
 /// Reads `[service]`, if it is there.
 pub(super) fn read(top: &Section<'_>, problem: &Problem) -> Read<ServiceSpec> {
-    let mut service = ServiceSpec { on_wait: OnWait::Hold, outcome_wait: None, impute: worst(problem) };
-    let Some(field) = top.get("service") else { return Ok(service) };
+    let mut service = ServiceSpec {
+        on_wait: OnWait::Hold,
+        outcome_wait: None,
+        impute: worst(problem),
+    };
+    let Some(field) = top.get("service") else {
+        return Ok(service);
+    };
     let section = field.section(&["on_wait", "outcome_wait", "impute"])?;
     let words = [("hold", OnWait::Hold), ("serve", OnWait::Serve)];
-    service.on_wait = section.read("on_wait", |field| field.choice(&words))?.unwrap_or_default();
+    service.on_wait = section
+        .read("on_wait", |field| field.choice(&words))?
+        .unwrap_or_default();
     service.outcome_wait = section.read("outcome_wait", duration)?;
-    section.read("impute", |field| impute(field, problem, &mut service.impute))?;
+    section.read("impute", |field| {
+        impute(field, problem, &mut service.impute)
+    })?;
     Ok(service)
 }
 
 fn worst(problem: &Problem) -> Vec<f64> {
     let costs = (1..problem.quantities()).map(|quantity| problem.quantity(quantity).range.high);
-    std::iter::once(problem.quantity(0).range.low).chain(costs).collect()
+    std::iter::once(problem.quantity(0).range.low)
+        .chain(costs)
+        .collect()
 }
 
 /// A whole number of days, hours, minutes or seconds: "7d", "12h", "30m", "45s".
 fn duration(field: &Field<'_>) -> Read<Duration> {
-    let wrong = || field.wrong("it must be a whole number of days, hours, minutes or seconds up to 36500d, say \"7d\"");
+    let wrong = || {
+        field.wrong(
+            "it must be a whole number of days, hours, minutes or seconds up to 36500d, say \"7d\"",
+        )
+    };
     let text = field.text().map_err(|_| wrong())?;
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {
@@ -61,9 +77,16 @@ fn duration(field: &Field<'_>) -> Read<Duration> {
     };
     let digits = &text[..text.len() - 1];
     // `parse` alone would take a sign.
-    let count = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u64>().ok()).flatten();
-    let wait = count.and_then(|count| count.checked_mul(seconds)).map(Duration::from_secs);
-    wait.filter(|wait| (Duration::from_secs(1)..=WAIT_MAX).contains(wait)).ok_or_else(wrong)
+    let count = digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| digits.parse::<u64>().ok())
+        .flatten();
+    let wait = count
+        .and_then(|count| count.checked_mul(seconds))
+        .map(Duration::from_secs);
+    wait.filter(|wait| (Duration::from_secs(1)..=WAIT_MAX).contains(wait))
+        .ok_or_else(wrong)
 }
 
 fn impute(field: &Field<'_>, problem: &Problem, values: &mut [f64]) -> Read<()> {
@@ -72,7 +95,10 @@ fn impute(field: &Field<'_>, problem: &Problem, values: &mut [f64]) -> Read<()> 
         Some(field) => field.by_name("cost", &super::cost_names(problem))?,
         None => Vec::new(),
     };
-    for (quantity, field) in std::iter::once(section.get("reward")).chain(costs).enumerate() {
+    for (quantity, field) in std::iter::once(section.get("reward"))
+        .chain(costs)
+        .enumerate()
+    {
         if let Some(field) = field {
             values[quantity] = inside(&field, problem, quantity)?;
         }
@@ -85,5 +111,8 @@ fn inside(field: &Field<'_>, problem: &Problem, quantity: usize) -> Read<f64> {
     if (range.low..=range.high).contains(&value) {
         return Ok(value);
     }
-    Err(field.wrong(&format!("it must lie in its range [{:?}, {:?}]", range.low, range.high)))
+    Err(field.wrong(&format!(
+        "it must lie in its range [{:?}, {:?}]",
+        range.low, range.high
+    )))
 }

@@ -18,28 +18,52 @@ pub(super) fn hint<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) ->
 
 /// The first of many names.
 pub(super) fn list(known: &[&str]) -> String {
-    let names: Vec<String> = known.iter().take(NAMES_MAX).map(|name| shorten(name)).collect();
-    let more = if known.len() > NAMES_MAX { format!(" and {} more", known.len() - NAMES_MAX) } else { String::new() };
+    let names: Vec<String> = known
+        .iter()
+        .take(NAMES_MAX)
+        .map(|name| shorten(name))
+        .collect();
+    let more = if known.len() > NAMES_MAX {
+        format!(" and {} more", known.len() - NAMES_MAX)
+    } else {
+        String::new()
+    };
     names.join(", ") + &more
 }
 
 /// A text as a message shows it: cut where it would fill the screen, without what would move the cursor.
 pub(super) fn shorten(text: &str) -> String {
     let shown: String = text.chars().take(LENGTH_MAX).map(printable).collect();
-    if text.chars().nth(LENGTH_MAX).is_some() { shown + "..." } else { shown }
+    if text.chars().nth(LENGTH_MAX).is_some() {
+        shown + "..."
+    } else {
+        shown
+    }
 }
 
 /// A letter, or a mark in place of a control character.
 pub(super) fn printable(letter: char) -> char {
-    if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter }
+    if letter.is_control() {
+        char::REPLACEMENT_CHARACTER
+    } else {
+        letter
+    }
 }
 
 /// The known name with the fewest typing errors, if those are at most a third of its letters, or one in a short name.
 fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
-    let wrong: Vec<char> = wrong.chars().take(LENGTH_MAX + 1).flat_map(char::to_lowercase).collect();
+    let wrong: Vec<char> = wrong
+        .chars()
+        .take(LENGTH_MAX + 1)
+        .flat_map(char::to_lowercase)
+        .collect();
     let mut best = None;
     for &name in known {
-        let letters: Vec<char> = name.chars().take(LENGTH_MAX + 1).flat_map(char::to_lowercase).collect();
+        let letters: Vec<char> = name
+            .chars()
+            .take(LENGTH_MAX + 1)
+            .flat_map(char::to_lowercase)
+            .collect();
         if wrong.len().max(letters.len()) > LENGTH_MAX {
             continue;
         }
@@ -77,7 +101,12 @@ mod tests {
 
     #[test]
     fn typing_errors_are_counted() {
-        let count = |a: &str, b: &str| distance(&a.chars().collect::<Vec<_>>(), &b.chars().collect::<Vec<_>>());
+        let count = |a: &str, b: &str| {
+            distance(
+                &a.chars().collect::<Vec<_>>(),
+                &b.chars().collect::<Vec<_>>(),
+            )
+        };
         for (a, b, errors) in [
             ("", "", 0),
             ("", "abc", 3),
@@ -106,6 +135,9 @@ mod tests {
     #[test]
     fn long_names_are_not_compared() {
         let long = "a".repeat(1_000_000);
-        assert_eq!(hint(&long, [long.as_str()]), format!("choose from {}...", "a".repeat(LENGTH_MAX)));
+        assert_eq!(
+            hint(&long, [long.as_str()]),
+            format!("choose from {}...", "a".repeat(LENGTH_MAX))
+        );
     }
 }

@@ -24,7 +24,11 @@ pub(super) enum TableFault {
 }
 
 /// The table, and the SHA-256 of what it says: per action, its rows in order.
-pub(super) fn read(problem: &Problem, file: &str, reader: Box<dyn Read>) -> Result<(Table, String), TableFault> {
+pub(super) fn read(
+    problem: &Problem,
+    file: &str,
+    reader: Box<dyn Read>,
+) -> Result<(Table, String), TableFault> {
     let mut rows = Rows::open(problem, file, reader).map_err(TableFault::Line)?;
     let table = Table::new(problem, &mut rows);
     if let Some(error) = rows.error.take() {
@@ -33,7 +37,9 @@ pub(super) fn read(problem: &Problem, file: &str, reader: Box<dyn Read>) -> Resu
     match table {
         Ok(table) => Ok((table, rows.digest())),
         // Of the row read last.
-        Err(error @ Error::WorldValue { .. }) => Err(TableFault::Line(rows.at_row(error.to_string()))),
+        Err(error @ Error::WorldValue { .. }) => {
+            Err(TableFault::Line(rows.at_row(error.to_string())))
+        }
         Err(error) => Err(TableFault::Whole(error)),
     }
 }
@@ -58,9 +64,14 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     fn open(problem: &'a Problem, file: &'a str, reader: Box<dyn Read>) -> Result<Self, SpecError> {
-        let names: Vec<&str> = ["action", "reward"].into_iter().chain(cost_names(problem)).collect();
+        let names: Vec<&str> = ["action", "reward"]
+            .into_iter()
+            .chain(cost_names(problem))
+            .collect();
         let mut reader = ReaderBuilder::new().from_reader(reader);
-        let header = reader.byte_headers().map_err(|error| at_line(file, 1, format!("cannot be read: {error}")))?;
+        let header = reader
+            .byte_headers()
+            .map_err(|error| at_line(file, 1, format!("cannot be read: {error}")))?;
         let columns = columns(header, &names).map_err(|message| at_line(file, 1, message))?;
         let ranges = (0..problem.quantities()).map(|quantity| problem.quantity(quantity).range);
         Ok(Self {
@@ -69,7 +80,12 @@ impl<'a> Rows<'a> {
             record: ByteRecord::new(),
             columns,
             names,
-            actions: problem.actions().iter().map(|name| name.as_bytes()).zip(0..).collect(),
+            actions: problem
+                .actions()
+                .iter()
+                .map(|name| name.as_bytes())
+                .zip(0..)
+                .collect(),
             clip: (problem.outside() == Outside::Clip).then(|| ranges.collect()),
             row: 0,
             digests: vec![Sha256::new(); problem.actions().len()],
@@ -78,7 +94,10 @@ impl<'a> Rows<'a> {
     }
 
     fn at_row(&self, message: String) -> SpecError {
-        let line = self.record.position().map_or(self.row + 1, |position| position.line());
+        let line = self
+            .record
+            .position()
+            .map_or(self.row + 1, |position| position.line());
         at_line(self.file, line, format!("row {}: {message}", self.row))
     }
 
@@ -91,9 +110,12 @@ impl<'a> Rows<'a> {
             Err(error) => return Err(self.unreadable(&error)),
         }
         let action = self.action()?;
-        let values =
-            (1..self.columns.len()).map(|column| self.value(column)).collect::<Result<Vec<f64>, SpecError>>()?;
-        values.iter().for_each(|value| self.digests[action as usize].update(value.to_bits().to_le_bytes()));
+        let values = (1..self.columns.len())
+            .map(|column| self.value(column))
+            .collect::<Result<Vec<f64>, SpecError>>()?;
+        values
+            .iter()
+            .for_each(|value| self.digests[action as usize].update(value.to_bits().to_le_bytes()));
         Ok(Some((action, values)))
     }
 
@@ -108,37 +130,69 @@ impl<'a> Rows<'a> {
     fn action(&self) -> Result<u32, SpecError> {
         let cell = self.cell(0);
         // A name may end in a space.
-        self.actions.get(cell).or_else(|| self.actions.get(cell.trim_ascii())).copied().ok_or_else(|| {
-            let (name, known) = (self.shown(0), self.actions.keys().filter_map(|name| std::str::from_utf8(name).ok()));
-            self.at_row(format!("unknown action {name:?}; {}", hint(&name, known)))
-        })
+        self.actions
+            .get(cell)
+            .or_else(|| self.actions.get(cell.trim_ascii()))
+            .copied()
+            .ok_or_else(|| {
+                let (name, known) = (
+                    self.shown(0),
+                    self.actions
+                        .keys()
+                        .filter_map(|name| std::str::from_utf8(name).ok()),
+                );
+                self.at_row(format!("unknown action {name:?}; {}", hint(&name, known)))
+            })
     }
 
     fn value(&self, column: usize) -> Result<f64, SpecError> {
-        let number = std::str::from_utf8(self.cell(column).trim_ascii()).ok().and_then(|text| text.parse::<f64>().ok());
+        let number = std::str::from_utf8(self.cell(column).trim_ascii())
+            .ok()
+            .and_then(|text| text.parse::<f64>().ok());
         let Some(number) = number else {
-            let message = format!("{} is {:?}; it must be a number", self.names[column], self.shown(column));
+            let message = format!(
+                "{} is {:?}; it must be a number",
+                self.names[column],
+                self.shown(column)
+            );
             return Err(self.at_row(message));
         };
         // A negative zero is the same value, and must have the same digest. `clamp` keeps NaN, which the table refuses.
         let number = number + 0.0;
-        Ok(self.clip.as_ref().map_or(number, |ranges| number.clamp(ranges[column - 1].low, ranges[column - 1].high)))
+        Ok(self.clip.as_ref().map_or(number, |ranges| {
+            number.clamp(ranges[column - 1].low, ranges[column - 1].high)
+        }))
     }
 
     fn unreadable(&self, error: &csv::Error) -> SpecError {
         match error.kind() {
-            ErrorKind::UnequalLengths { expected_len, len, pos } => {
-                let line = pos.as_ref().map_or(self.row + 1, |position| position.line());
-                let message = format!("row {}: {len} values where the header has {expected_len} columns", self.row);
+            ErrorKind::UnequalLengths {
+                expected_len,
+                len,
+                pos,
+            } => {
+                let line = pos
+                    .as_ref()
+                    .map_or(self.row + 1, |position| position.line());
+                let message = format!(
+                    "row {}: {len} values where the header has {expected_len} columns",
+                    self.row
+                );
                 at_line(self.file, line, message)
             }
-            _ => at_line(self.file, self.reader.position().line(), format!("cannot be read: {error}")),
+            _ => at_line(
+                self.file,
+                self.reader.position().line(),
+                format!("cannot be read: {error}"),
+            ),
         }
     }
 
     fn digest(&self) -> String {
         let mut whole = Sha256::new();
-        self.digests.iter().for_each(|digest| whole.update(digest.clone().finalize()));
+        self.digests
+            .iter()
+            .for_each(|digest| whole.update(digest.clone().finalize()));
         hex(&whole.finalize())
     }
 }
@@ -157,26 +211,47 @@ impl Iterator for Rows<'_> {
 /// Where each name stands in the header: each once, and nothing else.
 fn columns(header: &ByteRecord, names: &[&str]) -> Result<Vec<usize>, String> {
     let mut columns = vec![None; names.len()];
-    if let Some(name) = names[2..].iter().find(|name| ["action", "reward"].contains(name)) {
-        return Err(format!("cost {name:?} cannot be told from the column {name}; give the cost another name"));
+    if let Some(name) = names[2..]
+        .iter()
+        .find(|name| ["action", "reward"].contains(name))
+    {
+        return Err(format!(
+            "cost {name:?} cannot be told from the column {name}; give the cost another name"
+        ));
     }
     for (place, cell) in header.iter().enumerate() {
         let cell = String::from_utf8_lossy(cell);
         let find = |cell: &str| names.iter().position(|name| *name == cell);
         let Some(number) = find(&cell).or_else(|| find(cell.trim())) else {
-            return Err(format!("unknown column {:?}; {}", shorten(&cell), hint(&cell, names.iter().copied())));
+            return Err(format!(
+                "unknown column {:?}; {}",
+                shorten(&cell),
+                hint(&cell, names.iter().copied())
+            ));
         };
         if columns[number].replace(place).is_some() {
-            return Err(format!("column {:?} is there twice; leave one out", names[number]));
+            return Err(format!(
+                "column {:?} is there twice; leave one out",
+                names[number]
+            ));
         }
     }
     let found = columns.iter().zip(names).map(|(column, name)| {
-        column
-            .ok_or_else(|| format!("column {name:?} is missing; the header must be {}, in any order", names.join(",")))
+        column.ok_or_else(|| {
+            format!(
+                "column {name:?} is missing; the header must be {}, in any order",
+                names.join(",")
+            )
+        })
     });
     found.collect()
 }
 
 fn at_line(file: &str, line: u64, message: String) -> SpecError {
-    SpecError { origin: file.to_owned(), line: Some(line), excerpt: None, message }
+    SpecError {
+        origin: file.to_owned(),
+        line: Some(line),
+        excerpt: None,
+        message,
+    }
 }

@@ -56,13 +56,23 @@ enum Kind {
     Table,
 }
 
-const KINDS: [(&str, Kind); 4] =
-    [("bernoulli", Kind::Bernoulli), ("beta", Kind::Beta), ("discrete", Kind::Discrete), ("table", Kind::Table)];
+const KINDS: [(&str, Kind); 4] = [
+    ("bernoulli", Kind::Bernoulli),
+    ("beta", Kind::Beta),
+    ("discrete", Kind::Discrete),
+    ("table", Kind::Table),
+];
 
 /// All keys, and which kinds use them.
 const KEYS: [(&str, &[Kind]); 6] = [
-    ("kind", &[Kind::Bernoulli, Kind::Beta, Kind::Discrete, Kind::Table]),
-    ("key", &[Kind::Bernoulli, Kind::Beta, Kind::Discrete, Kind::Table]),
+    (
+        "kind",
+        &[Kind::Bernoulli, Kind::Beta, Kind::Discrete, Kind::Table],
+    ),
+    (
+        "key",
+        &[Kind::Bernoulli, Kind::Beta, Kind::Discrete, Kind::Table],
+    ),
     ("reward", &[Kind::Bernoulli, Kind::Beta, Kind::Discrete]),
     ("cost", &[Kind::Bernoulli, Kind::Beta, Kind::Discrete]),
     ("concentration", &[Kind::Beta]),
@@ -72,23 +82,38 @@ const KEYS: [(&str, &[Kind]); 6] = [
 /// Reads `[world]`.
 pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
     let section = field.section(&KEYS.map(|(key, _)| key))?;
-    let kind =
-        section.need("kind", "write kind = \"bernoulli\", \"beta\", \"discrete\" or \"table\"")?.choice(&KINDS)?;
+    let kind = section
+        .need(
+            "kind",
+            "write kind = \"bernoulli\", \"beta\", \"discrete\" or \"table\"",
+        )?
+        .choice(&KINDS)?;
     check_keys(&section, kind)?;
     let key = section.read("key", |field| key(field, WorldKey::from_hex))?;
     let means = || each_quantity(&section, problem, |field| field.number());
     let kind = match kind {
         Kind::Bernoulli => WorldKind::Bernoulli { means: means()? },
         Kind::Beta => {
-            let concentration =
-                section.need("concentration", "give a positive number, say 10, or a larger one for less spread")?;
-            WorldKind::Beta { means: means()?, concentration: concentration.number()? }
+            let concentration = section.need(
+                "concentration",
+                "give a positive number, say 10, or a larger one for less spread",
+            )?;
+            WorldKind::Beta {
+                means: means()?,
+                concentration: concentration.number()?,
+            }
         }
-        Kind::Discrete => WorldKind::Discrete { laws: each_quantity(&section, problem, law)? },
+        Kind::Discrete => WorldKind::Discrete {
+            laws: each_quantity(&section, problem, law)?,
+        },
         Kind::Table => {
-            let file =
-                section.need("file", "name a CSV file with the header action, reward and the names of the costs")?;
-            WorldKind::Table { file: file.text()?.to_owned() }
+            let file = section.need(
+                "file",
+                "name a CSV file with the header action, reward and the names of the costs",
+            )?;
+            WorldKind::Table {
+                file: file.text()?.to_owned(),
+            }
         }
     };
     Ok(WorldSpec { kind, key })
@@ -96,12 +121,20 @@ pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
 
 /// Refuses keys of another kind.
 fn check_keys(section: &Section<'_>, kind: Kind) -> Read<()> {
-    let name = |kind: Kind| KINDS.iter().find(|(_, other)| *other == kind).map_or("", |(name, _)| *name);
+    let name = |kind: Kind| {
+        KINDS
+            .iter()
+            .find(|(_, other)| *other == kind)
+            .map_or("", |(name, _)| *name)
+    };
     for (key, kinds) in KEYS.iter().filter(|(_, kinds)| !kinds.contains(&kind)) {
         if let Some(field) = section.get(key) {
             let users: Vec<&str> = kinds.iter().map(|&kind| name(kind)).collect();
-            let message =
-                format!("world.{key} is not used by kind {}, only by {}; leave it out", name(kind), users.join(", "));
+            let message = format!(
+                "world.{key} is not used by kind {}, only by {}; leave it out",
+                name(kind),
+                users.join(", ")
+            );
             return Err(field.fault(message));
         }
     }
@@ -124,17 +157,27 @@ fn each_quantity<T>(
             section.need(&format!("cost.{}", costs[0]), "give one entry per action")?;
         }
     }
-    fields.iter().map(|field| field.each_action(&actions)?.iter().map(&read).collect()).collect()
+    fields
+        .iter()
+        .map(|field| field.each_action(&actions)?.iter().map(&read).collect())
+        .collect()
 }
 
 /// `{ values = [..], probabilities = [..] }`.
 fn law(field: &Field<'_>) -> Read<Law> {
     let law = field.section(&["values", "probabilities"])?;
-    let values = law.need("values", "list the values this action can give")?.numbers()?;
+    let values = law
+        .need("values", "list the values this action can give")?
+        .numbers()?;
     let chances = law.need("probabilities", "give one for each value")?;
     let probabilities = chances.numbers()?;
     if probabilities.len() != values.len() {
-        let message = format!("{} has {} entries for {} values", chances.path, probabilities.len(), values.len());
+        let message = format!(
+            "{} has {} entries for {} values",
+            chances.path,
+            probabilities.len(),
+            values.len()
+        );
         return Err(chances.fault(message + "; give one for each, in their order"));
     }
     Ok((values, probabilities))
@@ -151,7 +194,10 @@ impl WorldKind {
     pub(super) fn build(&self, problem: &Problem) -> Result<Built<'_>, Error> {
         Ok(match self {
             Self::Bernoulli { means } => Built::World(Arc::new(Bernoulli::new(problem, means)?)),
-            Self::Beta { means, concentration } => Built::World(Arc::new(Beta::new(problem, means, *concentration)?)),
+            Self::Beta {
+                means,
+                concentration,
+            } => Built::World(Arc::new(Beta::new(problem, means, *concentration)?)),
             Self::Discrete { laws } => Built::World(Arc::new(Discrete::new(problem, laws)?)),
             Self::Table { file } => Built::Rows(file),
         })

@@ -60,7 +60,10 @@ impl Problem {
                 Known::Margins(values) => ("margin", values),
             };
             lines.extend(["".into(), "[safe]".into()]);
-            lines.push(format!("strategy = {}", by_name(self.actions().iter().zip(strategy))));
+            lines.push(format!(
+                "strategy = {}",
+                by_name(self.actions().iter().zip(strategy))
+            ));
             lines.push(format!("{word} = {}", by_name(costs.zip(values))));
         }
         lines.join("\n") + "\n"
@@ -69,10 +72,15 @@ impl Problem {
 
 fn quantity(quantity: &Quantity) -> [String; 2] {
     let range = quantity.range;
-    [format!("name = {}", quoted(&quantity.name)), format!("range = [{:?}, {:?}]", range.low, range.high)]
+    [
+        format!("name = {}", quoted(&quantity.name)),
+        format!("range = [{:?}, {:?}]", range.low, range.high),
+    ]
 }
 
 fn by_name<'a>(entries: impl Iterator<Item = (&'a String, &'a f64)>) -> String {
-    let entries: Vec<String> = entries.map(|(name, value)| format!("{} = {value:?}", quoted(name))).collect();
+    let entries: Vec<String> = entries
+        .map(|(name, value)| format!("{} = {value:?}", quoted(name)))
+        .collect();
     format!("{{ {} }}", entries.join(", "))
 }

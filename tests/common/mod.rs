@@ -3,7 +3,9 @@
 
 use debora::key::{Label, to_uniform};
 use debora::mean::{FIXED_ONE, to_fixed};
-use debora::{Ask, Engine, EpochRecord, Key, Plan, Policy, Problem, Strategy, Tally, Told, WorldKey};
+use debora::{
+    Ask, Engine, EpochRecord, Key, Plan, Policy, Problem, Strategy, Tally, Told, WorldKey,
+};
 
 /// True means per quantity and action, on the unit scale; quantity 0 is the reward. Draws are 0 or 1.
 #[derive(Clone, Debug)]
@@ -14,14 +16,22 @@ pub struct Bernoulli {
 
 impl Bernoulli {
     pub fn new(means: &[&[f64]], key: u64) -> Self {
-        Self { means: means.iter().map(|row| row.to_vec()).collect(), key: WorldKey::from(key) }
+        Self {
+            means: means.iter().map(|row| row.to_vec()).collect(),
+            key: WorldKey::from(key),
+        }
     }
 
     /// The feedback of a round, one word of a block per quantity: there may be four.
     pub fn draw(&self, round: u64, action: u32) -> [f64; 4] {
-        let words = self.key.block(Label::Feedback, [u64::from(action), round, 0]);
-        let win = |quantity: usize| to_uniform(words[quantity]) < self.means[quantity][action as usize];
-        std::array::from_fn(|quantity| f64::from(u8::from(quantity < self.means.len() && win(quantity))))
+        let words = self
+            .key
+            .block(Label::Feedback, [u64::from(action), round, 0]);
+        let win =
+            |quantity: usize| to_uniform(words[quantity]) < self.means[quantity][action as usize];
+        std::array::from_fn(|quantity| {
+            f64::from(u8::from(quantity < self.means.len() && win(quantity)))
+        })
     }
 }
 
@@ -42,11 +52,14 @@ pub fn run(engine: &mut Engine, world: &Bernoulli) -> Vec<EpochRecord> {
             Ask::Decision(decision) => {
                 let values = feedback(engine.problem(), world, decision.round, decision.action);
                 let costs = &values[1..engine.problem().quantities()];
-                if let Told::Closed(record) = engine.tell(decision.round, values[0], costs).unwrap() {
+                if let Told::Closed(record) = engine.tell(decision.round, values[0], costs).unwrap()
+                {
                     records.push(*record);
                 }
             }
-            Ask::Waiting { outstanding } => panic!("{outstanding} rounds outstanding in a run round by round"),
+            Ask::Waiting { outstanding } => {
+                panic!("{outstanding} rounds outstanding in a run round by round")
+            }
             Ask::Done => return records,
         }
     }
@@ -61,8 +74,13 @@ pub fn draw_epoch(engine: &Engine, world: &Bernoulli, key: Key) -> Tally {
     let before = &engine.open_record().counts;
     let mut tally = Tally::new(before.len(), problem.quantities());
     for round in engine.open_record().first_round..=problem.horizon() {
-        let action = engine.strategy().pick(key.uniform(Label::Round, [round, 0, 0]));
-        tally.add(action, &world.draw(round, action).map(to_fixed)[..problem.quantities()]);
+        let action = engine
+            .strategy()
+            .pick(key.uniform(Label::Round, [round, 0, 0]));
+        tally.add(
+            action,
+            &world.draw(round, action).map(to_fixed)[..problem.quantities()],
+        );
         let count = before[action as usize] + tally.counts()[action as usize];
         if engine.target(action) == Some(count) {
             break;
@@ -74,20 +92,42 @@ pub fn draw_epoch(engine: &Engine, world: &Bernoulli, key: Key) -> Tally {
 /// The true expectations of a strategy, per quantity.
 pub fn expectations(world: &Bernoulli, strategy: &[f64]) -> Vec<f64> {
     let strategy = Strategy::new(strategy.to_vec());
-    world.means.iter().map(|row| strategy.expectation(row)).collect()
+    world
+        .means
+        .iter()
+        .map(|row| strategy.expectation(row))
+        .collect()
 }
 
 /// Regret, and the violation max_i sum_t max(0, excess), of a run, from its records.
-pub fn regret_and_violation(problem: &Problem, world: &Bernoulli, records: &[EpochRecord]) -> (f64, f64) {
-    let thresholds = if problem.policy() == Policy::Free { &[] } else { problem.thresholds() };
-    let rows: Vec<f64> = world.means[1..].iter().take(thresholds.len()).flatten().copied().collect();
-    let best = expectations(world, &debora::lp::solve(&world.means[0], &rows, thresholds).strategy)[0];
+pub fn regret_and_violation(
+    problem: &Problem,
+    world: &Bernoulli,
+    records: &[EpochRecord],
+) -> (f64, f64) {
+    let thresholds = if problem.policy() == Policy::Free {
+        &[]
+    } else {
+        problem.thresholds()
+    };
+    let rows: Vec<f64> = world.means[1..]
+        .iter()
+        .take(thresholds.len())
+        .flatten()
+        .copied()
+        .collect();
+    let best = expectations(
+        world,
+        &debora::lp::solve(&world.means[0], &rows, thresholds).strategy,
+    )[0];
     let mut regret = 0.0;
     let mut violations = vec![0.0; thresholds.len()];
     for record in records {
         let values = expectations(world, &record.strategy);
         regret += (best - values[0]) * record.rounds as f64;
-        for ((violation, value), threshold) in violations.iter_mut().zip(&values[1..]).zip(thresholds) {
+        for ((violation, value), threshold) in
+            violations.iter_mut().zip(&values[1..]).zip(thresholds)
+        {
             *violation += (value - threshold).max(0.0) * record.rounds as f64;
         }
     }
@@ -96,10 +136,13 @@ pub fn regret_and_violation(problem: &Problem, world: &Bernoulli, records: &[Epo
 
 /// Whether every estimate of a run is within its width of the truth: the clean event.
 pub fn is_clean(world: &Bernoulli, records: &[EpochRecord]) -> bool {
-    records.iter().flat_map(|record| &record.estimates).all(|estimate| {
-        let truth = world.means[estimate.quantity as usize][estimate.action as usize];
-        (estimate.estimate - truth).abs() <= estimate.width
-    })
+    records
+        .iter()
+        .flat_map(|record| &record.estimates)
+        .all(|estimate| {
+            let truth = world.means[estimate.quantity as usize][estimate.action as usize];
+            (estimate.estimate - truth).abs() <= estimate.width
+        })
 }
 
 /// ln of the binomial coefficients' part of the pmf, exactly enough: Binomial(n, p) at k, by summed logarithms.
@@ -125,13 +168,20 @@ pub fn ones(count: u64) -> u128 {
 
 /// Some name for each of `count` actions.
 pub fn names(count: usize) -> Vec<String> {
-    (0..count).map(|action| format!("action {action}")).collect()
+    (0..count)
+        .map(|action| format!("action {action}"))
+        .collect()
 }
 
 /// Property tests with a fixed seed, so that a failure is a failure for everyone.
 pub fn cases(cases: u32) -> proptest::test_runner::Config {
     let rng_seed = proptest::test_runner::RngSeed::Fixed(1);
-    proptest::test_runner::Config { cases, rng_seed, failure_persistence: None, ..Default::default() }
+    proptest::test_runner::Config {
+        cases,
+        rng_seed,
+        failure_persistence: None,
+        ..Default::default()
+    }
 }
 
 /// The plan of a problem, as engines share it.

@@ -33,7 +33,10 @@ pub enum Family {
 
 pub const ALL: [Family; 12] = {
     use Family::*;
-    [Fine, Rounded, Coarse, Eighths, Tied, Duplicate, Near, Binary, Knife, Infeasible, Profile, Wide]
+    [
+        Fine, Rounded, Coarse, Eighths, Tied, Duplicate, Near, Binary, Knife, Infeasible, Profile,
+        Wide,
+    ]
 };
 
 /// The families whose optimum can be found in whole numbers.
@@ -79,17 +82,28 @@ impl Instance {
         let actions = 1 + draws.below(size.actions) as usize;
         let least = u64::from(family == Family::Infeasible);
         let rows = least + draws.below(size.rows + 1 - least);
-        let mut instance = Self { family, seed, objective: vec![], rows: vec![], limits: vec![] };
+        let mut instance = Self {
+            family,
+            seed,
+            objective: vec![],
+            rows: vec![],
+            limits: vec![],
+        };
         instance.objective = (0..actions).map(|_| draws.coefficient(family)).collect();
         for _ in 0..rows {
-            instance.rows.extend((0..actions).map(|_| draws.coefficient(family)));
+            instance
+                .rows
+                .extend((0..actions).map(|_| draws.coefficient(family)));
             instance.limits.push(draws.coefficient(family));
         }
         match family {
             Family::Tied => instance.objective.fill(0.5),
             Family::Duplicate => instance.repeat(draws),
             Family::Near => instance.blur(draws),
-            Family::Binary => instance.limits.iter_mut().for_each(|limit| *limit = draws.below(9) as f64 / 8.0),
+            Family::Binary => instance
+                .limits
+                .iter_mut()
+                .for_each(|limit| *limit = draws.below(9) as f64 / 8.0),
             Family::Knife => instance.close_in(draws),
             Family::Rounded => instance.close_too_far(draws),
             Family::Infeasible => instance.contradict(draws),
@@ -112,13 +126,24 @@ impl Instance {
     /// The instance whose action j is this one's action `order[j]`.
     fn permuted(&self, order: &[usize]) -> Self {
         let pick = |values: &[f64]| order.iter().map(|&j| values[j]).collect::<Vec<f64>>();
-        let rows = self.rows.chunks_exact(self.actions()).flat_map(pick).collect();
-        Self { objective: pick(&self.objective), rows, ..self.clone() }
+        let rows = self
+            .rows
+            .chunks_exact(self.actions())
+            .flat_map(pick)
+            .collect();
+        Self {
+            objective: pick(&self.objective),
+            rows,
+            ..self.clone()
+        }
     }
 
     /// The same actions in another order.
     pub fn shuffled(&self) -> Self {
-        let draws = &mut Draws { seed: self.seed, count: 1 << 32 };
+        let draws = &mut Draws {
+            seed: self.seed,
+            count: 1 << 32,
+        };
         let mut order: Vec<usize> = (0..self.actions()).collect();
         (1..order.len()).for_each(|last| order.swap(last, draws.below(last as u64 + 1) as usize));
         self.permuted(&order)
@@ -126,12 +151,22 @@ impl Instance {
 
     /// The objective and the rows with their limits times powers of two, the rows all by the same one if `together`.
     pub fn rescaled(&self, together: bool) -> Self {
-        let draws = &mut Draws { seed: self.seed, count: 1 << 32 };
+        let draws = &mut Draws {
+            seed: self.seed,
+            count: 1 << 32,
+        };
         let mut power = || 2f64.powi(draws.below(81) as i32 - 40);
         let (of_objective, of_rows) = (power(), power());
         let mut other = self.clone();
-        other.objective.iter_mut().for_each(|value| *value *= of_objective);
-        for (row, limit) in other.rows.chunks_exact_mut(self.actions()).zip(&mut other.limits) {
+        other
+            .objective
+            .iter_mut()
+            .for_each(|value| *value *= of_objective);
+        for (row, limit) in other
+            .rows
+            .chunks_exact_mut(self.actions())
+            .zip(&mut other.limits)
+        {
             let by = if together { of_rows } else { power() };
             row.iter_mut().chain([limit]).for_each(|value| *value *= by);
         }
@@ -141,7 +176,9 @@ impl Instance {
     fn repeat(&mut self, draws: &mut Draws) {
         let actions = self.actions();
         let distinct = 1 + actions as u64 / 3;
-        let order: Vec<usize> = (0..actions).map(|_| draws.below(distinct) as usize).collect();
+        let order: Vec<usize> = (0..actions)
+            .map(|_| draws.below(distinct) as usize)
+            .collect();
         *self = self.permuted(&order);
         for row in 1..self.limits.len() {
             match draws.below(3) {
@@ -149,7 +186,8 @@ impl Instance {
                 1 => self.limits[row] = self.limits[row - 1],
                 _ => {}
             }
-            self.rows.copy_within((row - 1) * actions..row * actions, row * actions);
+            self.rows
+                .copy_within((row - 1) * actions..row * actions, row * actions);
         }
     }
 
@@ -169,14 +207,28 @@ impl Instance {
         let actions = self.actions();
         let mut inside = vec![0.0; actions];
         (0..8).for_each(|_| inside[draws.below(actions as u64) as usize] += 0.125);
-        for (pair, limits) in self.rows.chunks_mut(2 * actions).zip(self.limits.chunks_mut(2)) {
+        for (pair, limits) in self
+            .rows
+            .chunks_mut(2 * actions)
+            .zip(self.limits.chunks_mut(2))
+        {
             let (row, opposite) = pair.split_at_mut(actions);
             if draws.below(2) == 0 {
-                let lift = |entry: f64, weight: f64| if weight > 0.0 { 0.25 } else { entry.max(0.25) };
-                row.iter_mut().zip(&inside).for_each(|(entry, weight)| *entry = lift(*entry, *weight));
+                let lift =
+                    |entry: f64, weight: f64| if weight > 0.0 { 0.25 } else { entry.max(0.25) };
+                row.iter_mut()
+                    .zip(&inside)
+                    .for_each(|(entry, weight)| *entry = lift(*entry, *weight));
             }
-            limits[0] = row.iter().zip(&inside).map(|(entry, weight)| entry * weight).sum();
-            opposite.iter_mut().zip(row).for_each(|(opposite, entry)| *opposite = 1.0 - *entry);
+            limits[0] = row
+                .iter()
+                .zip(&inside)
+                .map(|(entry, weight)| entry * weight)
+                .sum();
+            opposite
+                .iter_mut()
+                .zip(row)
+                .for_each(|(opposite, entry)| *opposite = 1.0 - *entry);
             if let [limit, limit_opposite] = limits {
                 *limit_opposite = 1.0 - *limit;
             }
@@ -185,9 +237,14 @@ impl Instance {
 
     fn close_too_far(&mut self, draws: &mut Draws) {
         self.close_in(draws);
-        let largest: Vec<f64> =
-            self.excess().map(|row| row.iter().fold(0.0, |most, value| value.abs().max(most))).collect();
-        self.limits.iter_mut().zip(largest).for_each(|(limit, largest)| *limit -= 2e-12 * largest);
+        let largest: Vec<f64> = self
+            .excess()
+            .map(|row| row.iter().fold(0.0, |most, value| value.abs().max(most)))
+            .collect();
+        self.limits
+            .iter_mut()
+            .zip(largest)
+            .for_each(|(limit, largest)| *limit -= 2e-12 * largest);
     }
 
     fn contradict(&mut self, draws: &mut Draws) {
@@ -200,7 +257,9 @@ impl Instance {
         } else {
             self.limits[row - 1] = 1.0 - self.limits[row] - short;
             let opposite = self.rows[(row - 1) * actions..].iter_mut();
-            opposite.zip(entries).for_each(|(opposite, entry)| *opposite = 1.0 - entry);
+            opposite
+                .zip(entries)
+                .for_each(|(opposite, entry)| *opposite = 1.0 - entry);
         }
     }
 

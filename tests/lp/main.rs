@@ -7,7 +7,9 @@ mod certificate;
 mod instances;
 mod oracle;
 
-use certificate::{TOLERANCE, Verdict, certify, close, dot, excess_scale, gain, holds, largest, value_tolerance};
+use certificate::{
+    TOLERANCE, Verdict, certify, close, dot, excess_scale, gain, holds, largest, value_tolerance,
+};
 use debora::lp::{self, Solution};
 use instances::{ALL, EXACT, Family, Instance, Size};
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
@@ -21,17 +23,24 @@ fn solve(instance: &Instance) -> Solution {
 }
 
 /// Draws, solves and certifies `count` instances of each family, and puts each to the check.
-fn each(families: &[Family], count: u64, size: fn(Family) -> Size, check: fn(&Instance, &Solution) -> Verdict) {
+fn each(
+    families: &[Family],
+    count: u64,
+    size: fn(Family) -> Size,
+    check: fn(&Instance, &Solution) -> Verdict,
+) {
     for &family in families {
         let (mut feasible, mut pivots) = (0, 0);
         for seed in 0..count {
             let instance = Instance::draw(family, size(family), seed);
             let solution = solve(&instance);
             let most = PIVOTS_PER_BASIC_MAX * (instance.limits.len() as u32 + 1);
-            let verdict = holds(solution.pivots <= most, || format!("{} pivots, {most} would do", solution.pivots))
-                .and_then(|()| certify(&instance, &solution))
-                .and_then(|()| same_bits(&solution, &solve(&instance)))
-                .and_then(|()| check(&instance, &solution));
+            let verdict = holds(solution.pivots <= most, || {
+                format!("{} pivots, {most} would do", solution.pivots)
+            })
+            .and_then(|()| certify(&instance, &solution))
+            .and_then(|()| same_bits(&solution, &solve(&instance)))
+            .and_then(|()| check(&instance, &solution));
             verdict.unwrap_or_else(|fault| panic!("{fault}\n{instance:?}\n{solution:?}"));
             feasible += u64::from(solution.violation == 0.0);
             pivots = pivots.max(solution.pivots);
@@ -51,8 +60,19 @@ fn bits<'a>(numbers: impl IntoIterator<Item = &'a f64>) -> Vec<u64> {
 }
 
 fn same_bits(left: &Solution, right: &Solution) -> Verdict {
-    let all = |solution: &Solution| bits(solution.strategy.iter().chain(&solution.prices).chain([&solution.violation]));
-    holds(all(left) == all(right) && left.pivots == right.pivots, || format!("other bits: {right:?}"))
+    let all = |solution: &Solution| {
+        bits(
+            solution
+                .strategy
+                .iter()
+                .chain(&solution.prices)
+                .chain([&solution.violation]),
+        )
+    };
+    holds(
+        all(left) == all(right) && left.pivots == right.pivots,
+        || format!("other bits: {right:?}"),
+    )
 }
 
 /// The verdict, the violation and the value are the exact ones; so is the strategy, and with it the tie rule, unless
@@ -60,16 +80,33 @@ fn same_bits(left: &Solution, right: &Solution) -> Verdict {
 fn agrees_with_enumeration(instance: &Instance, solution: &Solution) -> Verdict {
     let exact = Optimum::of(instance);
     let (feasible, found) = (exact.violation == 0.0, solution.violation == 0.0);
-    holds(found == feasible || found && instance.family.is_blurred(), || format!("wrong verdict, exact is {exact:?}"))?;
+    holds(
+        found == feasible || found && instance.family.is_blurred(),
+        || format!("wrong verdict, exact is {exact:?}"),
+    )?;
     if !found {
-        close(solution.violation, exact.violation, TOLERANCE * excess_scale(instance), "violation")?;
+        close(
+            solution.violation,
+            exact.violation,
+            TOLERANCE * excess_scale(instance),
+            "violation",
+        )?;
     } else if feasible {
         let found = dot(&gain(instance), &solution.strategy);
-        close(found, exact.gain, value_tolerance(instance, &solution.prices), "gain")?;
+        close(
+            found,
+            exact.gain,
+            value_tolerance(instance, &solution.prices),
+            "gain",
+        )?;
     }
-    let same = |(found, wanted): (&f64, &f64)| (found - wanted).abs() <= TOLERANCE && (*found > 0.0) == (*wanted > 0.0);
+    let same = |(found, wanted): (&f64, &f64)| {
+        (found - wanted).abs() <= TOLERANCE && (*found > 0.0) == (*wanted > 0.0)
+    };
     let same = solution.strategy.iter().zip(&exact.strategy).all(same);
-    holds(same || instance.family.is_blurred(), || format!("another strategy, exact is {exact:?}"))
+    holds(same || instance.family.is_blurred(), || {
+        format!("another strategy, exact is {exact:?}")
+    })
 }
 
 /// The value, or else the violation, that microlp finds is the same, as far as it judges: to 1e-7.
@@ -80,26 +117,52 @@ fn agrees_with_microlp(instance: &Instance, solution: &Solution) -> Verdict {
         let scale = excess_scale(instance);
         let rows = instance.excess().map(|row| scaled(&row, scale));
         let value = maximise_by_microlp(&vec![0.0; gain.len()], rows, f64::INFINITY)?;
-        return close(-value * scale, solution.violation, 1e-7 * scale, "violation by microlp");
+        return close(
+            -value * scale,
+            solution.violation,
+            1e-7 * scale,
+            "violation by microlp",
+        );
     }
     let rows = instance.excess().map(|row| scaled(&row, largest(&row)));
     let value = maximise_by_microlp(&scaled(&gain, spread), rows, 0.0)?;
     let tolerance = 1e-7 / TOLERANCE * value_tolerance(instance, &solution.prices);
-    close(value * spread, dot(&gain, &solution.strategy), tolerance, "gain by microlp")
+    close(
+        value * spread,
+        dot(&gain, &solution.strategy),
+        tolerance,
+        "gain by microlp",
+    )
 }
 
 /// The largest gain.x - level over strategies x and 0 <= level <= `level_max` with excess_i.x <= level.
-fn maximise_by_microlp(gain: &[f64], rows: impl Iterator<Item = Vec<f64>>, level_max: f64) -> Result<f64, String> {
+fn maximise_by_microlp(
+    gain: &[f64],
+    rows: impl Iterator<Item = Vec<f64>>,
+    level_max: f64,
+) -> Result<f64, String> {
     let mut problem = Problem::new(OptimizationDirection::Maximize);
     let level = problem.add_var(-1.0, (0.0, level_max));
-    let actions: Vec<_> = gain.iter().map(|&gain| problem.add_var(gain, (0.0, f64::INFINITY))).collect();
-    problem.add_constraint(actions.iter().map(|&action| (action, 1.0)), ComparisonOp::Eq, 1.0);
+    let actions: Vec<_> = gain
+        .iter()
+        .map(|&gain| problem.add_var(gain, (0.0, f64::INFINITY)))
+        .collect();
+    problem.add_constraint(
+        actions.iter().map(|&action| (action, 1.0)),
+        ComparisonOp::Eq,
+        1.0,
+    );
     for row in rows {
         let terms = actions.iter().copied().zip(row).chain([(level, -1.0)]);
         problem.add_constraint(terms, ComparisonOp::Le, 0.0);
     }
-    let outcome = problem.solve().map_err(|error| format!("microlp: {error}"))?;
-    Ok(outcome.into_solution().map_err(|_| "microlp was interrupted")?.objective())
+    let outcome = problem
+        .solve()
+        .map_err(|error| format!("microlp: {error}"))?;
+    Ok(outcome
+        .into_solution()
+        .map_err(|_| "microlp was interrupted")?
+        .objective())
 }
 
 fn survives_rescaling(instance: &Instance, solution: &Solution) -> Verdict {
@@ -114,14 +177,28 @@ fn survives_shuffling(instance: &Instance, solution: &Solution) -> Verdict {
     let other = instance.shuffled();
     let shuffled = solve(&other);
     certify(&other, &shuffled)?;
-    close(shuffled.violation, solution.violation, TOLERANCE * excess_scale(instance), "violation")?;
+    close(
+        shuffled.violation,
+        solution.violation,
+        TOLERANCE * excess_scale(instance),
+        "violation",
+    )?;
     let value = |instance: &Instance, solution: &Solution| dot(&gain(instance), &solution.strategy);
-    let tolerance = value_tolerance(instance, &solution.prices) + value_tolerance(&other, &shuffled.prices);
-    close(value(&other, &shuffled), value(instance, solution), tolerance, "gain")
+    let tolerance =
+        value_tolerance(instance, &solution.prices) + value_tolerance(&other, &shuffled.prices);
+    close(
+        value(&other, &shuffled),
+        value(instance, solution),
+        tolerance,
+        "gain",
+    )
 }
 
 fn scaled(values: &[f64], scale: f64) -> Vec<f64> {
-    values.iter().map(|value| value / positive_or_one(scale)).collect()
+    values
+        .iter()
+        .map(|value| value / positive_or_one(scale))
+        .collect()
 }
 
 fn positive_or_one(scale: f64) -> f64 {
@@ -131,30 +208,65 @@ fn positive_or_one(scale: f64) -> f64 {
 /// 50,000 instances, 5,000 of each of ten families, at most 12 actions and 4 rows (2 where products would overflow).
 #[test]
 fn small_instances_agree_with_the_exact_enumeration_of_vertices() {
-    let size = |family| Size { actions: 12, rows: if family == Family::Wide { 2 } else { 4 } };
+    let size = |family| Size {
+        actions: 12,
+        rows: if family == Family::Wide { 2 } else { 4 },
+    };
     each(EXACT, 5_000, size, agrees_with_enumeration);
 }
 
 /// 5,040 instances, 420 of each family, at most 60 actions and 10 rows.
 #[test]
 fn instances_of_middle_size_agree_with_microlp() {
-    each(&ALL, 420, |_| Size { actions: 60, rows: 10 }, agrees_with_microlp);
+    each(
+        &ALL,
+        420,
+        |_| Size {
+            actions: 60,
+            rows: 10,
+        },
+        agrees_with_microlp,
+    );
 }
 
 /// 204 instances, 17 of each family, at most 1,500 actions and 50 rows.
 #[test]
 fn large_instances_are_certified_by_their_own_dual() {
-    each(&ALL, 17, |_| Size { actions: 1_500, rows: 50 }, |_, _| Ok(()));
+    each(
+        &ALL,
+        17,
+        |_| Size {
+            actions: 1_500,
+            rows: 50,
+        },
+        |_, _| Ok(()),
+    );
 }
 
 /// 2,400 instances, 200 of each family, at most 40 actions and 8 rows; each row and the objective by 2^-40 to 2^40.
 #[test]
 fn scaling_by_powers_of_two_changes_no_bit_of_the_strategy() {
-    each(&ALL, 200, |_| Size { actions: 40, rows: 8 }, survives_rescaling);
+    each(
+        &ALL,
+        200,
+        |_| Size {
+            actions: 40,
+            rows: 8,
+        },
+        survives_rescaling,
+    );
 }
 
 /// 2,400 instances, 200 of each family, at most 40 actions and 8 rows.
 #[test]
 fn the_order_of_actions_changes_neither_value_nor_violation() {
-    each(&ALL, 200, |_| Size { actions: 40, rows: 8 }, survives_shuffling);
+    each(
+        &ALL,
+        200,
+        |_| Size {
+            actions: 40,
+            rows: 8,
+        },
+        survives_shuffling,
+    );
 }

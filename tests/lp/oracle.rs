@@ -33,9 +33,16 @@ impl Optimum {
         let unit = instance.family.unit();
         let best = Grid::of(instance).best();
         let quotient = |numerator: i128| numerator as f64 / best.denominator as f64;
-        let strategy = best.rank[2..].iter().map(|&numerator| quotient(numerator)).collect();
+        let strategy = best.rank[2..]
+            .iter()
+            .map(|&numerator| quotient(numerator))
+            .collect();
         // 0.0 -: a level of zero must not become -0.0.
-        Self { strategy, violation: 0.0 - quotient(best.rank[0]) / unit, gain: quotient(best.rank[1]) / unit }
+        Self {
+            strategy,
+            violation: 0.0 - quotient(best.rank[0]) / unit,
+            gain: quotient(best.rank[1]) / unit,
+        }
     }
 }
 
@@ -49,23 +56,40 @@ impl Grid {
     fn of(instance: &Instance) -> Self {
         let whole = |value: f64| {
             let units = value * instance.family.unit();
-            assert!(units.fract() == 0.0, "{value} is not on the grid of {:?}", instance.family);
+            assert!(
+                units.fract() == 0.0,
+                "{value} is not on the grid of {:?}",
+                instance.family
+            );
             units as i128
         };
-        let with = |values: &[f64], level| values.iter().map(|&value| whole(value)).chain([level]).collect();
+        let with = |values: &[f64], level| {
+            values
+                .iter()
+                .map(|&value| whole(value))
+                .chain([level])
+                .collect()
+        };
         let gain = with(&gain(instance), 0);
-        Self { gain, excess: instance.excess().map(|row| with(&row, -1)).collect() }
+        Self {
+            gain,
+            excess: instance.excess().map(|row| with(&row, -1)).collect(),
+        }
     }
 
     fn best(&self) -> Vertex {
-        let subsets =
-            |of: usize| (0..1u32 << of).map(move |set| (0..of).filter(|i| set >> i & 1 == 1).collect::<Vec<_>>());
+        let subsets = |of: usize| {
+            (0..1u32 << of)
+                .map(move |set| (0..of).filter(|i| set >> i & 1 == 1).collect::<Vec<_>>())
+        };
         let rows: Vec<Vec<usize>> = subsets(self.excess.len()).collect();
         let mut best: Option<Vertex> = None;
         for columns in subsets(self.gain.len()).filter(|set| set.len() <= self.excess.len() + 1) {
             for tight in rows.iter().filter(|set| set.len() + 1 == columns.len()) {
                 let found = self.vertex(&columns, tight);
-                if let Some(vertex) = found.filter(|found| best.as_ref().is_none_or(|best| found.cmp(best).is_gt())) {
+                if let Some(vertex) =
+                    found.filter(|found| best.as_ref().is_none_or(|best| found.cmp(best).is_gt()))
+                {
                     best = Some(vertex);
                 }
             }
@@ -79,13 +103,22 @@ impl Grid {
         let mut table: Table = Default::default();
         for (position, &column) in columns.iter().enumerate() {
             table[0][position] = i128::from(column != level);
-            tight.iter().zip(&mut table[1..]).for_each(|(&row, entries)| entries[position] = self.excess[row][column]);
+            tight
+                .iter()
+                .zip(&mut table[1..])
+                .for_each(|(&row, entries)| entries[position] = self.excess[row][column]);
         }
         table[0][size] = 1;
         let denominator = eliminate(&mut table, size)?;
         let value = |position: usize| table[position][size] * denominator.signum();
-        let combine = |entries: &[i128]| (0..size).map(|position| entries[columns[position]] * value(position)).sum();
-        if (0..size).any(|position| value(position) < 0) || self.excess.iter().any(|row| combine(row) > 0) {
+        let combine = |entries: &[i128]| {
+            (0..size)
+                .map(|position| entries[columns[position]] * value(position))
+                .sum()
+        };
+        if (0..size).any(|position| value(position) < 0)
+            || self.excess.iter().any(|row| combine(row) > 0)
+        {
             return None;
         }
         let mut rank = vec![0; 2 + level];
@@ -97,14 +130,18 @@ impl Grid {
                 rank[2 + column] = value(position);
             }
         }
-        Some(Vertex { rank, denominator: denominator.abs() })
+        Some(Vertex {
+            rank,
+            denominator: denominator.abs(),
+        })
     }
 }
 
 impl Vertex {
     fn cmp(&self, other: &Self) -> Ordering {
         let pairs = self.rank.iter().zip(&other.rank);
-        let compared = pairs.map(|(&mine, &theirs)| compare((mine, self.denominator), (theirs, other.denominator)));
+        let compared = pairs
+            .map(|(&mine, &theirs)| compare((mine, self.denominator), (theirs, other.denominator)));
         compared.fold(Ordering::Equal, Ordering::then)
     }
 }
@@ -122,8 +159,12 @@ fn eliminate(table: &mut Table, size: usize) -> Option<i128> {
         for row in (0..size).filter(|&row| row != step) {
             let factor = table[row][step];
             for column in step + 1..=size {
-                let kept = lead[step].checked_mul(table[row][column]).expect("a product of minors fits");
-                let taken = lead[column].checked_mul(factor).expect("a product of minors fits");
+                let kept = lead[step]
+                    .checked_mul(table[row][column])
+                    .expect("a product of minors fits");
+                let taken = lead[column]
+                    .checked_mul(factor)
+                    .expect("a product of minors fits");
                 table[row][column] = (kept - taken) / previous;
             }
         }
@@ -148,13 +189,31 @@ fn compare((a, b): (i128, i128), (c, d): (i128, i128)) -> Ordering {
 fn the_oracle_knows_instances_solved_by_hand() {
     let judged = |objective: &[f64], rows: &[f64], limits: &[f64]| {
         let (objective, rows, limits) = (objective.to_vec(), rows.to_vec(), limits.to_vec());
-        let optimum = Optimum::of(&Instance { family: Family::Eighths, seed: 0, objective, rows, limits });
+        let optimum = Optimum::of(&Instance {
+            family: Family::Eighths,
+            seed: 0,
+            objective,
+            rows,
+            limits,
+        });
         (optimum.strategy, optimum.violation, optimum.gain)
     };
-    assert_eq!(judged(&[1.0, 0.5], &[0.75, 0.25], &[0.5]), (vec![0.5, 0.5], 0.0, 0.25));
-    assert_eq!(judged(&[0.5; 3], &[1.0, 0.0, 0.0], &[0.25]), (vec![0.25, 0.75, 0.0], 0.0, 0.0));
-    assert_eq!(judged(&[0.0, 0.5, 1.0], &[0.5, 0.5, 0.75], &[0.25]), (vec![0.0, 1.0, 0.0], 0.25, 0.5));
-    assert_eq!(judged(&[0.25, 1.0], &[1.0, 0.0, 0.0, 1.0], &[0.0, 0.0]), (vec![0.5, 0.5], 0.5, 0.375));
+    assert_eq!(
+        judged(&[1.0, 0.5], &[0.75, 0.25], &[0.5]),
+        (vec![0.5, 0.5], 0.0, 0.25)
+    );
+    assert_eq!(
+        judged(&[0.5; 3], &[1.0, 0.0, 0.0], &[0.25]),
+        (vec![0.25, 0.75, 0.0], 0.0, 0.0)
+    );
+    assert_eq!(
+        judged(&[0.0, 0.5, 1.0], &[0.5, 0.5, 0.75], &[0.25]),
+        (vec![0.0, 1.0, 0.0], 0.25, 0.5)
+    );
+    assert_eq!(
+        judged(&[0.25, 1.0], &[1.0, 0.0, 0.0, 1.0], &[0.0, 0.0]),
+        (vec![0.5, 0.5], 0.5, 0.375)
+    );
 }
 
 #[test]
@@ -162,6 +221,9 @@ fn fractions_compare_without_overflow() {
     let huge = i128::MAX;
     assert_eq!(compare((1, 3), (2, 6)), Ordering::Equal);
     assert_eq!(compare((-1, 3), (-1, 2)), Ordering::Greater);
-    assert_eq!(compare((huge - 1, huge), (huge - 2, huge - 1)), Ordering::Greater);
+    assert_eq!(
+        compare((huge - 1, huge), (huge - 2, huge - 1)),
+        Ordering::Greater
+    );
     assert_eq!(compare((0, huge), (1, huge)), Ordering::Less);
 }

@@ -45,16 +45,27 @@ fn spellings_leave_no_trace() {
     assert_eq!(simulated(same), simulated(HARD));
     assert_eq!(
         live(FREE),
-        live(&format!("{FREE}profile = 'tight'\ngrowth = 8\ndelta = 0.01\nkey = 0\noutside = 'refuse'"))
+        live(&format!(
+            "{FREE}profile = 'tight'\ngrowth = 8\ndelta = 0.01\nkey = 0\noutside = 'refuse'"
+        ))
     );
 }
 
 /// A change here is a change of values: shards and audits of before no longer fit.
 #[test]
 fn fingerprints_are_fixed() {
-    assert_eq!(live(FREE), "22937d8525976b65f761897209a09f929bedd0d6b160ca7c4492880bbec60f83");
-    assert_eq!(live(HARD), "fb1e235bd57fc07f73277963e3e90dc65b566985438bd924e37ea614d6b659bd");
-    assert_eq!(simulated(HARD), "3979ae75b614765a76a889854d477ff136a954e794fec7871485934587702357");
+    assert_eq!(
+        live(FREE),
+        "22937d8525976b65f761897209a09f929bedd0d6b160ca7c4492880bbec60f83"
+    );
+    assert_eq!(
+        live(HARD),
+        "fb1e235bd57fc07f73277963e3e90dc65b566985438bd924e37ea614d6b659bd"
+    );
+    assert_eq!(
+        simulated(HARD),
+        "3979ae75b614765a76a889854d477ff136a954e794fec7871485934587702357"
+    );
 }
 
 /// Whether an override moves the fingerprint of the live experiment, and of the simulation.
@@ -86,10 +97,18 @@ fn every_value_that_matters_moves_them() {
     ];
     for (path, value, moved) in moves {
         // Names of actions stand in two more places.
-        let text = if path == "actions" { HARD.replace("large =", "\"large \" =") } else { HARD.to_owned() };
+        let text = if path == "actions" {
+            HARD.replace("large =", "\"large \" =")
+        } else {
+            HARD.to_owned()
+        };
         let spec = parse_with(&text, &[(path, value)]).unwrap_or_else(|error| panic!("{error}"));
         let now = [spec.fingerprint(), simulate(&spec, "").unwrap().fingerprint];
-        assert_eq!([now[0] != live(HARD), now[1] != simulated(HARD)], moved, "{path}={value}");
+        assert_eq!(
+            [now[0] != live(HARD), now[1] != simulated(HARD)],
+            moved,
+            "{path}={value}"
+        );
     }
 }
 
@@ -103,5 +122,9 @@ fn the_kinds_of_world_differ() {
         world(&format!("[{law}, {law}]\nkind = 'discrete'")),
     ];
     assert!(kinds[0] != kinds[1] && kinds[1] != kinds[2] && kinds[0] != kinds[2]);
-    assert!(kinds.iter().all(|kind| kind.len() == 64 && kind.bytes().all(|byte| byte.is_ascii_hexdigit())));
+    assert!(
+        kinds
+            .iter()
+            .all(|kind| kind.len() == 64 && kind.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    );
 }

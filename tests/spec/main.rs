@@ -77,7 +77,10 @@ fn parse(text: &str) -> Spec {
 }
 
 fn set(overrides: &[(&str, &str)]) -> Vec<(String, String)> {
-    overrides.iter().map(|(path, value)| (path.to_string(), value.to_string())).collect()
+    overrides
+        .iter()
+        .map(|(path, value)| (path.to_string(), value.to_string()))
+        .collect()
 }
 
 fn parse_with(text: &str, overrides: &[(&str, &str)]) -> Result<Spec, SpecError> {
@@ -96,34 +99,74 @@ fn simulate(spec: &Spec, rows: &str) -> Result<Simulated, SpecError> {
 fn a_free_spec_is_read_back_with_its_defaults() {
     let spec = parse(FREE);
     let problem = &spec.problem;
-    assert_eq!((problem.policy(), problem.horizon(), problem.rho()), (Policy::Free, 1_000_000, 0.1));
-    assert_eq!((problem.delta(), problem.profile()), (0.01, Profile::Tight { growth: 8 }));
-    assert_eq!((problem.actions(), problem.quantities()), (&["a".to_owned(), "b".to_owned()][..], 1));
+    assert_eq!(
+        (problem.policy(), problem.horizon(), problem.rho()),
+        (Policy::Free, 1_000_000, 0.1)
+    );
+    assert_eq!(
+        (problem.delta(), problem.profile()),
+        (0.01, Profile::Tight { growth: 8 })
+    );
+    assert_eq!(
+        (problem.actions(), problem.quantities()),
+        (&["a".to_owned(), "b".to_owned()][..], 1)
+    );
     assert_eq!(
         (problem.quantity(0).name.as_str(), problem.quantity(0).range),
-        ("reward", Range { low: 0.0, high: 1.0 })
+        (
+            "reward",
+            Range {
+                low: 0.0,
+                high: 1.0
+            }
+        )
     );
     assert_eq!((problem.outside(), problem.safe()), (Outside::Refuse, None));
-    assert_eq!((spec.name.as_deref(), spec.key, spec.key_given), (None, Key::from(0u64), false));
+    assert_eq!(
+        (spec.name.as_deref(), spec.key, spec.key_given),
+        (None, Key::from(0u64), false)
+    );
     assert!(spec.world.is_none());
-    assert_eq!((spec.service.on_wait, spec.service.outcome_wait), (OnWait::Hold, None));
+    assert_eq!(
+        (spec.service.on_wait, spec.service.outcome_wait),
+        (OnWait::Hold, None)
+    );
     assert_eq!(spec.service.impute, [0.0]);
 }
 
 #[test]
 fn a_free_spec_may_name_costs() {
     let spec = parse(&SOFT.replace("soft", "free"));
-    assert_eq!((spec.problem.policy(), spec.problem.quantities()), (Policy::Free, 2));
+    assert_eq!(
+        (spec.problem.policy(), spec.problem.quantities()),
+        (Policy::Free, 2)
+    );
     assert_eq!(spec.problem.thresholds(), [0.5]);
 }
 
 #[test]
 fn a_soft_spec_is_read_back() {
-    let text = SOFT.replace("rho = 0.1", "rho = 0.25\nprofile = \"paper\"\nkey = 42\noutside = \"refuse\"");
-    let spec = parse(&(text + "[world]\nkind = 'bernoulli'\nreward = [0.25, 1]\ncost.price = [0, 0.75]"));
-    assert_eq!((spec.problem.policy(), spec.problem.profile()), (Policy::Soft, Profile::Paper));
-    assert_eq!((spec.problem.rho(), spec.key, spec.key_given), (0.25, Key::from(42u64), true));
-    assert_eq!((spec.problem.quantity(1).name.as_str(), spec.problem.thresholds()), ("price", &[0.5][..]));
+    let text = SOFT.replace(
+        "rho = 0.1",
+        "rho = 0.25\nprofile = \"paper\"\nkey = 42\noutside = \"refuse\"",
+    );
+    let spec =
+        parse(&(text + "[world]\nkind = 'bernoulli'\nreward = [0.25, 1]\ncost.price = [0, 0.75]"));
+    assert_eq!(
+        (spec.problem.policy(), spec.problem.profile()),
+        (Policy::Soft, Profile::Paper)
+    );
+    assert_eq!(
+        (spec.problem.rho(), spec.key, spec.key_given),
+        (0.25, Key::from(42u64), true)
+    );
+    assert_eq!(
+        (
+            spec.problem.quantity(1).name.as_str(),
+            spec.problem.thresholds()
+        ),
+        ("price", &[0.5][..])
+    );
     let simulated = simulate(&spec, "").unwrap();
     assert_eq!(simulated.world.means(), [[0.25, 1.0], [0.0, 0.75]]);
     assert_eq!(simulated.key, Key::from(42u64).world());
@@ -134,27 +177,66 @@ fn a_hard_spec_is_read_back() {
     let spec = parse(HARD);
     let problem = &spec.problem;
     assert_eq!(spec.name.as_deref(), Some("model routing"));
-    assert_eq!((problem.policy(), problem.horizon(), problem.delta()), (Policy::Hard, 100_000_000, 0.05));
-    assert_eq!((problem.profile(), problem.outside()), (Profile::Tight { growth: 4 }, Outside::Clip));
+    assert_eq!(
+        (problem.policy(), problem.horizon(), problem.delta()),
+        (Policy::Hard, 100_000_000, 0.05)
+    );
+    assert_eq!(
+        (problem.profile(), problem.outside()),
+        (Profile::Tight { growth: 4 }, Outside::Clip)
+    );
     assert_eq!(spec.key.to_hex(), "000102030405060708090a0b0c0d0e0f");
     assert_eq!(problem.quantity(0).name, "quality");
-    assert_eq!(problem.quantity(0).range, Range { low: -1.0, high: 1.0 });
-    assert_eq!(problem.quantity(1).range, Range { low: 0.0, high: 0.02 });
+    assert_eq!(
+        problem.quantity(0).range,
+        Range {
+            low: -1.0,
+            high: 1.0
+        }
+    );
+    assert_eq!(
+        problem.quantity(1).range,
+        Range {
+            low: 0.0,
+            high: 0.02
+        }
+    );
     assert_eq!(problem.thresholds(), [0.25, 0.5]);
     let safe = problem.safe().unwrap();
-    assert_eq!((safe.strategy.probabilities(), &safe.margins[..]), (&[0.75, 0.0, 0.25][..], &[0.125, 0.25][..]));
-    assert_eq!((spec.service.on_wait, spec.service.outcome_wait), (OnWait::Serve, Some(Duration::from_secs(604_800))));
+    assert_eq!(
+        (safe.strategy.probabilities(), &safe.margins[..]),
+        (&[0.75, 0.0, 0.25][..], &[0.125, 0.25][..])
+    );
+    assert_eq!(
+        (spec.service.on_wait, spec.service.outcome_wait),
+        (OnWait::Serve, Some(Duration::from_secs(604_800)))
+    );
     assert_eq!(spec.service.impute, [-0.5, 0.02, 0.75]);
-    assert!(matches!(spec.world.as_ref().unwrap().kind, WorldKind::Beta { concentration: 10.0, .. }));
+    assert!(matches!(
+        spec.world.as_ref().unwrap().kind,
+        WorldKind::Beta {
+            concentration: 10.0,
+            ..
+        }
+    ));
     let simulated = simulate(&spec, "").unwrap();
-    assert_eq!(simulated.world.means(), [[0.5, 0.75, 1.0], [0.0, 0.5, 1.0], [0.125, 0.25, 0.5]]);
+    assert_eq!(
+        simulated.world.means(),
+        [[0.5, 0.75, 1.0], [0.0, 0.5, 1.0], [0.125, 0.25, 0.5]]
+    );
     assert_eq!(simulated.key, WorldKey::from(7u64));
-    assert!(!format!("{spec:?}").contains("0001020304"), "the key is shown");
+    assert!(
+        !format!("{spec:?}").contains("0001020304"),
+        "the key is shown"
+    );
 }
 
 #[test]
 fn margins_say_the_same_as_costs() {
-    let margins = HARD.replace("cost = { wait = 0.25, price = 0.0025 }", "margin = { wait = 0.25, price = 0.0025 }");
+    let margins = HARD.replace(
+        "cost = { wait = 0.25, price = 0.0025 }",
+        "margin = { wait = 0.25, price = 0.0025 }",
+    );
     assert_eq!(parse(&margins).problem.safe(), parse(HARD).problem.safe());
 }
 
@@ -164,10 +246,19 @@ fn a_discrete_world_is_read_in_both_layouts() {
         { values = [0.5], probabilities = [1] }]";
     let table = "[world]\nkind = 'discrete'\n[world.reward.b]\nvalues = [0.5]\nprobabilities = [1]\n\
         [world.reward.a]\nprobabilities = [0.25, 0.75]\nvalues = [0, 1]";
-    let (list, table) = (parse(&format!("{FREE}{list}")), parse(&format!("{FREE}{table}")));
+    let (list, table) = (
+        parse(&format!("{FREE}{list}")),
+        parse(&format!("{FREE}{table}")),
+    );
     assert_eq!(list.world, table.world);
-    let laws = vec![vec![(vec![0.0, 1.0], vec![0.25, 0.75]), (vec![0.5], vec![1.0])]];
-    let (ours, direct) = (simulate(&list, "").unwrap().world, Discrete::new(&list.problem, &laws).unwrap());
+    let laws = vec![vec![
+        (vec![0.0, 1.0], vec![0.25, 0.75]),
+        (vec![0.5], vec![1.0]),
+    ]];
+    let (ours, direct) = (
+        simulate(&list, "").unwrap().world,
+        Discrete::new(&list.problem, &laws).unwrap(),
+    );
     assert_eq!(ours.means(), direct.means());
     let draw = |world: &dyn World| {
         let mut sums = [0];
@@ -180,13 +271,40 @@ fn a_discrete_world_is_read_in_both_layouts() {
 #[test]
 fn horizons_are_whole_numbers_however_spelled() {
     let with = |horizon: &str| Spec::parse(&FREE.replace("1e6", horizon), "x.toml");
-    for horizon in ["100_000_000", "100000000", "1e8", "1E8", "1e+8", "1.0e8", "10.0E07", "0x5F5E100", "100_000_000.0"]
-    {
-        assert_eq!(with(horizon).unwrap().problem.horizon(), 100_000_000, "{horizon}");
+    for horizon in [
+        "100_000_000",
+        "100000000",
+        "1e8",
+        "1E8",
+        "1e+8",
+        "1.0e8",
+        "10.0E07",
+        "0x5F5E100",
+        "100_000_000.0",
+    ] {
+        assert_eq!(
+            with(horizon).unwrap().problem.horizon(),
+            100_000_000,
+            "{horizon}"
+        );
     }
     assert_eq!(with("9007199254740992").unwrap().problem.horizon(), 1 << 53);
-    assert_eq!(with("9007199254740992.0").unwrap().problem.horizon(), 1 << 53);
-    for horizon in ["1e-8", "1.5", "-1", "-0.5", "nan", "inf", "9007199254740994.0", "1e400", "true", "1979-05-27"] {
+    assert_eq!(
+        with("9007199254740992.0").unwrap().problem.horizon(),
+        1 << 53
+    );
+    for horizon in [
+        "1e-8",
+        "1.5",
+        "-1",
+        "-0.5",
+        "nan",
+        "inf",
+        "9007199254740994.0",
+        "1e400",
+        "true",
+        "1979-05-27",
+    ] {
         assert!(with(horizon).is_err(), "{horizon}");
     }
 }
@@ -195,24 +313,47 @@ fn horizons_are_whole_numbers_however_spelled() {
 fn keys_are_integers_or_hexadecimal_digits() {
     let with = |key: &str| parse(&format!("key = {key}\n{FREE}")).key.to_hex();
     assert_eq!(with("42"), "0000000000000000000000000000002a");
-    assert_eq!(with("'0000000000000000000000000000002A'"), "0000000000000000000000000000002a");
-    assert_eq!(with("340282366920938463463374607431768211455"), "f".repeat(32));
+    assert_eq!(
+        with("'0000000000000000000000000000002A'"),
+        "0000000000000000000000000000002a"
+    );
+    assert_eq!(
+        with("340282366920938463463374607431768211455"),
+        "f".repeat(32)
+    );
     // An override without quotes may look like an integer or a float: 32 digits are hexadecimal all the same.
-    for hex in
-        ["12345678901234567890123456789012", "1e345678901234567890123456789012", "0000000000000000000000000000002a"]
-    {
+    for hex in [
+        "12345678901234567890123456789012",
+        "1e345678901234567890123456789012",
+        "0000000000000000000000000000002a",
+    ] {
         assert_eq!(parse_with(FREE, &[("key", hex)]).unwrap().key.to_hex(), hex);
     }
 }
 
 #[test]
 fn waits_are_read_in_four_units() {
-    for (text, seconds) in [("7d", 604_800), ("12h", 43_200), ("30m", 1_800), ("45s", 45), ("36500d", 3_153_600_000)] {
+    for (text, seconds) in [
+        ("7d", 604_800),
+        ("12h", 43_200),
+        ("30m", 1_800),
+        ("45s", 45),
+        ("36500d", 3_153_600_000),
+    ] {
         let spec = parse(&format!("{FREE}[service]\noutcome_wait = '{text}'"));
-        assert_eq!(spec.service.outcome_wait, Some(Duration::from_secs(seconds)));
+        assert_eq!(
+            spec.service.outcome_wait,
+            Some(Duration::from_secs(seconds))
+        );
     }
-    for text in ["", "d", "7", "7 d", "+7d", "-7d", "1.5h", "7dd", "36501d", "7\u{e9}", "\u{661}d"] {
-        let error = Spec::parse(&format!("{FREE}[service]\noutcome_wait = '{text}'"), "x.toml").unwrap_err();
+    for text in [
+        "", "d", "7", "7 d", "+7d", "-7d", "1.5h", "7dd", "36501d", "7\u{e9}", "\u{661}d",
+    ] {
+        let error = Spec::parse(
+            &format!("{FREE}[service]\noutcome_wait = '{text}'"),
+            "x.toml",
+        )
+        .unwrap_err();
         assert_eq!(error.line(), Some(6), "{text}");
     }
 }
@@ -235,23 +376,48 @@ fn overrides_replace_and_add() {
         ("rho", "0.3"),
     ];
     let spec = parse_with(SOFT, &changes).unwrap();
-    assert_eq!((spec.problem.policy(), spec.problem.horizon(), spec.problem.rho()), (Policy::Hard, 1_000_000_000, 0.3));
-    assert_eq!((spec.problem.thresholds(), spec.name.as_deref()), (&[0.5][..], Some("a run of ours")));
+    assert_eq!(
+        (
+            spec.problem.policy(),
+            spec.problem.horizon(),
+            spec.problem.rho()
+        ),
+        (Policy::Hard, 1_000_000_000, 0.3)
+    );
+    assert_eq!(
+        (spec.problem.thresholds(), spec.name.as_deref()),
+        (&[0.5][..], Some("a run of ours"))
+    );
     assert_eq!(spec.problem.safe().unwrap().margins, [0.25]);
-    assert_eq!(simulate(&spec, "").unwrap().world.means(), [[0.1, 0.2], [1.0, 0.25]]);
-    let costs = parse_with(SOFT, &[("cost", "[{ name = 'a.b', threshold = 1 }]"), ("cost.'a.b'.threshold", "0.75")]);
+    assert_eq!(
+        simulate(&spec, "").unwrap().world.means(),
+        [[0.1, 0.2], [1.0, 0.25]]
+    );
+    let costs = parse_with(
+        SOFT,
+        &[
+            ("cost", "[{ name = 'a.b', threshold = 1 }]"),
+            ("cost.'a.b'.threshold", "0.75"),
+        ],
+    );
     assert_eq!(costs.unwrap().problem.thresholds(), [0.75]);
 }
 
 /// The case's spec, overrides and table, and what they give: a message, or nothing if all is well.
 fn message(case: &str) -> String {
     let (text, rows) = case.split_once("rows.csv\n").unwrap_or((case, ""));
-    let (changes, lines): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("set "));
+    let (changes, lines): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| line.starts_with("set "));
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let text = text.replace("(free)\n", FREE).replace("(soft)\n", SOFT);
-    let changes: Vec<(&str, &str)> = changes.iter().map(|line| line[4..].split_once('=').unwrap()).collect();
+    let changes: Vec<(&str, &str)> = changes
+        .iter()
+        .map(|line| line[4..].split_once('=').unwrap())
+        .collect();
     let result = parse_with(&text, &changes).and_then(|spec| simulate(&spec, rows));
-    result.err().map_or("nothing is wrong".to_owned(), |error| error.to_string())
+    result
+        .err()
+        .map_or("nothing is wrong".to_owned(), |error| error.to_string())
 }
 
 /// Each message of `errors.txt`, letter by letter. To see what a change does to them:
@@ -281,9 +447,17 @@ fn wrong_specs_have_their_messages() {
 fn a_written_problem_is_read_back() {
     let odd = SOFT.replace(r#"["a", "b"]"#, r#"["say \"hi\" \\ \t", "é.🙂\u0007"]"#);
     let free = FREE.replace("0.1", "0.1\nprofile = 'paper'\noutside = 'clip'");
-    let margins = HARD.replace("cost = { wait = 0.25, price = 0.0025 }", "margin = { wait = 0.1, price = 1e-7 }");
+    let margins = HARD.replace(
+        "cost = { wait = 0.25, price = 0.0025 }",
+        "margin = { wait = 0.1, price = 1e-7 }",
+    );
     for text in [FREE, SOFT, HARD, &odd, &free, &margins] {
         let problem = parse(text).problem;
-        assert_eq!(parse(&problem.to_toml()).problem, problem, "{}", problem.to_toml());
+        assert_eq!(
+            parse(&problem.to_toml()).problem,
+            problem,
+            "{}",
+            problem.to_toml()
+        );
     }
 }

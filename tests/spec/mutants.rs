@@ -54,8 +54,9 @@ const TOKENS: [&str; 40] = [
 
 fn bases() -> Vec<String> {
     let law = "{ values = [0, 0.5], probabilities = [0.25, 0.75] }";
-    let discrete =
-        format!("[world]\nkind = 'discrete'\nreward = [{law}, {law}]\ncost.price = {{ a = {law}, b = {law} }}\n");
+    let discrete = format!(
+        "[world]\nkind = 'discrete'\nreward = [{law}, {law}]\ncost.price = {{ a = {law}, b = {law} }}\n"
+    );
     vec![
         FREE.to_owned(),
         HARD.to_owned(),
@@ -76,9 +77,17 @@ fn change() -> impl Strategy<Value = Change> {
 fn apply(text: &str, (what, one, two, token): Change) -> String {
     let letters: Vec<char> = text.chars().collect();
     let at = |share: f64| (share * letters.len() as f64) as usize;
-    let (start, end) = (at(one), (at(one) + (two * two * 30.0) as usize).min(letters.len()));
+    let (start, end) = (
+        at(one),
+        (at(one) + (two * two * 30.0) as usize).min(letters.len()),
+    );
     let cut = |with: &str| -> String {
-        letters[..start].iter().copied().chain(with.chars()).chain(letters[end..].iter().copied()).collect()
+        letters[..start]
+            .iter()
+            .copied()
+            .chain(with.chars())
+            .chain(letters[end..].iter().copied())
+            .collect()
     };
     let mut lines: Vec<&str> = text.lines().collect();
     let line = |share: f64| (share * lines.len() as f64) as usize;
@@ -103,8 +112,12 @@ fn replace_value(text: &str, share: f64, token: &str) -> String {
         .filter(|&(at, letter)| is_part(letter) && !text[..at].ends_with(is_part))
         .map(|(at, _)| at)
         .collect();
-    let Some(&start) = starts.get((share * starts.len() as f64) as usize) else { return token.to_owned() };
-    let end = text[start..].find(|letter| !is_part(letter)).map_or(text.len(), |length| start + length);
+    let Some(&start) = starts.get((share * starts.len() as f64) as usize) else {
+        return token.to_owned();
+    };
+    let end = text[start..]
+        .find(|letter| !is_part(letter))
+        .map_or(text.len(), |length| start + length);
     format!("{}{token}{}", &text[..start], &text[end..])
 }
 
@@ -113,7 +126,12 @@ fn read(text: &str, overrides: &[(String, String)], rows: &str) -> bool {
     let spec = match Spec::parse_with(text, "x.toml", overrides) {
         Ok(spec) => spec,
         Err(error) => {
-            assert!(error.line().is_none_or(|line| line >= 1 && line <= text.lines().count().max(1) as u64), "{error}");
+            assert!(
+                error
+                    .line()
+                    .is_none_or(|line| line >= 1 && line <= text.lines().count().max(1) as u64),
+                "{error}"
+            );
             assert!(!error.to_string().is_empty());
             return false;
         }
@@ -121,10 +139,20 @@ fn read(text: &str, overrides: &[(String, String)], rows: &str) -> bool {
     assert_eq!(spec.fingerprint().len(), 64);
     match simulate(&spec, rows) {
         Ok(simulated) => {
-            assert!(simulated.world.means().iter().flatten().all(|mean| (0.0..=1.0).contains(mean)));
+            assert!(
+                simulated
+                    .world
+                    .means()
+                    .iter()
+                    .flatten()
+                    .all(|mean| (0.0..=1.0).contains(mean))
+            );
             assert_eq!(simulated.fingerprint.len(), 64);
         }
-        Err(error) => assert!(spec.world.is_none() || error.origin() != "x.toml" || error.line().is_some(), "{error}"),
+        Err(error) => assert!(
+            spec.world.is_none() || error.origin() != "x.toml" || error.line().is_some(),
+            "{error}"
+        ),
     }
     true
 }
@@ -199,7 +227,10 @@ fn deep_and_long_texts_are_refused() {
     ] {
         assert!(!read(&text, &[], ""), "{}", &text[..20]);
     }
-    for (path, value) in [("a.".repeat(100_000) + "a", "1".to_owned()), ("cost".to_owned(), "[".repeat(100_000))] {
+    for (path, value) in [
+        ("a.".repeat(100_000) + "a", "1".to_owned()),
+        ("cost".to_owned(), "[".repeat(100_000)),
+    ] {
         assert!(!read(FREE, &[(path, value)], ""));
     }
 }
@@ -209,9 +240,16 @@ fn deep_and_long_texts_are_refused() {
 fn a_safe_strategy_may_spread_over_many_actions() {
     for count in [1_000, 99_991, 300_000] {
         let names: Vec<String> = (0..count).map(|action| format!("a{action}")).collect();
-        let chances: Vec<String> = names.iter().map(|name| format!("{name} = {:?}", 1.0 / count as f64)).collect();
+        let chances: Vec<String> = names
+            .iter()
+            .map(|name| format!("{name} = {:?}", 1.0 / count as f64))
+            .collect();
         let head = "policy = 'hard'\nhorizon = 1e9\nrho = 0.1\nactions = ['";
-        let text = format!("{head}{}']\n[safe]\nstrategy = {{ {} }}", names.join("','"), chances.join(", "));
+        let text = format!(
+            "{head}{}']\n[safe]\nstrategy = {{ {} }}",
+            names.join("','"),
+            chances.join(", ")
+        );
         assert!(read(&text, &[], ""));
     }
 }

@@ -18,7 +18,12 @@ fn soft() -> Spec {
 fn pulls(world: &dyn World) -> Vec<Vec<f64>> {
     let mut values = vec![0.0; world.means().len()];
     let mut pull = |number| {
-        world.pull(WorldKey::from(1u64), (number % 2) as u32, number, &mut values);
+        world.pull(
+            WorldKey::from(1u64),
+            (number % 2) as u32,
+            number,
+            &mut values,
+        );
         values.clone()
     };
     (0..50).map(&mut pull).collect()
@@ -29,7 +34,11 @@ fn rows_are_those_of_the_library() {
     let spec = soft();
     let rows = "action,reward,price\na,1,0.5\nb,0.25,0\na,0.5,0.125\n";
     let ours = simulate(&spec, rows).unwrap().world;
-    let direct = [(0, vec![1.0, 0.5]), (1, vec![0.25, 0.0]), (0, vec![0.5, 0.125])];
+    let direct = [
+        (0, vec![1.0, 0.5]),
+        (1, vec![0.25, 0.0]),
+        (0, vec![0.5, 0.125]),
+    ];
     let direct = Table::new(&spec.problem, direct).unwrap();
     assert_eq!(ours.means(), [[0.75, 0.25], [0.3125, 0.0]]);
     assert_eq!(pulls(&*ours), pulls(&direct));
@@ -58,22 +67,34 @@ fn the_same_rows_have_the_same_fingerprint_however_written() {
     let elsewhere = parse(&format!("{SOFT}{}", TABLE.replace("rows.csv", "other.csv")));
     let opened = elsewhere.world(&mut |file| {
         assert_eq!(file, "other.csv");
-        Ok(Box::new(Cursor::new("action,reward,price\na,1,0.5\nb,0.25,0\na,0.5,0.125\n")))
+        Ok(Box::new(Cursor::new(
+            "action,reward,price\na,1,0.5\nb,0.25,0\na,0.5,0.125\n",
+        )))
     });
     assert_eq!(opened.unwrap().fingerprint, rows);
 }
 
 #[test]
 fn spaces_around_a_name_are_those_of_the_name_or_of_the_file() {
-    let spec = parse(&format!("{}{TABLE}", SOFT.replace("\"b\"", "\"b \"").replace("price", " price")));
-    let world = simulate(&spec, " action, price,reward\n a,0.5,1\nb ,0.25,0\n").unwrap().world;
+    let spec = parse(&format!(
+        "{}{TABLE}",
+        SOFT.replace("\"b\"", "\"b \"").replace("price", " price")
+    ));
+    let world = simulate(&spec, " action, price,reward\n a,0.5,1\nb ,0.25,0\n")
+        .unwrap()
+        .world;
     assert_eq!(world.means(), [[1.0, 0.0], [0.5, 0.25]]);
 }
 
 #[test]
 fn values_outside_are_clipped_if_the_spec_says_so() {
     let spec = parse(&format!("outside = 'clip'\n{FREE}{TABLE}"));
-    let world = simulate(&spec, "action,reward\na,-3\na,1\nb,inf\nb,1e300\nb,0.25\nb,0.75\n").unwrap().world;
+    let world = simulate(
+        &spec,
+        "action,reward\na,-3\na,1\nb,inf\nb,1e300\nb,0.25\nb,0.75\n",
+    )
+    .unwrap()
+    .world;
     assert_eq!(world.means(), [[0.5, 0.75]]);
 }
 
@@ -88,10 +109,20 @@ fn what_fails_to_read_is_told() {
     let start = Cursor::new("action,reward,price\na,1,0.5\n");
     let open = |reader: Box<dyn Read>| {
         let mut reader = Some(reader);
-        soft().world(&mut |_| Ok(reader.take().unwrap())).err().unwrap().to_string()
+        soft()
+            .world(&mut |_| Ok(reader.take().unwrap()))
+            .err()
+            .unwrap()
+            .to_string()
     };
-    assert_eq!(open(Box::new(Broken)), "rows.csv:1: cannot be read: the disk is gone");
-    assert_eq!(open(Box::new(start.chain(Broken))), "rows.csv:3: cannot be read: the disk is gone");
+    assert_eq!(
+        open(Box::new(Broken)),
+        "rows.csv:1: cannot be read: the disk is gone"
+    );
+    assert_eq!(
+        open(Box::new(start.chain(Broken))),
+        "rows.csv:3: cannot be read: the disk is gone"
+    );
     let bytes = Cursor::new(b"action,reward,price\n\xff\xfe,1,0.5\n".to_vec());
     let message = "rows.csv:2: row 1: unknown action \"\u{fffd}\u{fffd}\"; choose from a, b";
     assert_eq!(open(Box::new(bytes)), message);
@@ -105,7 +136,10 @@ struct Endless {
 
 impl Endless {
     fn new(rows: u64) -> Self {
-        Self { rows, line: Cursor::new("action,reward,price\n".to_owned()) }
+        Self {
+            rows,
+            line: Cursor::new("action,reward,price\n".to_owned()),
+        }
     }
 }
 
@@ -117,7 +151,12 @@ impl Read for Endless {
         }
         let batch = self.rows.min(1_000);
         let row = |row: u64| {
-            format!("{},{},{:.6}\n", ["a", "b"][(row % 2) as usize], row % 3 / 2, (row % 1_000) as f64 / 1e3)
+            format!(
+                "{},{},{:.6}\n",
+                ["a", "b"][(row % 2) as usize],
+                row % 3 / 2,
+                (row % 1_000) as f64 / 1e3
+            )
         };
         self.line = Cursor::new((0..batch).map(row).collect());
         self.rows -= batch;
@@ -127,7 +166,9 @@ impl Read for Endless {
 
 fn read_many(rows: u64) {
     let (spec, start) = (soft(), Instant::now());
-    let simulated = spec.world(&mut |_| Ok(Box::new(Endless::new(rows)))).unwrap();
+    let simulated = spec
+        .world(&mut |_| Ok(Box::new(Endless::new(rows))))
+        .unwrap();
     assert!((simulated.world.means()[1][0] - 0.499).abs() < 1e-9);
     println!("{rows} rows in {:.1?}", start.elapsed());
 }

@@ -19,8 +19,15 @@ pub fn create(store: &mut dyn Store) {
         values_version: 1,
     };
     let record = "{}".to_owned();
-    let opened =
-        EpochRow { epoch: 0, record, snapshot: None, opened_at: 0, closed_at: None, rounds_hash: None, hash: None };
+    let opened = EpochRow {
+        epoch: 0,
+        record,
+        snapshot: None,
+        opened_at: 0,
+        closed_at: None,
+        rounds_hash: None,
+        hash: None,
+    };
     let progress = Progress {
         status: Status::Running,
         epoch: 0,
@@ -38,7 +45,11 @@ pub fn create(store: &mut dyn Store) {
         digest: digits,
     };
     store.begin().expect("begins");
-    assert!(store.create(&experiment, &progress, &opened).expect("creates"));
+    assert!(
+        store
+            .create(&experiment, &progress, &opened)
+            .expect("creates")
+    );
     store.commit().expect("commits");
 }
 
@@ -48,8 +59,13 @@ pub fn lease_seconds(store: &mut dyn Store, leases: &[Lease], group: usize) -> f
     for group in leases.chunks(group) {
         store.begin().expect("begins");
         let mut progress = store.lock(ID).expect("locks").expect("is there");
-        store.add_leases(ID, &group.iter().collect::<Vec<_>>()).expect("adds");
-        progress.next_round += group.iter().map(|lease| lease.actions.len() as u64).sum::<u64>();
+        store
+            .add_leases(ID, &group.iter().collect::<Vec<_>>())
+            .expect("adds");
+        progress.next_round += group
+            .iter()
+            .map(|lease| lease.actions.len() as u64)
+            .sum::<u64>();
         store.set_progress(ID, &progress).expect("sets");
         store.commit().expect("commits");
     }

@@ -84,14 +84,24 @@ async fn answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> usize {
     buffer.clear();
     let end = loop {
         let count = stream.read_buf(buffer).await.expect("an answer");
-        assert!(count > 0, "the server hung up: {}", String::from_utf8_lossy(buffer));
+        assert!(
+            count > 0,
+            "the server hung up: {}",
+            String::from_utf8_lossy(buffer)
+        );
         if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             break end + 4;
         }
     };
     let head = String::from_utf8_lossy(&buffer[..end]).to_ascii_lowercase();
-    assert!(head.starts_with("http/1.1 20"), "{}", String::from_utf8_lossy(buffer));
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+    assert!(
+        head.starts_with("http/1.1 20"),
+        "{}",
+        String::from_utf8_lossy(buffer)
+    );
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length:"));
     let length: usize = length.expect("a length").trim().parse().expect("a number");
     while buffer.len() < end + length {
         let count = stream.read_buf(buffer).await.expect("an answer");

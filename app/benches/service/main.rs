@@ -58,16 +58,21 @@ async fn main() {
     }
     let folder = std::env::temp_dir().join(format!("debora-bench-{}", std::process::id()));
     std::fs::create_dir(&folder).expect("a folder");
-    let store = std::env::var("DEBORA_BENCH_STORE").unwrap_or_else(|_| folder.join("store.db").display().to_string());
+    let store = std::env::var("DEBORA_BENCH_STORE")
+        .unwrap_or_else(|_| folder.join("store.db").display().to_string());
     let id = format!("bench-{}", std::process::id());
 
     // A store of its own: the service's keeps its experiments to itself. In PostgreSQL the bench's is named, as one is there.
-    let raw = std::env::var("DEBORA_BENCH_RAW").unwrap_or_else(|_| folder.join("raw.db").display().to_string());
+    let raw = std::env::var("DEBORA_BENCH_RAW")
+        .unwrap_or_else(|_| folder.join("raw.db").display().to_string());
 
     let desk = folder.join("desk.db").display().to_string();
     asking(&store, &desk, &raw, &id).await;
     let told = telling(&store, &raw, &id).await;
-    if let Some(outcomes) = std::env::var("DEBORA_BENCH_OUTCOMES").ok().and_then(|outcomes| outcomes.parse().ok()) {
+    if let Some(outcomes) = std::env::var("DEBORA_BENCH_OUTCOMES")
+        .ok()
+        .and_then(|outcomes| outcomes.parse().ok())
+    {
         growing(&store, &id, told, outcomes).await;
     }
     std::fs::remove_dir_all(folder).expect("an end");
@@ -79,24 +84,35 @@ async fn asking(store: &str, desk_store: &str, raw_store: &str, id: &str) {
     let mut desk = begin(desk_store, BESIDE);
     let (mut server, address) = serve(store);
     let path = format!("/v1/experiments/{id}/decisions");
-    let mut yardstick = Location::of(raw_store).open(Purpose::Serve).expect("a store");
+    let mut yardstick = Location::of(raw_store)
+        .open(Purpose::Serve)
+        .expect("a store");
     raw::create(&mut *yardstick);
     let (mut service, mut bare) = (Measured::default(), Measured::default());
     let (mut turns, mut groups) = (Vec::new(), 0);
     let mut beside = None;
     for turn in 0..TURNS {
         let ask = move |connection: u64, number: u64| {
-            Some(format!(r#"{{"n":{ROUNDS},"request_key":"{connection}-{turn}-{number}"}}"#))
+            Some(format!(
+                r#"{{"n":{ROUNDS},"request_key":"{connection}-{turn}-{number}"}}"#
+            ))
         };
         let (first, before) = (progress(store, id).next_round, commits(&address).await);
         let asked = load(&address, &path, CONNECTIONS, TURN, ask).await;
         let commits = commits(&address).await - before;
         let program = || Command::new(std::env::current_exe().expect("this program"));
-        let (_, other) = beside.get_or_insert_with(|| start(program().args(["bare", &asked.body.to_string()])));
+        let (_, other) =
+            beside.get_or_insert_with(|| start(program().args(["bare", &asked.body.to_string()])));
         let answered = load(other, "/", CONNECTIONS, TURN, ask).await;
         // The same requests in the same groups: the desk without HTTP, and the very rows without the desk.
-        let (leases, group) = (leases(store, id, first), (asked.requests / commits.max(1)).max(1) as usize);
-        let seconds = [desk_seconds(&mut desk, &leases, group), raw::lease_seconds(&mut *yardstick, &leases, group)];
+        let (leases, group) = (
+            leases(store, id, first),
+            (asked.requests / commits.max(1)).max(1) as usize,
+        );
+        let seconds = [
+            desk_seconds(&mut desk, &leases, group),
+            raw::lease_seconds(&mut *yardstick, &leases, group),
+        ];
         let [at_desk, alone] = seconds.map(|seconds| leases.len() as f64 / seconds);
         turns.push([asked.rate(), answered.rate(), at_desk, alone]);
         groups += commits;
@@ -111,12 +127,25 @@ async fn asking(store: &str, desk_store: &str, raw_store: &str, id: &str) {
         all[all.len() / 2]
     };
     let group = service.requests as f64 / groups as f64;
-    println!("asking: {ROUNDS} decisions a request, {CONNECTIONS} connections, {} bytes an answer", service.body);
+    println!(
+        "asking: {ROUNDS} decisions a request, {CONNECTIONS} connections, {} bytes an answer",
+        service.body
+    );
     row("bare handler", &bare, middle(|turn| turn[1]), 1.0);
-    row("service", &service, middle(|turn| turn[0]), middle(|turn| turn[0] / turn[1]));
+    row(
+        "service",
+        &service,
+        middle(|turn| turn[0]),
+        middle(|turn| turn[0] / turn[1]),
+    );
     let [at_desk, alone] = [middle(|turn| turn[2]), middle(|turn| turn[3])];
-    println!("  in groups of {group:.1}, requests/s: store alone {alone:.0}, with the desk {at_desk:.0}");
-    let [desk, served] = [middle(|turn| turn[2] / turn[3]), middle(|turn| turn[0] / turn[3])];
+    println!(
+        "  in groups of {group:.1}, requests/s: store alone {alone:.0}, with the desk {at_desk:.0}"
+    );
+    let [desk, served] = [
+        middle(|turn| turn[2] / turn[3]),
+        middle(|turn| turn[0] / turn[3]),
+    ];
     println!("  of the store alone: the desk {desk:.2}, the service {served:.2}");
 }
 
@@ -130,7 +159,9 @@ fn desk_seconds(desk: &mut Desk, leases: &[Lease], group: usize) -> f64 {
     let begun = Instant::now();
     for group in leases.chunks(group) {
         let requests: Vec<Request> = group.iter().map(ask).collect();
-        desk.serve(&requests, 0).into_iter().for_each(|answer| drop(answer.expect("decisions")));
+        desk.serve(&requests, 0)
+            .into_iter()
+            .for_each(|answer| drop(answer.expect("decisions")));
     }
     begun.elapsed().as_secs_f64()
 }
@@ -141,16 +172,25 @@ async fn telling(store: &str, raw_store: &str, id: &str) -> u64 {
     let path = format!("/v1/experiments/{id}/outcomes");
     let connections = 8;
     let before = told_through(store, id);
-    let tell = move |connection: u64, number: u64| Some(outcomes(before + (number * connections + connection) * BATCH));
+    let tell = move |connection: u64, number: u64| {
+        Some(outcomes(
+            before + (number * connections + connection) * BATCH,
+        ))
+    };
     let service = load(&address, &path, connections, TIME, tell).await;
     end(&mut server);
     let told = told_through(store, id);
-    let mut yardstick = Location::of(raw_store).open(Purpose::Serve).expect("a store");
+    let mut yardstick = Location::of(raw_store)
+        .open(Purpose::Serve)
+        .expect("a store");
     let raw = raw::outcomes_per_second(&mut *yardstick, BATCH, TIME);
     let rate = service.rate() * BATCH as f64;
     println!("telling: {BATCH} outcomes a request, {connections} connections");
     row("service", &service, service.rate(), rate / raw);
-    println!("  {rate:.0} outcomes/s; store alone {raw:.0} in batches of {BATCH}; service {:.2} of it", rate / raw);
+    println!(
+        "  {rate:.0} outcomes/s; store alone {raw:.0} in batches of {BATCH}; service {:.2} of it",
+        rate / raw
+    );
     told
 }
 
@@ -170,14 +210,23 @@ async fn growing(store: &str, id: &str, told: u64, outcomes_all: u64) {
         let measured = load(&address, &path, 8, Duration::MAX / 4, tell).await;
         from = to;
         let memory = memory(server.id());
-        println!("  {to:>9} outcomes: {memory:.1} MB resident, {:.0} outcomes/s", measured.rate() * BATCH as f64);
+        println!(
+            "  {to:>9} outcomes: {memory:.1} MB resident, {:.0} outcomes/s",
+            measured.rate() * BATCH as f64
+        );
     }
     end(&mut server);
     let begun = Instant::now();
     let (mut server, address) = serve(store);
     let path = format!("/v1/experiments/{id}/decisions");
-    load(&address, &path, 1, Duration::MAX / 4, |_, number| (number == 0).then(|| r#"{"n":1}"#.to_owned())).await;
-    println!("  cold start to the first decision: {:.2} s", begun.elapsed().as_secs_f64());
+    load(&address, &path, 1, Duration::MAX / 4, |_, number| {
+        (number == 0).then(|| r#"{"n":1}"#.to_owned())
+    })
+    .await;
+    println!(
+        "  cold start to the first decision: {:.2} s",
+        begun.elapsed().as_secs_f64()
+    );
     end(&mut server);
 }
 
@@ -191,7 +240,13 @@ fn row(name: &str, measured: &Measured, rate: f64, ratio: f64) {
 
 /// A batch of outcomes for consecutive rounds; rounds are numbered from 1.
 fn outcomes(before: u64) -> String {
-    let one = |round: u64| format!(r#"{{"round":{round},"reward":{},"costs":[0.25,0.{}]}}"#, round % 2, round % 1_000);
+    let one = |round: u64| {
+        format!(
+            r#"{{"round":{round},"reward":{},"costs":[0.25,0.{}]}}"#,
+            round % 2,
+            round % 1_000
+        )
+    };
     let all: Vec<String> = (before + 1..=before + BATCH).map(one).collect();
     format!("[{}]", all.join(","))
 }
@@ -200,16 +255,36 @@ fn outcomes(before: u64) -> String {
 fn begin(store: &str, id: &str) -> Desk {
     let mut desk = Desk::new(Location::of(store).open(Purpose::Serve).expect("a store"));
     let spec = SPEC.to_owned();
-    let create =
-        Create { id: Some(id.to_owned()), spec, key: Some(Key::from(1u64)), blind: true, actor: "bench".into() };
-    desk.serve(&[Request::Create(create)], 0).swap_remove(0).expect("an experiment");
+    let create = Create {
+        id: Some(id.to_owned()),
+        spec,
+        key: Some(Key::from(1u64)),
+        blind: true,
+        actor: "bench".into(),
+    };
+    desk.serve(&[Request::Create(create)], 0)
+        .swap_remove(0)
+        .expect("an experiment");
     let mut told = 0;
     while told < BEFORE {
-        let ask = Request::Decide { id: id.to_owned(), rounds: 10_000, request_key: None };
-        let Ok(Answer::Decided(decided)) = desk.serve(&[ask], 0).swap_remove(0) else { panic!("no decisions") };
+        let ask = Request::Decide {
+            id: id.to_owned(),
+            rounds: 10_000,
+            request_key: None,
+        };
+        let Ok(Answer::Decided(decided)) = desk.serve(&[ask], 0).swap_remove(0) else {
+            panic!("no decisions")
+        };
         let (first, count) = (decided.lease.first, decided.lease.actions.len() as u64);
-        let one = |round: u64| Telling { of: Of::Round(round), reward: (round % 2) as f64, costs: vec![0.25, 0.5] };
-        let tell = Request::Tell { id: id.to_owned(), outcomes: (first..first + count).map(one).collect() };
+        let one = |round: u64| Telling {
+            of: Of::Round(round),
+            reward: (round % 2) as f64,
+            costs: vec![0.25, 0.5],
+        };
+        let tell = Request::Tell {
+            id: id.to_owned(),
+            outcomes: (first..first + count).map(one).collect(),
+        };
         desk.serve(&[tell], 0).swap_remove(0).expect("receipts");
         told = first + count - 1;
     }
@@ -220,7 +295,9 @@ fn begin(store: &str, id: &str) -> Desk {
 async fn ask_until(store: &str, address: &str, id: &str, round: u64) {
     let decided = progress(store, id).next_round - 1;
     let path = format!("/v1/experiments/{id}/decisions");
-    let ask = move |_, number: u64| (decided + number * 10_000 < round).then(|| r#"{"n":10000}"#.to_owned());
+    let ask = move |_, number: u64| {
+        (decided + number * 10_000 < round).then(|| r#"{"n":10000}"#.to_owned())
+    };
     load(address, &path, 1, Duration::MAX / 4, ask).await;
 }
 
@@ -228,10 +305,15 @@ async fn ask_until(store: &str, address: &str, id: &str, round: u64) {
 async fn commits(address: &str) -> u64 {
     let mut text = String::new();
     let url = format!("http://{address}/metrics");
-    let read = tokio::task::spawn_blocking(move || ureq::get(url).call()?.body_mut().read_to_string()).await;
+    let read =
+        tokio::task::spawn_blocking(move || ureq::get(url).call()?.body_mut().read_to_string())
+            .await;
     text += &read.expect("a reader").expect("metrics");
-    let line = text.lines().find_map(|line| line.strip_prefix("debora_groups_total"));
-    line.and_then(|count| count.trim().parse::<f64>().ok()).expect("a count of groups") as u64
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("debora_groups_total"));
+    line.and_then(|count| count.trim().parse::<f64>().ok())
+        .expect("a count of groups") as u64
 }
 
 fn told_through(store: &str, id: &str) -> u64 {
@@ -240,36 +322,67 @@ fn told_through(store: &str, id: &str) -> u64 {
 
 fn progress(store: &str, id: &str) -> Progress {
     let mut store = Location::of(store).open(Purpose::Read).expect("a store");
-    store.experiment(id).expect("a store").expect("an experiment").1
+    store
+        .experiment(id)
+        .expect("a store")
+        .expect("an experiment")
+        .1
 }
 
 /// The leases from this round on.
 fn leases(store: &str, id: &str, first: u64) -> Vec<Lease> {
     let mut store = Location::of(store).open(Purpose::Read).expect("a store");
-    let epoch = store.experiment(id).expect("a store").expect("an experiment").1.epoch;
-    store.leases(id, epoch, false, first, usize::MAX).expect("leases")
+    let epoch = store
+        .experiment(id)
+        .expect("a store")
+        .expect("an experiment")
+        .1
+        .epoch;
+    store
+        .leases(id, epoch, false, first, usize::MAX)
+        .expect("leases")
 }
 
 /// A handler that does nothing but answer this many bytes.
 async fn bare(bytes: usize) {
     let body = "x".repeat(bytes);
     let handler = axum::routing::post(move |_: axum::body::Bytes| async move { body });
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    println!("listening on http://{}", listener.local_addr().expect("an address"));
-    axum::serve(listener, axum::Router::new().route("/", handler)).await.expect("a server");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    println!(
+        "listening on http://{}",
+        listener.local_addr().expect("an address")
+    );
+    axum::serve(listener, axum::Router::new().route("/", handler))
+        .await
+        .expect("a server");
 }
 
 fn serve(store: &str) -> (Child, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_debora"));
-    start(command.args(["serve", "--store", store, "--listen", "127.0.0.1:0", "--log", "error"]))
+    start(command.args([
+        "serve",
+        "--store",
+        store,
+        "--listen",
+        "127.0.0.1:0",
+        "--log",
+        "error",
+    ]))
 }
 
 /// Starts a server that says on its first line where it listens.
 fn start(command: &mut Command) -> (Child, String) {
     let mut server = command.stdout(Stdio::piped()).spawn().expect("a program");
     let mut line = String::new();
-    BufReader::new(server.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
-    let address = line.split_whitespace().find_map(|word| word.strip_prefix("http://")).expect("an address");
+    BufReader::new(server.stdout.take().expect("its output"))
+        .read_line(&mut line)
+        .expect("a line");
+    let address = line
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix("http://"))
+        .expect("an address");
     (server, address.trim_end_matches(['/', ',', '.']).to_owned())
 }
 
@@ -281,6 +394,14 @@ fn end(server: &mut Child) {
 /// Resident memory in megabytes.
 fn memory(process: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("Linux");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its size");
-    line.trim().trim_end_matches("kB").trim().parse::<f64>().expect("a number") / 1024.0
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .expect("its size");
+    line.trim()
+        .trim_end_matches("kB")
+        .trim()
+        .parse::<f64>()
+        .expect("a number")
+        / 1024.0
 }

@@ -28,18 +28,29 @@ pub enum Course {
 impl Course {
     /// With the key.
     pub fn of(engine: Engine) -> Self {
-        Self::Keyed { opening: Box::new(engine.clone()), engine: Box::new(engine), closed: None }
+        Self::Keyed {
+            opening: Box::new(engine.clone()),
+            engine: Box::new(engine),
+            closed: None,
+        }
     }
 
     /// Without it.
     pub fn recorded(actions: usize) -> Self {
-        Self::Recorded { actions, given: Vec::new() }
+        Self::Recorded {
+            actions,
+            given: Vec::new(),
+        }
     }
 
     /// Begins an epoch.
     pub fn open(&mut self, record: &EpochRecord) -> Check {
         match self {
-            Self::Keyed { engine, opening, closed } => {
+            Self::Keyed {
+                engine,
+                opening,
+                closed,
+            } => {
                 opening.clone_from(engine);
                 *closed = None;
                 same_record(record, engine.open_record())
@@ -56,21 +67,36 @@ impl Course {
         let place = || format!("epoch {epoch}, round {round}");
         match self {
             Self::Keyed { engine, .. } => match engine.ask() {
-                Ask::Decision(decision) if (decision.round, decision.action) == (round, action) => Ok(()),
+                Ask::Decision(decision) if (decision.round, decision.action) == (round, action) => {
+                    Ok(())
+                }
                 Ask::Decision(decision) => {
                     let name = |action: u32| match engine.problem().actions().get(action as usize) {
                         Some(name) => format!("{action} ({name:?})"),
                         None => action.to_string(),
                     };
-                    Err(differs(place(), "the action", name(action), name(decision.action)))
+                    Err(differs(
+                        place(),
+                        "the action",
+                        name(action),
+                        name(decision.action),
+                    ))
                 }
-                Ask::Waiting { .. } | Ask::Done => {
-                    Err(differs(place(), "the round", "decided", "beyond the epoch's end"))
-                }
+                Ask::Waiting { .. } | Ask::Done => Err(differs(
+                    place(),
+                    "the round",
+                    "decided",
+                    "beyond the epoch's end",
+                )),
             },
             Self::Recorded { actions, given } => {
                 if action as usize >= *actions {
-                    return Err(differs(place(), "the action", action, format_args!("one of 0 to {}", *actions - 1)));
+                    return Err(differs(
+                        place(),
+                        "the action",
+                        action,
+                        format_args!("one of 0 to {}", *actions - 1),
+                    ));
                 }
                 given.push(action);
                 Ok(())
@@ -88,12 +114,28 @@ impl Course {
 
     /// Tells the next round's outcome.
     pub fn tell(&mut self, outcome: &Outcome) -> Check {
-        let Self::Keyed { engine, closed, .. } = self else { return Ok(()) };
+        let Self::Keyed { engine, closed, .. } = self else {
+            return Ok(());
+        };
         match engine.tell(outcome.round, outcome.reward, &outcome.costs) {
             Ok(Told::Closed(record)) => *closed = Some(record),
             Ok(Told::Recorded) => {}
-            Ok(_) => return Err(differs(format!("round {}", outcome.round), "its outcome", "told again", "told once")),
-            Err(error) => return Err(differs(format!("round {}", outcome.round), "its outcome", error, "told")),
+            Ok(_) => {
+                return Err(differs(
+                    format!("round {}", outcome.round),
+                    "its outcome",
+                    "told again",
+                    "told once",
+                ));
+            }
+            Err(error) => {
+                return Err(differs(
+                    format!("round {}", outcome.round),
+                    "its outcome",
+                    error,
+                    "told",
+                ));
+            }
         }
         Ok(())
     }
@@ -109,7 +151,9 @@ impl Course {
     /// Whether all rounds of the epoch are decided, if the key tells it.
     pub fn is_decided(&self) -> Option<bool> {
         match self {
-            Self::Keyed { closed: Some(_), .. } => Some(true),
+            Self::Keyed {
+                closed: Some(_), ..
+            } => Some(true),
             Self::Keyed { engine, .. } => Some(!matches!(engine.clone().ask(), Ask::Decision(_))),
             Self::Recorded { .. } => None,
         }
@@ -142,13 +186,21 @@ fn first_difference(
 ) -> Option<(String, String, String)> {
     use serde_json::Value::{Array, Object};
     match (one, two) {
-        (Object(one), Object(two)) if one.keys().eq(two.keys()) => one.iter().find_map(|(name, value)| {
-            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            first_difference(value, &two[name], path)
-        }),
+        (Object(one), Object(two)) if one.keys().eq(two.keys()) => {
+            one.iter().find_map(|(name, value)| {
+                let path = if path.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{path}.{name}")
+                };
+                first_difference(value, &two[name], path)
+            })
+        }
         (Array(one), Array(two)) if one.len() == two.len() => {
             let mut pairs = one.iter().zip(two).enumerate();
-            pairs.find_map(|(place, (one, two))| first_difference(one, two, format!("{path}[{place}]")))
+            pairs.find_map(|(place, (one, two))| {
+                first_difference(one, two, format!("{path}[{place}]"))
+            })
         }
         // As texts: numbers are written with all their bits, and -0.0 is not 0.0.
         (one, two) => {

@@ -54,22 +54,45 @@ impl Open {
 
 impl Auditor {
     fn parts(&mut self) -> (&Rules, &mut Course, &mut Open) {
-        let parts = (self.rules.as_ref(), self.course.as_mut(), self.open.as_mut());
-        let (Some(rules), Some(course), Some(open)) = parts else { unreachable!("the order of lines is checked") };
+        let parts = (
+            self.rules.as_ref(),
+            self.course.as_mut(),
+            self.open.as_mut(),
+        );
+        let (Some(rules), Some(course), Some(open)) = parts else {
+            unreachable!("the order of lines is checked")
+        };
         (rules, course, open)
     }
 
     pub(super) fn open_epoch(&mut self, record: EpochRecord) -> Check {
         let place = || format!("the record of epoch {}", record.epoch);
-        let (Some(rules), Some(course)) = (&self.rules, &mut self.course) else { unreachable!("the order is checked") };
+        let (Some(rules), Some(course)) = (&self.rules, &mut self.course) else {
+            unreachable!("the order is checked")
+        };
         if self.counts.next_round > rules.problem.horizon() {
-            return Err(differs(place(), "the epoch", "opened", "beyond the horizon"));
+            return Err(differs(
+                place(),
+                "the epoch",
+                "opened",
+                "beyond the horizon",
+            ));
         }
         equal(place, "epoch", &record.epoch, &self.audited.epochs)?;
-        equal(place, "first_round", &record.first_round, &self.counts.next_round)?;
+        equal(
+            place,
+            "first_round",
+            &record.first_round,
+            &self.counts.next_round,
+        )?;
         equal(place, "rounds", &record.rounds, &0)?;
         equal(place, "counts", &record.counts, &self.counts.decided)?;
-        equal(place, "the number of probabilities", &record.strategy.len(), &self.counts.decided.len())?;
+        equal(
+            place,
+            "the number of probabilities",
+            &record.strategy.len(),
+            &self.counts.decided.len(),
+        )?;
         course.open(&record)?;
         self.audited.epochs += 1;
         self.counts.infeasible += u64::from(record.kind == Kind::Infeasible);
@@ -86,7 +109,12 @@ impl Auditor {
         equal(place, "its first round", &given.first, &next_round)?;
         check_length(&place(), given)?;
         if open.cut {
-            return Err(differs(place(), "the request before", "cut short", "whole, as the epoch goes on"));
+            return Err(differs(
+                place(),
+                "the request before",
+                "cut short",
+                "whole, as the epoch goes on",
+            ));
         }
         for (round, &action) in (given.first..).zip(&given.actions) {
             course.decide(epoch, round, action)?;
@@ -94,9 +122,17 @@ impl Auditor {
         open.cut = (given.actions.len() as u64) < given.asked;
         if open.cut && course.is_decided() == Some(false) {
             let given = format!("{} of {}", given.actions.len(), given.asked);
-            return Err(differs(place(), "what was given", given, "all that was asked for, as the epoch goes on"));
+            return Err(differs(
+                place(),
+                "what was given",
+                given,
+                "all that was asked for, as the epoch goes on",
+            ));
         }
-        given.actions.iter().for_each(|&action| self.counts.decided[action as usize] += 1);
+        given
+            .actions
+            .iter()
+            .for_each(|&action| self.counts.decided[action as usize] += 1);
         self.counts.next_round = given.end();
         self.audited.decisions += given.actions.len() as u64;
         Ok(())
@@ -108,7 +144,11 @@ impl Auditor {
         let (epoch, round) = (open.record.epoch, outcome.round);
         let place = || format!("epoch {epoch}, the outcome of round {round}");
         if !(open.next_outcome..next_round).contains(&round) {
-            let expected = format!("one of {} to {}, in order", open.next_outcome, next_round - 1);
+            let expected = format!(
+                "one of {} to {}, in order",
+                open.next_outcome,
+                next_round - 1
+            );
             return Err(differs(place(), "its round", round, expected));
         }
         in_range(&rules.problem, &place(), outcome.reward, &outcome.costs)?;
@@ -148,16 +188,36 @@ impl Auditor {
         equal(place, "its epoch", &given.epoch, &epoch)?;
         equal(place, "its first serial", &given.first, &open.next_serial)?;
         check_length(&place(), given)?;
-        equal(place, "what was asked for", &given.asked, &(given.actions.len() as u64))?;
+        equal(
+            place,
+            "what was asked for",
+            &given.asked,
+            &(given.actions.len() as u64),
+        )?;
         if rules.service.on_wait != OnWait::Serve {
-            return Err(differs(place(), "overtime", "served", "held, as the spec says"));
+            return Err(differs(
+                place(),
+                "overtime",
+                "served",
+                "held, as the spec says",
+            ));
         }
         if course.is_decided() == Some(false) {
-            return Err(differs(place(), "overtime", "served", "rounds, as the epoch goes on"));
+            return Err(differs(
+                place(),
+                "overtime",
+                "served",
+                "rounds, as the epoch goes on",
+            ));
         }
         for (serial, &action) in (given.first..).zip(&given.actions) {
             let expected = course.overtime(serial).unwrap_or(action);
-            equal(|| format!("epoch {epoch}, serial {serial} of overtime"), "the action", &action, &expected)?;
+            equal(
+                || format!("epoch {epoch}, serial {serial} of overtime"),
+                "the action",
+                &action,
+                &expected,
+            )?;
         }
         open.next_serial = given.end();
         self.audited.overtime += given.actions.len() as u64;
@@ -166,10 +226,20 @@ impl Auditor {
 
     pub(super) fn aside(&mut self, epoch: u64, serial: u64, reward: f64, costs: &[f64]) -> Check {
         let (rules, _, open) = self.parts();
-        let place = || format!("epoch {}, the outcome of serial {serial} of overtime", open.record.epoch);
+        let place = || {
+            format!(
+                "epoch {}, the outcome of serial {serial} of overtime",
+                open.record.epoch
+            )
+        };
         equal(place, "its epoch", &epoch, &open.record.epoch)?;
         if !(open.last_aside + 1..open.next_serial).contains(&serial) {
-            return Err(differs(place(), "its serial", serial, "one that was given, in order"));
+            return Err(differs(
+                place(),
+                "its serial",
+                serial,
+                "one that was given, in order",
+            ));
         }
         in_range(&rules.problem, &place(), reward, costs)?;
         open.last_aside = serial;
@@ -194,13 +264,26 @@ impl Auditor {
             return Err(differs(place, "its outcome", "missing", "due"));
         }
         if course.is_complete() == Some(false) {
-            return Err(differs(place(), "the epoch", "closed", format_args!("going on with round {next_round}")));
+            return Err(differs(
+                place(),
+                "the epoch",
+                "closed",
+                format_args!("going on with round {next_round}"),
+            ));
         }
-        let record = EpochRecord { rounds: next_round - open.record.first_round, ..open.record.clone() };
+        let record = EpochRecord {
+            rounds: next_round - open.record.first_round,
+            ..open.record.clone()
+        };
         equal(place, "its number of rounds", &rounds, &record.rounds)?;
         let text = serde_json::to_string(&record).expect("records are written as JSON");
         let recomputed = open.hash.to_hex();
-        equal(place, "the hash of its rounds", &rounds_hash, &recomputed.as_str())?;
+        equal(
+            place,
+            "the hash of its rounds",
+            &rounds_hash,
+            &recomputed.as_str(),
+        )?;
         let head = chain::epoch_hash(&head_before, &text, &recomputed);
         equal(place, "the hash before", &before, &head_before.as_str())?;
         equal(place, "its hash", &hash, &head.as_str())?;
@@ -220,7 +303,9 @@ fn digest(before: [u8; 32], record: &EpochRecord) -> [u8; 32] {
     record
         .strategy
         .iter()
-        .fold(hash, |hash, probability| hash.chain_update(probability.to_bits().to_le_bytes()))
+        .fold(hash, |hash, probability| {
+            hash.chain_update(probability.to_bits().to_le_bytes())
+        })
         .finalize()
         .into()
 }
@@ -252,13 +337,26 @@ fn check_imputed(rules: &Rules, place: &str, outcome: &Outcome) -> Check {
         return Ok(());
     }
     if rules.service.outcome_wait.is_none() {
-        return Err(differs(place, "it", "imputed", "waited for, as the spec has no outcome_wait"));
+        return Err(differs(
+            place,
+            "it",
+            "imputed",
+            "waited for, as the spec has no outcome_wait",
+        ));
     }
-    let values: Vec<f64> = std::iter::once(outcome.reward).chain(outcome.costs.iter().copied()).collect();
-    let bits = |values: &[f64]| -> Vec<u64> { values.iter().map(|value| value.to_bits()).collect() };
+    let values: Vec<f64> = std::iter::once(outcome.reward)
+        .chain(outcome.costs.iter().copied())
+        .collect();
+    let bits =
+        |values: &[f64]| -> Vec<u64> { values.iter().map(|value| value.to_bits()).collect() };
     if bits(&values) == bits(&rules.service.impute) {
         return Ok(());
     }
     let impute = &rules.service.impute;
-    Err(differs(place, "what was imputed", format_args!("{values:?}"), format_args!("{impute:?}")))
+    Err(differs(
+        place,
+        "what was imputed",
+        format_args!("{values:?}"),
+        format_args!("{impute:?}"),
+    ))
 }

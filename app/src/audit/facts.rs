@@ -19,13 +19,19 @@ pub struct Fact {
 pub fn differences(one: &Spec, two: &Spec) -> Vec<Fact> {
     let (one, two) = (facts(one), facts(two));
     let value = |facts: &[(String, String)], what: &str| {
-        facts.iter().find(|(name, _)| name == what).map(|(_, value)| value.clone())
+        facts
+            .iter()
+            .find(|(name, _)| name == what)
+            .map(|(_, value)| value.clone())
     };
     let mut names: Vec<&String> = one.iter().chain(&two).map(|(name, _)| name).collect();
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.as_str()));
-    let facts =
-        names.into_iter().map(|what| Fact { what: what.clone(), first: value(&one, what), second: value(&two, what) });
+    let facts = names.into_iter().map(|what| Fact {
+        what: what.clone(),
+        first: value(&one, what),
+        second: value(&two, what),
+    });
     facts.filter(|fact| fact.first != fact.second).collect()
 }
 
@@ -44,22 +50,59 @@ fn facts(spec: &Spec) -> Vec<(String, String)> {
     add("horizon".into(), problem.horizon().to_string());
     add("rho".into(), problem.rho().to_string());
     add("delta".into(), problem.delta().to_string());
-    add("outside".into(), if problem.outside() == Outside::Clip { "clip" } else { "refuse" }.into());
+    add(
+        "outside".into(),
+        if problem.outside() == Outside::Clip {
+            "clip"
+        } else {
+            "refuse"
+        }
+        .into(),
+    );
     add("actions".into(), problem.actions().join(", "));
-    for (number, quantity) in (0..problem.quantities()).map(|number| (number, problem.quantity(number))) {
-        let place = if number == 0 { "reward".to_owned() } else { format!("cost {number}") };
+    for (number, quantity) in
+        (0..problem.quantities()).map(|number| (number, problem.quantity(number)))
+    {
+        let place = if number == 0 {
+            "reward".to_owned()
+        } else {
+            format!("cost {number}")
+        };
         add(format!("{place}, name"), quantity.name.clone());
-        add(format!("{place}, range"), format!("[{}, {}]", quantity.range.low, quantity.range.high));
+        add(
+            format!("{place}, range"),
+            format!("[{}, {}]", quantity.range.low, quantity.range.high),
+        );
         if let Some(threshold) = number.checked_sub(1).map(|cost| problem.thresholds()[cost]) {
-            add(format!("{place}, threshold"), quantity.range.to_user(threshold).to_string());
+            add(
+                format!("{place}, threshold"),
+                quantity.range.to_user(threshold).to_string(),
+            );
         }
     }
     if let Some(safe) = problem.safe() {
-        add("safe strategy".into(), format!("{:?}", safe.strategy.probabilities()));
-        add("margins of the safe strategy, on the unit scale".into(), format!("{:?}", safe.margins));
+        add(
+            "safe strategy".into(),
+            format!("{:?}", safe.strategy.probabilities()),
+        );
+        add(
+            "margins of the safe strategy, on the unit scale".into(),
+            format!("{:?}", safe.margins),
+        );
     }
-    add("on_wait".into(), if spec.service.on_wait == OnWait::Serve { "serve" } else { "hold" }.into());
-    let wait = spec.service.outcome_wait.map_or("for ever".into(), |wait| format!("{} s", wait.as_secs()));
+    add(
+        "on_wait".into(),
+        if spec.service.on_wait == OnWait::Serve {
+            "serve"
+        } else {
+            "hold"
+        }
+        .into(),
+    );
+    let wait = spec
+        .service
+        .outcome_wait
+        .map_or("for ever".into(), |wait| format!("{} s", wait.as_secs()));
     add("outcome_wait".into(), wait);
     add("impute".into(), format!("{:?}", spec.service.impute));
     facts
@@ -74,15 +117,28 @@ mod tests {
         let text = "policy = 'soft'\nhorizon = 1e6\nrho = 0.1\nactions = ['a', 'b']\n[[cost]]\nname = 'price'\nthreshold = 0.5";
         let spec = Spec::parse(text, "x").unwrap();
         assert_eq!(differences(&spec, &spec), []);
-        let other = Spec::parse(&text.replace("0.5", "0.25").replace("'soft'", "'free'"), "x").unwrap();
+        let other = Spec::parse(
+            &text.replace("0.5", "0.25").replace("'soft'", "'free'"),
+            "x",
+        )
+        .unwrap();
         let fact = |what: &str, first: &str, second: &str| Fact {
             what: what.into(),
             first: Some(first.into()),
             second: Some(second.into()),
         };
-        let expected = [fact("policy", "soft", "free"), fact("cost 1, threshold", "0.5", "0.25")];
+        let expected = [
+            fact("policy", "soft", "free"),
+            fact("cost 1, threshold", "0.5", "0.25"),
+        ];
         assert_eq!(differences(&spec, &other), expected);
         let paper = Spec::parse(&format!("profile = 'paper'\n{text}"), "x").unwrap();
-        assert_eq!(differences(&spec, &paper)[1], Fact { second: None, ..fact("growth", "8", "") });
+        assert_eq!(
+            differences(&spec, &paper)[1],
+            Fact {
+                second: None,
+                ..fact("growth", "8", "")
+            }
+        );
     }
 }

@@ -51,8 +51,16 @@ pub struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, what, recorded, recomputed } = self;
-        write!(f, "{place}: {what} is {recorded} as recorded, and {recomputed} as recomputed")
+        let Self {
+            place,
+            what,
+            recorded,
+            recomputed,
+        } = self;
+        write!(
+            f,
+            "{place}: {what} is {recorded} as recorded, and {recomputed} as recomputed"
+        )
     }
 }
 
@@ -66,14 +74,29 @@ fn differs(
     recomputed: impl fmt::Display,
 ) -> Difference {
     let (recorded, recomputed) = (recorded.to_string(), recomputed.to_string());
-    Difference { place: place.into(), what: what.to_owned(), recorded, recomputed }
+    Difference {
+        place: place.into(),
+        what: what.to_owned(),
+        recorded,
+        recomputed,
+    }
 }
 
-fn equal<T: PartialEq + fmt::Debug>(place: impl Fn() -> String, what: &str, recorded: &T, recomputed: &T) -> Check {
+fn equal<T: PartialEq + fmt::Debug>(
+    place: impl Fn() -> String,
+    what: &str,
+    recorded: &T,
+    recomputed: &T,
+) -> Check {
     if recorded == recomputed {
         return Ok(());
     }
-    Err(differs(place(), what, format_args!("{recorded:?}"), format_args!("{recomputed:?}")))
+    Err(differs(
+        place(),
+        what,
+        format_args!("{recorded:?}"),
+        format_args!("{recomputed:?}"),
+    ))
 }
 
 /// What was recomputed of an experiment, as far as it goes.
@@ -120,10 +143,15 @@ pub enum Verdict {
 
 /// Audits a log; `head` is one that was published earlier, and must be in its chain.
 pub fn audit(log: &mut Log, head: Option<&str>) -> Result<Verdict> {
-    let mut auditor = Auditor { wanted: head.map(str::to_lowercase), ..Auditor::default() };
+    let mut auditor = Auditor {
+        wanted: head.map(str::to_lowercase),
+        ..Auditor::default()
+    };
     let mut number = 0u64;
     let checked = loop {
-        let Some(line) = log.next() else { break auditor.finish()? };
+        let Some(line) = log.next() else {
+            break auditor.finish()?;
+        };
         number += 1;
         if let Err(mut difference) = auditor.take(line?)? {
             difference.place = format!("line {}, {}", whole(number), difference.place);
@@ -217,7 +245,15 @@ impl Place {
     }
 
     fn repeats(self) -> bool {
-        matches!(self, Self::Decisions | Self::Outcomes | Self::Overtime | Self::Asides | Self::Late | Self::Events)
+        matches!(
+            self,
+            Self::Decisions
+                | Self::Outcomes
+                | Self::Overtime
+                | Self::Asides
+                | Self::Late
+                | Self::Events
+        )
     }
 
     /// Whether a line may follow.
@@ -236,9 +272,17 @@ impl Auditor {
     fn take(&mut self, line: Line) -> Result<Check> {
         let place = Place::of(&line);
         if !self.at.may_precede(place) {
-            let at =
-                if self.at == Place::Start { "the beginning".into() } else { format!("{:?}", self.at).to_lowercase() };
-            return Ok(Err(differs("the order of lines", &format!("what follows {at}"), line.name(), "another line")));
+            let at = if self.at == Place::Start {
+                "the beginning".into()
+            } else {
+                format!("{:?}", self.at).to_lowercase()
+            };
+            return Ok(Err(differs(
+                "the order of lines",
+                &format!("what follows {at}"),
+                line.name(),
+                "another line",
+            )));
         }
         self.at = place;
         if let Line::Experiment(heading) = line {
@@ -252,15 +296,41 @@ impl Auditor {
             Line::Experiment(_) => unreachable!("taken above"),
             Line::Epoch { record, .. } => self.open_epoch(*record),
             Line::Decisions(given) => self.decisions(&given),
-            Line::Outcome { round, reward, costs, imputed, at } => {
-                self.outcome(&crate::store::Outcome { round, reward, costs, imputed, at })
-            }
+            Line::Outcome {
+                round,
+                reward,
+                costs,
+                imputed,
+                at,
+            } => self.outcome(&crate::store::Outcome {
+                round,
+                reward,
+                costs,
+                imputed,
+                at,
+            }),
             Line::Overtime(given) => self.overtime(&given),
-            Line::Aside { epoch, serial, reward, costs, .. } => self.aside(epoch, serial, reward, &costs),
-            Line::Closed { epoch, rounds, rounds_hash, previous, hash, .. } => {
-                self.close_epoch(epoch, rounds, &rounds_hash, &previous, &hash)
-            }
-            Line::Late { round, reward, costs, .. } => self.late(round, reward, &costs),
+            Line::Aside {
+                epoch,
+                serial,
+                reward,
+                costs,
+                ..
+            } => self.aside(epoch, serial, reward, &costs),
+            Line::Closed {
+                epoch,
+                rounds,
+                rounds_hash,
+                previous,
+                hash,
+                ..
+            } => self.close_epoch(epoch, rounds, &rounds_hash, &previous, &hash),
+            Line::Late {
+                round,
+                reward,
+                costs,
+                ..
+            } => self.late(round, reward, &costs),
             Line::Event { what, .. } => self.event(&what),
             Line::State { progress, moved } => self.state(&progress, moved),
         }
@@ -270,7 +340,10 @@ impl Auditor {
     fn begin(&mut self, heading: Heading) -> Result<Check> {
         self.audited.experiment.clone_from(&heading.id);
         if heading.log != LOG_VERSION {
-            bail!("this is log version {}, and this program audits version {LOG_VERSION}", heading.log);
+            bail!(
+                "this is log version {}, and this program audits version {LOG_VERSION}",
+                heading.log
+            );
         }
         if heading.values_version != VALUES_VERSION {
             let version = heading.values_version;
@@ -280,18 +353,33 @@ impl Auditor {
         }
         let place = || "the experiment".to_owned();
         let genesis = chain::genesis(heading.values_version, &heading.spec, &heading.key_hash);
-        if let Err(difference) = equal(place, "the head before the first epoch", &heading.genesis, &genesis) {
+        if let Err(difference) = equal(
+            place,
+            "the head before the first epoch",
+            &heading.genesis,
+            &genesis,
+        ) {
             return Ok(Err(difference));
         }
         let key = match revealed(&heading) {
             Ok(key) => key,
             Err(difference) => return Ok(Err(difference)),
         };
-        let Spec { problem, service, .. } =
-            Spec::parse(&heading.spec, "spec").context("the spec of the log cannot be read")?;
+        let Spec {
+            problem, service, ..
+        } = Spec::parse(&heading.spec, "spec").context("the spec of the log cannot be read")?;
         let actions = problem.actions().len();
-        self.counts = Counts { next_round: 1, ..Counts::default() };
-        let Counts { decided, told, imputed, imputed_before, .. } = &mut self.counts;
+        self.counts = Counts {
+            next_round: 1,
+            ..Counts::default()
+        };
+        let Counts {
+            decided,
+            told,
+            imputed,
+            imputed_before,
+            ..
+        } = &mut self.counts;
         for counts in [decided, told, imputed, imputed_before] {
             *counts = vec![0; actions];
         }
@@ -313,10 +401,17 @@ impl Auditor {
 
     fn finish(&mut self) -> Result<Check> {
         if self.at != Place::State {
-            bail!("the log ends before its last line, the state: take all its pages, one after another");
+            bail!(
+                "the log ends before its last line, the state: take all its pages, one after another"
+            );
         }
         Ok(match &self.wanted {
-            Some(wanted) => Err(differs("the chain of hashes", "the published head", wanted, "none of its heads")),
+            Some(wanted) => Err(differs(
+                "the chain of hashes",
+                "the published head",
+                wanted,
+                "none of its heads",
+            )),
             None => Ok(()),
         })
     }
@@ -328,12 +423,29 @@ fn revealed(heading: &Heading) -> Check<Option<Key>> {
     let (salt, key) = match (&heading.salt, &heading.key) {
         (Some(salt), Some(key)) => (salt, key),
         (None, None) => return Ok(None),
-        _ => return Err(differs(place, "the key", "half revealed", "revealed with its salt, or not at all")),
+        _ => {
+            return Err(differs(
+                place,
+                "the key",
+                "half revealed",
+                "revealed with its salt, or not at all",
+            ));
+        }
     };
     let bytes: Option<[u8; 16]> = chain::unhex(salt).and_then(|bytes| bytes.try_into().ok());
     let (Some(salt), Ok(key)) = (bytes, Key::from_hex(key)) else {
-        return Err(differs(place, "salt or key", format_args!("{salt}, {key}"), "32 hexadecimal digits each"));
+        return Err(differs(
+            place,
+            "salt or key",
+            format_args!("{salt}, {key}"),
+            "32 hexadecimal digits each",
+        ));
     };
-    equal(|| place.into(), "the hash of salt and key", &heading.key_hash, &chain::key_hash(salt, key))?;
+    equal(
+        || place.into(),
+        "the hash of salt and key",
+        &heading.key_hash,
+        &chain::key_hash(salt, key),
+    )?;
     Ok(Some(key))
 }

@@ -84,7 +84,10 @@ pub struct Split {
 /// Compares two logs up to the first epoch where they part.
 pub fn compare(logs: [Log; 2]) -> Result<Comparison> {
     let [one, two] = logs;
-    let mut walks = [Walk::begin(one).context("the first log")?, Walk::begin(two).context("the second log")?];
+    let mut walks = [
+        Walk::begin(one).context("the first log")?,
+        Walk::begin(two).context("the second log")?,
+    ];
     let mut comparison = Comparison {
         experiments: [0, 1].map(|side| walks[side].heading.id.clone()),
         specs: differences(&walks[0].spec, &walks[1].spec),
@@ -100,7 +103,8 @@ pub fn compare(logs: [Log; 2]) -> Result<Comparison> {
         comparison.epochs += 1;
         comparison.count_estimates(&one, &two);
         let same = (one.first_round, bits(&one.strategy)) == (two.first_round, bits(&two.strategy));
-        let first_different = comparison.compare_decisions(&mut walks, one.first_round == two.first_round)?;
+        let first_different =
+            comparison.compare_decisions(&mut walks, one.first_round == two.first_round)?;
         if !same || first_different.is_some() {
             comparison.parting = Some(Parting::of(&walks, one, two, first_different));
             return Ok(comparison);
@@ -116,7 +120,8 @@ impl Comparison {
         for (one, two) in one.estimates.iter().zip(&two.estimates) {
             self.estimates += 1;
             self.estimates_apart += u64::from(one.index != two.index);
-            if self.same_key.is_none() && (one.action, one.quantity, one.count) == (two.action, two.quantity, two.count)
+            if self.same_key.is_none()
+                && (one.action, one.quantity, one.count) == (two.action, two.quantity, two.count)
             {
                 self.same_key = Some(one.offset == two.offset);
             }
@@ -124,7 +129,11 @@ impl Comparison {
     }
 
     /// Compares the decisions of an epoch, as far as both go: the first round with different actions.
-    fn compare_decisions(&mut self, walks: &mut [Walk; 2], aligned: bool) -> Result<Option<(u64, [u32; 2])>> {
+    fn compare_decisions(
+        &mut self,
+        walks: &mut [Walk; 2],
+        aligned: bool,
+    ) -> Result<Option<(u64, [u32; 2])>> {
         if !aligned {
             return Ok(None);
         }
@@ -140,18 +149,29 @@ impl Comparison {
 }
 
 impl Parting {
-    fn of(walks: &[Walk; 2], one: EpochRecord, two: EpochRecord, first_different: Option<(u64, [u32; 2])>) -> Self {
+    fn of(
+        walks: &[Walk; 2],
+        one: EpochRecord,
+        two: EpochRecord,
+        first_different: Option<(u64, [u32; 2])>,
+    ) -> Self {
         let [first, second] = walks;
         let problem = &first.spec.problem;
-        let pairs = first.estimates.iter().filter_map(|(place, one)| Some((one, second.estimates.get(place)?)));
+        let pairs = first
+            .estimates
+            .iter()
+            .filter_map(|(place, one)| Some((one, second.estimates.get(place)?)));
         let name = |walk: &Walk, action: u32| walk.spec.problem.actions()[action as usize].clone();
         Self {
             epoch: one.epoch,
             first_round: one.first_round,
             actions: problem.actions().to_vec(),
             strategies: [one.strategy, two.strategy],
-            splits: pairs.filter_map(|(one, two)| Split::of(problem, one, two)).collect(),
-            first_different: first_different.map(|(round, [one, two])| (round, [name(first, one), name(second, two)])),
+            splits: pairs
+                .filter_map(|(one, two)| Split::of(problem, one, two))
+                .collect(),
+            first_different: first_different
+                .map(|(round, [one, two])| (round, [name(first, one), name(second, two)])),
         }
     }
 }
@@ -164,7 +184,9 @@ impl Split {
             return None;
         }
         // The lower mean's cell ends at the edge above it, the higher one's begins at the edge below it.
-        let edge = |index: i64, other: i64| (one.offset + index as f64 + f64::from(u8::from(index < other))) * one.cell;
+        let edge = |index: i64, other: i64| {
+            (one.offset + index as f64 + f64::from(u8::from(index < other))) * one.cell
+        };
         let edges = [edge(low, high), edge(high, low)];
         let away = [(edges[0] - one.mean).abs(), (edges[1] - two.mean).abs()];
         let quantity = problem.quantity(one.quantity as usize);
@@ -183,7 +205,10 @@ impl Split {
 }
 
 fn bits(strategy: &[f64]) -> Vec<u64> {
-    strategy.iter().map(|probability| probability.to_bits()).collect()
+    strategy
+        .iter()
+        .map(|probability| probability.to_bits())
+        .collect()
 }
 
 /// Whether two experiments have one key, as far as their logs tell.
@@ -214,12 +239,23 @@ impl Walk {
     fn begin(mut log: Log) -> Result<Self> {
         let heading = match log.next().transpose()? {
             Some(Line::Experiment(heading)) => *heading,
-            Some(line) => bail!("it begins with {:?} and not with its experiment", line.name()),
+            Some(line) => bail!(
+                "it begins with {:?} and not with its experiment",
+                line.name()
+            ),
             None => bail!("it is empty"),
         };
         let spec = Spec::parse(&heading.spec, &heading.id)?;
         let (held, actions, estimates) = (None, Vec::new().into_iter(), BTreeMap::new());
-        Ok(Self { log, heading, spec, held, actions, decided: 0, estimates })
+        Ok(Self {
+            log,
+            heading,
+            spec,
+            held,
+            actions,
+            decided: 0,
+            estimates,
+        })
     }
 
     fn next_line(&mut self) -> Result<Option<Line>> {
@@ -236,7 +272,9 @@ impl Walk {
             match line {
                 Line::Epoch { record, .. } => {
                     let estimates = record.estimates.iter();
-                    self.estimates.extend(estimates.map(|estimate| ((estimate.action, estimate.quantity), *estimate)));
+                    self.estimates.extend(
+                        estimates.map(|estimate| ((estimate.action, estimate.quantity), *estimate)),
+                    );
                     self.check(&record)?;
                     return Ok(Some(*record));
                 }
@@ -249,11 +287,18 @@ impl Walk {
 
     /// What is looked up by number must be there.
     fn check(&self, record: &EpochRecord) -> Result<()> {
-        let (actions, quantities) = (self.spec.problem.actions().len(), self.spec.problem.quantities());
-        let known =
-            |estimate: &Estimate| (estimate.action as usize) < actions && (estimate.quantity as usize) < quantities;
+        let (actions, quantities) = (
+            self.spec.problem.actions().len(),
+            self.spec.problem.quantities(),
+        );
+        let known = |estimate: &Estimate| {
+            (estimate.action as usize) < actions && (estimate.quantity as usize) < quantities
+        };
         if record.strategy.len() != actions || !record.estimates.iter().all(known) {
-            bail!("the record of epoch {} does not fit the spec; `debora audit` tells more", record.epoch);
+            bail!(
+                "the record of epoch {} does not fit the spec; `debora audit` tells more",
+                record.epoch
+            );
         }
         Ok(())
     }

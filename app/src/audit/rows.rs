@@ -29,18 +29,33 @@ pub fn check(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check
 
 fn check_epoch(row: &EpochRow, auditor: &Auditor) -> Check {
     let place = || format!("the row of epoch {}", row.epoch);
-    let (Some(open), Some(Course::Keyed { opening, .. })) = (&auditor.open, &auditor.course) else { return Ok(()) };
+    let (Some(open), Some(Course::Keyed { opening, .. })) = (&auditor.open, &auditor.course) else {
+        return Ok(());
+    };
     let last = open.record.epoch;
     if row.epoch > last {
-        return Err(differs(place(), "the epoch", "there", format_args!("none after {last}")));
+        return Err(differs(
+            place(),
+            "the epoch",
+            "there",
+            format_args!("none after {last}"),
+        ));
     }
     // What a snapshot holds is secret, and too long to be shown.
     let snapshot = (row.epoch == last).then(|| opening.to_bytes());
     if row.snapshot != snapshot {
-        let length =
-            |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or("none".into(), |bytes| format!("{} bytes", bytes.len()));
+        let length = |bytes: &Option<Vec<u8>>| {
+            bytes
+                .as_ref()
+                .map_or("none".into(), |bytes| format!("{} bytes", bytes.len()))
+        };
         let recomputed = format!("other ones ({})", length(&snapshot));
-        return Err(differs(place(), "the snapshot", length(&row.snapshot), recomputed));
+        return Err(differs(
+            place(),
+            "the snapshot",
+            length(&row.snapshot),
+            recomputed,
+        ));
     }
     if row.epoch == last && !open.closed {
         let record = serde_json::to_string(&open.record).expect("records are written as JSON");
@@ -54,18 +69,36 @@ fn check_epoch(row: &EpochRow, auditor: &Auditor) -> Check {
 
 /// Rows of rounds that were never decided would be in the way of their outcomes.
 fn strays(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check> {
-    let Some(open) = &auditor.open else { return Ok(Ok(())) };
+    let Some(open) = &auditor.open else {
+        return Ok(Ok(()));
+    };
     let next_round = auditor.counts.next_round;
-    let first = store.outcomes(id, 0, 1)?.pop().filter(|outcome| outcome.round == 0);
+    let first = store
+        .outcomes(id, 0, 1)?
+        .pop()
+        .filter(|outcome| outcome.round == 0);
     let after = store.outcomes(id, next_round, 1)?.pop();
     if let Some(outcome) = first.or(after) {
         let place = format!("the outcome of round {}", outcome.round);
-        return Ok(Err(differs(place, "it", "there", "of a round that was not decided")));
+        return Ok(Err(differs(
+            place,
+            "it",
+            "there",
+            "of a round that was not decided",
+        )));
     }
     for (overtime, from) in [(false, next_round), (true, open.next_serial)] {
-        if let Some(lease) = store.leases(id, open.record.epoch, overtime, from, 1)?.pop() {
+        if let Some(lease) = store
+            .leases(id, open.record.epoch, overtime, from, 1)?
+            .pop()
+        {
             let place = format!("epoch {}, the request of {}", lease.epoch, lease.first);
-            return Ok(Err(differs(place, "it", "there", "beyond what was decided")));
+            return Ok(Err(differs(
+                place,
+                "it",
+                "there",
+                "beyond what was decided",
+            )));
         }
     }
     Ok(Ok(()))

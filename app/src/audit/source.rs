@@ -41,10 +41,15 @@ impl Source {
     /// From what was typed, with the experiment that may be named behind `#`.
     pub fn of(text: &str) -> Result<(Self, Option<String>)> {
         let (place, experiment) = match text.rsplit_once('#') {
-            Some((place, experiment)) if !PathBuf::from(text).exists() => (place, Some(experiment.to_owned())),
+            Some((place, experiment)) if !PathBuf::from(text).exists() => {
+                (place, Some(experiment.to_owned()))
+            }
             _ => (text, None),
         };
-        if ["http://", "https://"].iter().any(|scheme| place.starts_with(scheme)) {
+        if ["http://", "https://"]
+            .iter()
+            .any(|scheme| place.starts_with(scheme))
+        {
             return Ok((Self::Web(place.to_owned()), experiment));
         }
         if place == "-" {
@@ -65,7 +70,10 @@ impl Source {
             (Self::Store(location), None) => {
                 let rows = location.open(Purpose::Read)?.experiments()?;
                 ensure!(!rows.is_empty(), "{location} holds no experiments");
-                Ok(rows.into_iter().map(|(experiment, _)| Some(experiment.id)).collect())
+                Ok(rows
+                    .into_iter()
+                    .map(|(experiment, _)| Some(experiment.id))
+                    .collect())
             }
             (_, named) => Ok(vec![named.map(str::to_owned)]),
         }
@@ -75,11 +83,18 @@ impl Source {
     pub fn open(&self, experiment: Option<&str>, access: &Access) -> Result<Log> {
         match self {
             Self::File(path) => {
-                let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+                let file =
+                    File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
                 Ok(Log::text(Box::new(BufReader::new(file)), experiment))
             }
-            Self::Stdin => Ok(Log::text(Box::new(BufReader::new(std::io::stdin())), experiment)),
-            Self::Store(location) => Log::store(location, experiment.context("name the experiment with --experiment")?),
+            Self::Stdin => Ok(Log::text(
+                Box::new(BufReader::new(std::io::stdin())),
+                experiment,
+            )),
+            Self::Store(location) => Log::store(
+                location,
+                experiment.context("name the experiment with --experiment")?,
+            ),
             Self::Web(url) => Ok(Log(Kind::Web(Web {
                 url: address(url, experiment)?,
                 agent: agent(),
@@ -95,7 +110,8 @@ impl Source {
 fn is_sqlite(path: &PathBuf) -> Result<bool> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut begin = Vec::new();
-    file.take(SQLITE_MAGIC.len() as u64).read_to_end(&mut begin)?;
+    file.take(SQLITE_MAGIC.len() as u64)
+        .read_to_end(&mut begin)?;
     Ok(begin == SQLITE_MAGIC)
 }
 
@@ -103,7 +119,10 @@ fn is_sqlite(path: &PathBuf) -> Result<bool> {
 pub struct Log(Kind);
 
 enum Kind {
-    Text { lines: TextLines, experiment: Option<String> },
+    Text {
+        lines: TextLines,
+        experiment: Option<String>,
+    },
     Store(StoreLog),
     Web(Web),
 }
@@ -111,7 +130,10 @@ enum Kind {
 impl Log {
     /// A log from its lines; if an experiment is named, it must be that one's.
     pub fn text(reader: Box<dyn BufRead>, experiment: Option<&str>) -> Self {
-        Self(Kind::Text { lines: TextLines { reader, number: 0 }, experiment: experiment.map(str::to_owned) })
+        Self(Kind::Text {
+            lines: TextLines { reader, number: 0 },
+            experiment: experiment.map(str::to_owned),
+        })
     }
 
     /// The log of a store, all of it of one moment.
@@ -119,10 +141,19 @@ impl Log {
         let mut store = location.open(Purpose::Read)?;
         store.begin()?;
         if store.experiment(id)?.is_none() {
-            let names: Vec<String> = store.experiments()?.into_iter().map(|(experiment, _)| experiment.id).collect();
+            let names: Vec<String> = store
+                .experiments()?
+                .into_iter()
+                .map(|(experiment, _)| experiment.id)
+                .collect();
             bail!("{location} has no experiment {id:?}; it has {names:?}");
         }
-        Ok(Self(Kind::Store(StoreLog { store, id: id.to_owned(), lines: Vec::new().into_iter(), next: Next::First })))
+        Ok(Self(Kind::Store(StoreLog {
+            store,
+            id: id.to_owned(),
+            lines: Vec::new().into_iter(),
+            next: Next::First,
+        })))
     }
 
     /// Checks what a store has beside its log.
@@ -152,7 +183,11 @@ impl Iterator for Log {
 /// A file has one experiment; if one is named, it must be that.
 fn of_experiment(line: Line, named: Option<&str>) -> Result<Line> {
     if let (Line::Experiment(heading), Some(named)) = (&line, named) {
-        ensure!(heading.id == named, "this is the log of experiment {:?}, not of {named:?}", heading.id);
+        ensure!(
+            heading.id == named,
+            "this is the log of experiment {:?}, not of {named:?}",
+            heading.id
+        );
     }
     Ok(line)
 }
@@ -185,7 +220,11 @@ impl TextLines {
                 Ok(0) => return None,
                 Ok(_) if text.trim().is_empty() => {}
                 Ok(_) => break,
-                Err(error) => return Some(Err(error).with_context(|| format!("line {} cannot be read", self.number))),
+                Err(error) => {
+                    return Some(
+                        Err(error).with_context(|| format!("line {} cannot be read", self.number)),
+                    );
+                }
             }
         }
         Some(serde_json::from_str(&text).with_context(|| {
@@ -210,7 +249,9 @@ impl StoreLog {
             let page = match &self.next {
                 Next::End => return None,
                 Next::First => log::page(&mut *self.store, &self.id, None, LINES_A_PAGE, true),
-                Next::At(cursor) => log::page(&mut *self.store, &self.id, Some(cursor), LINES_A_PAGE, true),
+                Next::At(cursor) => {
+                    log::page(&mut *self.store, &self.id, Some(cursor), LINES_A_PAGE, true)
+                }
             };
             match page {
                 Ok(Some(Page { lines, next_cursor })) => {
@@ -253,7 +294,10 @@ impl Web {
     }
 
     fn fetch(&mut self, cursor: Option<&str>) -> Result<()> {
-        let mut request = self.agent.get(&self.url).query("limit", LINES_A_PAGE.to_string());
+        let mut request = self
+            .agent
+            .get(&self.url)
+            .query("limit", LINES_A_PAGE.to_string());
         if let Some(cursor) = cursor {
             request = request.query("after", cursor);
         }
@@ -265,7 +309,11 @@ impl Web {
             let text = response.body_mut().read_to_string().unwrap_or_default();
             bail!("the service answers {}: {}", response.status(), text.trim());
         }
-        let next = response.headers().get(NEXT_HEADER).map(|value| value.to_str().map(str::to_owned)).transpose()?;
+        let next = response
+            .headers()
+            .get(NEXT_HEADER)
+            .map(|value| value.to_str().map(str::to_owned))
+            .transpose()?;
         self.next = Next::of(next);
         let reader = Box::new(BufReader::new(response.into_body().into_reader()));
         self.page = Some(TextLines { reader, number: 0 });
@@ -316,16 +364,29 @@ mod tests {
         }
         for url in ["http://host:1", "http://host:1/", "http://host:1/v1"] {
             assert_eq!(address(url, Some("a-b")).unwrap(), log);
-            assert!(address(url, None).unwrap_err().to_string().contains("name the experiment"));
+            assert!(
+                address(url, None)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("name the experiment")
+            );
         }
     }
 
     #[test]
     fn an_experiment_is_named_behind_a_hash() {
         let (source, experiment) = Source::of("postgres://host/db#a").unwrap();
-        assert_eq!(source, Source::Store(Location::Postgres("postgres://host/db".into())));
+        assert_eq!(
+            source,
+            Source::Store(Location::Postgres("postgres://host/db".into()))
+        );
         assert_eq!(experiment.as_deref(), Some("a"));
         assert_eq!(Source::of("-").unwrap(), (Source::Stdin, None));
-        assert!(Source::of("nowhere.db").unwrap_err().to_string().contains("cannot read nowhere.db"));
+        assert!(
+            Source::of("nowhere.db")
+                .unwrap_err()
+                .to_string()
+                .contains("cannot read nowhere.db")
+        );
     }
 }

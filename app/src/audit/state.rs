@@ -8,9 +8,21 @@ use crate::store::{Progress, Status};
 impl Auditor {
     pub(super) fn late(&mut self, round: u64, reward: f64, costs: &[f64]) -> Check {
         let place = || format!("the late outcome of round {round}");
-        let after = self.counts.imputed_runs.partition_point(|(first, _)| *first <= round);
-        let imputed = after.checked_sub(1).is_some_and(|run| round <= self.counts.imputed_runs[run].1);
-        let difference = || differs(place(), "its round", round, "one that was imputed, in order");
+        let after = self
+            .counts
+            .imputed_runs
+            .partition_point(|(first, _)| *first <= round);
+        let imputed = after
+            .checked_sub(1)
+            .is_some_and(|run| round <= self.counts.imputed_runs[run].1);
+        let difference = || {
+            differs(
+                place(),
+                "its round",
+                round,
+                "one that was imputed, in order",
+            )
+        };
         if round <= self.counts.last_late {
             return Err(difference());
         }
@@ -18,7 +30,16 @@ impl Auditor {
             // If the experiment went on while its log was read, the round may have been imputed after its line was.
             self.unmatched_late.get_or_insert_with(difference);
         }
-        in_range(&self.rules.as_ref().expect("after the experiment's line").problem, &place(), reward, costs)?;
+        in_range(
+            &self
+                .rules
+                .as_ref()
+                .expect("after the experiment's line")
+                .problem,
+            &place(),
+            reward,
+            costs,
+        )?;
         self.counts.last_late = round;
         self.audited.late += 1;
         Ok(())
@@ -30,8 +51,15 @@ impl Auditor {
             (Some(Status::Running), "paused") => Status::Paused,
             (Some(Status::Running | Status::Paused), "closed") => Status::Closed,
             (before, _) => {
-                let before = before.map_or("nothing".to_owned(), |status| format!("{status:?}").to_lowercase());
-                return Err(differs("the events", "what happened", what, format_args!("what may follow {before}")));
+                let before = before.map_or("nothing".to_owned(), |status| {
+                    format!("{status:?}").to_lowercase()
+                });
+                return Err(differs(
+                    "the events",
+                    "what happened",
+                    what,
+                    format_args!("what may follow {before}"),
+                ));
             }
         };
         self.status = Some(next);
@@ -58,37 +86,86 @@ impl Auditor {
             // After the horizon only late outcomes still come.
             (true, true) => {
                 self.behind(progress)?;
-                self.same_state(&Progress { late: self.audited.late, ..progress.clone() }, done)
+                self.same_state(
+                    &Progress {
+                        late: self.audited.late,
+                        ..progress.clone()
+                    },
+                    done,
+                )
             }
         }
     }
 
     /// Whether the last epoch is closed at the horizon.
     fn at_horizon(&self) -> bool {
-        let horizon = self.rules.as_ref().map_or(0, |rules| rules.problem.horizon());
+        let horizon = self
+            .rules
+            .as_ref()
+            .map_or(0, |rules| rules.problem.horizon());
         let closed = self.open.as_ref().is_some_and(|open| open.closed);
         closed && self.counts.next_round > horizon
     }
 
     fn same_state(&self, progress: &Progress, done: bool) -> Check {
-        let (counts, open) = (&self.counts, self.open.as_ref().expect("the order of lines is checked"));
+        let (counts, open) = (
+            &self.counts,
+            self.open.as_ref().expect("the order of lines is checked"),
+        );
         let place = || "the state".to_owned();
-        if !done && (open.closed || self.course.as_ref().and_then(super::Course::is_complete) == Some(true)) {
-            return Err(differs(place(), "the last epoch", "complete", "closed, and followed by another"));
+        if !done
+            && (open.closed
+                || self.course.as_ref().and_then(super::Course::is_complete) == Some(true))
+        {
+            return Err(differs(
+                place(),
+                "the last epoch",
+                "complete",
+                "closed, and followed by another",
+            ));
         }
         equal(place, "epoch", &progress.epoch, &open.record.epoch)?;
-        equal(place, "next_round", &progress.next_round, &counts.next_round)?;
+        equal(
+            place,
+            "next_round",
+            &progress.next_round,
+            &counts.next_round,
+        )?;
         equal(place, "decided", &progress.decided, &counts.decided)?;
         equal(place, "told", &progress.told, &counts.told)?;
         equal(place, "imputed", &progress.imputed, &counts.imputed)?;
-        equal(place, "imputed_before", &progress.imputed_before, &counts.imputed_before)?;
+        equal(
+            place,
+            "imputed_before",
+            &progress.imputed_before,
+            &counts.imputed_before,
+        )?;
         equal(place, "late", &progress.late, &self.audited.late)?;
-        equal(place, "overtime", &progress.overtime, &self.audited.overtime)?;
-        equal(place, "next_serial", &progress.next_serial, &if done { 1 } else { open.next_serial })?;
-        equal(place, "infeasible", &progress.infeasible, &counts.infeasible)?;
+        equal(
+            place,
+            "overtime",
+            &progress.overtime,
+            &self.audited.overtime,
+        )?;
+        equal(
+            place,
+            "next_serial",
+            &progress.next_serial,
+            &if done { 1 } else { open.next_serial },
+        )?;
+        equal(
+            place,
+            "infeasible",
+            &progress.infeasible,
+            &counts.infeasible,
+        )?;
         equal(place, "digest", &progress.digest, &hex(&self.digest))?;
         equal(place, "head", &progress.head, &self.head)?;
-        let status = if done { Some(Status::Done) } else { self.status };
+        let status = if done {
+            Some(Status::Done)
+        } else {
+            self.status
+        };
         equal(place, "status", &Some(progress.status), &status)?;
         self.due_from(progress, done)
     }
@@ -96,23 +173,38 @@ impl Auditor {
     /// How far the search for missing outcomes has come. It depends on times, so it is only known between two rounds.
     fn due_from(&self, progress: &Progress, done: bool) -> Check {
         let open = self.open.as_ref().expect("the order of lines is checked");
-        let waits = self.rules.as_ref().is_some_and(|rules| rules.service.outcome_wait.is_some());
+        let waits = self
+            .rules
+            .as_ref()
+            .is_some_and(|rules| rules.service.outcome_wait.is_some());
         let (least, most) = match (done, waits) {
             (true, _) => (self.counts.next_round, self.counts.next_round),
-            (false, true) => (open.record.first_round.max(open.last_imputed + 1), open.first_missing()),
+            (false, true) => (
+                open.record.first_round.max(open.last_imputed + 1),
+                open.first_missing(),
+            ),
             (false, false) => (open.record.first_round, open.record.first_round),
         };
         if (least..=most).contains(&progress.due_from) {
             return Ok(());
         }
-        Err(differs("the state", "due_from", progress.due_from, format_args!("{least} to {most}")))
+        Err(differs(
+            "the state",
+            "due_from",
+            progress.due_from,
+            format_args!("{least} to {most}"),
+        ))
     }
 
     /// Counts that were read later than the lines are none of them below.
     fn behind(&self, progress: &Progress) -> Check {
         let counts = &self.counts;
         let below = |counts: &[u64], later: &[u64]| {
-            counts.len() == later.len() && counts.iter().zip(later).all(|(count, later)| count <= later)
+            counts.len() == later.len()
+                && counts
+                    .iter()
+                    .zip(later)
+                    .all(|(count, later)| count <= later)
         };
         let ahead = below(&counts.decided, &progress.decided)
             && below(&counts.told, &progress.told)
@@ -120,10 +212,18 @@ impl Auditor {
             && counts.next_round <= progress.next_round
             && self.audited.late <= progress.late
             && self.audited.overtime <= progress.overtime
-            && self.open.as_ref().is_some_and(|open| open.record.epoch <= progress.epoch);
+            && self
+                .open
+                .as_ref()
+                .is_some_and(|open| open.record.epoch <= progress.epoch);
         if ahead {
             return Ok(());
         }
-        Err(differs("the state", "its counts", "smaller than those of the lines", "as large at least"))
+        Err(differs(
+            "the state",
+            "its counts",
+            "smaller than those of the lines",
+            "as large at least",
+        ))
     }
 }

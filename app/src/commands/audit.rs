@@ -38,11 +38,20 @@ pub fn audit(
             head.len()
         );
     }
-    ensure!(head.is_none() || experiments.len() == 1, "--head is of one experiment; name it with --experiment");
-    let ink = if common.json { Ink::none() } else { ink_for_stdout() };
+    ensure!(
+        head.is_none() || experiments.len() == 1,
+        "--head is of one experiment; name it with --experiment"
+    );
+    let ink = if common.json {
+        Ink::none()
+    } else {
+        ink_for_stdout()
+    };
     let (mut documents, mut different, mut unknown) = (Vec::new(), false, Vec::new());
     for experiment in experiments {
-        let verdict = source.open(experiment.as_deref(), access).and_then(|mut log| audit::audit(&mut log, head));
+        let verdict = source
+            .open(experiment.as_deref(), access)
+            .and_then(|mut log| audit::audit(&mut log, head));
         let finding = match verdict {
             Ok(Verdict::Equal(audited)) => Finding::Equal(audited),
             Ok(Verdict::Different(audited, difference)) => Finding::Different(audited, difference),
@@ -76,7 +85,9 @@ impl Finding {
                  an admin's API key, or once it is over",
                 audited.experiment
             )),
-            Self::Failed(Some(experiment), error) => Some(format!("{experiment} cannot be audited: {error:#}")),
+            Self::Failed(Some(experiment), error) => {
+                Some(format!("{experiment} cannot be audited: {error:#}"))
+            }
             Self::Failed(None, error) => Some(format!("{error:#}")),
             _ => None,
         }
@@ -85,7 +96,11 @@ impl Finding {
     fn document(&self) -> Value {
         match self {
             Self::Equal(audited) => {
-                let verdict = if audited.key { "equal" } else { "hashes equal, key not revealed" };
+                let verdict = if audited.key {
+                    "equal"
+                } else {
+                    "hashes equal, key not revealed"
+                };
                 json!({ "verdict": verdict, "audited": audited })
             }
             Self::Different(audited, difference) => {
@@ -106,7 +121,10 @@ impl Finding {
                 format!("{answer} At {difference}.\nEqual before it: {before}.\n")
             }
             Self::Failed(experiment, _) => {
-                ink.alarm(&format!("{}: not audited.", experiment.as_deref().unwrap_or("The log"))) + "\n"
+                ink.alarm(&format!(
+                    "{}: not audited.",
+                    experiment.as_deref().unwrap_or("The log")
+                )) + "\n"
             }
         }
     }
@@ -117,10 +135,16 @@ fn equal(audited: &Audited, ink: &Ink) -> String {
     let epochs = counted(audited.epochs, "epoch", "epochs");
     let name = &audited.experiment;
     let mut text = if audited.key {
-        ink.strong(&format!("{name}: {decisions} in {epochs} recomputed, all equal.")) + "\n"
+        ink.strong(&format!(
+            "{name}: {decisions} in {epochs} recomputed, all equal."
+        )) + "\n"
     } else {
-        let answer = ink.strong(&format!("{name}: hashes and counts of {decisions} in {epochs} are equal."));
-        format!("{answer} The key is not revealed: no action, estimate or strategy was recomputed.\n")
+        let answer = ink.strong(&format!(
+            "{name}: hashes and counts of {decisions} in {epochs} are equal."
+        ));
+        format!(
+            "{answer} The key is not revealed: no action, estimate or strategy was recomputed.\n"
+        )
     };
     text += &format!(
         "Outcomes: {} told, {} imputed; {} more came too late to count. Decisions in overtime: {}.\n",

@@ -15,12 +15,18 @@ use crate::store::{Location, Purpose, copy};
 pub fn backup(location: &Location, to: &Path, common: &Common) -> Result<bool> {
     let shown = to.display();
     // Not even with --force: what is in the way may be the last good copy.
-    ensure!(!to.exists(), "{shown} exists, and a backup overwrites nothing; choose another name");
+    ensure!(
+        !to.exists(),
+        "{shown} exists, and a backup overwrites nothing; choose another name"
+    );
     let held = make_whole(to, |to| {
         match location {
             Location::Sqlite(from) => copying::copy(from, to)?,
             Location::Postgres(_) => {
-                copy::copy(&mut *location.open(Purpose::Read)?, &mut copying::empty(to)?)?;
+                copy::copy(
+                    &mut *location.open(Purpose::Read)?,
+                    &mut copying::empty(to)?,
+                )?;
             }
         }
         copying::check(to)

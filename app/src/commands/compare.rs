@@ -8,12 +8,18 @@ use crate::args::{Common, PairArgs, SpecArgs};
 use crate::commands::load;
 use crate::commands::measure::{measure, present, write_shard};
 
-pub fn compare(args: &SpecArgs, pairs: &PairArgs, players: &[String], common: &Common) -> Result<bool> {
+pub fn compare(
+    args: &SpecArgs,
+    pairs: &PairArgs,
+    players: &[String],
+    common: &Common,
+) -> Result<bool> {
     let loaded = load(args)?;
     let count = pairs.pairs.unwrap_or(200);
     let choice = choose(&loaded.spec.problem, players, count);
     // What to change in the spec is a flag here.
-    let choice = choice.map_err(|error| anyhow!(error.to_string().replace("use horizon", "use --horizon")))?;
+    let choice = choice
+        .map_err(|error| anyhow!(error.to_string().replace("use horizon", "use --horizon")))?;
     if !choice.left_out.is_empty() && !common.quiet {
         let names = listed(&choice.left_out);
         eprintln!(

@@ -12,7 +12,10 @@ use crate::report::words::ink_for_stdout;
 
 /// False if they part.
 pub fn diff(first: &str, second: &str, access: &Access, common: &Common) -> Result<bool> {
-    let logs = [open(first, access).context("A")?, open(second, access).context("B")?];
+    let logs = [
+        open(first, access).context("A")?,
+        open(second, access).context("B")?,
+    ];
     let comparison = audit::compare(logs)?;
     if common.json {
         print(&format!("{:#}\n", json!(comparison)))?;
@@ -29,7 +32,11 @@ fn open(text: &str, access: &Access) -> Result<Log> {
         [experiment] => source.open(experiment.as_deref(), access),
         many => {
             let names: Vec<String> = many.iter().flatten().cloned().collect();
-            bail!("{text} holds the experiments {}; name one, as in {text}#{}", listed(&names), names[0])
+            bail!(
+                "{text} holds the experiments {}; name one, as in {text}#{}",
+                listed(&names),
+                names[0]
+            )
         }
     }
 }
@@ -41,18 +48,29 @@ fn words(comparison: &Comparison, ink: &Ink) -> String {
     match &comparison.parting {
         None => {
             let epochs = counted(comparison.epochs, "epoch", "epochs");
-            text += &ink.strong(&format!("The same decisions throughout: {rounds} in {epochs}."));
+            text += &ink.strong(&format!(
+                "The same decisions throughout: {rounds} in {epochs}."
+            ));
             text += "\n";
             let [one, two] = comparison.decided;
             if one != two {
-                let (longer, more) = if one > two { ("A", one - two) } else { ("B", two - one) };
-                text += &format!("{longer} has decided {} more.\n", counted(more, "round", "rounds"));
+                let (longer, more) = if one > two {
+                    ("A", one - two)
+                } else {
+                    ("B", two - one)
+                };
+                text += &format!(
+                    "{longer} has decided {} more.\n",
+                    counted(more, "round", "rounds")
+                );
             }
             text += &estimates(comparison);
         }
         Some(parting) => {
-            text +=
-                &ink.strong(&format!("They part in epoch {}, after {rounds} with the same decisions.", parting.epoch));
+            text += &ink.strong(&format!(
+                "They part in epoch {}, after {rounds} with the same decisions.",
+                parting.epoch
+            ));
             text += "\n";
             text += &reasons(parting, comparison);
             text += &strategies(parting);
@@ -66,7 +84,10 @@ fn estimates(comparison: &Comparison) -> String {
     let made = counted(comparison.estimates, "estimate", "estimates");
     match comparison.estimates_apart {
         0 => format!("Each of {made} fell into the same cell in both.\n"),
-        apart => format!("Of {made}, {} fell into different cells, which changed nothing.\n", whole(apart)),
+        apart => format!(
+            "Of {made}, {} fell into different cells, which changed nothing.\n",
+            whole(apart)
+        ),
     }
 }
 
@@ -78,7 +99,8 @@ fn premises(comparison: &Comparison) -> String {
     } else {
         let none = || "nothing".to_owned();
         let fact = |fact: &audit::Fact| {
-            let [first, second] = [&fact.first, &fact.second].map(|value| value.clone().unwrap_or_else(none));
+            let [first, second] =
+                [&fact.first, &fact.second].map(|value| value.clone().unwrap_or_else(none));
             format!("{} ({first} against {second})", fact.what)
         };
         let facts: Vec<String> = comparison.specs.iter().map(fact).collect();
@@ -113,14 +135,21 @@ fn sentence(split: &Split) -> String {
     let precise = |value: f64| significant(value, 6);
     let short = |value: f64| significant(value, 3);
     let [one, two] = split.cells;
-    let (first_side, second_side) = if one < two { ("below", "above") } else { ("above", "below") };
+    let (first_side, second_side) = if one < two {
+        ("below", "above")
+    } else {
+        ("above", "below")
+    };
     let edge = if one.abs_diff(two) == 1 {
         format!("the edge between them at {}", precise(split.edges[0]))
     } else {
         format!("its edge at {}", precise(split.edges[0]))
     };
-    let second_edge =
-        if one.abs_diff(two) == 1 { "it".to_owned() } else { format!("its edge at {}", precise(split.edges[1])) };
+    let second_edge = if one.abs_diff(two) == 1 {
+        "it".to_owned()
+    } else {
+        format!("its edge at {}", precise(split.edges[1]))
+    };
     format!(
         "The estimate of {} of {}, made in epoch {} from {} each, fell into cell {one} in A and cell {two} in B: A's mean {} \
          lies {} ({} cells) {first_side} {edge}, B's mean {} lies {} ({} cells) {second_side} {second_edge}.\n",
@@ -140,17 +169,28 @@ fn sentence(split: &Split) -> String {
 fn strategies(parting: &Parting) -> String {
     let mut text = match &parting.first_different {
         Some((round, [one, two])) => {
-            format!("The first different decision is that of round {}: {one} in A, {two} in B.\n", whole(*round))
+            format!(
+                "The first different decision is that of round {}: {one} in A, {two} in B.\n",
+                whole(*round)
+            )
         }
-        None => "The decisions that both have taken in this epoch are the same all the same.\n".into(),
+        None => {
+            "The decisions that both have taken in this epoch are the same all the same.\n".into()
+        }
     };
     let rows: Vec<Vec<String>> = (0..parting.actions.len())
         .map(|action| {
-            let share =
-                |side: usize| parting.strategies[side].get(action).map_or("none".into(), |share| percent(*share));
+            let share = |side: usize| {
+                parting.strategies[side]
+                    .get(action)
+                    .map_or("none".into(), |share| percent(*share))
+            };
             vec![parting.actions[action].clone(), share(0), share(1)]
         })
         .collect();
-    text += &format!("The strategies from round {} on:\n\n", whole(parting.first_round));
+    text += &format!(
+        "The strategies from round {} on:\n\n",
+        whole(parting.first_round)
+    );
     text + &table(&["action", "A", "B"], &rows)
 }

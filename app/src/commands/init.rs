@@ -16,8 +16,12 @@ pub fn init(file: &Path, common: &Common) -> Result<bool> {
         print(TEMPLATE)?;
         return Ok(true);
     }
-    write_whole(file, common.force, |out| Ok(out.write_all(TEMPLATE.as_bytes())?))?;
+    write_whole(file, common.force, |out| {
+        Ok(out.write_all(TEMPLATE.as_bytes())?)
+    })?;
     let shown = file.display();
-    print(&format!("wrote {shown}; next: debora plan {shown}, then debora replicate {shown}\n"))?;
+    print(&format!(
+        "wrote {shown}; next: debora plan {shown}, then debora replicate {shown}\n"
+    ))?;
     Ok(true)
 }

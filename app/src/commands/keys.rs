@@ -41,15 +41,28 @@ fn add(location: &Location, name: &str, role: Role, common: &Common) -> Result<(
         if keys.iter().any(|key| key.name == name) {
             bail!("a key named {name:?} is there, or was; choose another name");
         }
-        Ok(ApiKey { name: name.into(), role, hash, created_at: now(), revoked_at: None })
+        Ok(ApiKey {
+            name: name.into(),
+            role,
+            hash,
+            created_at: now(),
+            revoked_at: None,
+        })
     })?;
     let word = json!(role);
     if common.json {
-        return print(&format!("{:#}\n", json!({ "name": name, "role": word, "key": key })));
+        return print(&format!(
+            "{:#}\n",
+            json!({ "name": name, "role": word, "key": key })
+        ));
     }
     // The key alone is on standard output, so that it can be piped to where it belongs.
     print(&format!("{key}\n"))?;
-    let made = if made { format!("made the store {location}; ") } else { String::new() };
+    let made = if made {
+        format!("made the store {location}; ")
+    } else {
+        String::new()
+    };
     eprintln!(
         "{made}key {name} has role {}; it is not shown again, since only its hash is kept",
         word.as_str().unwrap_or("?")
@@ -61,7 +74,13 @@ fn list(location: &Location, common: &Common) -> Result<()> {
     let keys = location.open(Purpose::Read)?.keys()?;
     if common.json {
         let document = |key: &ApiKey| {
-            let ApiKey { name, role, created_at, revoked_at, .. } = key;
+            let ApiKey {
+                name,
+                role,
+                created_at,
+                revoked_at,
+                ..
+            } = key;
             json!({ "name": name, "role": role, "created_at": created_at, "revoked_at": revoked_at })
         };
         let keys: Vec<_> = keys.iter().map(document).collect();
@@ -72,9 +91,17 @@ fn list(location: &Location, common: &Common) -> Result<()> {
     }
     let row = |key: &ApiKey| {
         let revoked = key.revoked_at.map_or("-".into(), utc);
-        vec![key.name.clone(), json!(key.role).as_str().unwrap_or("?").into(), utc(key.created_at), revoked]
+        vec![
+            key.name.clone(),
+            json!(key.role).as_str().unwrap_or("?").into(),
+            utc(key.created_at),
+            revoked,
+        ]
     };
-    print(&table(&["name", "role", "made (UTC)", "revoked (UTC)"], &keys.iter().map(row).collect::<Vec<_>>()))
+    print(&table(
+        &["name", "role", "made (UTC)", "revoked (UTC)"],
+        &keys.iter().map(row).collect::<Vec<_>>(),
+    ))
 }
 
 fn revoke(location: &Location, name: &str) -> Result<()> {
@@ -82,14 +109,23 @@ fn revoke(location: &Location, name: &str) -> Result<()> {
     change(&mut *store, |keys| {
         let key = keys.iter().find(|key| key.name == name);
         let names: Vec<_> = keys.iter().map(|key| key.name.clone()).collect();
-        let known = if names.is_empty() { "there are none".into() } else { format!("there are {}", listed(&names)) };
+        let known = if names.is_empty() {
+            "there are none".into()
+        } else {
+            format!("there are {}", listed(&names))
+        };
         let key = key.with_context(|| format!("there is no key {name:?}; {known}"))?;
         if let Some(at) = key.revoked_at {
             bail!("key {name:?} was revoked at {} UTC already", utc(at));
         }
-        Ok(ApiKey { revoked_at: Some(now()), ..key.clone() })
+        Ok(ApiKey {
+            revoked_at: Some(now()),
+            ..key.clone()
+        })
     })?;
-    print(&format!("key {name} is revoked; servers refuse it within two seconds\n"))
+    print(&format!(
+        "key {name} is revoked; servers refuse it within two seconds\n"
+    ))
 }
 
 /// Writes the key that a look at all keys leads to.

@@ -12,16 +12,26 @@ use crate::commands::measure::present;
 pub fn merge(paths: &[PathBuf], common: &Common) -> Result<bool> {
     let mut files = Vec::new();
     for path in paths {
-        if path.is_dir() { files.extend(shards_in(path)?) } else { files.push(path.clone()) }
+        if path.is_dir() {
+            files.extend(shards_in(path)?)
+        } else {
+            files.push(path.clone())
+        }
     }
     let parts = files.iter().map(|file| read(file)).collect::<Result<_>>()?;
     present(&Part::merge(parts)?, &[], common)
 }
 
 fn shards_in(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut files: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
-    files.retain(|file| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("shard-")));
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    files.retain(|file| {
+        file.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("shard-"))
+    });
     files.sort();
     if files.is_empty() {
         bail!("{} holds no shard-i-of-n.json", folder.display());
@@ -30,6 +40,8 @@ fn shards_in(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn read(file: &Path) -> Result<Part> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} is not a shard of debora", file.display()))
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("{} is not a shard of debora", file.display()))
 }

@@ -53,8 +53,9 @@ pub fn print(text: &str) -> Result<()> {
 /// Reads a spec file.
 pub fn load(args: &SpecArgs) -> Result<Loaded> {
     let file = args.file.display().to_string();
-    let text = fs::read_to_string(&args.file)
-        .with_context(|| format!("cannot read {file}; name a spec file, or write one with `debora init`"))?;
+    let text = fs::read_to_string(&args.file).with_context(|| {
+        format!("cannot read {file}; name a spec file, or write one with `debora init`")
+    })?;
     Ok(Loaded::from_text(text, file, args.overrides())?)
 }
 

@@ -9,7 +9,12 @@ use crate::args::{Common, PairArgs, SpecArgs};
 use crate::commands::load;
 use crate::commands::measure::{measure, present, write_shard};
 
-pub fn replicate(args: &SpecArgs, pairs: &PairArgs, other: Option<&PathBuf>, common: &Common) -> Result<bool> {
+pub fn replicate(
+    args: &SpecArgs,
+    pairs: &PairArgs,
+    other: Option<&PathBuf>,
+    common: &Common,
+) -> Result<bool> {
     let loaded = load(args)?;
     let read = |path: &PathBuf| {
         let file = path.display().to_string();
@@ -17,7 +22,12 @@ pub fn replicate(args: &SpecArgs, pairs: &PairArgs, other: Option<&PathBuf>, com
         Ok::<_, anyhow::Error>((file, text))
     };
     let other = other.map(read).transpose()?;
-    let job = Job::replicate(&loaded, pairs.pairs.unwrap_or(1_000), pairs.simulator.into(), other);
+    let job = Job::replicate(
+        &loaded,
+        pairs.pairs.unwrap_or(1_000),
+        pairs.simulator.into(),
+        other,
+    );
     let (part, seconds) = measure(&job, pairs.shard, common)?;
     match pairs.shard {
         Some(shard) => write_shard(&part, shard, common),

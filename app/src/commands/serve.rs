@@ -40,12 +40,16 @@ pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
     let mut addresses = args.listen.to_socket_addrs();
     let address = addresses.as_mut().ok().and_then(Iterator::next);
     let address = address.with_context(|| {
-        format!("--listen {:?} is no address; give host and port, such as 127.0.0.1:8080", args.listen)
+        format!(
+            "--listen {:?} is no address; give host and port, such as 127.0.0.1:8080",
+            args.listen
+        )
     })?;
     // Before the store, which is made where there is none.
     let listener = std::net::TcpListener::bind(address);
-    let listener =
-        listener.with_context(|| format!("cannot listen on {address}; is something else listening there?"))?;
+    let listener = listener.with_context(|| {
+        format!("cannot listen on {address}; is something else listening there?")
+    })?;
     let location = Location::of(&args.store);
     let service = Service::start(location, Arc::new(now))?;
     let result = check_keys(&service, address).and_then(|()| {
@@ -53,7 +57,10 @@ pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = common.threads.map_or((cores - 1).max(1), usize::from);
         let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder.worker_threads(threads).event_interval(ANSWERS_A_LOOK).enable_all();
+        builder
+            .worker_threads(threads)
+            .event_interval(ANSWERS_A_LOOK)
+            .enable_all();
         let runtime = builder.build().context("cannot start threads")?;
         runtime.block_on(run(&service, listener, args, common.json))
     });
@@ -63,16 +70,20 @@ pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
 
 /// Lines of this program alone: what libraries write may hold what is secret. Standard output is for the address.
 fn log_to_stderr(level: LevelFilter) {
-    let lines =
-        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     let own = Targets::new().with_target(env!("CARGO_CRATE_NAME"), level);
-    tracing_subscriber::registry().with(lines.with_filter(own)).init();
+    tracing_subscriber::registry()
+        .with(lines.with_filter(own))
+        .init();
 }
 
 /// Without a key everyone who reaches the service is its admin: that must be nobody else.
 fn check_keys(service: &Service, address: SocketAddr) -> Result<()> {
     let keys = service.read(|store| store.keys())?;
-    if address.ip().to_canonical().is_loopback() || keys.iter().any(|key| key.revoked_at.is_none()) {
+    if address.ip().to_canonical().is_loopback() || keys.iter().any(|key| key.revoked_at.is_none())
+    {
         return Ok(());
     }
     let store = &service.location;
@@ -82,8 +93,16 @@ fn check_keys(service: &Service, address: SocketAddr) -> Result<()> {
     )
 }
 
-async fn run(service: &Arc<Service>, listener: std::net::TcpListener, args: &ServeArgs, json: bool) -> Result<()> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+async fn run(
+    service: &Arc<Service>,
+    listener: std::net::TcpListener,
+    args: &ServeArgs,
+    json: bool,
+) -> Result<()> {
+    let (mut terminate, mut interrupt) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
     let address = listener.local_addr()?;
@@ -102,7 +121,10 @@ async fn run(service: &Arc<Service>, listener: std::net::TcpListener, args: &Ser
             failure = ticking => Some(failure),
         }
     };
-    let terms = Terms { connections: args.connections, grace: Duration::from_secs(args.grace) };
+    let terms = Terms {
+        connections: args.connections,
+        grace: Duration::from_secs(args.grace),
+    };
     let mut failed = false;
     let end = async { failed = stopped.await.is_some() };
     server::serve(listener, site, terms, end).await;

@@ -23,7 +23,12 @@ pub struct Page<'a> {
 }
 
 /// Writes summary.json, the table, the figures and the page.
-pub fn write(out: &OutDir, document: &serde_json::Value, page: &Page, (csv_name, csv): (&str, &str)) -> Result<()> {
+pub fn write(
+    out: &OutDir,
+    document: &serde_json::Value,
+    page: &Page,
+    (csv_name, csv): (&str, &str),
+) -> Result<()> {
     out.write("summary.json", format!("{document:#}\n").as_bytes())?;
     out.write(csv_name, csv.as_bytes())?;
     for figure in page.figures {
@@ -34,13 +39,22 @@ pub fn write(out: &OutDir, document: &serde_json::Value, page: &Page, (csv_name,
 
 /// The command that makes the same again.
 pub fn command(verb: &str, loaded: &Loaded, flags: &[String]) -> String {
-    let sets = loaded.overrides.iter().map(|(path, value)| format!("--set '{path}={value}'"));
-    let words = [format!("debora {verb} {}", loaded.file)].into_iter().chain(sets).chain(flags.iter().cloned());
+    let sets = loaded
+        .overrides
+        .iter()
+        .map(|(path, value)| format!("--set '{path}={value}'"));
+    let words = [format!("debora {verb} {}", loaded.file)]
+        .into_iter()
+        .chain(sets)
+        .chain(flags.iter().cloned());
     words.collect::<Vec<_>>().join(" ")
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 fn render(page: &Page) -> String {
@@ -73,12 +87,22 @@ fn render(page: &Page) -> String {
         ("rho", amount(problem.rho())),
         ("delta", amount(problem.delta())),
         ("profile", plan.profile.to_owned()),
-        ("rounds of exploration", plan.exploration_rounds.map_or("none".into(), whole)),
-        ("first informative count", plan.first_informative_count.map_or("none".into(), whole)),
+        (
+            "rounds of exploration",
+            plan.exploration_rounds.map_or("none".into(), whole),
+        ),
+        (
+            "first informative count",
+            plan.first_informative_count.map_or("none".into(), whole),
+        ),
         ("epochs at most", whole(plan.epochs_max)),
         (
             "regret at most",
-            format!("{} {}", amount(plan.regret_bound * problem.quantity(0).range.span()), problem.quantity(0).name),
+            format!(
+                "{} {}",
+                amount(plan.regret_bound * problem.quantity(0).range.span()),
+                problem.quantity(0).name
+            ),
         ),
         ("with probability", percent(plan.bound_probability)),
         ("version", crate::args::VERSION.to_owned()),
@@ -87,20 +111,42 @@ fn render(page: &Page) -> String {
     .map(|(name, value)| format!("<tr><td>{name}</td><td>{}</td></tr>", escape(&value)))
     .concat();
     // The words, a paragraph a line, and then the table as it stands on a terminal.
-    let (words, table) = page.answer.trim_end().split_once("\n\n  ").unwrap_or((page.answer.trim_end(), ""));
-    let lead: String = words.lines().map(|line| format!("<p>{}</p>", escape(line))).collect();
+    let (words, table) = page
+        .answer
+        .trim_end()
+        .split_once("\n\n  ")
+        .unwrap_or((page.answer.trim_end(), ""));
+    let lead: String = words
+        .lines()
+        .map(|line| format!("<p>{}</p>", escape(line)))
+        .collect();
     let known: String = page
         .story
         .known(problem)
         .iter()
-        .map(|Known { name, interval: [low, high], threshold }| {
-            let beside = match threshold {
-                None => String::new(),
-                Some(threshold) if high <= threshold => format!("within its threshold of {}", amount(*threshold)),
-                Some(threshold) => format!("may exceed its threshold of {}", amount(*threshold)),
-            };
-            format!("<tr><td>{}</td><td>{} to {}</td><td>{beside}</td></tr>", escape(name), amount(*low), amount(*high))
-        })
+        .map(
+            |Known {
+                 name,
+                 interval: [low, high],
+                 threshold,
+             }| {
+                let beside = match threshold {
+                    None => String::new(),
+                    Some(threshold) if high <= threshold => {
+                        format!("within its threshold of {}", amount(*threshold))
+                    }
+                    Some(threshold) => {
+                        format!("may exceed its threshold of {}", amount(*threshold))
+                    }
+                };
+                format!(
+                    "<tr><td>{}</td><td>{} to {}</td><td>{beside}</td></tr>",
+                    escape(name),
+                    amount(*low),
+                    amount(*high)
+                )
+            },
+        )
         .collect();
     format!(
         include_str!("report.html"),
@@ -119,10 +165,13 @@ fn render(page: &Page) -> String {
 
 /// A line per run.
 pub fn runs_csv(runs: &[(u64, usize, &Run)]) -> String {
-    let mut text =
-        String::from("pair,member,rounds,epochs,regret,violation,unsafe_rounds,infeasible_epochs,reward_mean,digest\n");
+    let mut text = String::from(
+        "pair,member,rounds,epochs,regret,violation,unsafe_rounds,infeasible_epochs,reward_mean,digest\n",
+    );
     for (pair, member, run) in runs {
-        let regret = run.regret.map_or(String::new(), |regret| regret.to_string());
+        let regret = run
+            .regret
+            .map_or(String::new(), |regret| regret.to_string());
         text += &format!(
             "{pair},{member},{},{},{regret},{},{},{},{},{}\n",
             run.rounds,
@@ -143,7 +192,10 @@ pub fn pairs_csv(players: &[(String, Vec<Pair>)]) -> String {
         "player,pair,identical,split_epoch,split_round,split_action,split_quantity,split_count,mean_1,mean_2,edge,\
          regret_1,regret_2,violation_1,violation_2,unsafe_rounds_1,unsafe_rounds_2\n",
     );
-    for (name, pair) in players.iter().flat_map(|(name, pairs)| pairs.iter().map(move |pair| (name, pair))) {
+    for (name, pair) in players
+        .iter()
+        .flat_map(|(name, pairs)| pairs.iter().map(move |pair| (name, pair)))
+    {
         let split = pair.split.as_ref();
         let cell = |value: Option<String>| value.unwrap_or_default();
         let estimate = split.and_then(|split| split.estimate.as_ref());

@@ -9,7 +9,9 @@ use kuva::render::render::render_multiple;
 use kuva::render::theme::Theme;
 
 /// Colours that can be told apart on light and dark, also by most who see few colours (Okabe and Ito 2008).
-const COLOURS: [&str; 8] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#999999"];
+const COLOURS: [&str; 8] = [
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#999999",
+];
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 360.0;
@@ -37,26 +39,60 @@ pub struct Series {
 fn figure(name: &'static str, caption: String, make: impl Fn() -> (Vec<Plot>, Layout)) -> Figure {
     let draw = |page: &str, theme: Theme| {
         let (plots, layout) = make();
-        let layout = layout.with_width(WIDTH).with_height(HEIGHT).with_theme(theme).with_font_family("sans-serif");
+        let layout = layout
+            .with_width(WIDTH)
+            .with_height(HEIGHT)
+            .with_theme(theme)
+            .with_font_family("sans-serif");
         let svg = SvgBackend.render_scene(&render_multiple(plots, layout));
         // A box of its own, so that it can be scaled; and names of its own, as all figures share one page.
-        let boxed = svg.replacen("<svg ", &format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" "), 1);
+        let boxed = svg.replacen(
+            "<svg ",
+            &format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" "),
+            1,
+        );
         boxed.replace("kuva-clip-", &format!("{name}-{page}-clip-"))
     };
-    let light = draw("light", Theme { background: "none".into(), ..Theme::light() });
-    let dark = draw("dark", Theme { background: "none".into(), ..Theme::dark() });
-    Figure { name, caption, light, dark }
+    let light = draw(
+        "light",
+        Theme {
+            background: "none".into(),
+            ..Theme::light()
+        },
+    );
+    let dark = draw(
+        "dark",
+        Theme {
+            background: "none".into(),
+            ..Theme::dark()
+        },
+    );
+    Figure {
+        name,
+        caption,
+        light,
+        dark,
+    }
 }
 
 /// Series against rounds on logarithmic axes. Points at or below zero have no place there and are left out.
-pub fn against_rounds(name: &'static str, caption: String, label: &str, series: &[Series]) -> Option<Figure> {
+pub fn against_rounds(
+    name: &'static str,
+    caption: String,
+    label: &str,
+    series: &[Series],
+) -> Option<Figure> {
     let shown = |series: &Series| series.points.iter().any(|point| point.1 > 0.0);
     if !series.iter().any(shown) {
         return None;
     }
     Some(figure(name, caption, || {
         let mut plots = Vec::new();
-        for (number, series) in series.iter().enumerate().filter(|(_, series)| shown(series)) {
+        for (number, series) in series
+            .iter()
+            .enumerate()
+            .filter(|(_, series)| shown(series))
+        {
             let positive = |place: &usize| series.points[*place].1 > 0.0;
             let places: Vec<usize> = (0..series.points.len()).filter(positive).collect();
             let mut line = LinePlot::new()
@@ -71,9 +107,16 @@ pub fn against_rounds(name: &'static str, caption: String, label: &str, series: 
                     places.iter().map(|&place| floor(high[place], place)),
                 );
             }
-            plots.push(Plot::Line(if series.dashed { line.with_dashed() } else { line }));
+            plots.push(Plot::Line(if series.dashed {
+                line.with_dashed()
+            } else {
+                line
+            }));
         }
-        let layout = Layout::auto_from_plots(&plots).with_log_scale().with_x_label("rounds").with_y_label(label);
+        let layout = Layout::auto_from_plots(&plots)
+            .with_log_scale()
+            .with_x_label("rounds")
+            .with_y_label(label);
         (plots, layout)
     }))
 }
@@ -83,27 +126,47 @@ pub fn identical_by_epoch(shares: &[(f64, f64)], promised: f64) -> Figure {
     let caption =
         "Share of pairs with identical decisions so far, by epoch; dashed: what is promised at the end.".into();
     figure("identical", caption, || {
-        let line =
-            LinePlot::new().with_data(shares.iter().copied()).with_color(COLOURS[0]).with_stroke_width(2.0).with_step();
+        let line = LinePlot::new()
+            .with_data(shares.iter().copied())
+            .with_color(COLOURS[0])
+            .with_stroke_width(2.0)
+            .with_step();
         let floor = LinePlot::new()
-            .with_data([(shares[0].0, promised), (shares[shares.len() - 1].0, promised)])
+            .with_data([
+                (shares[0].0, promised),
+                (shares[shares.len() - 1].0, promised),
+            ])
             .with_color(COLOURS[1])
             .with_dashed();
         let plots = vec![Plot::Line(line), Plot::Line(floor)];
-        let layout = Layout::auto_from_plots(&plots).with_x_label("epoch").with_y_label("identical pairs");
+        let layout = Layout::auto_from_plots(&plots)
+            .with_x_label("epoch")
+            .with_y_label("identical pairs");
         (plots, layout)
     })
 }
 
 /// A run's strategy over time: the probability of each action, stacked.
-pub fn strategy_over_time(actions: &[String], rounds: &[f64], probabilities: &[Vec<f64>]) -> Figure {
+pub fn strategy_over_time(
+    actions: &[String],
+    rounds: &[f64],
+    probabilities: &[Vec<f64>],
+) -> Figure {
     let caption = "The strategy of the first run over time: probability of each action.".into();
     figure("strategy", caption, || {
-        let mut plot =
-            StackedAreaPlot::new().with_x(rounds.iter().copied()).with_strokes(false).with_fill_opacity(0.85);
+        let mut plot = StackedAreaPlot::new()
+            .with_x(rounds.iter().copied())
+            .with_strokes(false)
+            .with_fill_opacity(0.85);
         for (action, name) in actions.iter().enumerate() {
-            let series: Vec<f64> = probabilities.iter().map(|strategy| strategy[action]).collect();
-            plot = plot.with_series(series).with_color(COLOURS[action % COLOURS.len()]).with_legend(name.clone());
+            let series: Vec<f64> = probabilities
+                .iter()
+                .map(|strategy| strategy[action])
+                .collect();
+            plot = plot
+                .with_series(series)
+                .with_color(COLOURS[action % COLOURS.len()])
+                .with_legend(name.clone());
         }
         let plots = vec![Plot::StackedArea(plot)];
         let layout = Layout::auto_from_plots(&plots)
@@ -124,7 +187,9 @@ pub fn estimates(
 ) -> Figure {
     let caption = match threshold {
         None => format!("{label}: what each action gives, with the interval it is known to."),
-        Some(_) => format!("{label}: what each action costs, with the interval it is known to; dashed: the threshold."),
+        Some(_) => format!(
+            "{label}: what each action costs, with the interval it is known to; dashed: the threshold."
+        ),
     };
     figure(name, caption, || {
         let mut plots = Vec::new();
@@ -144,10 +209,19 @@ pub fn estimates(
             ));
         }
         // A line at the threshold or, without one, an unseen one: either way the actions stand well inside the frame.
-        let (level, colour) = threshold.map_or((intervals[0][1], "none"), |threshold| (threshold, "#D55E00"));
+        let (level, colour) = threshold.map_or((intervals[0][1], "none"), |threshold| {
+            (threshold, "#D55E00")
+        });
         let ends = [(0.5, level), (intervals.len() as f64 + 0.5, level)];
-        plots.push(Plot::Line(LinePlot::new().with_data(ends).with_color(colour).with_dashed()));
-        let layout = Layout::auto_from_plots(&plots).with_x_categories(actions.to_vec()).with_y_label(label);
+        plots.push(Plot::Line(
+            LinePlot::new()
+                .with_data(ends)
+                .with_color(colour)
+                .with_dashed(),
+        ));
+        let layout = Layout::auto_from_plots(&plots)
+            .with_x_categories(actions.to_vec())
+            .with_y_label(label);
         (plots, layout)
     })
 }

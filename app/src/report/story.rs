@@ -15,18 +15,34 @@ pub fn figures(story: &Story, loaded: &Loaded, runs: &[Run], checkpoints: &[u64]
     } else {
         "dashed: the bound. Not drawn where it is 0 or less"
     };
-    let regret: Vec<&Vec<f64>> = runs.iter().map(|run| &run.regret_curve).filter(|curve| !curve.is_empty()).collect();
+    let regret: Vec<&Vec<f64>> = runs
+        .iter()
+        .map(|run| &run.regret_curve)
+        .filter(|curve| !curve.is_empty())
+        .collect();
     let bound = |violation: bool| -> Vec<(f64, f64)> {
         let at = |&round: &u64| {
             let (regret, costs) = loaded.plan.bounds_at(round);
-            (round as f64, if violation { costs.unwrap_or(0.0) } else { regret * span })
+            (
+                round as f64,
+                if violation {
+                    costs.unwrap_or(0.0)
+                } else {
+                    regret * span
+                },
+            )
         };
         checkpoints.iter().map(at).collect()
     };
     let series = |curves: &[&Vec<f64>], scale: f64, violation: bool| {
         vec![
             middle("measured", curves, checkpoints, scale),
-            Series { name: "bound".into(), points: bound(violation), band: None, dashed: true },
+            Series {
+                name: "bound".into(),
+                points: bound(violation),
+                band: None,
+                dashed: true,
+            },
         ]
     };
     if !regret.is_empty() {
@@ -41,7 +57,12 @@ pub fn figures(story: &Story, loaded: &Loaded, runs: &[Run], checkpoints: &[u64]
     let violation: Vec<&Vec<f64>> = runs.iter().map(|run| &run.violation_curve).collect();
     if runs.iter().any(|run| run.violation > 0.0) {
         let caption = format!("Violation, in shares of a cost's range: {band}.");
-        figures.extend(plots::against_rounds("violation", caption, "violation", &series(&violation, 1.0, true)));
+        figures.extend(plots::against_rounds(
+            "violation",
+            caption,
+            "violation",
+            &series(&violation, 1.0, true),
+        ));
     }
     figures.push(strategy_figure(story, problem.actions()));
     figures.extend(estimate_figures(story, loaded));
@@ -75,22 +96,44 @@ fn estimate_figures(story: &Story, loaded: &Loaded) -> Vec<Figure> {
         let range = problem.quantity(quantity).range;
         let interval = |action: usize| {
             let found = story.estimate(action, quantity);
-            let (low, middle, high) =
-                found.map_or((0.0, 0.5, 1.0), |e| (e.estimate - e.width, e.estimate, e.estimate + e.width));
+            let (low, middle, high) = found.map_or((0.0, 0.5, 1.0), |e| {
+                (e.estimate - e.width, e.estimate, e.estimate + e.width)
+            });
             [low, middle, high].map(|unit| range.to_user(unit.clamp(0.0, 1.0)))
         };
         let intervals: Vec<[f64; 3]> = (0..problem.actions().len()).map(interval).collect();
-        let threshold = quantity.checked_sub(1).map(|cost| range.to_user(problem.thresholds()[cost]));
-        plots::estimates(NAMES[quantity], &problem.quantity(quantity).name, problem.actions(), &intervals, threshold)
+        let threshold = quantity
+            .checked_sub(1)
+            .map(|cost| range.to_user(problem.thresholds()[cost]));
+        plots::estimates(
+            NAMES[quantity],
+            &problem.quantity(quantity).name,
+            problem.actions(),
+            &intervals,
+            threshold,
+        )
     };
     (0..quantities).map(figure).collect()
 }
 
 /// The median over runs with its band.
 pub fn middle(name: &str, curves: &[&Vec<f64>], checkpoints: &[u64], scale: f64) -> Series {
-    let spread = |place: usize| Spread::of(curves.iter().map(|curve| curve[place] * scale)).expect("a run");
+    let spread =
+        |place: usize| Spread::of(curves.iter().map(|curve| curve[place] * scale)).expect("a run");
     let spreads: Vec<Spread> = (0..checkpoints.len()).map(spread).collect();
-    let points = checkpoints.iter().zip(&spreads).map(|(&round, spread)| (round as f64, spread.median)).collect();
-    let band = (spreads.iter().map(|spread| spread.p05).collect(), spreads.iter().map(|spread| spread.p95).collect());
-    Series { name: name.into(), points, band: (curves.len() > 1).then_some(band), dashed: false }
+    let points = checkpoints
+        .iter()
+        .zip(&spreads)
+        .map(|(&round, spread)| (round as f64, spread.median))
+        .collect();
+    let band = (
+        spreads.iter().map(|spread| spread.p05).collect(),
+        spreads.iter().map(|spread| spread.p95).collect(),
+    );
+    Series {
+        name: name.into(),
+        points,
+        band: (curves.len() > 1).then_some(band),
+        dashed: false,
+    }
 }

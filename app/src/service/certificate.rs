@@ -102,13 +102,18 @@ pub struct ActionCounts {
 ///
 /// The reads must see one state: call it within a transaction.
 pub fn of(store: &mut dyn Store, id: &str) -> Result<Option<Certificate>> {
-    let Some((experiment, progress)) = store.experiment(id)? else { return Ok(None) };
+    let Some((experiment, progress)) = store.experiment(id)? else {
+        return Ok(None);
+    };
     if !matches!(progress.status, Status::Closed | Status::Done) {
         return Ok(None);
     }
     let last = store.epochs(id, progress.epoch, 1)?.into_iter().next();
-    let last = last.with_context(|| format!("experiment {id} has lost epoch {}", progress.epoch))?;
-    let snapshot = last.snapshot.with_context(|| format!("experiment {id} has lost its last snapshot"))?;
+    let last =
+        last.with_context(|| format!("experiment {id} has lost epoch {}", progress.epoch))?;
+    let snapshot = last
+        .snapshot
+        .with_context(|| format!("experiment {id} has lost its last snapshot"))?;
     let engine = Engine::from_bytes(&snapshot)?;
     let ended_at = match last.closed_at {
         Some(closed_at) => closed_at,
@@ -130,8 +135,20 @@ fn last_event(store: &mut dyn Store, id: &str) -> Result<Event> {
     }
 }
 
-fn document(experiment: Experiment, progress: Progress, engine: &Engine, ended_at: i64) -> Result<Certificate> {
-    let Experiment { id, spec: text, key, salt, created_at, values_version } = experiment;
+fn document(
+    experiment: Experiment,
+    progress: Progress,
+    engine: &Engine,
+    ended_at: i64,
+) -> Result<Certificate> {
+    let Experiment {
+        id,
+        spec: text,
+        key,
+        salt,
+        created_at,
+        values_version,
+    } = experiment;
     let mut spec = Spec::parse(&text, &id)?;
     // The spec of a live experiment has no key: the fingerprint is that of the key it was run with.
     spec.key = key;
@@ -167,11 +184,21 @@ fn recommended(engine: &Engine) -> Recommended {
     let intervals = std::iter::once(recommendation.reward).chain(recommendation.costs);
     let known = |(quantity, interval): (usize, Interval)| {
         let debora::problem::Quantity { name, range } = problem.quantity(quantity);
-        let threshold = quantity.checked_sub(1).map(|cost| range.to_user(problem.thresholds()[cost]));
-        KnownQuantity { name: name.clone(), interval, threshold }
+        let threshold = quantity
+            .checked_sub(1)
+            .map(|cost| range.to_user(problem.thresholds()[cost]));
+        KnownQuantity {
+            name: name.clone(),
+            interval,
+            threshold,
+        }
     };
     let quantities = intervals.enumerate().map(known).collect();
-    Recommended { kind: recommendation.kind, strategy: recommendation.strategy, quantities }
+    Recommended {
+        kind: recommendation.kind,
+        strategy: recommendation.strategy,
+        quantities,
+    }
 }
 
 fn counts(progress: &Progress, engine: &Engine) -> Vec<ActionCounts> {
@@ -181,7 +208,13 @@ fn counts(progress: &Progress, engine: &Engine) -> Vec<ActionCounts> {
         told: progress.told[action] - progress.imputed[action],
         imputed: progress.imputed[action],
     };
-    engine.problem().actions().iter().enumerate().map(counts).collect()
+    engine
+        .problem()
+        .actions()
+        .iter()
+        .enumerate()
+        .map(counts)
+        .collect()
 }
 
 fn verify(id: &str, head: &str) -> String {

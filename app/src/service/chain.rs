@@ -17,24 +17,42 @@ use crate::store::{Experiment, Outcome};
 
 /// What is published of a key before the experiment is over.
 pub fn key_hash(salt: [u8; 16], key: Key) -> String {
-    hex(&Sha256::new().chain_update(salt).chain_update(unhex(&key.to_hex()).expect("hexadecimal digits")).finalize())
+    hex(&Sha256::new()
+        .chain_update(salt)
+        .chain_update(unhex(&key.to_hex()).expect("hexadecimal digits"))
+        .finalize())
 }
 
 /// The head before any epoch is closed.
 pub fn genesis(values_version: u32, spec: &str, key_hash: &str) -> String {
     let hash = Sha256::new_with_prefix("debora log 1\n").chain_update(values_version.to_le_bytes());
-    hex(&hash.chain_update(Sha256::digest(spec)).chain_update(unhex(key_hash).unwrap_or_default()).finalize())
+    hex(&hash
+        .chain_update(Sha256::digest(spec))
+        .chain_update(unhex(key_hash).unwrap_or_default())
+        .finalize())
 }
 
 /// The same, of an experiment.
-pub fn head(Experiment { values_version, spec, salt, key, .. }: &Experiment) -> String {
+pub fn head(
+    Experiment {
+        values_version,
+        spec,
+        salt,
+        key,
+        ..
+    }: &Experiment,
+) -> String {
     genesis(*values_version, spec, &key_hash(*salt, *key))
 }
 
 /// The hash of a closed epoch.
 pub fn epoch_hash(before: &str, record: &str, rounds_hash: &str) -> String {
-    let hash = Sha256::new_with_prefix("debora epoch 1\n").chain_update(unhex(before).unwrap_or_default());
-    hex(&hash.chain_update(record).chain_update(unhex(rounds_hash).unwrap_or_default()).finalize())
+    let hash =
+        Sha256::new_with_prefix("debora epoch 1\n").chain_update(unhex(before).unwrap_or_default());
+    hex(&hash
+        .chain_update(record)
+        .chain_update(unhex(rounds_hash).unwrap_or_default())
+        .finalize())
 }
 
 /// The hash over an epoch's rounds, in order.
@@ -71,7 +89,10 @@ pub struct Fold {
 impl Fold {
     /// Before the first round of the engine's open epoch.
     pub fn of(engine: &Engine) -> Self {
-        let (actions, quantities) = (engine.problem().actions().len(), engine.problem().quantities());
+        let (actions, quantities) = (
+            engine.problem().actions().len(),
+            engine.problem().quantities(),
+        );
         Self {
             next: engine.open_record().first_round,
             tally: Tally::new(actions, quantities),
@@ -82,7 +103,9 @@ impl Fold {
 
     /// Adds the next round.
     pub fn add(&mut self, action: u32, outcome: &Outcome, engine: &Engine) -> Result<(), Error> {
-        engine.problem().to_fixed(outcome.reward, &outcome.costs, &mut self.fixed)?;
+        engine
+            .problem()
+            .to_fixed(outcome.reward, &outcome.costs, &mut self.fixed)?;
         self.tally.add(action, &self.fixed);
         self.hash.add(action, outcome);
         self.next += 1;
@@ -127,7 +150,10 @@ mod tests {
         while !engine.is_done() {
             let mut fold = Fold::of(&engine);
             for decision in engine.ask_many(40) {
-                let (reward, cost) = (0.1 * (decision.round % 7) as f64, 1.0 / (1.0 + decision.round as f64));
+                let (reward, cost) = (
+                    0.1 * (decision.round % 7) as f64,
+                    1.0 / (1.0 + decision.round as f64),
+                );
                 let outcome = Outcome {
                     round: decision.round,
                     reward,
@@ -142,8 +168,14 @@ mod tests {
             record = serde_json::to_string(engine.open_record()).unwrap();
             head = epoch_hash(&head, &record, &fold.rounds_hash());
         }
-        assert_eq!(key_hash, "b588ac3cb1de34ede44971ded9ea1b13b7e24b452a5f4ce0329fbbe62c5a8e00");
-        assert_eq!(head, "b041b069e4f122369f3979706daf9a8b845c3d55b3805f395bf6ddffce9198e0");
+        assert_eq!(
+            key_hash,
+            "b588ac3cb1de34ede44971ded9ea1b13b7e24b452a5f4ce0329fbbe62c5a8e00"
+        );
+        assert_eq!(
+            head,
+            "b041b069e4f122369f3979706daf9a8b845c3d55b3805f395bf6ddffce9198e0"
+        );
         assert_eq!(
             record,
             "{\"epoch\":13,\"first_round\":33,\"rounds\":8,\"kind\":\"estimate\",\"candidate\":[0.0,1.0,0.0],\"sigma\":0.0,\"strategy\":[0.0,1.0,0.0],\"counts\":[16,8,8],\"estimates\":[{\"epoch\":13,\"action\":0,\"quantity\":0,\"count\":16,\"mean\":0.2375,\"offset\":0.02589956312163222,\"cell\":1037.2629450286397,\"index\":null,\"estimate\":0.5,\"width\":519.7839868976849},{\"epoch\":13,\"action\":0,\"quantity\":1,\"count\":16,\"mean\":0.10010645374609316,\"offset\":0.5970804248473744,\"cell\":1037.2629450286397,\"index\":null,\"estimate\":0.5,\"width\":519.7839868976849},{\"epoch\":13,\"action\":1,\"quantity\":0,\"count\":8,\"mean\":0.375,\"offset\":0.8158028142049083,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651},{\"epoch\":13,\"action\":1,\"quantity\":1,\"count\":8,\"mean\":0.10583940912888282,\"offset\":0.5602548204072381,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651},{\"epoch\":13,\"action\":2,\"quantity\":0,\"count\":8,\"mean\":0.325,\"offset\":0.602638361531781,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651},{\"epoch\":13,\"action\":2,\"quantity\":1,\"count\":8,\"mean\":0.08004746159637462,\"offset\":0.8410919831648794,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651}]}"

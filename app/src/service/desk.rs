@@ -29,7 +29,11 @@ pub type Answered = Result<Answer, Refusal>;
 impl Desk {
     /// At an opened store.
     pub fn new(store: Box<dyn Store>) -> Self {
-        Self { store, live: BTreeMap::new(), committing: false }
+        Self {
+            store,
+            live: BTreeMap::new(),
+            committing: false,
+        }
     }
 
     /// Serves a group: each request is answered, and what the answers say is durable. If the store fails, nothing of the
@@ -45,10 +49,20 @@ impl Desk {
             // The store is there: one damaged experiment must not fail its neighbours.
             return requests
                 .iter()
-                .map(|request| self.serve(std::slice::from_ref(request), now).swap_remove(0))
+                .map(|request| {
+                    self.serve(std::slice::from_ref(request), now)
+                        .swap_remove(0)
+                })
                 .collect();
         }
-        requests.iter().map(|_| Err(Refusal::Store { detail: failure.clone() })).collect()
+        requests
+            .iter()
+            .map(|_| {
+                Err(Refusal::Store {
+                    detail: failure.clone(),
+                })
+            })
+            .collect()
     }
 
     /// After a failure: what is in memory may be ahead of what is stored.
@@ -68,13 +82,19 @@ impl Desk {
 
     fn read_waiting(&mut self) -> Result<Vec<String>> {
         let rows = self.store.experiments()?;
-        let open = rows.into_iter().filter(|(_, progress)| matches!(progress.status, Status::Running | Status::Paused));
+        let open = rows
+            .into_iter()
+            .filter(|(_, progress)| matches!(progress.status, Status::Running | Status::Paused));
         let mut ids = Vec::new();
         for (Experiment { id, .. }, progress) in open {
             match live_at(&mut self.live, &mut *self.store, &id, progress.epoch) {
                 Ok(live) if live.rules.outcome_wait.is_some() => ids.push(id),
                 Ok(_) => {}
-                Err(error) => tracing::error!(id, detail = format!("{error:#}"), "an experiment cannot be read"),
+                Err(error) => tracing::error!(
+                    id,
+                    detail = format!("{error:#}"),
+                    "an experiment cannot be read"
+                ),
             }
         }
         Ok(ids)
@@ -105,7 +125,10 @@ impl Desk {
         }
         self.committing = true;
         self.store.commit()?;
-        Ok(answers.into_iter().map(|answer| answer.expect("every request is answered")).collect())
+        Ok(answers
+            .into_iter()
+            .map(|answer| answer.expect("every request is answered"))
+            .collect())
     }
 
     fn create(&mut self, create: &Create, now: i64) -> Result<Answered> {
@@ -120,25 +143,52 @@ impl Desk {
         let head = chain::head(&experiment);
         let progress = beginning(engine.problem().actions().len(), head, engine.digest());
         let id = experiment.id.clone();
-        if !self.store.create(&experiment, &progress, &opened(&engine, now)?)? {
+        if !self
+            .store
+            .create(&experiment, &progress, &opened(&engine, now)?)?
+        {
             let same = self.store.experiment(&id)?.is_some_and(|(before, _)| {
                 before.spec == create.spec && create.key.is_none_or(|key| key == before.key)
             });
-            return Ok(if same { Ok(Answer::Created { id, repeated: true }) } else { Err(Refusal::IdTaken { id }) });
+            return Ok(if same {
+                Ok(Answer::Created { id, repeated: true })
+            } else {
+                Err(Refusal::IdTaken { id })
+            });
         }
-        self.store.add_event(&id, &Event { at: now, actor: create.actor.clone(), what: "created".into() })?;
+        self.store.add_event(
+            &id,
+            &Event {
+                at: now,
+                actor: create.actor.clone(),
+                what: "created".into(),
+            },
+        )?;
         self.live.insert(id.clone(), Live::new(engine, rules));
-        Ok(Ok(Answer::Created { id, repeated: false }))
+        Ok(Ok(Answer::Created {
+            id,
+            repeated: false,
+        }))
     }
 
     /// Serves the requests of one experiment.
     fn serve_one(&mut self, id: &str, group: &[&Request], now: i64) -> Result<Vec<Answered>> {
         let Some(progress) = self.store.lock(id)? else {
-            return Ok(group.iter().map(|_| Err(Refusal::NoExperiment { id: id.to_owned() })).collect());
+            return Ok(group
+                .iter()
+                .map(|_| Err(Refusal::NoExperiment { id: id.to_owned() }))
+                .collect());
         };
         let live = live_at(&mut self.live, &mut *self.store, id, progress.epoch)?;
         live.check(id, &progress)?;
-        let mut sitting = Sitting { id, store: &mut *self.store, live, before: progress.clone(), progress, now };
+        let mut sitting = Sitting {
+            id,
+            store: &mut *self.store,
+            live,
+            before: progress.clone(),
+            progress,
+            now,
+        };
         let answers = sitting.serve(group)?;
         // A finished experiment is read again as its last epoch began.
         if sitting.progress.status == Status::Done {
@@ -156,7 +206,8 @@ fn live_at<'a>(
     epoch: u64,
 ) -> Result<&'a mut Live> {
     if live.get(id).is_none_or(|live| live.engine.epoch() != epoch) {
-        let read = Live::read(store, id)?.ok_or_else(|| anyhow::anyhow!("experiment {id} has lost its rows"))?;
+        let read = Live::read(store, id)?
+            .ok_or_else(|| anyhow::anyhow!("experiment {id} has lost its rows"))?;
         live.insert(id.to_owned(), read);
     }
     Ok(live.get_mut(id).expect("inserted above"))
@@ -183,14 +234,23 @@ fn draft(create: &Create, now: i64) -> Result<Result<Experiment, Refusal>> {
     }
     let plan = Plan::of(spec.problem);
     if plan.blind && !create.blind {
-        return Ok(Err(Refusal::Blind(debora::job::warnings(&plan, None).swap_remove(0))));
+        return Ok(Err(Refusal::Blind(
+            debora::job::warnings(&plan, None).swap_remove(0),
+        )));
     }
     let key = match create.key {
         Some(key) => key,
         None => Key::from(u128::from_be_bytes(random()?)),
     };
     let (spec, salt) = (create.spec.clone(), random()?);
-    Ok(Ok(Experiment { id, spec, key, salt, created_at: now, values_version: VALUES_VERSION }))
+    Ok(Ok(Experiment {
+        id,
+        spec,
+        key,
+        salt,
+        created_at: now,
+        values_version: VALUES_VERSION,
+    }))
 }
 
 /// Random bytes of the operating system.

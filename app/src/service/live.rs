@@ -35,12 +35,20 @@ impl Live {
             strategy: engine.strategy().probabilities().to_vec(),
             words: OnceLock::new(),
         };
-        Self { fold: Fold::of(&engine), sheet: Arc::new(sheet), engine, rules, told_at_fold: 0 }
+        Self {
+            fold: Fold::of(&engine),
+            sheet: Arc::new(sheet),
+            engine,
+            rules,
+            told_at_fold: 0,
+        }
     }
 
     /// Reads an experiment: its spec and its last epoch, whatever the number of rounds.
     pub fn read(store: &mut dyn Store, id: &str) -> Result<Option<Self>> {
-        let Some((experiment, progress)) = store.experiment(id)? else { return Ok(None) };
+        let Some((experiment, progress)) = store.experiment(id)? else {
+            return Ok(None);
+        };
         let version = experiment.values_version;
         ensure!(
             version == VALUES_VERSION,
@@ -49,28 +57,51 @@ impl Live {
         let spec = Spec::parse(&experiment.spec, id)?;
         let rows = store.epochs(id, progress.epoch, 1)?;
         let snapshot = rows.first().and_then(|row| row.snapshot.as_ref());
-        let snapshot =
-            snapshot.with_context(|| format!("experiment {id} has no snapshot of epoch {}", progress.epoch))?;
+        let snapshot = snapshot.with_context(|| {
+            format!(
+                "experiment {id} has no snapshot of epoch {}",
+                progress.epoch
+            )
+        })?;
         Ok(Some(Self::new(Engine::from_bytes(snapshot)?, spec.service)))
     }
 
     /// Refuses a progress that cannot be: a store may be damaged, and nothing below is to stumble over it.
     pub fn check(&self, id: &str, progress: &Progress) -> Result<()> {
         let actions = self.engine.problem().actions().len();
-        let sum = |counts: &[u64]| counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count));
-        let within = |some: &[u64], all: &[u64]| some.iter().zip(all).all(|(some, all)| some <= all);
-        let Progress { decided, told, imputed, imputed_before, next_round, .. } = progress;
-        let lengths = [decided, told, imputed, imputed_before].iter().all(|counts| counts.len() == actions);
-        let counts = within(told, decided) && within(imputed, told) && within(imputed_before, imputed);
+        let sum = |counts: &[u64]| {
+            counts
+                .iter()
+                .try_fold(0u64, |sum, &count| sum.checked_add(count))
+        };
+        let within =
+            |some: &[u64], all: &[u64]| some.iter().zip(all).all(|(some, all)| some <= all);
+        let Progress {
+            decided,
+            told,
+            imputed,
+            imputed_before,
+            next_round,
+            ..
+        } = progress;
+        let lengths = [decided, told, imputed, imputed_before]
+            .iter()
+            .all(|counts| counts.len() == actions);
+        let counts =
+            within(told, decided) && within(imputed, told) && within(imputed_before, imputed);
         let rounds = sum(decided).and_then(|decided| decided.checked_add(1)) == Some(*next_round);
-        ensure!(lengths && counts && rounds, "experiment {id} has impossible counts; `debora audit` tells more");
+        ensure!(
+            lengths && counts && rounds,
+            "experiment {id} has impossible counts; `debora audit` tells more"
+        );
         Ok(())
     }
 
     /// Whether all rounds of the open epoch are decided.
     pub fn ended(&self, progress: &Progress) -> bool {
         let reached = |(action, count): (u32, &u64)| self.engine.target(action) == Some(*count);
-        progress.next_round > self.engine.problem().horizon() || (0..).zip(&progress.decided).any(reached)
+        progress.next_round > self.engine.problem().horizon()
+            || (0..).zip(&progress.decided).any(reached)
     }
 
     /// Whether all of them have their outcomes, too.
@@ -81,7 +112,12 @@ impl Live {
     /// Adds told rounds to the fold once there are many, so that closing a long epoch finds little left to read.
     ///
     /// While a gap stops it, it tries again only after as many more outcomes, so every outcome is read about once.
-    pub fn move_fold_on(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<()> {
+    pub fn move_fold_on(
+        &mut self,
+        store: &mut dyn Store,
+        id: &str,
+        progress: &Progress,
+    ) -> Result<()> {
         let told = progress.told.iter().sum::<u64>() + 1 - self.engine.open_record().first_round;
         if told >= self.told_at_fold + CHUNK as u64 {
             self.told_at_fold = told;
@@ -108,10 +144,18 @@ impl Live {
     }
 
     /// The whole epoch's rounds.
-    pub fn whole_fold(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<&Fold> {
+    pub fn whole_fold(
+        &mut self,
+        store: &mut dyn Store,
+        id: &str,
+        progress: &Progress,
+    ) -> Result<&Fold> {
         while self.fold_chunk(store, id, progress)? {}
         if self.fold.next != progress.next_round {
-            bail!("experiment {id}: the outcome of round {} is missing; `debora audit` tells more", self.fold.next);
+            bail!(
+                "experiment {id}: the outcome of round {} is missing; `debora audit` tells more",
+                self.fold.next
+            );
         }
         Ok(&self.fold)
     }

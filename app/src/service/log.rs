@@ -159,8 +159,23 @@ pub struct Given {
 
 impl From<Lease> for Given {
     fn from(lease: Lease) -> Self {
-        let Lease { epoch, first, actions, asked, request_key, at, .. } = lease;
-        Self { epoch, first, actions, asked, request_key, at }
+        let Lease {
+            epoch,
+            first,
+            actions,
+            asked,
+            request_key,
+            at,
+            ..
+        } = lease;
+        Self {
+            epoch,
+            first,
+            actions,
+            asked,
+            request_key,
+            at,
+        }
     }
 }
 

@@ -55,12 +55,25 @@ pub fn check(actions: &[String], progress: &Progress, before: &[u64]) -> SampleR
     let counts = |action: usize| {
         let (settled, imputed) = (before[action], progress.imputed_before[action]);
         let told = progress.told[action] - progress.imputed[action];
-        let closed = Share { due: settled, told: settled - imputed };
-        (closed, Share { due: progress.decided[action] - settled, told: told - closed.told })
+        let closed = Share {
+            due: settled,
+            told: settled - imputed,
+        };
+        (
+            closed,
+            Share {
+                due: progress.decided[action] - settled,
+                told: told - closed.told,
+            },
+        )
     };
     let (closed, open): (Vec<Share>, Vec<Share>) = (0..actions.len()).map(counts).unzip();
     let (first, second) = (bound(&closed), bound(&open));
-    let (p, shares) = if first <= second { (first, &closed) } else { (second, &open) };
+    let (p, shares) = if first <= second {
+        (first, &closed)
+    } else {
+        (second, &open)
+    };
     let p_value = (2.0 * p).min(1.0);
     let mismatch = p_value < ALARM;
     let sentence = match least(shares) {
@@ -74,27 +87,43 @@ pub fn check(actions: &[String], progress: &Progress, before: &[u64]) -> SampleR
             percent(total(shares).of()),
             amount(p_value)
         ),
-        _ => format!("Told outcomes are spread over the actions as decisions are (p {}).", amount(p_value)),
+        _ => format!(
+            "Told outcomes are spread over the actions as decisions are (p {}).",
+            amount(p_value)
+        ),
     };
-    SampleRatio { p_value, mismatch, sentence }
+    SampleRatio {
+        p_value,
+        mismatch,
+        sentence,
+    }
 }
 
 fn total(shares: &[Share]) -> Share {
-    Share { due: shares.iter().map(|share| share.due).sum(), told: shares.iter().map(|share| share.told).sum() }
+    Share {
+        due: shares.iter().map(|share| share.due).sum(),
+        told: shares.iter().map(|share| share.told).sum(),
+    }
 }
 
 /// K * min_a 2 exp(-2 n_a t_a^2), at most 1.
 fn bound(shares: &[Share]) -> f64 {
     let all = total(shares).of();
     let one = |share: &Share| 2.0 * (-2.0 * share.due as f64 * (share.of() - all).powi(2)).exp();
-    let least = shares.iter().filter(|share| share.due > 0).map(one).fold(1.0, f64::min);
+    let least = shares
+        .iter()
+        .filter(|share| share.due > 0)
+        .map(one)
+        .fold(1.0, f64::min);
     (shares.len() as f64 * least).min(1.0)
 }
 
 /// The action of which the smallest share was told.
 fn least(shares: &[Share]) -> Option<usize> {
     let played = shares.iter().enumerate().filter(|(_, share)| share.due > 0);
-    played.min_by(|one, two| one.1.of().total_cmp(&two.1.of())).map(|(action, _)| action)
+    played
+        .min_by(|one, two| one.1.of().total_cmp(&two.1.of()))
+        .map(|(action, _)| action)
 }
 
 #[cfg(test)]
@@ -102,25 +131,40 @@ mod tests {
     use super::*;
 
     fn shares(counts: &[(u64, u64)]) -> Vec<Share> {
-        counts.iter().map(|&(due, told)| Share { due, told }).collect()
+        counts
+            .iter()
+            .map(|&(due, told)| Share { due, told })
+            .collect()
     }
 
     /// Against the exact law: k of n told, spread as a sample without replacement, by enumeration.
     #[test]
     fn the_bound_holds_exactly() {
-        let choose = |n: u64, k: u64| (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product::<f64>();
+        let choose = |n: u64, k: u64| {
+            (0..k)
+                .map(|i| (n - i) as f64 / (i + 1) as f64)
+                .product::<f64>()
+        };
         for (first, second) in [(1u64, 1u64), (3, 5), (10, 2), (12, 30)] {
             for told in 0..=first + second {
                 let (least, most) = (told.saturating_sub(second), told.min(first));
                 let law: Vec<(f64, f64)> = (least..=most)
                     .map(|k| {
-                        let chance = choose(first, k) * choose(second, told - k) / choose(first + second, told);
+                        let chance = choose(first, k) * choose(second, told - k)
+                            / choose(first + second, told);
                         (bound(&shares(&[(first, k), (second, told - k)])), chance)
                     })
                     .collect();
                 for &(p, _) in &law {
-                    let chance: f64 = law.iter().filter(|(other, _)| *other <= p).map(|(_, chance)| chance).sum();
-                    assert!(chance <= p + 1e-9, "{first} {second} {told}: {chance} > {p}");
+                    let chance: f64 = law
+                        .iter()
+                        .filter(|(other, _)| *other <= p)
+                        .map(|(_, chance)| chance)
+                        .sum();
+                    assert!(
+                        chance <= p + 1e-9,
+                        "{first} {second} {told}: {chance} > {p}"
+                    );
                 }
             }
         }

@@ -61,7 +61,10 @@ impl Request {
     pub fn id(&self) -> &str {
         match self {
             Self::Create(create) => create.id.as_deref().unwrap_or_default(),
-            Self::Decide { id, .. } | Self::Tell { id, .. } | Self::Change { id, .. } | Self::Tick { id } => id,
+            Self::Decide { id, .. }
+            | Self::Tell { id, .. }
+            | Self::Change { id, .. }
+            | Self::Tick { id } => id,
         }
     }
 
@@ -178,7 +181,9 @@ pub struct Sheet {
 }
 
 /// What became of an outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Receipt {
     /// It counts.
@@ -197,8 +202,14 @@ pub enum Receipt {
 
 impl Receipt {
     /// All there are.
-    pub const ALL: [Self; 6] =
-        [Self::Recorded, Self::Repeated, Self::Conflict, Self::Unknown, Self::Late, Self::Overtime];
+    pub const ALL: [Self; 6] = [
+        Self::Recorded,
+        Self::Repeated,
+        Self::Conflict,
+        Self::Unknown,
+        Self::Late,
+        Self::Overtime,
+    ];
 
     /// Its name, as it is answered.
     pub fn word(self) -> &'static str {
@@ -240,7 +251,9 @@ pub enum Refusal {
     #[error("{0} Send \"blind\": true to run it all the same.")]
     Blind(String),
     /// Rounds outside 1 to the most.
-    #[error("n {rounds} is outside 1 to {ROUNDS_MAX}; ask for one or more, and for many in several requests")]
+    #[error(
+        "n {rounds} is outside 1 to {ROUNDS_MAX}; ask for one or more, and for many in several requests"
+    )]
     Rounds { rounds: u64 },
     /// A request key that is empty, too long, or has control characters, which not every store can keep.
     #[error("request_key {request_key:?} is not 1 to {NAME_MAX} bytes without control characters")]
@@ -249,20 +262,28 @@ pub enum Refusal {
     #[error(
         "request_key {request_key:?} was used with n {asked} before, and comes with {rounds}; use a fresh one for another request"
     )]
-    RequestKeyUsed { request_key: String, asked: u64, rounds: u64 },
+    RequestKeyUsed {
+        request_key: String,
+        asked: u64,
+        rounds: u64,
+    },
     /// The epoch is fully decided.
     #[error(
         "all rounds of epoch {epoch} are decided, and {outstanding} outcomes are outstanding; tell them, or ask again later"
     )]
     Waiting { epoch: u64, outstanding: u64 },
     /// It decides nothing while paused.
-    #[error("experiment {id:?} is paused; outcomes are taken, and decisions go on once it is resumed")]
+    #[error(
+        "experiment {id:?} is paused; outcomes are taken, and decisions go on once it is resumed"
+    )]
     Paused { id: String },
     /// It was ended.
     #[error("experiment {id:?} is closed; nothing changes any more")]
     Closed { id: String },
     /// All rounds are told.
-    #[error("all {horizon} rounds of experiment {id:?} are decided and told; deploy its recommendation")]
+    #[error(
+        "all {horizon} rounds of experiment {id:?} are decided and told; deploy its recommendation"
+    )]
     Done { id: String, horizon: u64 },
     /// An outcome with a value that the problem refuses. None of the request's outcomes is recorded.
     #[error("outcome {index}: {error}")]

@@ -11,7 +11,9 @@ use debora::spec::OnWait;
 use crate::service::chain;
 use crate::service::desk::Answered;
 use crate::service::live::{Live, outstanding};
-use crate::service::request::{Answer, Change, Decided, NAME_MAX, Of, ROUNDS_MAX, Refusal, Request, Sheet, Telling};
+use crate::service::request::{
+    Answer, Change, Decided, NAME_MAX, Of, ROUNDS_MAX, Refusal, Request, Sheet, Telling,
+};
 use crate::store::{EpochRow, Event, Lease, Outcome, Progress, Status, Store};
 
 /// Leases looked at for missing outcomes in one go, so that a long backlog does not hold up the rest.
@@ -52,36 +54,66 @@ impl Sitting<'_> {
                 answers[place] = Some(Ok(Answer::Ticked(self.impute_due()?)));
             }
         }
-        self.live.move_fold_on(self.store, self.id, &self.progress)?;
+        self.live
+            .move_fold_on(self.store, self.id, &self.progress)?;
         self.close_if_complete()?;
         self.decide_and_change(group, &mut answers)?;
         if self.progress != self.before {
             self.store.set_progress(self.id, &self.progress)?;
         }
-        Ok(answers.into_iter().map(|answer| answer.expect("every request is answered")).collect())
+        Ok(answers
+            .into_iter()
+            .map(|answer| answer.expect("every request is answered"))
+            .collect())
     }
 
-    fn decide_and_change(&mut self, group: &[&Request], answers: &mut [Option<Answered>]) -> Result<()> {
+    fn decide_and_change(
+        &mut self,
+        group: &[&Request],
+        answers: &mut [Option<Answered>],
+    ) -> Result<()> {
         let keys: Vec<&str> = group
             .iter()
             .filter_map(|request| match request {
                 // What is no key must not reach the store: not every store could even be asked for it.
-                Request::Decide { request_key: Some(key), .. } => Some(key.as_str()).filter(|key| is_request_key(key)),
+                Request::Decide {
+                    request_key: Some(key),
+                    ..
+                } => Some(key.as_str()).filter(|key| is_request_key(key)),
                 _ => None,
             })
             .collect();
         let mut known: BTreeMap<String, Decided> = BTreeMap::new();
-        let stored = if keys.is_empty() { Vec::new() } else { self.store.leases_of(self.id, &keys)? };
+        let stored = if keys.is_empty() {
+            Vec::new()
+        } else {
+            self.store.leases_of(self.id, &keys)?
+        };
         for lease in stored {
             let sheet = self.sheet_of(lease.epoch)?;
-            known.insert(lease.request_key.clone().unwrap_or_default(), Decided { lease, sheet, repeated: true });
+            known.insert(
+                lease.request_key.clone().unwrap_or_default(),
+                Decided {
+                    lease,
+                    sheet,
+                    repeated: true,
+                },
+            );
         }
         // Places in the group: of what is decided here, and of the first request with a key.
         let (mut fresh, mut first): (Vec<usize>, BTreeMap<&str, usize>) = Default::default();
         for (place, request) in group.iter().enumerate() {
             match request {
-                Request::Decide { rounds, request_key, .. } => {
-                    let given = |key: &str| known.get(key).or_else(|| decided(&answers[*first.get(key)?]));
+                Request::Decide {
+                    rounds,
+                    request_key,
+                    ..
+                } => {
+                    let given = |key: &str| {
+                        known
+                            .get(key)
+                            .or_else(|| decided(&answers[*first.get(key)?]))
+                    };
                     let answered = match request_key.as_deref().and_then(given) {
                         Some(before) => repeated(before, *rounds),
                         None => {
@@ -95,11 +127,16 @@ impl Sitting<'_> {
                     };
                     answers[place] = Some(answered.map(Answer::Decided));
                 }
-                Request::Change { change, actor, .. } => answers[place] = Some(self.change(*change, actor)?),
+                Request::Change { change, actor, .. } => {
+                    answers[place] = Some(self.change(*change, actor)?)
+                }
                 _ => {}
             }
         }
-        let leases: Vec<&Lease> = fresh.iter().filter_map(|&place| Some(&decided(&answers[place])?.lease)).collect();
+        let leases: Vec<&Lease> = fresh
+            .iter()
+            .filter_map(|&place| Some(&decided(&answers[place])?.lease))
+            .collect();
         self.store.add_leases(self.id, &leases)
     }
 
@@ -109,9 +146,14 @@ impl Sitting<'_> {
             return Ok(Arc::clone(&self.live.sheet));
         }
         let row = self.store.epochs(self.id, epoch, 1)?.into_iter().next();
-        let record: debora::EpochRecord = serde_json::from_str(&row.map_or(String::new(), |row| row.record))?;
+        let record: debora::EpochRecord =
+            serde_json::from_str(&row.map_or(String::new(), |row| row.record))?;
         let (actions, strategy) = (self.live.sheet.actions.clone(), record.strategy);
-        Ok(Arc::new(Sheet { actions, strategy, words: OnceLock::new() }))
+        Ok(Arc::new(Sheet {
+            actions,
+            strategy,
+            words: OnceLock::new(),
+        }))
     }
 
     /// Hands out the next rounds, fewer where the epoch ends; beyond its end, overtime or nothing.
@@ -121,27 +163,46 @@ impl Sitting<'_> {
             return Err(Refusal::Rounds { rounds });
         }
         if let Some(request_key) = request_key.filter(|key| !is_request_key(key)) {
-            return Err(Refusal::RequestKey { request_key: request_key.to_owned() });
+            return Err(Refusal::RequestKey {
+                request_key: request_key.to_owned(),
+            });
         }
         match progress.status {
             Status::Running => {}
             Status::Paused => return Err(Refusal::Paused { id }),
             Status::Closed => return Err(Refusal::Closed { id }),
-            Status::Done => return Err(Refusal::Done { id, horizon: self.live.engine.problem().horizon() }),
+            Status::Done => {
+                return Err(Refusal::Done {
+                    id,
+                    horizon: self.live.engine.problem().horizon(),
+                });
+            }
         }
         let overtime = self.live.ended(progress);
-        let first = if overtime { progress.next_serial } else { progress.next_round };
+        let first = if overtime {
+            progress.next_serial
+        } else {
+            progress.next_round
+        };
         let mut actions = Vec::with_capacity(rounds as usize);
         if overtime {
             if self.live.rules.on_wait == OnWait::Hold {
-                return Err(Refusal::Waiting { epoch: progress.epoch, outstanding: outstanding(progress) });
+                return Err(Refusal::Waiting {
+                    epoch: progress.epoch,
+                    outstanding: outstanding(progress),
+                });
             }
-            actions.extend((first..first + rounds).map(|serial| self.live.engine.overtime(serial).action));
+            actions.extend(
+                (first..first + rounds).map(|serial| self.live.engine.overtime(serial).action),
+            );
             progress.next_serial += rounds;
             progress.overtime += rounds;
         } else {
             let engine = &self.live.engine;
-            actions.resize(rounds.min(engine.problem().horizon() + 1 - first) as usize, 0);
+            actions.resize(
+                rounds.min(engine.problem().horizon() + 1 - first) as usize,
+                0,
+            );
             engine.decide_many(first.., &mut actions);
             let ends = actions.iter().position(|&action| {
                 progress.decided[action as usize] += 1;
@@ -151,8 +212,20 @@ impl Sitting<'_> {
             progress.next_round += actions.len() as u64;
         }
         let request_key = request_key.map(str::to_owned);
-        let lease = Lease { epoch: progress.epoch, overtime, first, actions, asked: rounds, request_key, at: self.now };
-        Ok(Decided { lease, sheet: Arc::clone(&self.live.sheet), repeated: false })
+        let lease = Lease {
+            epoch: progress.epoch,
+            overtime,
+            first,
+            actions,
+            asked: rounds,
+            request_key,
+            at: self.now,
+        };
+        Ok(Decided {
+            lease,
+            sheet: Arc::clone(&self.live.sheet),
+            repeated: false,
+        })
     }
 
     fn change(&mut self, change: Change, actor: &str) -> Result<Answered> {
@@ -161,7 +234,10 @@ impl Sitting<'_> {
             (Status::Closed, Change::Close) => return Ok(Ok(Answer::Changed(Status::Closed))),
             (Status::Closed, _) => return Ok(Err(Refusal::Closed { id: id() })),
             (Status::Done, _) => {
-                return Ok(Err(Refusal::Done { id: id(), horizon: self.live.engine.problem().horizon() }));
+                return Ok(Err(Refusal::Done {
+                    id: id(),
+                    horizon: self.live.engine.problem().horizon(),
+                }));
             }
             (_, Change::Pause) => (Status::Paused, "paused"),
             (_, Change::Resume) => (Status::Running, "resumed"),
@@ -169,29 +245,54 @@ impl Sitting<'_> {
         };
         if self.progress.status != to {
             self.progress.status = to;
-            self.store.add_event(self.id, &Event { at: self.now, actor: actor.to_owned(), what: what.to_owned() })?;
+            self.store.add_event(
+                self.id,
+                &Event {
+                    at: self.now,
+                    actor: actor.to_owned(),
+                    what: what.to_owned(),
+                },
+            )?;
         }
         Ok(Ok(Answer::Changed(to)))
     }
 
     /// Imputes rounds whose outcome is longer overdue than the rules wait.
     fn impute_due(&mut self) -> Result<u64> {
-        let Some(wait) = self.live.rules.outcome_wait else { return Ok(0) };
+        let Some(wait) = self.live.rules.outcome_wait else {
+            return Ok(0);
+        };
         if !matches!(self.progress.status, Status::Running | Status::Paused) {
             return Ok(0);
         }
         let due = self.now - wait.as_millis() as i64;
-        let leases = self.store.leases(self.id, self.progress.epoch, false, self.progress.due_from, LEASES_A_TICK)?;
+        let leases = self.store.leases(
+            self.id,
+            self.progress.epoch,
+            false,
+            self.progress.due_from,
+            LEASES_A_TICK,
+        )?;
         let mut imputed = 0;
         for lease in leases.iter().take_while(|lease| lease.at <= due) {
             let end = lease.first + lease.actions.len() as u64;
             let mut missing: BTreeSet<u64> = (lease.first..end).collect();
-            for outcome in self.store.outcomes(self.id, lease.first, lease.actions.len())? {
+            for outcome in self
+                .store
+                .outcomes(self.id, lease.first, lease.actions.len())?
+            {
                 missing.remove(&outcome.round);
             }
             let values = &self.live.rules.impute;
-            let telling = Telling { of: Of::Round(0), reward: values[0], costs: values[1..].to_vec() };
-            let rows: Vec<Outcome> = missing.iter().map(|&round| self.row(round, &telling, true)).collect();
+            let telling = Telling {
+                of: Of::Round(0),
+                reward: values[0],
+                costs: values[1..].to_vec(),
+            };
+            let rows: Vec<Outcome> = missing
+                .iter()
+                .map(|&round| self.row(round, &telling, true))
+                .collect();
             let before = self.store.add_outcomes(self.id, &rows)?;
             self.count(&rows, &before)?;
             imputed += rows.len() as u64;
@@ -205,7 +306,10 @@ impl Sitting<'_> {
         if self.progress.status == Status::Done || !self.live.complete(&self.progress) {
             return Ok(());
         }
-        let fold = self.live.whole_fold(self.store, self.id, &self.progress)?.clone();
+        let fold = self
+            .live
+            .whole_fold(self.store, self.id, &self.progress)?
+            .clone();
         let mut engine = self.live.engine.clone();
         let record = serde_json::to_string(&engine.tell_epoch(fold.tally())?)?;
         let rounds_hash = fold.rounds_hash();
@@ -221,12 +325,18 @@ impl Sitting<'_> {
             rounds_hash: Some(rounds_hash),
             hash: Some(hash.clone()),
         };
-        let next = if done { None } else { Some(opened(&engine, self.now)?) };
+        let next = if done {
+            None
+        } else {
+            Some(opened(&engine, self.now)?)
+        };
         self.store.close_epoch(self.id, &closed, next.as_ref())?;
         self.progress.head = hash;
         self.progress.digest = engine.digest();
         self.progress.due_from = self.progress.next_round;
-        self.progress.imputed_before.clone_from(&self.progress.imputed);
+        self.progress
+            .imputed_before
+            .clone_from(&self.progress.imputed);
         self.progress.next_serial = 1;
         if done {
             self.progress.status = Status::Done;
@@ -241,7 +351,11 @@ impl Sitting<'_> {
 
 /// The decisions in an answer.
 fn decided(answer: &Option<Answered>) -> Option<&Decided> {
-    if let Some(Ok(Answer::Decided(decided))) = answer { Some(decided) } else { None }
+    if let Some(Ok(Answer::Decided(decided))) = answer {
+        Some(decided)
+    } else {
+        None
+    }
 }
 
 fn is_request_key(key: &str) -> bool {
@@ -251,8 +365,15 @@ fn is_request_key(key: &str) -> bool {
 /// A request whose key is known gets the same again, if it is the same request.
 fn repeated(decided: &Decided, rounds: u64) -> Result<Decided, Refusal> {
     if decided.lease.asked == rounds {
-        return Ok(Decided { repeated: true, ..decided.clone() });
+        return Ok(Decided {
+            repeated: true,
+            ..decided.clone()
+        });
     }
     let request_key = decided.lease.request_key.clone().unwrap_or_default();
-    Err(Refusal::RequestKeyUsed { request_key, asked: decided.lease.asked, rounds })
+    Err(Refusal::RequestKeyUsed {
+        request_key,
+        asked: decided.lease.asked,
+        rounds,
+    })
 }

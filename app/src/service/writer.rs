@@ -96,7 +96,10 @@ impl Service {
 
     fn send(&self, message: Message) -> Result<(), Refusal> {
         let requests = self.requests.lock().expect("no panic while sending");
-        requests.as_ref().and_then(|requests| requests.send(message).ok()).ok_or(Refusal::Stopping)
+        requests
+            .as_ref()
+            .and_then(|requests| requests.send(message).ok())
+            .ok_or(Refusal::Stopping)
     }
 
     /// Reads on a connection of its own. Blocks: from async code, within `spawn_blocking`.
@@ -119,7 +122,11 @@ impl Service {
 
     /// Whether the writer is there: it ends when stopped, and if it panics.
     pub fn is_serving(&self) -> bool {
-        self.writer.lock().expect("no panic while stopping").as_ref().is_some_and(|writer| !writer.is_finished())
+        self.writer
+            .lock()
+            .expect("no panic while stopping")
+            .as_ref()
+            .is_some_and(|writer| !writer.is_finished())
     }
 
     /// Serves what waits, then stops. Later requests are refused.
@@ -131,7 +138,13 @@ impl Service {
     }
 }
 
-fn write(desk: &mut Desk, received: &Receiver<Message>, clock: &Clock, groups: &Counter, queued: &AtomicU64) {
+fn write(
+    desk: &mut Desk,
+    received: &Receiver<Message>,
+    clock: &Clock,
+    groups: &Counter,
+    queued: &AtomicU64,
+) {
     while let Ok(first) = received.recv() {
         let (mut requests, mut senders, mut ticks) = (Vec::new(), Vec::new(), Vec::new());
         let (mut next, mut rows) = (Some(first), 0);
@@ -154,7 +167,10 @@ fn write(desk: &mut Desk, received: &Receiver<Message>, clock: &Clock, groups: &
         if !requests.is_empty() {
             let answers = desk.serve(&requests, clock());
             groups.inc();
-            senders.into_iter().zip(answers).for_each(|(sender, answer)| drop(sender.send(answer)));
+            senders
+                .into_iter()
+                .zip(answers)
+                .for_each(|(sender, answer)| drop(sender.send(answer)));
         }
         for sender in ticks {
             let _ = sender.send(tick(desk, clock()));
@@ -163,13 +179,22 @@ fn write(desk: &mut Desk, received: &Receiver<Message>, clock: &Clock, groups: &
 }
 
 fn tick(desk: &mut Desk, now: i64) -> Result<u64, Refusal> {
-    let failed = |error: anyhow::Error| Refusal::Store { detail: format!("{error:#}") };
-    let requests: Vec<Request> = desk.waiting().map_err(failed)?.into_iter().map(|id| Request::Tick { id }).collect();
+    let failed = |error: anyhow::Error| Refusal::Store {
+        detail: format!("{error:#}"),
+    };
+    let requests: Vec<Request> = desk
+        .waiting()
+        .map_err(failed)?
+        .into_iter()
+        .map(|id| Request::Tick { id })
+        .collect();
     let answers = desk.serve(&requests, now);
-    answers.into_iter().try_fold(0, |sum, answer| match answer? {
-        Answer::Ticked(imputed) => Ok(sum + imputed),
-        _ => Ok(sum),
-    })
+    answers
+        .into_iter()
+        .try_fold(0, |sum, answer| match answer? {
+            Answer::Ticked(imputed) => Ok(sum + imputed),
+            _ => Ok(sum),
+        })
 }
 
 #[cfg(test)]
@@ -185,7 +210,11 @@ mod tests {
         let mut answers = Vec::new();
         for _ in 0..requests {
             let (answer, answered) = oneshot::channel();
-            let request = Request::Decide { id: "none".into(), rounds, request_key: None };
+            let request = Request::Decide {
+                id: "none".into(),
+                rounds,
+                request_key: None,
+            };
             sender.send(Message::Serve(request, answer)).unwrap();
             answers.push(answered);
         }
@@ -194,10 +223,19 @@ mod tests {
             answers.clear();
         }
         let (clock, groups): (Clock, Counter) = (Arc::new(|| 0), Counter::default());
-        write(&mut Desk::new(location.open(Purpose::Serve).unwrap()), &received, &clock, &groups, &queued);
+        write(
+            &mut Desk::new(location.open(Purpose::Serve).unwrap()),
+            &received,
+            &clock,
+            &groups,
+            &queued,
+        );
         assert_eq!(queued.load(Ordering::Relaxed), 0);
         for mut answered in answers {
-            assert!(matches!(answered.try_recv().unwrap(), Err(Refusal::NoExperiment { .. })));
+            assert!(matches!(
+                answered.try_recv().unwrap(),
+                Err(Refusal::NoExperiment { .. })
+            ));
         }
         groups.get()
     }
@@ -216,7 +254,13 @@ mod tests {
     async fn a_full_queue_refuses_more_until_there_is_room() {
         let (_folder, location) = Scratch::new("queue");
         let service = Service::start(location, Arc::new(|| 0)).unwrap();
-        let ask = || service.serve(Request::Decide { id: "none".into(), rounds: 1, request_key: None });
+        let ask = || {
+            service.serve(Request::Decide {
+                id: "none".into(),
+                rounds: 1,
+                request_key: None,
+            })
+        };
         service.queued.store(QUEUE_ROWS_MAX + 1, Ordering::Relaxed);
         assert!(matches!(ask().await, Err(Refusal::Busy)));
         assert_eq!(service.queued.load(Ordering::Relaxed), QUEUE_ROWS_MAX + 1);

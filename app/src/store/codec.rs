@@ -8,7 +8,8 @@ use super::rows::{Progress, Role};
 
 /// A number to be stored. Stores count to 2^63 - 1; rounds end at 2^53.
 pub fn stored(number: u64) -> Result<i64> {
-    i64::try_from(number).with_context(|| format!("{number} cannot be stored: numbers end at {}", i64::MAX))
+    i64::try_from(number)
+        .with_context(|| format!("{number} cannot be stored: numbers end at {}", i64::MAX))
 }
 
 /// Where to read from, or how much: nothing that is stored lies beyond the largest.
@@ -18,38 +19,59 @@ pub fn bound(number: u64) -> i64 {
 
 /// A number that was stored.
 pub fn unstored(number: i64) -> Result<u64> {
-    u64::try_from(number).with_context(|| format!("the store holds {number} where nothing negative can be"))
+    u64::try_from(number)
+        .with_context(|| format!("the store holds {number} where nothing negative can be"))
 }
 
 /// A truth that was stored: 0 or 1, and nothing else that would read like it.
 pub fn truth(number: i64) -> Result<bool> {
-    ensure!(matches!(number, 0 | 1), "the store holds {number} where only 0 and 1 can be");
+    ensure!(
+        matches!(number, 0 | 1),
+        "the store holds {number} where only 0 and 1 can be"
+    );
     Ok(number == 1)
 }
 
 /// The reward and the costs, eight little-endian bytes each.
 pub fn feedback(reward: f64, costs: &[f64]) -> Vec<u8> {
-    std::iter::once(&reward).chain(costs).flat_map(|value| value.to_le_bytes()).collect()
+    std::iter::once(&reward)
+        .chain(costs)
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
 }
 
 /// The reward and the costs again.
 pub fn parse_feedback(bytes: &[u8]) -> Result<(f64, Vec<f64>)> {
     let (values, rest) = bytes.as_chunks::<8>();
     let Some((reward, costs)) = values.split_first().filter(|_| rest.is_empty()) else {
-        bail!("the store holds feedback of {} bytes; it must be a multiple of 8, and not 0", bytes.len());
+        bail!(
+            "the store holds feedback of {} bytes; it must be a multiple of 8, and not 0",
+            bytes.len()
+        );
     };
-    Ok((f64::from_le_bytes(*reward), costs.iter().map(|cost| f64::from_le_bytes(*cost)).collect()))
+    Ok((
+        f64::from_le_bytes(*reward),
+        costs.iter().map(|cost| f64::from_le_bytes(*cost)).collect(),
+    ))
 }
 
 /// Actions in as few little-endian bytes each as the largest needs: 1, 2 or 4.
 pub fn actions(actions: &[u32]) -> Result<Vec<u8>> {
-    let Some(largest) = actions.iter().max() else { bail!("a lease of no rounds cannot be stored") };
+    let Some(largest) = actions.iter().max() else {
+        bail!("a lease of no rounds cannot be stored")
+    };
     Ok(if *largest < 1 << 8 {
         actions.iter().map(|action| *action as u8).collect()
     } else if *largest < 1 << 16 {
-        actions.iter().flat_map(|action| (*action as u16).to_le_bytes()).collect()
+        actions
+            .iter()
+            .flat_map(|action| (*action as u16).to_le_bytes())
+            .collect()
     } else {
-        actions.iter().flat_map(|action| action.to_le_bytes()).collect()
+        actions
+            .iter()
+            .flat_map(|action| action.to_le_bytes())
+            .collect()
     })
 }
 
@@ -58,8 +80,17 @@ pub fn parse_actions(bytes: &[u8], rounds: i64) -> Result<Vec<u32>> {
     let rounds = usize::try_from(rounds).unwrap_or_default();
     let width = bytes.len().checked_div(rounds).unwrap_or_default();
     let whole = matches!(width, 1 | 2 | 4) && width * rounds == bytes.len();
-    ensure!(whole, "the store holds {} bytes for the actions of {rounds} rounds", bytes.len());
-    let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte));
+    ensure!(
+        whole,
+        "the store holds {} bytes for the actions of {rounds} rounds",
+        bytes.len()
+    );
+    let number = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .rev()
+            .fold(0, |number, byte| number << 8 | u32::from(*byte))
+    };
     Ok(bytes.chunks_exact(width).map(number).collect())
 }
 
@@ -70,12 +101,15 @@ pub fn progress(progress: &Progress) -> Result<String> {
 
 /// Progress again.
 pub fn parse_progress(text: &str) -> Result<Progress> {
-    serde_json::from_str(text).with_context(|| format!("the store holds the progress {text:?}, which is none"))
+    serde_json::from_str(text)
+        .with_context(|| format!("the store holds the progress {text:?}, which is none"))
 }
 
 /// A salt.
 pub fn parse_salt(bytes: &[u8]) -> Result<[u8; 16]> {
-    bytes.try_into().with_context(|| format!("the store holds a salt of {} bytes, not 16", bytes.len()))
+    bytes
+        .try_into()
+        .with_context(|| format!("the store holds a salt of {} bytes, not 16", bytes.len()))
 }
 
 /// A role's word.
@@ -91,5 +125,7 @@ pub fn role(role: Role) -> &'static str {
 pub fn parse_role(word: &str) -> Result<Role> {
     let roles = [Role::Read, Role::Decide, Role::Admin];
     let found = roles.into_iter().find(|known| role(*known) == word);
-    found.with_context(|| format!("the store holds the role {word:?}; roles are read, decide and admin"))
+    found.with_context(|| {
+        format!("the store holds the role {word:?}; roles are read, decide and admin")
+    })
 }

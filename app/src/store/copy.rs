@@ -29,25 +29,49 @@ fn copy_experiment(
 ) -> Result<()> {
     let id = &experiment.id;
     copy_epochs(from, to, experiment, progress)?;
-    pages(|first| from.outcomes(id, first, PAGE), |rows| to.add_outcomes(id, rows).map(drop), |row| row.round + 1)?;
+    pages(
+        |first| from.outcomes(id, first, PAGE),
+        |rows| to.add_outcomes(id, rows).map(drop),
+        |row| row.round + 1,
+    )?;
     for epoch in 0..=progress.epoch {
         for overtime in [false, true] {
             let next = |lease: &Lease| lease.first + lease.actions.len() as u64;
             let add = |rows: &[Lease]| to.add_leases(id, &rows.iter().collect::<Vec<_>>());
-            pages(|first| from.leases(id, epoch, overtime, first, PAGE), add, next)?;
+            pages(
+                |first| from.leases(id, epoch, overtime, first, PAGE),
+                add,
+                next,
+            )?;
             let add = |rows: &[Aside]| to.add_asides(id, rows).map(drop);
-            pages(|first| from.asides(id, epoch, overtime, first, PAGE), add, |row| row.number + 1)?;
+            pages(
+                |first| from.asides(id, epoch, overtime, first, PAGE),
+                add,
+                |row| row.number + 1,
+            )?;
         }
     }
-    from.events(id, 0, usize::MAX)?.iter().try_for_each(|event| to.add_event(id, event))
+    from.events(id, 0, usize::MAX)?
+        .iter()
+        .try_for_each(|event| to.add_event(id, event))
 }
 
 /// Epochs come into a store as they do in life: opened, and closed when the next one is opened.
-fn copy_epochs(from: &mut dyn Store, to: &mut dyn Store, experiment: &Experiment, progress: &Progress) -> Result<()> {
+fn copy_epochs(
+    from: &mut dyn Store,
+    to: &mut dyn Store,
+    experiment: &Experiment,
+    progress: &Progress,
+) -> Result<()> {
     let mut last: Option<EpochRow> = None;
     for epoch in 0..=progress.epoch {
         for row in from.epochs(&experiment.id, epoch, 1)? {
-            let open = EpochRow { closed_at: None, rounds_hash: None, hash: None, ..row.clone() };
+            let open = EpochRow {
+                closed_at: None,
+                rounds_hash: None,
+                hash: None,
+                ..row.clone()
+            };
             match &last {
                 None => to.create(experiment, progress, &open).map(drop)?,
                 Some(closed) => to.close_epoch(&experiment.id, closed, Some(&open))?,
@@ -70,7 +94,9 @@ fn pages<T>(
     let mut first = 0;
     loop {
         let rows = read(first)?;
-        let Some(last) = rows.last() else { return Ok(()) };
+        let Some(last) = rows.last() else {
+            return Ok(());
+        };
         first = next(last);
         add(&rows)?;
     }

@@ -18,17 +18,29 @@ pub enum Value<'a> {
 impl Value<'_> {
     /// The number, of a value that is one.
     pub fn as_number(&self) -> Option<i64> {
-        if let Self::Number(number) = self { *number } else { None }
+        if let Self::Number(number) = self {
+            *number
+        } else {
+            None
+        }
     }
 
     /// The text, of a value that is one.
     pub fn as_text(&self) -> Option<&str> {
-        if let Self::Text(text) = self { *text } else { None }
+        if let Self::Text(text) = self {
+            *text
+        } else {
+            None
+        }
     }
 
     /// The bytes, of a value that is some.
     pub fn as_bytes(&self) -> Option<&[u8]> {
-        if let Self::Bytes(bytes) = self { bytes.as_deref() } else { None }
+        if let Self::Bytes(bytes) = self {
+            bytes.as_deref()
+        } else {
+            None
+        }
     }
 }
 
@@ -64,7 +76,13 @@ pub trait Database: Send {
     /// Runs a query.
     fn query(&mut self, sql: &str, values: &[Value<'_>], each: Each<'_>) -> Result<()>;
     /// Runs a query that ends in `= $2`, for `$1` and each of these in the place of `$2`; rows come in any order.
-    fn query_each(&mut self, sql: &str, first: i64, seconds: &[Value<'_>], each: Each<'_>) -> Result<()>;
+    fn query_each(
+        &mut self,
+        sql: &str,
+        first: i64,
+        seconds: &[Value<'_>],
+        each: Each<'_>,
+    ) -> Result<()>;
     /// Runs a statement, and says how many rows it changed.
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64>;
     /// Inserts rows whose keys are distinct, and says of each whether it was new; one that was not changes nothing.

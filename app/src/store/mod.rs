@@ -26,7 +26,9 @@ use std::fmt;
 
 use anyhow::Result;
 
-pub use rows::{ApiKey, Aside, EpochRow, Event, Experiment, Lease, Outcome, Progress, Role, Status};
+pub use rows::{
+    ApiKey, Aside, EpochRow, Event, Experiment, Lease, Outcome, Progress, Role, Status,
+};
 
 /// The version of the schema that this program writes. Migrations lead here from every earlier one.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -52,16 +54,35 @@ pub trait Store: Send {
     /// What requests with these keys were given, in any order.
     fn leases_of(&mut self, id: &str, request_keys: &[&str]) -> Result<Vec<Lease>>;
     /// Leases of an epoch that end at or after this round (or serial, of overtime), in order.
-    fn leases(&mut self, id: &str, epoch: u64, overtime: bool, from: u64, limit: usize) -> Result<Vec<Lease>>;
+    fn leases(
+        &mut self,
+        id: &str,
+        epoch: u64,
+        overtime: bool,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Lease>>;
     /// Outcomes from this round on, in order.
     fn outcomes(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Outcome>>;
     /// Asides from this round or serial on, in order: of an epoch's overtime, or the late ones, whose epoch is 0.
-    fn asides(&mut self, id: &str, epoch: u64, overtime: bool, from: u64, limit: usize) -> Result<Vec<Aside>>;
+    fn asides(
+        &mut self,
+        id: &str,
+        epoch: u64,
+        overtime: bool,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Aside>>;
     /// Events from this number on, in order; the first is 0.
     fn events(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Event>>;
 
     /// Adds an experiment, with its first epoch. False, and nothing is written, if the id is taken.
-    fn create(&mut self, experiment: &Experiment, progress: &Progress, opened: &EpochRow) -> Result<bool>;
+    fn create(
+        &mut self,
+        experiment: &Experiment,
+        progress: &Progress,
+        opened: &EpochRow,
+    ) -> Result<bool>;
     /// Rewrites the progress.
     fn set_progress(&mut self, id: &str, progress: &Progress) -> Result<()>;
     /// Adds leases.
@@ -71,7 +92,8 @@ pub trait Store: Send {
     /// Adds asides with distinct numbers. Where one is there already, it stays and is returned in its place.
     fn add_asides(&mut self, id: &str, asides: &[Aside]) -> Result<Vec<Option<Aside>>>;
     /// Rewrites an open epoch as closed. If there is a next one, it is added and the closed one's snapshot dropped.
-    fn close_epoch(&mut self, id: &str, closed: &EpochRow, opened: Option<&EpochRow>) -> Result<()>;
+    fn close_epoch(&mut self, id: &str, closed: &EpochRow, opened: Option<&EpochRow>)
+    -> Result<()>;
     /// Adds an event; the store numbers it.
     fn add_event(&mut self, id: &str, event: &Event) -> Result<()>;
 
@@ -104,8 +126,14 @@ pub enum Purpose {
 impl Location {
     /// From what was typed.
     pub fn of(text: &str) -> Self {
-        let postgres = ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme));
-        if postgres { Self::Postgres(text.to_owned()) } else { Self::Sqlite(text.into()) }
+        let postgres = ["postgres://", "postgresql://"]
+            .iter()
+            .any(|scheme| text.starts_with(scheme));
+        if postgres {
+            Self::Postgres(text.to_owned())
+        } else {
+            Self::Sqlite(text.into())
+        }
     }
 
     /// Whether there is a store. A file that is there counts as one until it is opened.

@@ -28,9 +28,17 @@ impl Postgres {
     pub fn open(url: &str, purpose: Purpose) -> Result<Self> {
         let config = parse(url)?;
         let mut client = opening::connect(&config, purpose)?;
-        opening::prepare(&mut client, purpose).with_context(|| format!("cannot open the store {}", shown(&config)))?;
+        opening::prepare(&mut client, purpose)
+            .with_context(|| format!("cannot open the store {}", shown(&config)))?;
         let statements = BTreeMap::new();
-        Ok(Self::over(PostgresServer { client, config, purpose, statements, in_transaction: false, stuck: false }))
+        Ok(Self::over(PostgresServer {
+            client,
+            config,
+            purpose,
+            statements,
+            in_transaction: false,
+            stuck: false,
+        }))
     }
 }
 
@@ -117,20 +125,36 @@ impl Database for PostgresServer {
     }
 
     fn for_update(&self) -> &'static str {
-        if self.purpose == Purpose::Read { "" } else { " FOR UPDATE" }
+        if self.purpose == Purpose::Read {
+            ""
+        } else {
+            " FOR UPDATE"
+        }
     }
 
     fn query(&mut self, sql: &str, values: &[Value<'_>], each: Each<'_>) -> Result<()> {
-        self.rows(sql, &parameters(values))?.iter().try_for_each(|row| each(row))
+        self.rows(sql, &parameters(values))?
+            .iter()
+            .try_for_each(|row| each(row))
     }
 
-    fn query_each(&mut self, sql: &str, first: i64, seconds: &[Value<'_>], each: Each<'_>) -> Result<()> {
+    fn query_each(
+        &mut self,
+        sql: &str,
+        first: i64,
+        seconds: &[Value<'_>],
+        each: Each<'_>,
+    ) -> Result<()> {
         if seconds.is_empty() {
             return Ok(());
         }
-        let sql = sql.strip_suffix("= $2").context("a query for each value must end in = $2")?;
+        let sql = sql
+            .strip_suffix("= $2")
+            .context("a query for each value must end in = $2")?;
         let seconds = column(seconds.iter());
-        self.rows(&format!("{sql}= ANY($2)"), &[&first, &*seconds])?.iter().try_for_each(|row| each(row))
+        self.rows(&format!("{sql}= ANY($2)"), &[&first, &*seconds])?
+            .iter()
+            .try_for_each(|row| each(row))
     }
 
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64> {
@@ -141,8 +165,13 @@ impl Database for PostgresServer {
     }
 
     fn insert(&mut self, table: &Table, rows: &[Vec<Value<'_>>]) -> Result<Vec<bool>> {
-        let Some(first) = rows.first() else { return Ok(Vec::new()) };
-        let arrays: Vec<_> = (1..).zip(first).map(|(place, value)| format!("${place}::{}[]", type_of(value))).collect();
+        let Some(first) = rows.first() else {
+            return Ok(Vec::new());
+        };
+        let arrays: Vec<_> = (1..)
+            .zip(first)
+            .map(|(place, value)| format!("${place}::{}[]", type_of(value)))
+            .collect();
         let sql = format!(
             "INSERT INTO {} ({}) SELECT * FROM UNNEST({}) ON CONFLICT DO NOTHING RETURNING {}",
             table.name,
@@ -150,22 +179,35 @@ impl Database for PostgresServer {
             arrays.join(", "),
             table.columns[..table.keys].join(", ")
         );
-        let columns: Vec<_> = (0..first.len()).map(|index| column(rows.iter().map(|row| &row[index]))).collect();
+        let columns: Vec<_> = (0..first.len())
+            .map(|index| column(rows.iter().map(|row| &row[index])))
+            .collect();
         let columns: Vec<&(dyn ToSql + Sync)> = columns.iter().map(|column| &**column).collect();
         let added = self.rows(&sql, &columns)?;
         if added.len() == rows.len() {
             return Ok(vec![true; rows.len()]);
         }
-        let key = |row: &Row| (0..table.keys).map(|index| row.number(index)).collect::<Result<Vec<_>>>();
+        let key = |row: &Row| {
+            (0..table.keys)
+                .map(|index| row.number(index))
+                .collect::<Result<Vec<_>>>()
+        };
         let mut added = added.iter().map(key).collect::<Result<BTreeSet<_>>>()?;
-        let key = |row: &Vec<Value<'_>>| row[..table.keys].iter().map(Value::as_number).collect::<Vec<_>>();
+        let key = |row: &Vec<Value<'_>>| {
+            row[..table.keys]
+                .iter()
+                .map(Value::as_number)
+                .collect::<Vec<_>>()
+        };
         Ok(rows.iter().map(|row| added.remove(&key(row))).collect())
     }
 }
 
 /// Whether an error is the connection's: the server says that it ends or is not up (class 57P), or says nothing.
 fn is_lost(error: &postgres::Error) -> bool {
-    error.code().is_none_or(|code| code.code().starts_with("57P"))
+    error
+        .code()
+        .is_none_or(|code| code.code().starts_with("57P"))
 }
 
 /// The values of one column, as an array.

@@ -4,7 +4,8 @@
 //! little-endian bytes ([`super::codec`]). The SQL is SQLite's; [`for_postgres`] says it in PostgreSQL's words.
 
 /// What is there before the first migration: a store of version 0.
-pub const META: &str = "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+pub const META: &str =
+    "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT INTO meta (name, value) VALUES ('version', 0);";
 
 /// Migration i leads from version i to i + 1, in one transaction. What is released is never edited: a change is one more.
@@ -84,10 +85,17 @@ ALTER TABLE experiments ADD COLUMN values_version INTEGER NOT NULL DEFAULT 1;
 /// The same in PostgreSQL's words.
 pub fn for_postgres(sql: &str) -> String {
     let words = [
-        ("INTEGER PRIMARY KEY", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
+        (
+            "INTEGER PRIMARY KEY",
+            "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        ),
         ("INTEGER", "BIGINT"),
         ("BLOB", "BYTEA"),
         (" WITHOUT ROWID", ""),
     ];
-    words.into_iter().fold(sql.to_owned(), |sql, (sqlite, postgres)| sql.replace(sqlite, postgres))
+    words
+        .into_iter()
+        .fold(sql.to_owned(), |sql, (sqlite, postgres)| {
+            sql.replace(sqlite, postgres)
+        })
 }

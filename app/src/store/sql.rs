@@ -29,7 +29,11 @@ enum Transaction {
 impl<D: Database> Sql<D> {
     /// A store in this database, whose tables are there.
     pub fn over(database: D) -> Self {
-        Self { database, numbers: BTreeMap::new(), transaction: Transaction::None }
+        Self {
+            database,
+            numbers: BTreeMap::new(),
+            transaction: Transaction::None,
+        }
     }
 
     /// Notes an error: what follows in the transaction is refused.
@@ -41,7 +45,12 @@ impl<D: Database> Sql<D> {
     }
 
     /// All rows of a query.
-    fn rows<T>(&mut self, sql: &str, values: &[Value<'_>], read: fn(&dyn Columns) -> Result<T>) -> Result<Vec<T>> {
+    fn rows<T>(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: fn(&dyn Columns) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let mut found = Vec::new();
         let result = self.database.query(sql, values, &mut |row| {
             found.push(read(row)?);
@@ -89,7 +98,9 @@ impl<D: Database> Sql<D> {
         values: &[Value<'_>],
         read: fn(&dyn Columns) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let Some(number) = self.number(id)? else { return Ok(Vec::new()) };
+        let Some(number) = self.number(id)? else {
+            return Ok(Vec::new());
+        };
         self.rows(sql, &[&values![number], values].concat(), read)
     }
 
@@ -105,15 +116,23 @@ impl<D: Database> Sql<D> {
     }
 
     /// Writes about an experiment that is there.
-    fn write_to<T>(&mut self, id: &str, write: impl FnOnce(&mut Self, i64) -> Result<T>) -> Result<T> {
+    fn write_to<T>(
+        &mut self,
+        id: &str,
+        write: impl FnOnce(&mut Self, i64) -> Result<T>,
+    ) -> Result<T> {
         self.write(|store| {
-            let number = store.number(id)?.with_context(|| format!("the store has no experiment {id:?}"))?;
+            let number = store
+                .number(id)?
+                .with_context(|| format!("the store has no experiment {id:?}"))?;
             write(store, number)
         })
     }
 
     fn add_epoch(&mut self, number: i64, row: &EpochRow) -> Result<()> {
-        let added = self.database.insert(&EPOCHS, &[epoch_values(number, row)?])?;
+        let added = self
+            .database
+            .insert(&EPOCHS, &[epoch_values(number, row)?])?;
         ensure!(added[0], "epoch {} is there already", row.epoch);
         Ok(())
     }
@@ -125,7 +144,9 @@ impl<D: Database> Store for Sql<D> {
             self.transaction == Transaction::None,
             "a transaction is open already; commit it or roll it back first"
         );
-        self.database.begin().context("cannot begin a transaction of the store")?;
+        self.database
+            .begin()
+            .context("cannot begin a transaction of the store")?;
         self.transaction = Transaction::Open;
         Ok(())
     }
@@ -169,64 +190,138 @@ impl<D: Database> Store for Sql<D> {
     }
 
     fn lock(&mut self, id: &str) -> Result<Option<Progress>> {
-        let sql = format!("SELECT progress FROM progress WHERE experiment = $1{}", self.database.for_update());
-        Ok(self.page(id, &sql, &[], |row| codec::parse_progress(text(row, 0)?))?.pop())
+        let sql = format!(
+            "SELECT progress FROM progress WHERE experiment = $1{}",
+            self.database.for_update()
+        );
+        Ok(self
+            .page(id, &sql, &[], |row| codec::parse_progress(text(row, 0)?))?
+            .pop())
     }
 
     fn epochs(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<EpochRow>> {
-        let sql = "SELECT epoch, record, snapshot, opened_at, closed_at, rounds_hash, hash FROM epochs
+        let sql =
+            "SELECT epoch, record, snapshot, opened_at, closed_at, rounds_hash, hash FROM epochs
             WHERE experiment = $1 AND epoch >= $2 ORDER BY epoch LIMIT $3";
-        self.page(id, sql, &values![bound(from), bound(limit as u64)], read_epoch)
+        self.page(
+            id,
+            sql,
+            &values![bound(from), bound(limit as u64)],
+            read_epoch,
+        )
     }
 
     fn leases_of(&mut self, id: &str, request_keys: &[&str]) -> Result<Vec<Lease>> {
-        let Some(number) = self.number(id)? else { return Ok(Vec::new()) };
-        let sql = "SELECT epoch, overtime, first, rounds, actions, asked, request_key, at FROM leases
+        let Some(number) = self.number(id)? else {
+            return Ok(Vec::new());
+        };
+        let sql =
+            "SELECT epoch, overtime, first, rounds, actions, asked, request_key, at FROM leases
             WHERE experiment = $1 AND request_key = $2";
-        let request_keys: Vec<_> = request_keys.iter().map(|request_key| Value::from(*request_key)).collect();
+        let request_keys: Vec<_> = request_keys
+            .iter()
+            .map(|request_key| Value::from(*request_key))
+            .collect();
         self.rows_each(sql, number, &request_keys, read_lease)
     }
 
-    fn leases(&mut self, id: &str, epoch: u64, overtime: bool, from: u64, limit: usize) -> Result<Vec<Lease>> {
+    fn leases(
+        &mut self,
+        id: &str,
+        epoch: u64,
+        overtime: bool,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Lease>> {
         // Leases do not overlap, so of those that start at or before `from` only the last may end after it.
         let sql = "SELECT epoch, overtime, first, rounds, actions, asked, request_key, at FROM leases
             WHERE experiment = $1 AND epoch = $2 AND overtime = $3 AND first + rounds > $4 AND first >= coalesce((
                 SELECT max(first) FROM leases WHERE experiment = $1 AND epoch = $2 AND overtime = $3 AND first <= $4
             ), 0) ORDER BY first LIMIT $5";
-        self.page(id, sql, &values![bound(epoch), overtime, bound(from), bound(limit as u64)], read_lease)
+        self.page(
+            id,
+            sql,
+            &values![bound(epoch), overtime, bound(from), bound(limit as u64)],
+            read_lease,
+        )
     }
 
     fn outcomes(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Outcome>> {
         let sql = "SELECT round, feedback, imputed, at FROM outcomes
             WHERE experiment = $1 AND round >= $2 ORDER BY round LIMIT $3";
-        self.page(id, sql, &values![bound(from), bound(limit as u64)], read_outcome)
+        self.page(
+            id,
+            sql,
+            &values![bound(from), bound(limit as u64)],
+            read_outcome,
+        )
     }
 
-    fn asides(&mut self, id: &str, epoch: u64, overtime: bool, from: u64, limit: usize) -> Result<Vec<Aside>> {
+    fn asides(
+        &mut self,
+        id: &str,
+        epoch: u64,
+        overtime: bool,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Aside>> {
         let sql = "SELECT epoch, overtime, number, feedback, at FROM asides
             WHERE experiment = $1 AND epoch = $2 AND overtime = $3 AND number >= $4 ORDER BY number LIMIT $5";
-        self.page(id, sql, &values![bound(epoch), overtime, bound(from), bound(limit as u64)], read_aside)
+        self.page(
+            id,
+            sql,
+            &values![bound(epoch), overtime, bound(from), bound(limit as u64)],
+            read_aside,
+        )
     }
 
     fn events(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Event>> {
         let sql = "SELECT at, actor, what FROM events
             WHERE experiment = $1 AND number >= $2 ORDER BY number LIMIT $3";
-        self.page(id, sql, &values![bound(from), bound(limit as u64)], read_event)
+        self.page(
+            id,
+            sql,
+            &values![bound(from), bound(limit as u64)],
+            read_event,
+        )
     }
 
-    fn create(&mut self, experiment: &Experiment, progress: &Progress, opened: &EpochRow) -> Result<bool> {
+    fn create(
+        &mut self,
+        experiment: &Experiment,
+        progress: &Progress,
+        opened: &EpochRow,
+    ) -> Result<bool> {
         self.write(|store| {
             let sql = "INSERT INTO experiments (id, spec, key, salt, created_at, values_version)
                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO NOTHING";
-            let Experiment { id, spec, key, salt, created_at, values_version } = experiment;
+            let Experiment {
+                id,
+                spec,
+                key,
+                salt,
+                created_at,
+                values_version,
+            } = experiment;
             let key = key.to_hex();
-            let values = values![id, spec, &key, salt.as_slice(), *created_at, i64::from(*values_version)];
+            let values = values![
+                id,
+                spec,
+                &key,
+                salt.as_slice(),
+                *created_at,
+                i64::from(*values_version)
+            ];
             if store.database.execute(sql, &values)? == 0 {
                 return Ok(false);
             }
-            let number = store.number(id)?.context("the experiment that was added is not there")?;
+            let number = store
+                .number(id)?
+                .context("the experiment that was added is not there")?;
             let sql = "INSERT INTO progress (experiment, progress) VALUES ($1, $2)";
-            store.database.execute(sql, &values![number, &codec::progress(progress)?])?;
+            store
+                .database
+                .execute(sql, &values![number, &codec::progress(progress)?])?;
             store.add_epoch(number, opened)?;
             Ok(true)
         })
@@ -235,17 +330,26 @@ impl<D: Database> Store for Sql<D> {
     fn set_progress(&mut self, id: &str, progress: &Progress) -> Result<()> {
         self.write_to(id, |store, number| {
             let sql = "UPDATE progress SET progress = $1 WHERE experiment = $2";
-            store.database.execute(sql, &values![&codec::progress(progress)?, number]).map(drop)
+            store
+                .database
+                .execute(sql, &values![&codec::progress(progress)?, number])
+                .map(drop)
         })
     }
 
     fn add_leases(&mut self, id: &str, leases: &[&Lease]) -> Result<()> {
         self.write_to(id, |store, number| {
-            let rows = leases.iter().map(|lease| lease_values(number, lease)).collect::<Result<Vec<_>>>()?;
+            let rows = leases
+                .iter()
+                .map(|lease| lease_values(number, lease))
+                .collect::<Result<Vec<_>>>()?;
             let added = store.database.insert(&LEASES, &rows)?;
             let taken = leases.iter().zip(added).find(|(_, added)| !added);
             taken.map_or(Ok(()), |(lease, _)| {
-                bail!("the lease from {} on of experiment {id:?} was given before, or its request's", lease.first)
+                bail!(
+                    "the lease from {} on of experiment {id:?} was given before, or its request's",
+                    lease.first
+                )
             })
         })
     }
@@ -266,7 +370,10 @@ impl<D: Database> Store for Sql<D> {
 
     fn add_asides(&mut self, id: &str, asides: &[Aside]) -> Result<Vec<Option<Aside>>> {
         self.write_to(id, |store, number| {
-            let rows = asides.iter().map(|aside| aside_values(number, aside)).collect::<Result<Vec<_>>>()?;
+            let rows = asides
+                .iter()
+                .map(|aside| aside_values(number, aside))
+                .collect::<Result<Vec<_>>>()?;
             let added = store.database.insert(&ASIDES, &rows)?;
             let sql = "SELECT epoch, overtime, number, feedback, at FROM asides
                 WHERE experiment = $1 AND epoch = $2 AND overtime = $3 AND number = $4";
@@ -278,17 +385,41 @@ impl<D: Database> Store for Sql<D> {
         })
     }
 
-    fn close_epoch(&mut self, id: &str, closed: &EpochRow, opened: Option<&EpochRow>) -> Result<()> {
+    fn close_epoch(
+        &mut self,
+        id: &str,
+        closed: &EpochRow,
+        opened: Option<&EpochRow>,
+    ) -> Result<()> {
         self.write_to(id, |store, number| {
             let sql = "UPDATE epochs SET record = $1, closed_at = $2, rounds_hash = $3, hash = $4
                 WHERE experiment = $5 AND epoch = $6 AND closed_at IS NULL";
-            let EpochRow { epoch, record, closed_at, rounds_hash, hash, .. } = closed;
-            let values = values![record, *closed_at, rounds_hash, hash, number, stored(*epoch)?];
+            let EpochRow {
+                epoch,
+                record,
+                closed_at,
+                rounds_hash,
+                hash,
+                ..
+            } = closed;
+            let values = values![
+                record,
+                *closed_at,
+                rounds_hash,
+                hash,
+                number,
+                stored(*epoch)?
+            ];
             let changed = store.database.execute(sql, &values)?;
-            ensure!(changed == 1, "epoch {epoch} of experiment {id:?} is not open");
+            ensure!(
+                changed == 1,
+                "epoch {epoch} of experiment {id:?} is not open"
+            );
             let Some(opened) = opened else { return Ok(()) };
             let sql = "UPDATE epochs SET snapshot = NULL WHERE experiment = $1 AND epoch = $2";
-            store.database.execute(sql, &values![number, stored(*epoch)?])?;
+            store
+                .database
+                .execute(sql, &values![number, stored(*epoch)?])?;
             store.add_epoch(number, opened)
         })
     }

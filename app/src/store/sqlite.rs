@@ -24,8 +24,16 @@ impl Sqlite {
     pub fn open(path: &Path, purpose: Purpose) -> Result<Self> {
         let (connection, lock) = opening::open(path, purpose)?;
         // A transaction that turns to writing after it has read may be refused for good, so a writer's begins as one.
-        let begin = if purpose == Purpose::Read { "BEGIN" } else { "BEGIN IMMEDIATE" };
-        Ok(Self::over(SqliteFile { connection, begin, _lock: lock }))
+        let begin = if purpose == Purpose::Read {
+            "BEGIN"
+        } else {
+            "BEGIN IMMEDIATE"
+        };
+        Ok(Self::over(SqliteFile {
+            connection,
+            begin,
+            _lock: lock,
+        }))
     }
 }
 
@@ -62,21 +70,39 @@ impl Database for SqliteFile {
         run(&mut *self.connection.prepare_cached(sql)?, values, each)
     }
 
-    fn query_each(&mut self, sql: &str, first: i64, seconds: &[Value<'_>], each: Each<'_>) -> Result<()> {
+    fn query_each(
+        &mut self,
+        sql: &str,
+        first: i64,
+        seconds: &[Value<'_>],
+        each: Each<'_>,
+    ) -> Result<()> {
         let mut statement = self.connection.prepare_cached(sql)?;
-        seconds.iter().try_for_each(|second| run(&mut statement, &[first.into(), second.clone()], each))
+        seconds
+            .iter()
+            .try_for_each(|second| run(&mut statement, &[first.into(), second.clone()], each))
     }
 
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64> {
-        Ok(self.connection.prepare_cached(sql)?.execute(params_from_iter(values))? as u64)
+        Ok(self
+            .connection
+            .prepare_cached(sql)?
+            .execute(params_from_iter(values))? as u64)
     }
 
     fn insert(&mut self, table: &Table, rows: &[Vec<Value<'_>>]) -> Result<Vec<bool>> {
-        let places: Vec<_> = (1..=table.columns.len()).map(|place| format!("${place}")).collect();
+        let places: Vec<_> = (1..=table.columns.len())
+            .map(|place| format!("${place}"))
+            .collect();
         let (columns, places) = (table.columns.join(", "), places.join(", "));
-        let sql = format!("INSERT INTO {} ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING", table.name);
+        let sql = format!(
+            "INSERT INTO {} ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING",
+            table.name
+        );
         let mut statement = self.connection.prepare_cached(&sql)?;
-        rows.iter().map(|row| Ok(statement.execute(params_from_iter(row))? == 1)).collect()
+        rows.iter()
+            .map(|row| Ok(statement.execute(params_from_iter(row))? == 1))
+            .collect()
     }
 }
 

@@ -9,52 +9,152 @@ use super::{ApiKey, Aside, EpochRow, Event, Experiment, Lease, Outcome, Progress
 
 pub const EPOCHS: Table = Table {
     name: "epochs",
-    columns: &["experiment", "epoch", "record", "snapshot", "opened_at", "closed_at", "rounds_hash", "hash"],
+    columns: &[
+        "experiment",
+        "epoch",
+        "record",
+        "snapshot",
+        "opened_at",
+        "closed_at",
+        "rounds_hash",
+        "hash",
+    ],
     keys: 2,
 };
 pub const LEASES: Table = Table {
     name: "leases",
-    columns: &["experiment", "epoch", "overtime", "first", "rounds", "actions", "asked", "request_key", "at"],
+    columns: &[
+        "experiment",
+        "epoch",
+        "overtime",
+        "first",
+        "rounds",
+        "actions",
+        "asked",
+        "request_key",
+        "at",
+    ],
     keys: 4,
 };
-pub const OUTCOMES: Table =
-    Table { name: "outcomes", columns: &["experiment", "round", "feedback", "imputed", "at"], keys: 2 };
-pub const ASIDES: Table =
-    Table { name: "asides", columns: &["experiment", "epoch", "overtime", "number", "feedback", "at"], keys: 4 };
+pub const OUTCOMES: Table = Table {
+    name: "outcomes",
+    columns: &["experiment", "round", "feedback", "imputed", "at"],
+    keys: 2,
+};
+pub const ASIDES: Table = Table {
+    name: "asides",
+    columns: &[
+        "experiment",
+        "epoch",
+        "overtime",
+        "number",
+        "feedback",
+        "at",
+    ],
+    keys: 4,
+};
 
 pub fn epoch_values(number: i64, row: &EpochRow) -> Result<Vec<Value<'_>>> {
-    let EpochRow { epoch, record, snapshot, opened_at, closed_at, rounds_hash, hash } = row;
-    Ok(values![number, stored(*epoch)?, record, snapshot, *opened_at, *closed_at, rounds_hash, hash].to_vec())
+    let EpochRow {
+        epoch,
+        record,
+        snapshot,
+        opened_at,
+        closed_at,
+        rounds_hash,
+        hash,
+    } = row;
+    Ok(values![
+        number,
+        stored(*epoch)?,
+        record,
+        snapshot,
+        *opened_at,
+        *closed_at,
+        rounds_hash,
+        hash
+    ]
+    .to_vec())
 }
 
 pub fn lease_values(number: i64, lease: &Lease) -> Result<Vec<Value<'_>>> {
-    let Lease { epoch, overtime, first, actions, asked, request_key, at } = lease;
+    let Lease {
+        epoch,
+        overtime,
+        first,
+        actions,
+        asked,
+        request_key,
+        at,
+    } = lease;
     let (epoch, first, asked) = (stored(*epoch)?, stored(*first)?, stored(*asked)?);
     let (rounds, actions) = (stored(actions.len() as u64)?, codec::actions(actions)?);
-    Ok(values![number, epoch, *overtime, first, rounds, actions, asked, request_key, *at].to_vec())
+    Ok(values![
+        number,
+        epoch,
+        *overtime,
+        first,
+        rounds,
+        actions,
+        asked,
+        request_key,
+        *at
+    ]
+    .to_vec())
 }
 
 pub fn outcome_values(number: i64, outcome: &Outcome) -> Result<Vec<Value<'_>>> {
-    let Outcome { round, reward, costs, imputed, at } = outcome;
-    Ok(values![number, stored(*round)?, codec::feedback(*reward, costs), *imputed, *at].to_vec())
+    let Outcome {
+        round,
+        reward,
+        costs,
+        imputed,
+        at,
+    } = outcome;
+    Ok(values![
+        number,
+        stored(*round)?,
+        codec::feedback(*reward, costs),
+        *imputed,
+        *at
+    ]
+    .to_vec())
 }
 
 pub fn aside_values(experiment: i64, aside: &Aside) -> Result<Vec<Value<'_>>> {
-    let Aside { epoch, overtime, number, reward, costs, at } = aside;
+    let Aside {
+        epoch,
+        overtime,
+        number,
+        reward,
+        costs,
+        at,
+    } = aside;
     let (epoch, number) = (stored(*epoch)?, stored(*number)?);
-    Ok(values![experiment, epoch, *overtime, number, codec::feedback(*reward, costs), *at].to_vec())
+    Ok(values![
+        experiment,
+        epoch,
+        *overtime,
+        number,
+        codec::feedback(*reward, costs),
+        *at
+    ]
+    .to_vec())
 }
 
 pub fn number(row: &dyn Columns, column: usize) -> Result<i64> {
-    row.number(column)?.context("the store holds no number where one must be")
+    row.number(column)?
+        .context("the store holds no number where one must be")
 }
 
 pub fn text(row: &dyn Columns, column: usize) -> Result<&str> {
-    row.text(column)?.context("the store holds no text where one must be")
+    row.text(column)?
+        .context("the store holds no text where one must be")
 }
 
 fn bytes(row: &dyn Columns, column: usize) -> Result<&[u8]> {
-    row.bytes(column)?.context("the store holds no bytes where some must be")
+    row.bytes(column)?
+        .context("the store holds no bytes where some must be")
 }
 
 pub fn read_experiment(row: &dyn Columns) -> Result<(Experiment, Progress)> {
@@ -64,7 +164,8 @@ pub fn read_experiment(row: &dyn Columns) -> Result<(Experiment, Progress)> {
         key: Key::from_hex(text(row, 2)?).context("the store holds a key that is none")?,
         salt: codec::parse_salt(bytes(row, 3)?)?,
         created_at: number(row, 4)?,
-        values_version: u32::try_from(number(row, 5)?).context("the store holds a values version that is none")?,
+        values_version: u32::try_from(number(row, 5)?)
+            .context("the store holds a values version that is none")?,
     };
     Ok((experiment, codec::parse_progress(text(row, 6)?)?))
 }
@@ -117,7 +218,11 @@ pub fn read_aside(row: &dyn Columns) -> Result<Aside> {
 }
 
 pub fn read_event(row: &dyn Columns) -> Result<Event> {
-    Ok(Event { at: number(row, 0)?, actor: text(row, 1)?.into(), what: text(row, 2)?.into() })
+    Ok(Event {
+        at: number(row, 0)?,
+        actor: text(row, 1)?.into(),
+        what: text(row, 2)?.into(),
+    })
 }
 
 pub fn read_api_key(row: &dyn Columns) -> Result<ApiKey> {

@@ -42,16 +42,32 @@ fn live_run(spec: &str, key: u64, world: WorldKey, rounds: u64) -> Trial {
     loop {
         let next = trial.progress().next_round;
         let asked = 25.min((rounds + 1).saturating_sub(next));
-        let decide = Request::Decide { id: trial.id.into(), rounds: asked, request_key: None };
+        let decide = Request::Decide {
+            id: trial.id.into(),
+            rounds: asked,
+            request_key: None,
+        };
         if asked == 0 {
             return trial;
         }
-        let Ok(Answer::Decided(decided)) = trial.ask(decide) else { return trial };
-        let outcomes = (decided.lease.first..).zip(&decided.lease.actions).map(|(round, &action)| {
-            let (reward, costs) = feedback(world, round, action, costs);
-            Telling { of: Of::Round(round), reward, costs }
-        });
-        let tell = Request::Tell { id: trial.id.into(), outcomes: outcomes.collect() };
+        let Ok(Answer::Decided(decided)) = trial.ask(decide) else {
+            return trial;
+        };
+        let outcomes =
+            (decided.lease.first..)
+                .zip(&decided.lease.actions)
+                .map(|(round, &action)| {
+                    let (reward, costs) = feedback(world, round, action, costs);
+                    Telling {
+                        of: Of::Round(round),
+                        reward,
+                        costs,
+                    }
+                });
+        let tell = Request::Tell {
+            id: trial.id.into(),
+            outcomes: outcomes.collect(),
+        };
         trial.ask(tell).unwrap();
     }
 }
@@ -63,23 +79,40 @@ fn compared(one: &Trial, two: &Trial) -> Comparison {
 /// Checks one split against the estimates of the two engines, without the grid's edges: by the place within the cell.
 fn check_split(split: &Split, spec: &Spec, estimates: [&[Estimate]; 2]) {
     let problem = &spec.problem;
-    let action = problem.actions().iter().position(|name| *name == split.action).unwrap() as u32;
-    let quantity = (0..problem.quantities()).find(|q| problem.quantity(*q).name == split.quantity).unwrap();
+    let action = problem
+        .actions()
+        .iter()
+        .position(|name| *name == split.action)
+        .unwrap() as u32;
+    let quantity = (0..problem.quantities())
+        .find(|q| problem.quantity(*q).name == split.quantity)
+        .unwrap();
     let range = problem.quantity(quantity).range;
-    let [one, two] =
-        estimates.map(|all| all.iter().find(|e| (e.action, e.quantity as usize) == (action, quantity)).unwrap());
+    let [one, two] = estimates.map(|all| {
+        all.iter()
+            .find(|e| (e.action, e.quantity as usize) == (action, quantity))
+            .unwrap()
+    });
     assert_eq!(split.cells.map(Some), [one.index, two.index]);
     assert_eq!((split.epoch, split.count), (one.epoch, one.count));
     let upwards = one.index < two.index;
     for (side, (estimate, up)) in [(one, upwards), (two, !upwards)].into_iter().enumerate() {
         let within = (estimate.mean / estimate.cell - estimate.offset).rem_euclid(1.0);
         let expected = if up { 1.0 - within } else { within };
-        let near = |got: f64, expected: f64| assert!((got - expected).abs() < 1e-9, "{got} against {expected}");
+        let near = |got: f64, expected: f64| {
+            assert!((got - expected).abs() < 1e-9, "{got} against {expected}")
+        };
         near(split.distances_in_cells[side], expected);
-        near(split.distances[side], expected * estimate.cell * range.span());
+        near(
+            split.distances[side],
+            expected * estimate.cell * range.span(),
+        );
         near(split.means[side], range.to_user(estimate.mean));
         let sign = if up { 1.0 } else { -1.0 };
-        near(split.edges[side], split.means[side] + sign * split.distances[side]);
+        near(
+            split.edges[side],
+            split.means[side] + sign * split.distances[side],
+        );
     }
 }
 
@@ -90,45 +123,83 @@ fn experiments_part_where_two_engines_do_and_for_the_same_reason() {
         for world in 1..40u64 {
             let worlds = [WorldKey::from(0u64), WorldKey::from(world)];
             let runs = worlds.map(|world| engine_run(spec, 42, world));
-            let apart = runs[0].iter().zip(&runs[1]).position(|(one, two)| one.0.strategy != two.0.strategy);
+            let apart = runs[0]
+                .iter()
+                .zip(&runs[1])
+                .position(|(one, two)| one.0.strategy != two.0.strategy);
             // A few of both kinds.
-            let wanted = if apart.is_some() { &mut parted } else { &mut together };
+            let wanted = if apart.is_some() {
+                &mut parted
+            } else {
+                &mut together
+            };
             *wanted += 1;
             if *wanted > 2 {
                 continue;
             }
             let trials = worlds.map(|world| live_run(spec, 42, world, u64::MAX - 1));
             let comparison = compared(&trials[0], &trials[1]);
-            assert_eq!((comparison.same_key, comparison.specs.len()), (Some(true), 0));
+            assert_eq!(
+                (comparison.same_key, comparison.specs.len()),
+                (Some(true), 0)
+            );
             match apart {
                 None => {
                     assert_eq!(comparison.parting, None);
                     let rounds = Spec::parse(spec, "spec").unwrap().problem.horizon();
-                    assert_eq!((comparison.rounds, comparison.epochs), (rounds, runs[0].len() as u64));
+                    assert_eq!(
+                        (comparison.rounds, comparison.epochs),
+                        (rounds, runs[0].len() as u64)
+                    );
                 }
                 Some(epoch) => {
                     let parting = comparison.parting.unwrap();
-                    assert_eq!((parting.epoch, parting.first_round), (epoch as u64, runs[0][epoch].0.first_round));
+                    assert_eq!(
+                        (parting.epoch, parting.first_round),
+                        (epoch as u64, runs[0][epoch].0.first_round)
+                    );
                     assert!(comparison.rounds + 1 >= parting.first_round);
-                    assert_eq!(parting.strategies, [0, 1].map(|side: usize| runs[side][epoch].0.strategy.clone()));
+                    assert_eq!(
+                        parting.strategies,
+                        [0, 1].map(|side: usize| runs[side][epoch].0.strategy.clone())
+                    );
                     let estimates = [0, 1].map(|side: usize| &runs[side][epoch].1[..]);
-                    let differing = estimates[0].iter().zip(estimates[1]).filter(|(a, b)| a.index != b.index).count();
-                    assert!(differing > 0 && parting.splits.len() == differing, "{parting:?}");
+                    let differing = estimates[0]
+                        .iter()
+                        .zip(estimates[1])
+                        .filter(|(a, b)| a.index != b.index)
+                        .count();
+                    assert!(
+                        differing > 0 && parting.splits.len() == differing,
+                        "{parting:?}"
+                    );
                     let spec = Spec::parse(spec, "spec").unwrap();
-                    parting.splits.iter().for_each(|split| check_split(split, &spec, estimates));
+                    parting
+                        .splits
+                        .iter()
+                        .for_each(|split| check_split(split, &spec, estimates));
                 }
             }
         }
-        assert!(parted > 0 && together > 0, "{parted} parted, {together} did not: {spec}");
+        assert!(
+            parted > 0 && together > 0,
+            "{parted} parted, {together} did not: {spec}"
+        );
     }
 }
 
 #[test]
 fn an_experiment_that_has_come_less_far_has_the_same_decisions_so_far() {
     let world = WorldKey::from(5u64);
-    let (short, long) = (live_run(FREE, 42, world, 90), live_run(FREE, 42, world, 130));
+    let (short, long) = (
+        live_run(FREE, 42, world, 90),
+        live_run(FREE, 42, world, 130),
+    );
     let comparison = compared(&short, &long);
-    assert_eq!((comparison.rounds, comparison.decided, comparison.parting), (90, [90, 130], None));
+    assert_eq!(
+        (comparison.rounds, comparison.decided, comparison.parting),
+        (90, [90, 130], None)
+    );
 }
 
 #[test]
@@ -142,8 +213,18 @@ fn other_keys_and_other_specs_are_named() {
     assert_ne!(actions[0], actions[1]);
     let spec = HARD.replace("threshold = 0.6", "threshold = 0.5");
     let other_spec = compared(&one, &live_run(&spec, 42, world, 200));
-    let facts: Vec<&str> = other_spec.specs.iter().map(|fact| fact.what.as_str()).collect();
-    assert_eq!(facts, ["cost 1, threshold", "margins of the safe strategy, on the unit scale"]);
+    let facts: Vec<&str> = other_spec
+        .specs
+        .iter()
+        .map(|fact| fact.what.as_str())
+        .collect();
+    assert_eq!(
+        facts,
+        [
+            "cost 1, threshold",
+            "margins of the safe strategy, on the unit scale"
+        ]
+    );
 }
 
 #[test]
@@ -151,6 +232,12 @@ fn keys_that_are_not_revealed_are_told_apart_by_the_grids() {
     let world = WorldKey::from(5u64);
     let hidden = |trial: &Trial| read(&text(&trial.log(1_000, false)));
     let [one, same, other] = [42, 42, 43].map(|key| live_run(FREE, key, world, 150));
-    assert_eq!(compare([hidden(&one), hidden(&same)]).unwrap().same_key, Some(true));
-    assert_eq!(compare([hidden(&one), hidden(&other)]).unwrap().same_key, Some(false));
+    assert_eq!(
+        compare([hidden(&one), hidden(&same)]).unwrap().same_key,
+        Some(true)
+    );
+    assert_eq!(
+        compare([hidden(&one), hidden(&other)]).unwrap().same_key,
+        Some(false)
+    );
 }

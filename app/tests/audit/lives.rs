@@ -18,12 +18,29 @@ fn equal(verdict: anyhow::Result<Verdict>) -> Audited {
 /// The audit's counts are the desk's.
 fn fits(audited: &Audited, progress: &Progress) {
     let sum = |counts: &[u64]| counts.iter().sum::<u64>();
-    let counts = (audited.decisions, audited.outcomes, audited.imputed, audited.late, audited.overtime);
-    let expected =
-        (progress.next_round - 1, sum(&progress.told), sum(&progress.imputed), progress.late, progress.overtime);
+    let counts = (
+        audited.decisions,
+        audited.outcomes,
+        audited.imputed,
+        audited.late,
+        audited.overtime,
+    );
+    let expected = (
+        progress.next_round - 1,
+        sum(&progress.told),
+        sum(&progress.imputed),
+        progress.late,
+        progress.overtime,
+    );
     assert_eq!(counts, expected);
-    assert_eq!((audited.epochs, &audited.head), (progress.epoch + 1, &progress.head));
-    assert_eq!(audited.open_epoch.is_none(), progress.status == Status::Done);
+    assert_eq!(
+        (audited.epochs, &audited.head),
+        (progress.epoch + 1, &progress.head)
+    );
+    assert_eq!(
+        audited.open_epoch.is_none(),
+        progress.status == Status::Done
+    );
 }
 
 #[test]
@@ -47,11 +64,25 @@ fn an_audit_finds_all_equal_at_every_point_of_an_experiments_life() {
         let audited = equal(trial.audit());
         fits(&audited, &trial.progress());
         // What the lives are meant to hold.
-        assert!(audited.epochs >= 5 && audited.decisions >= 100, "{audited:?}");
-        assert_eq!(audited.imputed > 0, spec.contains("outcome_wait"), "{audited:?}");
+        assert!(
+            audited.epochs >= 5 && audited.decisions >= 100,
+            "{audited:?}"
+        );
+        assert_eq!(
+            audited.imputed > 0,
+            spec.contains("outcome_wait"),
+            "{audited:?}"
+        );
         assert_eq!(audited.overtime > 0, spec.contains("serve"), "{audited:?}");
-        assert_eq!(audited.late > 0, spec.contains("outcome_wait"), "{audited:?}");
-        let audited_log = equal(audit_text(&text(&trial.log(1_000, true)), Some(&audited.head)));
+        assert_eq!(
+            audited.late > 0,
+            spec.contains("outcome_wait"),
+            "{audited:?}"
+        );
+        let audited_log = equal(audit_text(
+            &text(&trial.log(1_000, true)),
+            Some(&audited.head),
+        ));
         assert_eq!(audited_log, audited);
     }
 }
@@ -62,7 +93,10 @@ fn a_closed_experiment_is_audited_with_its_open_epoch() {
     (0..80).for_each(|_| trial.step());
     trial.change(Change::Close);
     let audited = equal(trial.audit());
-    assert_eq!((audited.status, audited.open_epoch), (Some(Status::Closed), Some(trial.progress().epoch)));
+    assert_eq!(
+        (audited.status, audited.open_epoch),
+        (Some(Status::Closed), Some(trial.progress().epoch))
+    );
     fits(&audited, &trial.progress());
 }
 
@@ -75,7 +109,10 @@ fn pages_of_any_length_make_the_same_log() {
         for limit in [1, 2, 7, 100] {
             assert_eq!(trial.log(limit, false), whole, "{limit}");
         }
-        let again: Vec<Line> = text(&whole).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let again: Vec<Line> = text(&whole)
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
         assert_eq!(again, whole);
     }
 }
@@ -85,12 +122,19 @@ fn closed_epochs_have_the_same_lines_ever_after() {
     let mut trial = Trial::new(SOFT, 42, 8);
     (0..100).for_each(|_| trial.step());
     let before = trial.log(1_000, true);
-    let closed = before.iter().rposition(|line| matches!(line, Line::Closed { .. })).unwrap();
+    let closed = before
+        .iter()
+        .rposition(|line| matches!(line, Line::Closed { .. }))
+        .unwrap();
     trial.run_to_the_end();
     let after = trial.log(1_000, true);
     // Only outcomes of overtime may still be added to a closed epoch.
     let settled = |lines: &[Line]| -> Vec<Line> {
-        lines.iter().filter(|line| !matches!(line, Line::Aside { .. })).cloned().collect()
+        lines
+            .iter()
+            .filter(|line| !matches!(line, Line::Aside { .. }))
+            .cloned()
+            .collect()
     };
     let before = settled(&before[..=closed]);
     assert_eq!(settled(&after)[..before.len()], before[..]);
@@ -103,11 +147,17 @@ fn the_key_is_shown_to_those_who_may_see_it_or_when_all_is_over() {
         Line::Experiment(heading) => heading.key.is_some() && heading.salt.is_some(),
         line => panic!("{line:?}"),
     };
-    assert_eq!([false, true].map(|reveal| shown(&trial, reveal)), [false, true]);
+    assert_eq!(
+        [false, true].map(|reveal| shown(&trial, reveal)),
+        [false, true]
+    );
     let mut store = trial.reader();
     assert_eq!(certificate::of(&mut *store, trial.id).unwrap(), None);
     trial.run_to_the_end();
-    assert_eq!([false, true].map(|reveal| shown(&trial, reveal)), [true, true]);
+    assert_eq!(
+        [false, true].map(|reveal| shown(&trial, reveal)),
+        [true, true]
+    );
 }
 
 #[test]
@@ -119,10 +169,15 @@ fn without_the_key_hashes_and_counts_are_still_checked() {
     assert!(!audited.key);
     fits(&audited, &trial.progress());
     // A reward of a closed epoch.
-    let line = log.lines().find(|line| line.contains("\"outcome\"") && line.contains("\"imputed\":false")).unwrap();
+    let line = log
+        .lines()
+        .find(|line| line.contains("\"outcome\"") && line.contains("\"imputed\":false"))
+        .unwrap();
     let changed = line.replace("\"reward\":", "\"reward\":-");
     let verdict = audit_text(&log.replace(line, &changed), None).unwrap();
-    assert!(matches!(verdict, Verdict::Different(_, difference) if difference.what == "the hash of its rounds"));
+    assert!(
+        matches!(verdict, Verdict::Different(_, difference) if difference.what == "the hash of its rounds")
+    );
 }
 
 #[test]
@@ -134,7 +189,9 @@ fn a_log_that_is_read_while_the_experiment_goes_on_is_equal_as_far_as_it_goes() 
         let mut lines = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
-            let page = page(&mut *trial.reader(), trial.id, cursor.as_deref(), 9, true).unwrap().unwrap();
+            let page = page(&mut *trial.reader(), trial.id, cursor.as_deref(), 9, true)
+                .unwrap()
+                .unwrap();
             lines.extend(page.lines);
             trial.step();
             match page.next_cursor {
@@ -152,11 +209,26 @@ fn a_log_that_is_read_while_the_experiment_goes_on_is_equal_as_far_as_it_goes() 
 #[test]
 fn cursors_that_no_page_gave_are_refused() {
     let trial = Trial::new(FREE, 42, 11);
-    for cursor in ["", "0", "0.closed.0", "1.epoch.0", "0.nowhere.0", "0.outcomes.-1"] {
+    for cursor in [
+        "",
+        "0",
+        "0.closed.0",
+        "1.epoch.0",
+        "0.nowhere.0",
+        "0.outcomes.-1",
+    ] {
         let error = page(&mut *trial.reader(), trial.id, Some(cursor), 10, true).unwrap_err();
-        assert!(error.downcast_ref::<debora_app::service::log::BadCursor>().is_some(), "{cursor}: {error}");
+        assert!(
+            error
+                .downcast_ref::<debora_app::service::log::BadCursor>()
+                .is_some(),
+            "{cursor}: {error}"
+        );
     }
-    assert_eq!(page(&mut *trial.reader(), "nobody", None, 10, true).unwrap(), None);
+    assert_eq!(
+        page(&mut *trial.reader(), "nobody", None, 10, true).unwrap(),
+        None
+    );
 }
 
 #[test]
@@ -175,8 +247,13 @@ fn a_published_head_must_be_in_the_chain() {
         equal(audit_text(&log, Some(head)));
     }
     let other = Trial::new(FREE, 42, 12).progress().head;
-    let Verdict::Different(_, difference) = audit_text(&log, Some(&other)).unwrap() else { panic!("found") };
-    assert_eq!((difference.what.as_str(), difference.recorded), ("the published head", other));
+    let Verdict::Different(_, difference) = audit_text(&log, Some(&other)).unwrap() else {
+        panic!("found")
+    };
+    assert_eq!(
+        (difference.what.as_str(), difference.recorded),
+        ("the published head", other)
+    );
 }
 
 #[test]
@@ -184,23 +261,57 @@ fn the_certificate_says_what_happened() {
     let mut trial = Trial::new(SOFT, 42, 13);
     trial.run_to_the_end();
     let (progress, log) = (trial.progress(), trial.log(1_000, false));
-    let certificate = certificate::of(&mut *trial.reader(), trial.id).unwrap().unwrap();
-    let Line::Experiment(heading) = &log[0] else { panic!("no heading") };
+    let certificate = certificate::of(&mut *trial.reader(), trial.id)
+        .unwrap()
+        .unwrap();
+    let Line::Experiment(heading) = &log[0] else {
+        panic!("no heading")
+    };
     assert_eq!(Some(&certificate.key), heading.key.as_ref());
-    assert_eq!((&certificate.key_hash, Some(&certificate.salt)), (&heading.key_hash, heading.salt.as_ref()));
-    assert_eq!((certificate.head, certificate.digest), (progress.head, progress.digest));
-    assert_eq!((certificate.rounds, certificate.horizon, certificate.epochs), (150, 150, progress.epoch + 1));
+    assert_eq!(
+        (&certificate.key_hash, Some(&certificate.salt)),
+        (&heading.key_hash, heading.salt.as_ref())
+    );
+    assert_eq!(
+        (certificate.head, certificate.digest),
+        (progress.head, progress.digest)
+    );
+    assert_eq!(
+        (certificate.rounds, certificate.horizon, certificate.epochs),
+        (150, 150, progress.epoch + 1)
+    );
     let mut spec = debora::spec::Spec::parse(SOFT, "spec").unwrap();
     spec.key = 42u64.into();
     assert_eq!(certificate.fingerprint, spec.fingerprint());
-    let told: Vec<u64> = certificate.actions.iter().map(|action| action.told + action.imputed).collect();
+    let told: Vec<u64> = certificate
+        .actions
+        .iter()
+        .map(|action| action.told + action.imputed)
+        .collect();
     assert_eq!(told, progress.told);
-    let names: Vec<&str> = certificate.recommendation.quantities.iter().map(|known| known.name.as_str()).collect();
+    let names: Vec<&str> = certificate
+        .recommendation
+        .quantities
+        .iter()
+        .map(|known| known.name.as_str())
+        .collect();
     assert_eq!(names, ["reward", "price", "latency"]);
-    assert_eq!(certificate.recommendation.quantities[1].threshold, Some(1.2));
+    assert_eq!(
+        certificate.recommendation.quantities[1].threshold,
+        Some(1.2)
+    );
     assert_eq!(certificate.ended_at, trial.now);
     equal(audit_text(
         &text(&log),
-        Some(certificate.verify.split("--head ").nth(1).unwrap().split('`').next().unwrap()),
+        Some(
+            certificate
+                .verify
+                .split("--head ")
+                .nth(1)
+                .unwrap()
+                .split('`')
+                .next()
+                .unwrap(),
+        ),
     ));
 }

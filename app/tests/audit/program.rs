@@ -19,8 +19,16 @@ fn debora(arguments: &[&str]) -> Command {
 }
 
 fn said(output: &Output) -> (i32, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap().replace('\n', " ");
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    let text = |bytes: &[u8]| {
+        String::from_utf8(bytes.to_vec())
+            .unwrap()
+            .replace('\n', " ")
+    };
+    (
+        output.status.code().unwrap(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
 }
 
 fn run(arguments: &[&str]) -> (i32, String, String) {
@@ -46,7 +54,10 @@ fn a_store_a_file_and_standard_input_say_the_same() {
     let log = trial.folder.join("log.jsonl");
     fs::write(&log, text(&trial.log(1_000, false))).unwrap();
     let log = log.display().to_string();
-    let answer = format!("trial: 70 decisions in {} epochs recomputed, all equal.", trial.progress().epoch + 1);
+    let answer = format!(
+        "trial: 70 decisions in {} epochs recomputed, all equal.",
+        trial.progress().epoch + 1
+    );
     let mut piped = debora(&["audit", "-"]);
     let piped = piped.stdin(fs::File::open(&log).unwrap()).output().unwrap();
     let store = path(&trial);
@@ -58,8 +69,14 @@ fn a_store_a_file_and_standard_input_say_the_same() {
         said(&piped),
     ];
     for (code, out, error) in &answers {
-        assert!((*code, error.as_str()) == (0, "") && out.starts_with(&answer), "{code}: {out} {error}");
-        assert!(out.contains(&format!("Head {}", trial.progress().head)), "{out}");
+        assert!(
+            (*code, error.as_str()) == (0, "") && out.starts_with(&answer),
+            "{code}: {out} {error}"
+        );
+        assert!(
+            out.contains(&format!("Head {}", trial.progress().head)),
+            "{out}"
+        );
     }
     assert!(answers.iter().all(|answer| answer == &answers[0]));
     let document: Value = serde_json::from_str(&run(&["audit", &store, "--json"]).1).unwrap();
@@ -71,14 +88,19 @@ fn a_store_a_file_and_standard_input_say_the_same() {
 fn differences_exit_with_1_and_name_both_values() {
     let trial = done(FREE, 2);
     let log = text(&trial.log(1_000, false));
-    let line = log.lines().position(|line| line.contains("\"decisions\"")).unwrap();
+    let line = log
+        .lines()
+        .position(|line| line.contains("\"decisions\""))
+        .unwrap();
     let changed: Vec<String> = (0..)
         .zip(log.lines())
-        .map(
-            |(number, text)| {
-                if number == line { text.replace("\"actions\":[0", "\"actions\":[2") } else { text.into() }
-            },
-        )
+        .map(|(number, text)| {
+            if number == line {
+                text.replace("\"actions\":[0", "\"actions\":[2")
+            } else {
+                text.into()
+            }
+        })
         .collect();
     let file = trial.folder.join("changed.jsonl").display().to_string();
     fs::write(&file, changed.join("\n")).unwrap();
@@ -87,13 +109,25 @@ fn differences_exit_with_1_and_name_both_values() {
     let difference = "line 3, epoch 0, round 1: the action is 2 (\"c\") as recorded, and 0 (\"a\") as recomputed.";
     assert!(out.contains(difference), "{out}");
     let document: Value = serde_json::from_str(&run(&["audit", &file, "--json"]).1).unwrap();
-    assert_eq!(document["experiments"][0]["difference"]["recorded"], "2 (\"c\")");
+    assert_eq!(
+        document["experiments"][0]["difference"]["recorded"],
+        "2 (\"c\")"
+    );
     let head = "0".repeat(64);
     let (code, out, _) = run(&["audit", &path(&trial), "--head", &head]);
-    assert!(code == 1 && out.contains("the published head"), "{code}: {out}");
-    assert_eq!(run(&["audit", &path(&trial), "--head", &trial.progress().head]).0, 0);
+    assert!(
+        code == 1 && out.contains("the published head"),
+        "{code}: {out}"
+    );
+    assert_eq!(
+        run(&["audit", &path(&trial), "--head", &trial.progress().head]).0,
+        0
+    );
     let (code, _, error) = run(&["audit", &path(&trial), "--head", &head[1..]]);
-    assert!(code == 2 && error.contains("63 characters"), "{code}: {error}");
+    assert!(
+        code == 2 && error.contains("63 characters"),
+        "{code}: {error}"
+    );
 }
 
 #[test]
@@ -104,8 +138,14 @@ fn what_cannot_be_audited_exits_with_2_and_says_why() {
     let file = trial.folder.join("log.jsonl").display().to_string();
     fs::write(&file, &log).unwrap();
     let (code, out, error) = run(&["audit", &file]);
-    assert!(code == 2 && out.contains("hashes and counts of"), "{code}: {out}");
-    assert!(error.contains("the key of trial is not revealed"), "{error}");
+    assert!(
+        code == 2 && out.contains("hashes and counts of"),
+        "{code}: {out}"
+    );
+    assert!(
+        error.contains("the key of trial is not revealed"),
+        "{error}"
+    );
     // The store knows the key, and so does the log once the experiment is over.
     assert_eq!(run(&["audit", &path(&trial)]).0, 0);
     trial.change(Change::Close);
@@ -121,10 +161,16 @@ fn what_cannot_be_audited_exits_with_2_and_says_why() {
     ];
     for (arguments, reason) in refusals {
         let (code, _, error) = run(&arguments);
-        assert!(code == 2 && error.contains(reason), "{arguments:?}: {code} {error}");
+        assert!(
+            code == 2 && error.contains(reason),
+            "{arguments:?}: {code} {error}"
+        );
     }
     let (code, _, error) = run(&["audit", &path(&trial), "--experiment", "nobody"]);
-    assert!(code == 2 && error.contains("no experiment \"nobody\"; it has [\""), "{error}");
+    assert!(
+        code == 2 && error.contains("no experiment \"nobody\"; it has [\""),
+        "{error}"
+    );
 }
 
 /// A service that knows one experiment and one API key, and serves short pages.
@@ -135,17 +181,41 @@ fn serve(trial: &Trial) -> String {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let head: Vec<String> =
-                BufReader::new(&stream).lines().map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
-            let after = head[0].split(['&', '?', ' ']).find_map(|part| part.strip_prefix("after=")).map(str::to_owned);
-            let allowed = head.iter().any(|line| line.eq_ignore_ascii_case("authorization: bearer debora_key"));
-            let page = page(&mut *store, "trial", after.as_deref(), 7, true).unwrap().unwrap();
-            let body = if allowed { text(&page.lines) } else { "{\"code\":\"no_key\"}".into() };
-            let status = if allowed { "200 OK" } else { "401 Unauthorized" };
-            let next = page.next_cursor.map_or(String::new(), |next| format!("{NEXT_HEADER}: {next}\r\n"));
+            let head: Vec<String> = BufReader::new(&stream)
+                .lines()
+                .map(Result::unwrap)
+                .take_while(|line| !line.is_empty())
+                .collect();
+            let after = head[0]
+                .split(['&', '?', ' '])
+                .find_map(|part| part.strip_prefix("after="))
+                .map(str::to_owned);
+            let allowed = head
+                .iter()
+                .any(|line| line.eq_ignore_ascii_case("authorization: bearer debora_key"));
+            let page = page(&mut *store, "trial", after.as_deref(), 7, true)
+                .unwrap()
+                .unwrap();
+            let body = if allowed {
+                text(&page.lines)
+            } else {
+                "{\"code\":\"no_key\"}".into()
+            };
+            let status = if allowed {
+                "200 OK"
+            } else {
+                "401 Unauthorized"
+            };
+            let next = page
+                .next_cursor
+                .map_or(String::new(), |next| format!("{NEXT_HEADER}: {next}\r\n"));
             let length = body.len();
             let close = "connection: close";
-            write!(stream, "HTTP/1.1 {status}\r\n{next}content-length: {length}\r\n{close}\r\n\r\n{body}").unwrap();
+            write!(
+                stream,
+                "HTTP/1.1 {status}\r\n{next}content-length: {length}\r\n{close}\r\n\r\n{body}"
+            )
+            .unwrap();
         }
     });
     address
@@ -159,62 +229,121 @@ fn a_service_is_read_page_by_page_with_an_api_key() {
     let key = trial.folder.join("key");
     fs::write(&key, "debora_key\n").unwrap();
     let with_file = run(&["audit", &url, "--key-file", &key.display().to_string()]);
-    let with_name =
-        said(&debora(&["audit", &format!("{address}#trial")]).env("DEBORA_API_KEY", "debora_key").output().unwrap());
+    let with_name = said(
+        &debora(&["audit", &format!("{address}#trial")])
+            .env("DEBORA_API_KEY", "debora_key")
+            .output()
+            .unwrap(),
+    );
     assert_eq!(with_file, with_name);
     assert_eq!(with_file, run(&["audit", &path(&trial)]));
     let (code, _, error) = run(&["audit", &url]);
-    assert!(code == 2 && error.contains("the service answers 401") && error.contains("no_key"), "{error}");
+    assert!(
+        code == 2 && error.contains("the service answers 401") && error.contains("no_key"),
+        "{error}"
+    );
     let (code, out, _) = run(&["diff", &url, &path(&trial), "--api-key", "debora_key"]);
-    assert!(code == 0 && out.contains("The same decisions throughout: 70 rounds"), "{out}");
+    assert!(
+        code == 0 && out.contains("The same decisions throughout: 70 rounds"),
+        "{out}"
+    );
 }
 
 #[test]
 fn diff_says_where_and_why_and_exits_with_1_where_they_part() {
     let trials: Vec<Trial> = (0..12).map(|chance| done(FREE, chance)).collect();
     let paths: Vec<String> = trials.iter().map(path).collect();
-    let answers: Vec<_> = paths.iter().map(|other| run(&["diff", &paths[0], other])).collect();
+    let answers: Vec<_> = paths
+        .iter()
+        .map(|other| run(&["diff", &paths[0], other]))
+        .collect();
     assert_eq!(answers[0].0, 0);
-    assert!(answers[0].1.contains("The same decisions throughout: 160 rounds"), "{}", answers[0].1);
-    let parted = answers.iter().find(|(code, ..)| *code == 1).expect("two of twelve part");
-    for words in
-        ["They part in epoch", "fell into cell", "the edge between them at", "cells) ", "The strategies from round"]
-    {
+    assert!(
+        answers[0]
+            .1
+            .contains("The same decisions throughout: 160 rounds"),
+        "{}",
+        answers[0].1
+    );
+    let parted = answers
+        .iter()
+        .find(|(code, ..)| *code == 1)
+        .expect("two of twelve part");
+    for words in [
+        "They part in epoch",
+        "fell into cell",
+        "the edge between them at",
+        "cells) ",
+        "The strategies from round",
+    ] {
         assert!(parted.1.contains(words), "{words}: {}", parted.1);
     }
     let place = answers.iter().position(|(code, ..)| *code == 1).unwrap();
     let (code, out, _) = run(&["diff", &paths[0], &paths[place], "--json"]);
     let document: Value = serde_json::from_str(&out).unwrap();
-    assert!(code == 1 && document["parting"]["splits"][0]["distances_in_cells"][0].is_f64(), "{out}");
+    assert!(
+        code == 1 && document["parting"]["splits"][0]["distances_in_cells"][0].is_f64(),
+        "{out}"
+    );
     let (code, _, error) = run(&["diff", &paths[0], "nowhere.jsonl"]);
-    assert!(code == 2 && error.contains("B: cannot read nowhere.jsonl"), "{error}");
+    assert!(
+        code == 2 && error.contains("B: cannot read nowhere.jsonl"),
+        "{error}"
+    );
 }
 
 /// The chain of hashes can be checked by another program: the one in the docs.
 #[test]
 fn the_program_in_the_docs_finds_the_same_head() {
-    let docs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/audit.md")).unwrap();
-    let program = docs.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
+    let docs =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/audit.md")).unwrap();
+    let program = docs
+        .split("```python\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
     let trial = done(SHORT, 5);
     let log = text(&trial.log(1_000, false));
     let check = |log: &str| {
         let file = trial.folder.join("log.jsonl");
         fs::write(&file, log).unwrap();
-        said(&Command::new("python3").args(["-c", program]).stdin(fs::File::open(&file).unwrap()).output().unwrap())
+        said(
+            &Command::new("python3")
+                .args(["-c", program])
+                .stdin(fs::File::open(&file).unwrap())
+                .output()
+                .unwrap(),
+        )
     };
-    assert_eq!(check(&log), (0, format!("head {} ", trial.progress().head), String::new()));
+    assert_eq!(
+        check(&log),
+        (0, format!("head {} ", trial.progress().head), String::new())
+    );
     let changed = log.replacen("\"imputed\":false", "\"imputed\":true", 1);
     let (code, _, error) = check(&changed);
-    assert!(code == 1 && error.contains("AssertionError"), "{code}: {error}");
+    assert!(
+        code == 1 && error.contains("AssertionError"),
+        "{code}: {error}"
+    );
 }
 
 #[test]
 fn help_states_what_an_audit_cannot_find() {
-    let help = debora(&["audit", "--help"]).stderr(Stdio::null()).output().unwrap();
+    let help = debora(&["audit", "--help"])
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
     let (_, help, _) = said(&help);
     let help: Vec<&str> = help.split_whitespace().collect();
     let help = help.join(" ");
-    for words in ["Who can rewrite the whole store", "--head", "request keys", "in no hash yet"] {
+    for words in [
+        "Who can rewrite the whole store",
+        "--head",
+        "request keys",
+        "in no hash yet",
+    ] {
         assert!(help.contains(words), "{words}: {help}");
     }
 }

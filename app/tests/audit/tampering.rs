@@ -30,8 +30,12 @@ impl Findings {
         match catch_unwind(AssertUnwindSafe(audit)) {
             Err(_) => self.missed.push(format!("{change}: the audit panicked")),
             Ok(Ok(Verdict::Equal(audited))) if audited.key => self.missed.push(change.to_owned()),
-            Ok(Ok(Verdict::Equal(_))) => *self.found.entry("the key is gone".into()).or_default() += 1,
-            Ok(Ok(Verdict::Different(_, difference))) => *self.found.entry(difference.what).or_default() += 1,
+            Ok(Ok(Verdict::Equal(_))) => {
+                *self.found.entry("the key is gone".into()).or_default() += 1
+            }
+            Ok(Ok(Verdict::Different(_, difference))) => {
+                *self.found.entry(difference.what).or_default() += 1
+            }
             Ok(Err(_)) => *self.found.entry("cannot be audited".into()).or_default() += 1,
         }
     }
@@ -39,7 +43,12 @@ impl Findings {
     fn report(&self, least: u64) {
         let found: u64 = self.found.values().sum();
         println!("{found} changes found: {:#?}", self.found);
-        assert!(self.missed.is_empty(), "{} changes were not found:\n{}", self.missed.len(), self.missed.join("\n"));
+        assert!(
+            self.missed.is_empty(),
+            "{} changes were not found:\n{}",
+            self.missed.len(),
+            self.missed.join("\n")
+        );
         assert!(found >= least, "only {found} changes were tried");
     }
 }
@@ -49,7 +58,10 @@ fn done() -> Trial {
     let mut trial = Trial::new(SHORT, 42, 1);
     trial.run_to_the_end();
     let progress = trial.progress();
-    assert!(progress.late > 0 && progress.overtime > 0 && progress.imputed.iter().sum::<u64>() > 0, "{progress:?}");
+    assert!(
+        progress.late > 0 && progress.overtime > 0 && progress.imputed.iter().sum::<u64>() > 0,
+        "{progress:?}"
+    );
     trial
 }
 
@@ -97,7 +109,11 @@ fn leaves(value: &Value, path: &str, changed: &mut Vec<(String, Value)>) {
                 changed.push((format!("{path}[{place}] removed"), Value::Array(fewer)));
             }
         }
-        leaf => changed.extend(other_values(leaf).into_iter().map(|new| (format!("{path} to {new}"), new))),
+        leaf => changed.extend(
+            other_values(leaf)
+                .into_iter()
+                .map(|new| (format!("{path} to {new}"), new)),
+        ),
     }
 }
 
@@ -107,7 +123,9 @@ fn other_values(leaf: &Value) -> Vec<Value> {
         Value::Null => vec![0.into(), "0".into()],
         Value::String(text) => {
             let mut last = text.clone();
-            let end = last.pop().map_or('x', |end| if end == '0' { '1' } else { '0' });
+            let end = last
+                .pop()
+                .map_or('x', |end| if end == '0' { '1' } else { '0' });
             last.push(end);
             vec![last.into(), "".into(), Value::Null]
         }
@@ -127,10 +145,16 @@ fn other_values(leaf: &Value) -> Vec<Value> {
 
 /// Whether nobody can recompute what a path of a line leads to.
 fn exempt(line: &Value, last_request: bool, open: bool, path: &str) -> bool {
-    let field = path.trim_start_matches('.').split([' ', '.', '[']).next().unwrap();
+    let field = path
+        .trim_start_matches('.')
+        .split([' ', '.', '['])
+        .next()
+        .unwrap();
     match (line["type"].as_str().unwrap(), field) {
         // Times, names, and what a request calls itself are not hashed.
-        (_, "at" | "opened_at" | "closed_at" | "created_at" | "request_key" | "actor" | "id") => true,
+        (_, "at" | "opened_at" | "closed_at" | "created_at" | "request_key" | "actor" | "id") => {
+            true
+        }
         // How much more the last request of an epoch asked for than it was given.
         ("decisions", "asked") => last_request,
         // Values that never count.
@@ -147,26 +171,46 @@ fn exempt(line: &Value, last_request: bool, open: bool, path: &str) -> bool {
 
 fn tamper_with_log(trial: &Trial, least: u64) {
     let lines = trial.log(1_000, true);
-    let texts: Vec<String> = lines.iter().map(|line| serde_json::to_string(line).unwrap()).collect();
-    assert!(matches!(audit_text(&text(&lines), None), Ok(Verdict::Equal(_))));
+    let texts: Vec<String> = lines
+        .iter()
+        .map(|line| serde_json::to_string(line).unwrap())
+        .collect();
+    assert!(matches!(
+        audit_text(&text(&lines), None),
+        Ok(Verdict::Equal(_))
+    ));
     let mut findings = Findings::default();
-    let last_closed = texts.iter().rposition(|line| line.contains("\"type\":\"closed\"")).unwrap();
+    let last_closed = texts
+        .iter()
+        .rposition(|line| line.contains("\"type\":\"closed\""))
+        .unwrap();
     let mut splice = |lines: std::ops::Range<usize>, instead: &[&str], change: &str| {
         let (before, after) = (&texts[..lines.start], &texts[lines.end..]);
-        let all = before.iter().map(String::as_str).chain(instead.iter().copied());
+        let all = before
+            .iter()
+            .map(String::as_str)
+            .chain(instead.iter().copied());
         let all: Vec<&str> = all.chain(after.iter().map(String::as_str)).collect();
-        findings.judge(&format!("line {}, {change}", lines.start + 1), || audit_text(&all.join("\n"), None));
+        findings.judge(&format!("line {}, {change}", lines.start + 1), || {
+            audit_text(&all.join("\n"), None)
+        });
     };
     for (number, line) in texts.iter().enumerate() {
         let value: Value = serde_json::from_str(line).unwrap();
         let kind = value["type"].as_str().unwrap();
-        let last_request = !texts.get(number + 1).is_some_and(|next| next.contains("\"type\":\"decisions\""));
+        let last_request = !texts
+            .get(number + 1)
+            .is_some_and(|next| next.contains("\"type\":\"decisions\""));
         let open = number > last_closed && trial.status() != Status::Done;
         let mut changed = Vec::new();
         leaves(&value, "", &mut changed);
         for (path, new) in changed {
             if !exempt(&value, last_request, open, &path) {
-                splice(number..number + 1, &[&new.to_string()], &format!("{kind}{path}"));
+                splice(
+                    number..number + 1,
+                    &[&new.to_string()],
+                    &format!("{kind}{path}"),
+                );
             }
         }
         // Outcomes of overtime are not counted, so that one is missing cannot be seen; nor whether an experiment that is
@@ -177,7 +221,11 @@ fn tamper_with_log(trial: &Trial, least: u64) {
         }
         splice(number..number, &[line], &format!("{kind} doubled"));
         if let Some(next) = texts.get(number + 1) {
-            splice(number..number + 2, &[next, line], &format!("{kind} swapped with the next"));
+            splice(
+                number..number + 2,
+                &[next, line],
+                &format!("{kind} swapped with the next"),
+            );
         }
     }
     findings.report(least);
@@ -205,15 +253,20 @@ fn exempt_column(table: &str, column: &str, row: &BTreeMap<String, Sql>, trial: 
         ("leases", "request_key") | ("events", "actor") => true,
         // Only the order of events is shown, and not even the last one follows once an experiment is done.
         ("events", "number") => true,
-        ("events", "experiment") => trial.status() == Status::Done && trial.is_last_event(integer("number") as u64),
+        ("events", "experiment") => {
+            trial.status() == Status::Done && trial.is_last_event(integer("number") as u64)
+        }
         // Uncounted: values of late outcomes, and all of an outcome of overtime.
         ("asides", "feedback") => true,
         ("asides", _) => integer("overtime") == 1,
         // What was told in an epoch that is open is in no hash yet.
-        ("outcomes", "feedback") => integer("imputed") == 0 && trial.in_open_epoch(integer("round") as u64),
+        ("outcomes", "feedback") => {
+            integer("imputed") == 0 && trial.in_open_epoch(integer("round") as u64)
+        }
         // What the last request of an epoch asked for beyond what it was given.
         ("leases", "asked") => {
-            integer("overtime") == 0 && trial.ends_epoch(integer("epoch") as u64, integer("first") as u64)
+            integer("overtime") == 0
+                && trial.ends_epoch(integer("epoch") as u64, integer("first") as u64)
         }
         _ => false,
     }
@@ -230,21 +283,33 @@ fn other_stored(table: &str, column: &str, value: &Sql, open: bool) -> Vec<(Stri
         (0..bytes.len()).map(flip).collect()
     };
     let mut changed: Vec<(String, Sql)> = match value {
-        Sql::Null => vec![("to 5".into(), Sql::Integer(5)), ("to text".into(), Sql::Text("x".into()))],
-        Sql::Integer(value) => [value + 1, value - 1].map(|new| (format!("to {new}"), Sql::Integer(new))).into(),
+        Sql::Null => vec![
+            ("to 5".into(), Sql::Integer(5)),
+            ("to text".into(), Sql::Text("x".into())),
+        ],
+        Sql::Integer(value) => [value + 1, value - 1]
+            .map(|new| (format!("to {new}"), Sql::Integer(new)))
+            .into(),
         Sql::Real(_) => panic!("{table}.{column} is a real"),
-        Sql::Blob(bytes) => {
-            flipped(bytes).into_iter().map(|(place, bytes)| (format!("byte {place}"), Sql::Blob(bytes))).collect()
-        }
+        Sql::Blob(bytes) => flipped(bytes)
+            .into_iter()
+            .map(|(place, bytes)| (format!("byte {place}"), Sql::Blob(bytes)))
+            .collect(),
         Sql::Text(text) if matches!(column, "record" | "progress") => {
             let mut below = Vec::new();
             leaves(&serde_json::from_str(text).unwrap(), "", &mut below);
-            below.into_iter().map(|(path, new)| (path, Sql::Text(new.to_string()))).collect()
+            below
+                .into_iter()
+                .map(|(path, new)| (path, Sql::Text(new.to_string())))
+                .collect()
         }
         Sql::Text(text) => {
             let texts = flipped(text.as_bytes()).into_iter();
-            let texts = texts.filter_map(|(place, bytes)| Some((place, String::from_utf8(bytes).ok()?)));
-            texts.map(|(place, text)| (format!("byte {place}"), Sql::Text(text))).collect()
+            let texts =
+                texts.filter_map(|(place, bytes)| Some((place, String::from_utf8(bytes).ok()?)));
+            texts
+                .map(|(place, text)| (format!("byte {place}"), Sql::Text(text)))
+                .collect()
         }
     };
     if *value != Sql::Null {
@@ -254,8 +319,14 @@ fn other_stored(table: &str, column: &str, value: &Sql, open: bool) -> Vec<(Stri
         // Times are not covered, but whether an epoch is closed is.
         ("epochs", "closed_at") if *value != Sql::Null => vec![("to null".into(), Sql::Null)],
         ("progress", "progress") if open => {
-            let Sql::Text(old) = value else { panic!("progress is a text") };
-            let due = |text: &str| serde_json::from_str::<Value>(text).ok().map(|new| new["due_from"].clone());
+            let Sql::Text(old) = value else {
+                panic!("progress is a text")
+            };
+            let due = |text: &str| {
+                serde_json::from_str::<Value>(text)
+                    .ok()
+                    .map(|new| new["due_from"].clone())
+            };
             changed.retain(|(_, new)| match new {
                 Sql::Text(new) => due(new).is_none() || due(new) == due(old),
                 _ => true,
@@ -275,56 +346,112 @@ struct Table {
 
 impl Table {
     fn read(file: &Connection, name: &'static str) -> Self {
-        let mut statement = file.prepare(&format!("SELECT name, pk FROM pragma_table_info('{name}')")).unwrap();
-        let columns: Vec<(String, i64)> =
-            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect();
-        let keys = columns.iter().filter(|(_, key)| *key > 0).map(|(name, _)| name.clone()).collect();
+        let mut statement = file
+            .prepare(&format!("SELECT name, pk FROM pragma_table_info('{name}')"))
+            .unwrap();
+        let columns: Vec<(String, i64)> = statement
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        let keys = columns
+            .iter()
+            .filter(|(_, key)| *key > 0)
+            .map(|(name, _)| name.clone())
+            .collect();
         let columns: Vec<String> = columns.into_iter().map(|(name, _)| name).collect();
-        let mut statement = file.prepare(&format!("SELECT {} FROM {name}", columns.join(", "))).unwrap();
+        let mut statement = file
+            .prepare(&format!("SELECT {} FROM {name}", columns.join(", ")))
+            .unwrap();
         let mut rows = statement.query([]).unwrap();
         let mut found = Vec::new();
         while let Some(row) = rows.next().unwrap() {
-            let value = |(place, column): (usize, &String)| (column.clone(), row.get(place).unwrap());
+            let value =
+                |(place, column): (usize, &String)| (column.clone(), row.get(place).unwrap());
             found.push(columns.iter().enumerate().map(value).collect());
         }
-        Self { name, columns, keys, rows: found }
+        Self {
+            name,
+            columns,
+            keys,
+            rows: found,
+        }
     }
 
     /// Sets a column of a row, which is found by its key as it is in `row`. False if the store does not allow it.
-    fn set(&self, file: &Connection, row: &BTreeMap<String, Sql>, column: &str, value: &Sql) -> bool {
-        let wanted: Vec<String> =
-            self.keys.iter().enumerate().map(|(place, key)| format!("{key} = ?{}", place + 2)).collect();
-        let sql = format!("UPDATE {} SET {column} = ?1 WHERE {}", self.name, wanted.join(" AND "));
+    fn set(
+        &self,
+        file: &Connection,
+        row: &BTreeMap<String, Sql>,
+        column: &str,
+        value: &Sql,
+    ) -> bool {
+        let wanted: Vec<String> = self
+            .keys
+            .iter()
+            .enumerate()
+            .map(|(place, key)| format!("{key} = ?{}", place + 2))
+            .collect();
+        let sql = format!(
+            "UPDATE {} SET {column} = ?1 WHERE {}",
+            self.name,
+            wanted.join(" AND ")
+        );
         let values = std::iter::once(value).chain(self.keys.iter().map(|key| &row[key]));
-        file.prepare_cached(&sql).unwrap().execute(params_from_iter(values)).is_ok_and(|changed| changed == 1)
+        file.prepare_cached(&sql)
+            .unwrap()
+            .execute(params_from_iter(values))
+            .is_ok_and(|changed| changed == 1)
     }
 }
 
 fn tamper_with_store(mut trial: Trial, least: u64) {
     trial.stop();
-    let Location::Sqlite(path) = &trial.location else { panic!("a file") };
+    let Location::Sqlite(path) = &trial.location else {
+        panic!("a file")
+    };
     let file = Connection::open(path).unwrap();
     file.pragma_update(None, "synchronous", "OFF").unwrap();
     let open = trial.status() != Status::Done;
     let mut findings = Findings::default();
-    for name in ["experiments", "progress", "epochs", "leases", "outcomes", "asides", "events"] {
+    for name in [
+        "experiments",
+        "progress",
+        "epochs",
+        "leases",
+        "outcomes",
+        "asides",
+        "events",
+    ] {
         let table = Table::read(&file, name);
         for row in &table.rows {
-            for column in table.columns.iter().filter(|column| !exempt_column(name, column, row, &trial)) {
+            for column in table
+                .columns
+                .iter()
+                .filter(|column| !exempt_column(name, column, row, &trial))
+            {
                 for (change, value) in other_stored(name, column, &row[column], open) {
                     if !table.set(&file, row, column, &value) {
                         continue;
                     }
                     let keys: Vec<&Sql> = table.keys.iter().map(|key| &row[key]).collect();
-                    findings.judge(&format!("{name} {keys:?}, {column} {change}"), || trial.audit());
+                    findings.judge(&format!("{name} {keys:?}, {column} {change}"), || {
+                        trial.audit()
+                    });
                     let mut changed = row.clone();
                     changed.insert(column.clone(), value);
-                    assert!(table.set(&file, &changed, column, &row[column]), "{name}.{column} is not set back");
+                    assert!(
+                        table.set(&file, &changed, column, &row[column]),
+                        "{name}.{column} is not set back"
+                    );
                 }
             }
         }
     }
-    assert!(matches!(trial.audit(), Ok(Verdict::Equal(_))), "everything was set back");
+    assert!(
+        matches!(trial.audit(), Ok(Verdict::Equal(_))),
+        "everything was set back"
+    );
     findings.report(least);
 }
 

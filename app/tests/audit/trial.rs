@@ -141,12 +141,25 @@ impl Trial {
             open: Vec::new(),
         };
         let (id, key, actor) = (Some(trial.id.into()), Some(key.into()), "tester".into());
-        trial.ask(Request::Create(Create { id, spec: spec.into(), key, blind: true, actor })).unwrap();
+        trial
+            .ask(Request::Create(Create {
+                id,
+                spec: spec.into(),
+                key,
+                blind: true,
+                actor,
+            }))
+            .unwrap();
         trial
     }
 
     pub fn ask(&mut self, request: Request) -> Result<Answer, Refusal> {
-        self.desk.as_mut().unwrap().serve(&[request], self.now).pop().unwrap()
+        self.desk
+            .as_mut()
+            .unwrap()
+            .serve(&[request], self.now)
+            .pop()
+            .unwrap()
     }
 
     /// A number in [0, 1).
@@ -162,17 +175,34 @@ impl Trial {
 
     pub fn decide(&mut self, rounds: u64) {
         let request_key = (self.draw() < 0.5).then(|| format!("request {}", self.draws));
-        match self.ask(Request::Decide { id: self.id.into(), rounds, request_key }) {
+        match self.ask(Request::Decide {
+            id: self.id.into(),
+            rounds,
+            request_key,
+        }) {
             Ok(Answer::Decided(decided)) => {
                 let lease = decided.lease;
                 let numbers = (lease.first..).take(lease.actions.len());
                 let epoch = lease.epoch;
-                let of =
-                    |number| if lease.overtime { Of::Overtime { epoch, serial: number } } else { Of::Round(number) };
+                let of = |number| {
+                    if lease.overtime {
+                        Of::Overtime {
+                            epoch,
+                            serial: number,
+                        }
+                    } else {
+                        Of::Round(number)
+                    }
+                };
                 self.open.extend(numbers.map(of));
             }
             Ok(answer) => panic!("{answer:?}"),
-            Err(Refusal::Waiting { .. } | Refusal::Paused { .. } | Refusal::Closed { .. } | Refusal::Done { .. }) => {}
+            Err(
+                Refusal::Waiting { .. }
+                | Refusal::Paused { .. }
+                | Refusal::Closed { .. }
+                | Refusal::Done { .. },
+            ) => {}
             Err(refusal) => panic!("{refusal}"),
         }
     }
@@ -186,8 +216,14 @@ impl Trial {
         let of = self.open.swap_remove(place);
         let reward = self.draw();
         let costs = (0..self.costs).map(|_| self.draw()).collect();
-        let told = self.ask(Request::Tell { id: self.id.into(), outcomes: vec![Telling { of, reward, costs }] });
-        assert!(matches!(told, Ok(Answer::Told(_)) | Err(Refusal::Closed { .. })), "{told:?}");
+        let told = self.ask(Request::Tell {
+            id: self.id.into(),
+            outcomes: vec![Telling { of, reward, costs }],
+        });
+        assert!(
+            matches!(told, Ok(Answer::Told(_)) | Err(Refusal::Closed { .. })),
+            "{told:?}"
+        );
     }
 
     pub fn tick(&mut self) {
@@ -241,7 +277,13 @@ impl Trial {
     }
 
     pub fn progress(&self) -> Progress {
-        self.location.open(Purpose::Read).unwrap().experiment(self.id).unwrap().unwrap().1
+        self.location
+            .open(Purpose::Read)
+            .unwrap()
+            .experiment(self.id)
+            .unwrap()
+            .unwrap()
+            .1
     }
 
     pub fn status(&self) -> Status {
@@ -265,7 +307,9 @@ impl Trial {
         let mut lines = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
-            let page = page(&mut *store, self.id, cursor.as_deref(), limit, reveal).unwrap().unwrap();
+            let page = page(&mut *store, self.id, cursor.as_deref(), limit, reveal)
+                .unwrap()
+                .unwrap();
             assert!(page.lines.len() <= limit);
             lines.extend(page.lines);
             match page.next_cursor {
@@ -284,14 +328,22 @@ impl Trial {
     /// Whether a round belongs to an epoch that is not closed.
     pub fn in_open_epoch(&self, round: u64) -> bool {
         let progress = self.progress();
-        let row = self.reader().epochs(self.id, progress.epoch, 1).unwrap().remove(0);
+        let row = self
+            .reader()
+            .epochs(self.id, progress.epoch, 1)
+            .unwrap()
+            .remove(0);
         let record: debora::EpochRecord = serde_json::from_str(&row.record).unwrap();
         progress.status != Status::Done && round >= record.first_round
     }
 
     /// Whether the request that got this first round was the last of its epoch.
     pub fn ends_epoch(&self, epoch: u64, first: u64) -> bool {
-        self.reader().leases(self.id, epoch, false, first, 2).unwrap().len() == 1
+        self.reader()
+            .leases(self.id, epoch, false, first, 2)
+            .unwrap()
+            .len()
+            == 1
     }
 
     /// Whether no event follows this one.
@@ -314,7 +366,10 @@ impl Drop for Trial {
 
 /// Lines as a file has them.
 pub fn text(lines: &[Line]) -> String {
-    lines.iter().map(|line| serde_json::to_string(line).unwrap() + "\n").collect()
+    lines
+        .iter()
+        .map(|line| serde_json::to_string(line).unwrap() + "\n")
+        .collect()
 }
 
 /// Audits a log.

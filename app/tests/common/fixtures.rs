@@ -6,7 +6,14 @@ use debora_app::store::{EpochRow, Experiment, Progress, Status};
 pub fn experiment(id: &str) -> Experiment {
     let key = Key::from_hex("00ff00000000000000000000000000a1").unwrap();
     let (spec, created_at) = ("name = \"é\"\n".into(), 1_700_000_000_000);
-    Experiment { id: id.into(), spec, key, salt: [7; 16], created_at, values_version: 1 }
+    Experiment {
+        id: id.into(),
+        spec,
+        key,
+        salt: [7; 16],
+        created_at,
+        values_version: 1,
+    }
 }
 
 pub fn progress() -> Progress {
@@ -43,9 +50,13 @@ pub fn epoch(epoch: u64) -> EpochRow {
 /// The address of a PostgreSQL schema of its own.
 pub fn schema(name: &str) -> String {
     let url = std::env::var("DEBORA_TEST_POSTGRES");
-    let url = url.expect("DEBORA_TEST_POSTGRES is not set; run the tests as `scripts/with-postgres cargo test`");
+    let url = url.expect(
+        "DEBORA_TEST_POSTGRES is not set; run the tests as `scripts/with-postgres cargo test`",
+    );
     let schema = format!("{name}_{}", std::process::id());
     let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
-    client.batch_execute(&format!("CREATE SCHEMA {schema}")).unwrap();
+    client
+        .batch_execute(&format!("CREATE SCHEMA {schema}"))
+        .unwrap();
     format!("{url}&options=-csearch_path%3D{schema}")
 }

@@ -13,14 +13,20 @@ pub enum Store {
 /// Every kind.
 pub fn stores() -> Vec<Store> {
     let url = std::env::var("DEBORA_TEST_POSTGRES");
-    let url = url.expect("DEBORA_TEST_POSTGRES is not set; run the tests as `scripts/with-postgres cargo test`");
+    let url = url.expect(
+        "DEBORA_TEST_POSTGRES is not set; run the tests as `scripts/with-postgres cargo test`",
+    );
     vec![Store::Sqlite, Store::Postgres(url)]
 }
 
 impl Store {
     /// How many cases a property is tried with: commits on PostgreSQL go through another process.
     pub fn cases(&self, cases: u32) -> u32 {
-        if self.is_shared() { cases.div_ceil(4) } else { cases }
+        if self.is_shared() {
+            cases.div_ceil(4)
+        } else {
+            cases
+        }
     }
 
     /// Whether several nodes can serve it.
@@ -31,7 +37,11 @@ impl Store {
     /// Plays on a store, with an id that no other test has.
     pub fn fresh(&self, play: impl FnOnce(&Location, &str)) {
         static IDS: AtomicU32 = AtomicU32::new(0);
-        let id = format!("test-{}-{}", std::process::id(), IDS.fetch_add(1, Ordering::Relaxed));
+        let id = format!(
+            "test-{}-{}",
+            std::process::id(),
+            IDS.fetch_add(1, Ordering::Relaxed)
+        );
         match self {
             Self::Sqlite => {
                 let folder = std::env::temp_dir().join(format!("debora-{id}"));

@@ -17,14 +17,23 @@ pub(crate) fn token(name: &str) -> String {
 
 pub(crate) fn set_key(house: &House, name: &str, role: Role, revoked_at: Option<i64>) {
     let mut store = house.location().open(Purpose::Write).unwrap();
-    let key = ApiKey { name: name.into(), role, hash: hex(&Sha256::digest(token(name))), created_at: 0, revoked_at };
+    let key = ApiKey {
+        name: name.into(),
+        role,
+        hash: hex(&Sha256::digest(token(name))),
+        created_at: 0,
+        revoked_at,
+    };
     store.begin().unwrap();
     store.set_key(&key).unwrap();
     store.commit().unwrap();
 }
 
 async fn ask(house: &House, method: &str, path: &str, token: Option<&str>) -> Reply {
-    let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json");
     let request = match token {
         Some(token) => request.header("authorization", format!("Bearer {token}")),
         None => request,
@@ -38,8 +47,15 @@ fn operations() -> Vec<(String, String, String)> {
     let mut operations = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            let description = operation["description"].as_str().unwrap_or_default().to_owned();
-            operations.push((method.to_uppercase(), path.replace("{id}", "e"), description));
+            let description = operation["description"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            operations.push((
+                method.to_uppercase(),
+                path.replace("{id}", "e"),
+                description,
+            ));
         }
     }
     operations
@@ -49,28 +65,48 @@ fn operations() -> Vec<(String, String, String)> {
 async fn every_route_demands_the_role_it_is_documented_with() {
     let house = House::new();
     house.create("e", SHORT).await;
-    let roles = [("read", Role::Read), ("decide", Role::Decide), ("admin", Role::Admin)];
-    roles.iter().for_each(|(name, role)| set_key(&house, name, *role, None));
+    let roles = [
+        ("read", Role::Read),
+        ("decide", Role::Decide),
+        ("admin", Role::Admin),
+    ];
+    roles
+        .iter()
+        .for_each(|(name, role)| set_key(&house, name, *role, None));
     house.wait(2_000);
     for (method, path, description) in operations() {
         if description.contains("Needs no key.") {
-            assert_eq!(ask(&house, &method, &path, None).await.status, 200, "{path}");
+            assert_eq!(
+                ask(&house, &method, &path, None).await.status,
+                200,
+                "{path}"
+            );
             continue;
         }
-        let needed = description.split("Role ").nth(1).and_then(|rest| rest.split(['.', ';']).next());
+        let needed = description
+            .split("Role ")
+            .nth(1)
+            .and_then(|rest| rest.split(['.', ';']).next());
         let needed = roles.iter().position(|(name, _)| Some(*name) == needed);
-        let needed = needed.unwrap_or_else(|| panic!("{method} {path} does not say its role: {description}"));
+        let needed = needed
+            .unwrap_or_else(|| panic!("{method} {path} does not say its role: {description}"));
         let reply = ask(&house, &method, &path, None).await;
         reply.refused(401, "no_key");
         assert_eq!(reply.headers["www-authenticate"], "Bearer");
-        ask(&house, &method, &path, Some("debora_wrong")).await.refused(401, "no_key");
+        ask(&house, &method, &path, Some("debora_wrong"))
+            .await
+            .refused(401, "no_key");
         for (place, (name, _)) in roles.iter().enumerate() {
             let reply = ask(&house, &method, &path, Some(&token(name))).await;
             if place < needed {
                 let body = reply.refused(403, "wrong_role");
                 assert_eq!(body["value"], *name);
             } else {
-                assert!(![401, 403].contains(&reply.status.as_u16()), "{method} {path} as {name}: {}", reply.text());
+                assert!(
+                    ![401, 403].contains(&reply.status.as_u16()),
+                    "{method} {path} as {name}: {}",
+                    reply.text()
+                );
             }
         }
     }
@@ -83,11 +119,17 @@ async fn a_key_works_within_two_seconds_and_so_does_its_revocation() {
     set_key(&house, "ops", Role::Read, None);
     house.wait(2_000);
     house.get("/v1/experiments").await.refused(401, "no_key");
-    ask(&house, "GET", "/v1/experiments", Some(&token("ops"))).await.expect(200);
+    ask(&house, "GET", "/v1/experiments", Some(&token("ops")))
+        .await
+        .expect(200);
     set_key(&house, "ops", Role::Read, Some(1));
-    ask(&house, "GET", "/v1/experiments", Some(&token("ops"))).await.expect(200);
+    ask(&house, "GET", "/v1/experiments", Some(&token("ops")))
+        .await
+        .expect(200);
     house.wait(2_000);
-    ask(&house, "GET", "/v1/experiments", Some(&token("ops"))).await.refused(401, "no_key");
+    ask(&house, "GET", "/v1/experiments", Some(&token("ops")))
+        .await
+        .refused(401, "no_key");
     // With every key revoked the service stays shut.
     house.get("/v1/experiments").await.refused(401, "no_key");
 }
@@ -96,10 +138,14 @@ async fn a_key_works_within_two_seconds_and_so_does_its_revocation() {
 async fn a_clock_that_is_set_back_does_not_keep_a_revoked_key_alive() {
     let house = House::new();
     set_key(&house, "ops", Role::Read, None);
-    ask(&house, "GET", "/v1/experiments", Some(&token("ops"))).await.expect(200);
+    ask(&house, "GET", "/v1/experiments", Some(&token("ops")))
+        .await
+        .expect(200);
     set_key(&house, "ops", Role::Read, Some(1));
     house.wait(-60_000);
-    ask(&house, "GET", "/v1/experiments", Some(&token("ops"))).await.refused(401, "no_key");
+    ask(&house, "GET", "/v1/experiments", Some(&token("ops")))
+        .await
+        .refused(401, "no_key");
 }
 
 #[tokio::test]
@@ -111,32 +157,73 @@ async fn the_key_is_shown_to_admins_alone() {
     house.wait(2_000);
     let shown = |name: &'static str| {
         let house = &house;
-        async move { ask(house, "GET", "/v1/experiments/e", Some(&token(name))).await.expect(200) }
+        async move {
+            ask(house, "GET", "/v1/experiments/e", Some(&token(name)))
+                .await
+                .expect(200)
+        }
     };
     let (reader, boss) = (shown("reader").await, shown("boss").await);
-    assert!(reader.get("key").is_none() && reader.get("salt").is_none(), "{reader}");
+    assert!(
+        reader.get("key").is_none() && reader.get("salt").is_none(),
+        "{reader}"
+    );
     assert_eq!(boss["key"], "00000000000000000000000000000007");
-    let log = ask(&house, "GET", "/v1/experiments/e/log", Some(&token("reader"))).await.text();
+    let log = ask(
+        &house,
+        "GET",
+        "/v1/experiments/e/log",
+        Some(&token("reader")),
+    )
+    .await
+    .text();
     assert!(!log.contains("00000000000000000000000000000007"), "{log}");
     let event = house.service.read(|store| store.events("e", 0, 9)).unwrap();
     assert_eq!(event[0].actor, "loopback");
-    ask(&house, "POST", "/v1/experiments/e/pause", Some(&token("boss"))).await.expect(200);
-    assert_eq!(house.service.read(|store| store.events("e", 1, 9)).unwrap()[0].actor, "boss");
+    ask(
+        &house,
+        "POST",
+        "/v1/experiments/e/pause",
+        Some(&token("boss")),
+    )
+    .await
+    .expect(200);
+    assert_eq!(
+        house.service.read(|store| store.events("e", 1, 9)).unwrap()[0].actor,
+        "boss"
+    );
 }
 
 #[tokio::test]
 async fn pages_from_elsewhere_and_other_names_are_refused() {
     let house = House::new();
     let send = |origin: &'static str, host: &'static str| {
-        let request = Request::post("/v1/experiments").header("content-type", "application/json").header("host", host);
-        let request = if origin.is_empty() { request } else { request.header("origin", origin) };
+        let request = Request::post("/v1/experiments")
+            .header("content-type", "application/json")
+            .header("host", host);
+        let request = if origin.is_empty() {
+            request
+        } else {
+            request.header("origin", origin)
+        };
         let body = json!({ "spec": SHORT, "id": "e", "key": 1, "blind": true }).to_string();
         house.send(request.body(body.into()).unwrap())
     };
-    send("http://evil.example", "127.0.0.1:8080").await.refused(403, "cross_origin");
-    send("null", "127.0.0.1:8080").await.refused(403, "cross_origin");
-    send("http://evil.example:8080", "evil.example:8080").await.refused(403, "not_local");
+    send("http://evil.example", "127.0.0.1:8080")
+        .await
+        .refused(403, "cross_origin");
+    send("null", "127.0.0.1:8080")
+        .await
+        .refused(403, "cross_origin");
+    send("http://evil.example:8080", "evil.example:8080")
+        .await
+        .refused(403, "not_local");
     send("", "proxy.example").await.refused(403, "not_local");
-    assert_eq!(house.get("/v1/experiments").await.expect(200)["experiments"], json!([]));
-    send("http://localhost:8080", "localhost:8080").await.expect(201);
+    assert_eq!(
+        house.get("/v1/experiments").await.expect(200)["experiments"],
+        json!([])
+    );
+    send("http://localhost:8080", "localhost:8080")
+        .await
+        .expect(201);
 }

@@ -33,15 +33,36 @@ async fn every_documented_route_is_there_and_takes_no_other_method() {
     let paths = document["paths"].as_object().unwrap();
     assert_eq!(house.get("/openapi.json").await.json(), document);
     for (path, item) in paths {
-        let documented: Vec<String> = item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
-        for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
-            let request = Request::builder().method(&method).uri(path.replace("{id}", "e"));
+        let documented: Vec<String> = item
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|method| method.to_uppercase())
+            .collect();
+        for method in [
+            Method::GET,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ] {
+            let request = Request::builder()
+                .method(&method)
+                .uri(path.replace("{id}", "e"));
             let reply = house.send(request.body(Body::empty()).unwrap()).await;
             if documented.contains(&method.to_string()) {
-                assert!(![404, 405].contains(&reply.status.as_u16()), "{method} {path}: {}", reply.text());
+                assert!(
+                    ![404, 405].contains(&reply.status.as_u16()),
+                    "{method} {path}: {}",
+                    reply.text()
+                );
             } else {
                 reply.refused(405, "method");
-                let allow = reply.headers["allow"].to_str().unwrap().replace(",HEAD", "").replace("HEAD,", "");
+                let allow = reply.headers["allow"]
+                    .to_str()
+                    .unwrap()
+                    .replace(",HEAD", "")
+                    .replace("HEAD,", "");
                 let mut allowed: Vec<&str> = allow.split(',').collect();
                 allowed.sort_unstable();
                 assert_eq!(allowed, documented, "{path}");
@@ -53,19 +74,31 @@ async fn every_documented_route_is_there_and_takes_no_other_method() {
 /// Where a value departs from a schema of the document: fields that are missing, or not described, or of another type.
 fn faults(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
     if let Some(name) = schema["$ref"].as_str() {
-        let target = document.pointer(name.trim_start_matches('#')).unwrap_or_else(|| panic!("{name} leads nowhere"));
+        let target = document
+            .pointer(name.trim_start_matches('#'))
+            .unwrap_or_else(|| panic!("{name} leads nowhere"));
         return faults(document, target, value, place);
     }
     let parts = |key: &str| schema[key].as_array().cloned().unwrap_or_default();
     let (all, one) = (parts("allOf"), parts("oneOf"));
     if !one.is_empty() {
-        let tried: Vec<Vec<String>> = one.iter().map(|schema| faults(document, schema, value, place)).collect();
-        return if tried.iter().any(Vec::is_empty) { Vec::new() } else { tried.concat() };
+        let tried: Vec<Vec<String>> = one
+            .iter()
+            .map(|schema| faults(document, schema, value, place))
+            .collect();
+        return if tried.iter().any(Vec::is_empty) {
+            Vec::new()
+        } else {
+            tried.concat()
+        };
     }
     let mut found = Vec::new();
     let types = match &schema["type"] {
         Value::String(name) => vec![name.clone()],
-        Value::Array(names) => names.iter().map(|name| name.as_str().unwrap().to_owned()).collect(),
+        Value::Array(names) => names
+            .iter()
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect(),
         _ => Vec::new(),
     };
     let kind = match value {
@@ -81,7 +114,11 @@ fn faults(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<S
     if !types.is_empty() && !types.iter().any(fits) {
         found.push(format!("{place} is {value}, not {types:?}"));
     }
-    let objects: Vec<&Value> = all.iter().chain([schema]).map(|part| resolved(document, part)).collect();
+    let objects: Vec<&Value> = all
+        .iter()
+        .chain([schema])
+        .map(|part| resolved(document, part))
+        .collect();
     let described = |name: &str| objects.iter().find_map(|part| part["properties"].get(name));
     let open = objects.iter().all(|part| part["properties"].is_null());
     for (name, field) in value.as_object().into_iter().flatten() {
@@ -91,19 +128,29 @@ fn faults(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<S
             None => found.push(format!("{place}.{name} is not described")),
         }
     }
-    for name in objects.iter().flat_map(|part| part["required"].as_array().into_iter().flatten()) {
+    for name in objects
+        .iter()
+        .flat_map(|part| part["required"].as_array().into_iter().flatten())
+    {
         if value.is_object() && value.get(name.as_str().unwrap()).is_none() {
             found.push(format!("{place}.{name} is missing"));
         }
     }
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-        found.extend(faults(document, &schema["items"], item, &format!("{place}[{index}]")));
+        found.extend(faults(
+            document,
+            &schema["items"],
+            item,
+            &format!("{place}[{index}]"),
+        ));
     }
     found
 }
 
 fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
-    schema["$ref"].as_str().map_or(schema, |name| document.pointer(name.trim_start_matches('#')).unwrap())
+    schema["$ref"].as_str().map_or(schema, |name| {
+        document.pointer(name.trim_start_matches('#')).unwrap()
+    })
 }
 
 #[tokio::test]
@@ -114,7 +161,11 @@ async fn answers_are_as_they_are_described() {
     let check = |path: &str, method: &str, reply: &crate::Reply| {
         let status = reply.status.as_u16().to_string();
         let response = &document["paths"][path][method]["responses"][&status];
-        assert!(!response.is_null(), "{method} {path} answers {status}, which is not described: {}", reply.text());
+        assert!(
+            !response.is_null(),
+            "{method} {path} answers {status}, which is not described: {}",
+            reply.text()
+        );
         let schema = &response["content"]["application/json"]["schema"];
         let found = faults(&document, schema, &reply.json(), "answer");
         assert!(found.is_empty(), "{method} {path} {status}: {found:#?}");
@@ -122,28 +173,54 @@ async fn answers_are_as_they_are_described() {
     let id = "/v1/experiments/{id}";
     let mut decided = json!(null);
     for n in [1, 0, 8, 8] {
-        let reply = house.post("/v1/experiments/e/decisions", &json!({ "n": n })).await;
+        let reply = house
+            .post("/v1/experiments/e/decisions", &json!({ "n": n }))
+            .await;
         check(&format!("{id}/decisions"), "post", &reply);
         if reply.status == 200 && reply.json()["overtime"] == false {
             decided = reply.json();
         }
     }
-    let told = house.post("/v1/experiments/e/outcomes", &outcomes(&decided, 1.0, 0.01)).await;
+    let told = house
+        .post("/v1/experiments/e/outcomes", &outcomes(&decided, 1.0, 0.01))
+        .await;
     check(&format!("{id}/outcomes"), "post", &told);
     for path in ["", "/state", "/certificate"] {
-        check(&format!("{id}{path}"), "get", &house.get(&format!("/v1/experiments/e{path}")).await);
-        check(&format!("{id}{path}"), "get", &house.get(&format!("/v1/experiments/none{path}")).await);
+        check(
+            &format!("{id}{path}"),
+            "get",
+            &house.get(&format!("/v1/experiments/e{path}")).await,
+        );
+        check(
+            &format!("{id}{path}"),
+            "get",
+            &house.get(&format!("/v1/experiments/none{path}")).await,
+        );
     }
-    check("/v1/experiments", "get", &house.get("/v1/experiments").await);
+    check(
+        "/v1/experiments",
+        "get",
+        &house.get("/v1/experiments").await,
+    );
     let body = json!({ "spec": SHORT, "id": "f", "blind": true });
     for _ in 0..2 {
-        check("/v1/experiments", "post", &house.post("/v1/experiments", &body).await);
+        check(
+            "/v1/experiments",
+            "post",
+            &house.post("/v1/experiments", &body).await,
+        );
     }
     for change in ["pause", "resume", "close", "pause"] {
-        let reply = house.post_text(&format!("/v1/experiments/e/{change}"), "").await;
+        let reply = house
+            .post_text(&format!("/v1/experiments/e/{change}"), "")
+            .await;
         check(&format!("{id}/{change}"), "post", &reply);
     }
-    check(&format!("{id}/certificate"), "get", &house.get("/v1/experiments/e/certificate").await);
+    check(
+        &format!("{id}/certificate"),
+        "get",
+        &house.get("/v1/experiments/e/certificate").await,
+    );
     check("/health", "get", &house.get("/health").await);
     check("/openapi.json", "get", &house.get("/openapi.json").await);
 }
@@ -154,7 +231,10 @@ async fn metrics_count_what_happened() {
     house.create("e", SHORT).await;
     let ask = json!({ "n": 1, "request_key": "once" });
     for _ in 0..2 {
-        let decided = house.post("/v1/experiments/e/decisions", &ask).await.expect(200);
+        let decided = house
+            .post("/v1/experiments/e/decisions", &ask)
+            .await
+            .expect(200);
         house.tell("e", &outcomes(&decided, 1.0, 0.01)).await;
     }
     house.get("/v1/secret?token=debora_x").await;
@@ -166,7 +246,10 @@ async fn metrics_count_what_happened() {
         "debora_requests_total{method=\"POST\",route=\"/v1/experiments/{id}/outcomes\",status=\"200\"} 2",
         "debora_requests_total{method=\"GET\",route=\"other\",status=\"404\"} 1",
     ] {
-        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        assert!(
+            text.lines().any(|found| found == line),
+            "{line} is not in\n{text}"
+        );
     }
     assert!(!text.contains("secret"), "{text}");
 }

@@ -58,7 +58,8 @@ struct Reply {
 
 impl Reply {
     fn json(&self) -> Value {
-        serde_json::from_slice(&self.bytes).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+        serde_json::from_slice(&self.bytes)
+            .unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
     fn text(&self) -> String {
@@ -77,7 +78,12 @@ impl Reply {
     fn refused(&self, status: u16, code: &str) -> Value {
         let body = self.expect(status);
         assert_eq!(body["code"], code, "{body}");
-        assert!(body["message"].as_str().is_some_and(|message| message.len() > 10), "{body}");
+        assert!(
+            body["message"]
+                .as_str()
+                .is_some_and(|message| message.len() > 10),
+            "{body}"
+        );
         body
     }
 }
@@ -86,11 +92,17 @@ impl House {
     fn new() -> Self {
         static HOUSES: AtomicU32 = AtomicU32::new(0);
         let number = HOUSES.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("debora-http-{}-{number}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("debora-http-{}-{number}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let clock = Arc::new(AtomicI64::new(1_700_000_000_000));
         let (service, app) = open(&folder, &clock);
-        Self { folder, clock, service, app }
+        Self {
+            folder,
+            clock,
+            service,
+            app,
+        }
     }
 
     fn location(&self) -> Location {
@@ -110,11 +122,16 @@ impl House {
     async fn send(&self, request: Request<Body>) -> Reply {
         let response = self.app.answer(request).await;
         let (parts, body) = response.into_parts();
-        Reply { status: parts.status, headers: parts.headers, bytes: to_bytes(body, usize::MAX).await.unwrap() }
+        Reply {
+            status: parts.status,
+            headers: parts.headers,
+            bytes: to_bytes(body, usize::MAX).await.unwrap(),
+        }
     }
 
     async fn get(&self, path: &str) -> Reply {
-        self.send(Request::get(path).body(Body::empty()).unwrap()).await
+        self.send(Request::get(path).body(Body::empty()).unwrap())
+            .await
     }
 
     async fn post(&self, path: &str, body: &Value) -> Reply {
@@ -123,7 +140,8 @@ impl House {
 
     async fn post_text(&self, path: &str, body: &str) -> Reply {
         let request = Request::post(path).header("content-type", "application/json");
-        self.send(request.body(body.to_owned().into()).unwrap()).await
+        self.send(request.body(body.to_owned().into()).unwrap())
+            .await
     }
 
     /// Creates an experiment with key 7.
@@ -133,15 +151,24 @@ impl House {
     }
 
     async fn decide(&self, id: &str, n: u64) -> Value {
-        self.post(&format!("/v1/experiments/{id}/decisions"), &json!({ "n": n })).await.expect(200)
+        self.post(
+            &format!("/v1/experiments/{id}/decisions"),
+            &json!({ "n": n }),
+        )
+        .await
+        .expect(200)
     }
 
     async fn tell(&self, id: &str, outcomes: &Value) -> Value {
-        self.post(&format!("/v1/experiments/{id}/outcomes"), outcomes).await.expect(200)
+        self.post(&format!("/v1/experiments/{id}/outcomes"), outcomes)
+            .await
+            .expect(200)
     }
 
     async fn state(&self, id: &str) -> Value {
-        self.get(&format!("/v1/experiments/{id}/state")).await.expect(200)
+        self.get(&format!("/v1/experiments/{id}/state"))
+            .await
+            .expect(200)
     }
 }
 
@@ -149,7 +176,10 @@ fn open(folder: &std::path::Path, clock: &Arc<AtomicI64>) -> (Arc<Service>, App)
     let clock = Arc::clone(clock);
     let now = Arc::new(move || clock.load(Ordering::Relaxed));
     let service = Service::start(Location::Sqlite(folder.join("store.db")), now).unwrap();
-    (Arc::clone(&service), App::new(Shared::new(service, TIMEOUT)))
+    (
+        Arc::clone(&service),
+        App::new(Shared::new(service, TIMEOUT)),
+    )
 }
 
 impl Drop for House {
@@ -161,7 +191,11 @@ impl Drop for House {
 
 /// Outcomes of decisions, all alike.
 fn outcomes(decisions: &Value, reward: f64, price: f64) -> Value {
-    let outcome =
-        |decision: &Value| json!({ "round": decision["round"], "reward": reward, "costs": { "price": price } });
-    decisions["decisions"].as_array().unwrap().iter().map(outcome).collect()
+    let outcome = |decision: &Value| json!({ "round": decision["round"], "reward": reward, "costs": { "price": price } });
+    decisions["decisions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(outcome)
+        .collect()
 }

@@ -21,12 +21,20 @@ async fn a_held_epoch_says_how_many_are_outstanding_and_when_to_come_back() {
     house.create("e", SHORT).await;
     let decided = waiting(&house, "e").await;
     let many = decided["decisions"].as_array().unwrap().len() as u64;
-    let reply = house.post("/v1/experiments/e/decisions", &json!({ "n": 1 })).await;
+    let reply = house
+        .post("/v1/experiments/e/decisions", &json!({ "n": 1 }))
+        .await;
     let body = reply.refused(409, "waiting");
-    assert_eq!((&body["outstanding"], &body["retry_after"]), (&json!(many), &json!(1)));
+    assert_eq!(
+        (&body["outstanding"], &body["retry_after"]),
+        (&json!(many), &json!(1))
+    );
     assert_eq!(reply.headers["retry-after"], "1");
     let state = house.state("e").await;
-    assert_eq!((&state["waiting"], &state["outstanding"]), (&json!(true), &json!(many)));
+    assert_eq!(
+        (&state["waiting"], &state["outstanding"]),
+        (&json!(true), &json!(many))
+    );
     house.tell("e", &outcomes(&decided, 1.0, 0.01)).await;
     assert_eq!(house.state("e").await["waiting"], false);
     house.decide("e", 1).await;
@@ -38,19 +46,36 @@ async fn overtime_decisions_have_serials_and_count_for_nothing() {
     house.create("e", &short_with("on_wait = 'serve'")).await;
     let decided = waiting(&house, "e").await;
     let overtime = house.decide("e", 2).await;
-    assert_eq!((&overtime["overtime"], &overtime["epoch"]), (&json!(true), &decided["epoch"]));
+    assert_eq!(
+        (&overtime["overtime"], &overtime["epoch"]),
+        (&json!(true), &decided["epoch"])
+    );
     let first = &overtime["decisions"][0];
-    assert_eq!((&first["round"], &first["overtime"]), (&json!(null), &json!(1)));
+    assert_eq!(
+        (&first["round"], &first["overtime"]),
+        (&json!(null), &json!(1))
+    );
     assert_eq!(overtime["decisions"][1]["overtime"], 2);
     let before = house.state("e").await;
     assert_eq!(before["overtime"], 2);
-    let outcome =
-        |reward: f64| json!([{ "epoch": first["epoch"], "overtime": 1, "reward": reward, "costs": { "price": 0.01 } }]);
-    assert_eq!(house.tell("e", &outcome(0.5)).await["receipts"], json!(["overtime"]));
-    assert_eq!(house.tell("e", &outcome(0.5)).await["receipts"], json!(["repeated"]));
-    assert_eq!(house.tell("e", &outcome(0.7)).await["receipts"], json!(["conflict"]));
+    let outcome = |reward: f64| json!([{ "epoch": first["epoch"], "overtime": 1, "reward": reward, "costs": { "price": 0.01 } }]);
+    assert_eq!(
+        house.tell("e", &outcome(0.5)).await["receipts"],
+        json!(["overtime"])
+    );
+    assert_eq!(
+        house.tell("e", &outcome(0.5)).await["receipts"],
+        json!(["repeated"])
+    );
+    assert_eq!(
+        house.tell("e", &outcome(0.7)).await["receipts"],
+        json!(["conflict"])
+    );
     let never = json!([{ "epoch": first["epoch"], "overtime": 3, "reward": 0.5, "costs": [0.01] }]);
-    house.post("/v1/experiments/e/outcomes", &never).await.refused(404, "no_such_round");
+    house
+        .post("/v1/experiments/e/outcomes", &never)
+        .await
+        .refused(404, "no_such_round");
     assert_eq!(house.state("e").await, before);
 }
 
@@ -66,13 +91,22 @@ async fn what_does_not_come_in_time_is_imputed_and_then_late() {
     let many = decided["decisions"].as_array().unwrap().len() as u64;
     assert_eq!(house.service.tick().await.unwrap(), many);
     let state = house.state("e").await;
-    assert_eq!((&state["imputed"], &state["outstanding"]), (&json!(many), &json!(0)));
+    assert_eq!(
+        (&state["imputed"], &state["outstanding"]),
+        (&json!(many), &json!(0))
+    );
     let told = outcomes(&decided, 1.0, 0.01);
     let late = house.tell("e", &told).await;
-    assert_eq!((&late["counts"]["late"], &late["counts"]["recorded"]), (&json!(many), &json!(0)));
+    assert_eq!(
+        (&late["counts"]["late"], &late["counts"]["recorded"]),
+        (&json!(many), &json!(0))
+    );
     assert_eq!(house.tell("e", &told).await["counts"]["repeated"], many);
     let after = house.state("e").await;
-    assert_eq!((&after["late"], &after["digest"]), (&json!(many), &state["digest"]));
+    assert_eq!(
+        (&after["late"], &after["digest"]),
+        (&json!(many), &state["digest"])
+    );
 }
 
 #[tokio::test]
@@ -85,7 +119,10 @@ async fn an_experiment_that_nobody_tells_comes_to_its_end_all_the_same() {
         house.service.tick().await.unwrap();
     }
     let state = house.state("e").await;
-    assert_eq!((&state["status"], &state["imputed"], &state["decided"]), (&json!("done"), &json!(64), &json!(64)));
+    assert_eq!(
+        (&state["status"], &state["imputed"], &state["decided"]),
+        (&json!("done"), &json!(64), &json!(64))
+    );
     assert_eq!(state["sample_ratio"]["mismatch"], false);
 }
 
@@ -98,8 +135,11 @@ async fn play(house: &House, rounds: u64, missing: impl Fn(u64, usize) -> bool) 
     while house.state("e").await["decided"].as_u64().unwrap() < rounds {
         let decided = house.decide("e", 500).await;
         let told = decided["decisions"].as_array().unwrap().iter().enumerate();
-        let told = told.filter(|(place, decision)| !missing(decision["index"].as_u64().unwrap(), *place));
-        let told = told.map(|(_, decision)| json!({ "round": decision["round"], "reward": 1, "costs": [0.5] }));
+        let told =
+            told.filter(|(place, decision)| !missing(decision["index"].as_u64().unwrap(), *place));
+        let told = told.map(
+            |(_, decision)| json!({ "round": decision["round"], "reward": 1, "costs": [0.5] }),
+        );
         house.tell("e", &told.collect()).await;
         house.wait(10_000);
         house.service.tick().await.unwrap();
@@ -112,8 +152,17 @@ async fn outcomes_missing_after_one_action_raise_the_alarm() {
     house.create("e", LONG).await;
     play(&house, 4_000, |action, place| action == 1 && place % 5 == 0).await;
     let check = house.state("e").await["sample_ratio"].clone();
-    assert!(check["mismatch"] == true && check["p_value"].as_f64().unwrap() < 1e-3, "{check}");
-    assert!(check["sentence"].as_str().unwrap().contains("after \"right\" 407 of 512"), "{check}");
+    assert!(
+        check["mismatch"] == true && check["p_value"].as_f64().unwrap() < 1e-3,
+        "{check}"
+    );
+    assert!(
+        check["sentence"]
+            .as_str()
+            .unwrap()
+            .contains("after \"right\" 407 of 512"),
+        "{check}"
+    );
 }
 
 /// Neither outcomes that go missing evenly, nor those still on their way while one action is explored, are an alarm.
@@ -123,10 +172,17 @@ async fn outcomes_missing_evenly_or_on_their_way_do_not() {
     house.create("e", LONG).await;
     play(&house, 4_000, |_, place| place % 5 == 0).await;
     let decided = house.decide("e", 500).await;
-    let alone: std::collections::BTreeSet<u64> =
-        decided["decisions"].as_array().unwrap().iter().map(|decision| decision["index"].as_u64().unwrap()).collect();
+    let alone: std::collections::BTreeSet<u64> = decided["decisions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|decision| decision["index"].as_u64().unwrap())
+        .collect();
     let state = house.state("e").await;
     assert!(state["outstanding"].as_u64().unwrap() > 100, "{state}");
     let check = &state["sample_ratio"];
-    assert!(check["mismatch"] == false && check["p_value"].as_f64().unwrap() > 0.01, "{alone:?} {check}");
+    assert!(
+        check["mismatch"] == false && check["p_value"].as_f64().unwrap() > 0.01,
+        "{alone:?} {check}"
+    );
 }

@@ -13,12 +13,29 @@ async fn form(house: &House, path: &str, fields: &[(&str, &str)], cookie: &str) 
         .header("content-type", "application/x-www-form-urlencoded")
         .header("host", "localhost:8080")
         .header("origin", "http://localhost:8080");
-    let request = if cookie.is_empty() { request } else { request.header("cookie", cookie) };
-    house.send(request.body(serde_urlencoded::to_string(fields).unwrap().into()).unwrap()).await
+    let request = if cookie.is_empty() {
+        request
+    } else {
+        request.header("cookie", cookie)
+    };
+    house
+        .send(
+            request
+                .body(serde_urlencoded::to_string(fields).unwrap().into())
+                .unwrap(),
+        )
+        .await
 }
 
 async fn get_with(house: &House, path: &str, cookie: &str) -> Reply {
-    house.send(Request::get(path).header("cookie", cookie).body(Body::empty()).unwrap()).await
+    house
+        .send(
+            Request::get(path)
+                .header("cookie", cookie)
+                .body(Body::empty())
+                .unwrap(),
+        )
+        .await
 }
 
 #[track_caller]
@@ -33,63 +50,180 @@ fn shows(reply: &Reply, status: u16, words: &[&str]) {
 #[tokio::test]
 async fn an_experiment_is_created_paused_and_closed_in_forms() {
     let house = House::new();
-    shows(&house.get("/").await, 200, &["There is none yet.", "New experiment"]);
+    shows(
+        &house.get("/").await,
+        200,
+        &["There is none yet.", "New experiment"],
+    );
     let spec = SHORT.replace('\n', "\r\n");
-    let blind = form(&house, "/experiments", &[("spec", &spec), ("id", "e"), ("key", "7")], "").await;
+    let blind = form(
+        &house,
+        "/experiments",
+        &[("spec", &spec), ("id", "e"), ("key", "7")],
+        "",
+    )
+    .await;
     shows(&blind, 422, &["BLIND", "short epochs"]);
-    let fields = [("spec", spec.as_str()), ("id", "e"), ("key", "7"), ("blind", "yes")];
+    let fields = [
+        ("spec", spec.as_str()),
+        ("id", "e"),
+        ("key", "7"),
+        ("blind", "yes"),
+    ];
     let created = form(&house, "/experiments", &fields, "").await;
-    assert_eq!((created.status.as_u16(), &created.headers["location"]), (303, &"/experiments/e".parse().unwrap()));
-    assert_eq!(house.get("/v1/experiments/e").await.expect(200)["spec"], SHORT);
-    shows(&house.get("/").await, 200, &["short epochs", "running", "0 of 64"]);
+    assert_eq!(
+        (created.status.as_u16(), &created.headers["location"]),
+        (303, &"/experiments/e".parse().unwrap())
+    );
+    assert_eq!(
+        house.get("/v1/experiments/e").await.expect(200)["spec"],
+        SHORT
+    );
+    shows(
+        &house.get("/").await,
+        200,
+        &["short epochs", "running", "0 of 64"],
+    );
 
     let decided = house.decide("e", 1).await;
-    shows(&house.get("/experiments/e").await, 200, &["Waiting: all rounds of epoch 0", "1 outcome is outstanding"]);
+    shows(
+        &house.get("/experiments/e").await,
+        200,
+        &["Waiting: all rounds of epoch 0", "1 outcome is outstanding"],
+    );
     house.tell("e", &outcomes(&decided, 1.0, 0.01)).await;
-    shows(&house.get("/experiments/e").await, 200, &["Running: 1 of 64", "hx-trigger", "Pause", "strategy-dark.svg"]);
-    assert_eq!(form(&house, "/experiments/e/pause", &[], "").await.status, 303);
-    shows(&house.get("/experiments/e").await, 200, &["Paused after 1 of 64", "Resume"]);
-    assert_eq!(form(&house, "/experiments/e/resume", &[], "").await.status, 303);
-    assert_eq!(form(&house, "/experiments/e/close", &[], "").await.status, 303);
+    shows(
+        &house.get("/experiments/e").await,
+        200,
+        &[
+            "Running: 1 of 64",
+            "hx-trigger",
+            "Pause",
+            "strategy-dark.svg",
+        ],
+    );
+    assert_eq!(
+        form(&house, "/experiments/e/pause", &[], "").await.status,
+        303
+    );
+    shows(
+        &house.get("/experiments/e").await,
+        200,
+        &["Paused after 1 of 64", "Resume"],
+    );
+    assert_eq!(
+        form(&house, "/experiments/e/resume", &[], "").await.status,
+        303
+    );
+    assert_eq!(
+        form(&house, "/experiments/e/close", &[], "").await.status,
+        303
+    );
     let closed = house.get("/experiments/e").await;
-    shows(&closed, 200, &["Closed after 1 of 64", "/v1/experiments/e/certificate"]);
-    assert!(!closed.text().contains("hx-trigger"), "nothing changes any more");
-    shows(&form(&house, "/experiments/e/resume", &[], "").await, 409, &["is closed"]);
-    shows(&house.get("/experiments/none").await, 404, &["there is no experiment &quot;none&quot;"]);
+    shows(
+        &closed,
+        200,
+        &["Closed after 1 of 64", "/v1/experiments/e/certificate"],
+    );
+    assert!(
+        !closed.text().contains("hx-trigger"),
+        "nothing changes any more"
+    );
+    shows(
+        &form(&house, "/experiments/e/resume", &[], "").await,
+        409,
+        &["is closed"],
+    );
+    shows(
+        &house.get("/experiments/none").await,
+        404,
+        &["there is no experiment &quot;none&quot;"],
+    );
 }
 
 #[tokio::test]
 async fn names_are_text_and_figures_are_images() {
     let house = House::new();
-    let spec = SHORT.replace("short epochs", "<script>alert(1)</script>").replace("left", "<img src=x>");
+    let spec = SHORT
+        .replace("short epochs", "<script>alert(1)</script>")
+        .replace("left", "<img src=x>");
     house.create("e", &spec).await;
     for _ in 0..9 {
         let decided = house.decide("e", 64).await;
         house.tell("e", &outcomes(&decided, 1.0, 0.01)).await;
     }
     let page = house.get("/experiments/e").await;
-    shows(&page, 200, &["&lt;script&gt;alert(1)&lt;/script&gt;", "&lt;img src=x&gt;", "estimates-1-light.svg"]);
-    assert!(!page.text().contains("<script>") && !page.text().contains("style="), "{}", page.text());
+    shows(
+        &page,
+        200,
+        &[
+            "&lt;script&gt;alert(1)&lt;/script&gt;",
+            "&lt;img src=x&gt;",
+            "estimates-1-light.svg",
+        ],
+    );
+    assert!(
+        !page.text().contains("<script>") && !page.text().contains("style="),
+        "{}",
+        page.text()
+    );
     let policy = page.headers["content-security-policy"].to_str().unwrap();
-    assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"), "{policy}");
+    assert!(
+        policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"),
+        "{policy}"
+    );
     assert_eq!(
-        (&page.headers["cache-control"], &page.headers["x-content-type-options"]),
+        (
+            &page.headers["cache-control"],
+            &page.headers["x-content-type-options"]
+        ),
         (&"no-store".parse().unwrap(), &"nosniff".parse().unwrap())
     );
-    for name in ["strategy-light", "strategy-dark", "estimates-0-dark", "estimates-1-light"] {
-        let figure = house.get(&format!("/experiments/e/figures/{name}.svg?1")).await;
+    for name in [
+        "strategy-light",
+        "strategy-dark",
+        "estimates-0-dark",
+        "estimates-1-light",
+    ] {
+        let figure = house
+            .get(&format!("/experiments/e/figures/{name}.svg?1"))
+            .await;
         shows(&figure, 200, &["<svg", "viewBox"]);
         assert_eq!(figure.headers["content-type"], "image/svg+xml");
-        assert!(!figure.text().contains("<img"), "a name must not become an element");
+        assert!(
+            !figure.text().contains("<img"),
+            "a name must not become an element"
+        );
     }
-    for name in
-        ["strategy.svg", "estimates-2-light.svg", "estimates--light.svg", "other-dark.svg", "strategy-light.png"]
-    {
-        assert_eq!(house.get(&format!("/experiments/e/figures/{name}")).await.status, 404, "{name}");
+    for name in [
+        "strategy.svg",
+        "estimates-2-light.svg",
+        "estimates--light.svg",
+        "other-dark.svg",
+        "strategy-light.png",
+    ] {
+        assert_eq!(
+            house
+                .get(&format!("/experiments/e/figures/{name}"))
+                .await
+                .status,
+            404,
+            "{name}"
+        );
     }
-    for (name, kind) in [("htmx.min.js", "text/javascript"), ("pico.min.css", "text/css"), ("debora.css", "text/css")] {
+    for (name, kind) in [
+        ("htmx.min.js", "text/javascript"),
+        ("pico.min.css", "text/css"),
+        ("debora.css", "text/css"),
+    ] {
         let asset = house.get(&format!("/assets/{name}")).await;
-        assert!(asset.headers["content-type"].to_str().unwrap().starts_with(kind) && asset.status == 200);
+        assert!(
+            asset.headers["content-type"]
+                .to_str()
+                .unwrap()
+                .starts_with(kind)
+                && asset.status == 200
+        );
     }
     assert_eq!(house.get("/assets/../Cargo.toml").await.status, 404);
 }
@@ -101,32 +235,75 @@ async fn with_keys_the_pages_need_a_login() {
     set_key(&house, "reader", Role::Read, None);
     set_key(&house, "boss", Role::Admin, None);
     house.wait(2_000);
-    for path in ["/", "/experiments/e", "/experiments/e/figures/strategy-light.svg"] {
+    for path in [
+        "/",
+        "/experiments/e",
+        "/experiments/e/figures/strategy-light.svg",
+    ] {
         let reply = house.get(path).await;
-        assert_eq!((reply.status.as_u16(), &reply.headers["location"]), (303, &"/login".parse().unwrap()), "{path}");
+        assert_eq!(
+            (reply.status.as_u16(), &reply.headers["location"]),
+            (303, &"/login".parse().unwrap()),
+            "{path}"
+        );
     }
     shows(&house.get("/login").await, 200, &["API key"]);
-    shows(&form(&house, "/login", &[("key", "debora_wrong")], "").await, 401, &["not known"]);
+    shows(
+        &form(&house, "/login", &[("key", "debora_wrong")], "").await,
+        401,
+        &["not known"],
+    );
 
     let entered = form(&house, "/login", &[("key", &token("reader"))], "").await;
     let cookie = entered.headers["set-cookie"].to_str().unwrap().to_owned();
     assert_eq!(entered.status, 303);
     assert!(
-        cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict") && !cookie.contains("Secure"),
+        cookie.contains("HttpOnly")
+            && cookie.contains("SameSite=Strict")
+            && !cookie.contains("Secure"),
         "{cookie}"
     );
     let reader = cookie.split(';').next().unwrap();
     let page = get_with(&house, "/experiments/e", reader).await;
     shows(&page, 200, &["short epochs", "reader", "Log out"]);
-    assert!(!page.text().contains("Pause") && !page.text().contains(&token("reader")), "{}", page.text());
-    shows(&form(&house, "/experiments/e/pause", &[], reader).await, 403, &["role read"]);
-    shows(&form(&house, "/experiments", &[("spec", ""), ("id", ""), ("key", "")], reader).await, 403, &["role read"]);
+    assert!(
+        !page.text().contains("Pause") && !page.text().contains(&token("reader")),
+        "{}",
+        page.text()
+    );
+    shows(
+        &form(&house, "/experiments/e/pause", &[], reader).await,
+        403,
+        &["role read"],
+    );
+    shows(
+        &form(
+            &house,
+            "/experiments",
+            &[("spec", ""), ("id", ""), ("key", "")],
+            reader,
+        )
+        .await,
+        403,
+        &["role read"],
+    );
 
     let boss = format!("debora_key={}", token("boss"));
-    shows(&get_with(&house, "/experiments/e", &boss).await, 200, &["Pause"]);
+    shows(
+        &get_with(&house, "/experiments/e", &boss).await,
+        200,
+        &["Pause"],
+    );
     get_with(&house, "/v1/experiments/e/log", &boss).await;
     let left = form(&house, "/logout", &[], &boss).await;
-    assert!(left.headers["set-cookie"].to_str().unwrap().starts_with("debora_key=; "), "{:?}", left.headers);
+    assert!(
+        left.headers["set-cookie"]
+            .to_str()
+            .unwrap()
+            .starts_with("debora_key=; "),
+        "{:?}",
+        left.headers
+    );
 }
 
 #[tokio::test]
@@ -137,6 +314,9 @@ async fn a_form_on_another_site_changes_nothing() {
         .header("content-type", "application/x-www-form-urlencoded")
         .header("host", "localhost:8080")
         .header("origin", "https://elsewhere.example");
-    house.send(request.body(Body::empty()).unwrap()).await.refused(403, "cross_origin");
+    house
+        .send(request.body(Body::empty()).unwrap())
+        .await
+        .refused(403, "cross_origin");
     assert_eq!(house.state("e").await["status"], json!("running"));
 }

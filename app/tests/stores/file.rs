@@ -14,9 +14,15 @@ fn a_file_has_one_server_and_the_next_when_it_is_gone() {
     let other_name = place.folder.join("other.db");
     std::os::unix::fs::symlink(place.file(), &other_name).unwrap();
     for path in [place.file(), other_name] {
-        let error = Location::Sqlite(path).open(Purpose::Serve).err().expect("two servers");
+        let error = Location::Sqlite(path)
+            .open(Purpose::Serve)
+            .err()
+            .expect("two servers");
         let why = format!("{error:#}");
-        assert!(why.contains("another server has it open") && why.contains("stop that one"), "{why}");
+        assert!(
+            why.contains("another server has it open") && why.contains("stop that one"),
+            "{why}"
+        );
     }
     drop(store);
     place.open(Purpose::Serve);
@@ -25,7 +31,11 @@ fn a_file_has_one_server_and_the_next_when_it_is_gone() {
 #[test]
 fn a_file_that_is_no_store_is_left_as_it_is() {
     let place = Place::sqlite();
-    fs::write(place.file(), "a letter to a friend, longer than the header of a database file".repeat(9)).unwrap();
+    fs::write(
+        place.file(),
+        "a letter to a friend, longer than the header of a database file".repeat(9),
+    )
+    .unwrap();
     let before = place.content();
     for purpose in [Purpose::Serve, Purpose::Write, Purpose::Read] {
         let refusal = place.refusal(purpose);
@@ -41,7 +51,10 @@ fn a_new_file_is_its_owners_alone() {
     let place = Place::sqlite();
     let _store = served(&place);
     for name in ["store.db", "store.db-wal"] {
-        let mode = fs::metadata(place.folder.join(name)).unwrap().permissions().mode();
+        let mode = fs::metadata(place.folder.join(name))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600, "{name} holds keys");
     }
 }
@@ -51,7 +64,9 @@ fn a_new_file_is_its_owners_alone() {
 fn a_killed_servers_file_is_read_to_the_last_commit() {
     let place = Place::sqlite();
     let mut store = served(&place);
-    write(&mut store, |store| store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap());
+    write(&mut store, |store| {
+        store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap()
+    });
     store.begin().unwrap();
     store.add_outcomes("a", &[outcome(2, 0.5)]).unwrap();
     let killed = Place::sqlite();
@@ -59,11 +74,16 @@ fn a_killed_servers_file_is_read_to_the_last_commit() {
         fs::copy(place.folder.join(name), killed.folder.join(name)).unwrap();
     }
     let before = killed.content();
-    assert_eq!(killed.open(Purpose::Read).outcomes("a", 0, 9).unwrap(), [outcome(1, 0.5)]);
+    assert_eq!(
+        killed.open(Purpose::Read).outcomes("a", 0, 9).unwrap(),
+        [outcome(1, 0.5)]
+    );
     assert!(before == killed.content(), "a reader changed the file");
     let mut store = killed.open(Purpose::Serve);
     assert_eq!(store.outcomes("a", 0, 9).unwrap(), [outcome(1, 0.5)]);
-    write(&mut store, |store| store.add_outcomes("a", &[outcome(2, 0.75)]).unwrap());
+    write(&mut store, |store| {
+        store.add_outcomes("a", &[outcome(2, 0.75)]).unwrap()
+    });
 }
 
 /// A limit on the size of files stands for the end of the disk. It holds for a whole process, so the test starts itself
@@ -73,7 +93,11 @@ fn a_killed_servers_file_is_read_to_the_last_commit() {
 fn a_full_disk_loses_a_transaction_and_no_more() {
     const FILE: &str = "DEBORA_TEST_FULL_DISK";
     const BATCH: u64 = 100;
-    let batch = |number: u64| (1..=BATCH).map(move |i| outcome(number * BATCH + i, 0.5)).collect::<Vec<_>>();
+    let batch = |number: u64| {
+        (1..=BATCH)
+            .map(move |i| outcome(number * BATCH + i, 0.5))
+            .collect::<Vec<_>>()
+    };
     if let Ok(file) = std::env::var(FILE) {
         let mut store = Location::of(&file).open(Purpose::Serve).unwrap();
         let mut fill = |number| -> anyhow::Result<()> {
@@ -83,22 +107,50 @@ fn a_full_disk_loses_a_transaction_and_no_more() {
         };
         let kept = (0..).find(|number| fill(*number).is_err()).unwrap();
         store.rollback();
-        assert_eq!(store.outcomes("a", 0, usize::MAX).unwrap().len() as u64, kept * BATCH);
+        assert_eq!(
+            store.outcomes("a", 0, usize::MAX).unwrap().len() as u64,
+            kept * BATCH
+        );
         println!("kept={kept};");
         return;
     }
     let place = Place::sqlite();
     drop(served(&place));
     let mut child = Command::new("sh");
-    child.args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
-    child.args(["--exact", "file::a_full_disk_loses_a_transaction_and_no_more", "--nocapture"]).env(FILE, place.file());
+    child
+        .args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap());
+    child
+        .args([
+            "--exact",
+            "file::a_full_disk_loses_a_transaction_and_no_more",
+            "--nocapture",
+        ])
+        .env(FILE, place.file());
     let output = child.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    let kept: u64 = said.split_once("kept=").unwrap().1.split_once(';').unwrap().0.parse().unwrap();
+    assert!(
+        output.status.success(),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let kept: u64 = said
+        .split_once("kept=")
+        .unwrap()
+        .1
+        .split_once(';')
+        .unwrap()
+        .0
+        .parse()
+        .unwrap();
     assert!(kept > 3, "the limit was met after {kept} transactions");
     let mut store = place.open(Purpose::Serve);
     let expected: Vec<_> = (0..kept).flat_map(batch).collect();
     assert_eq!(store.outcomes("a", 0, usize::MAX).unwrap(), expected);
-    assert_eq!(write(&mut store, |store| store.add_outcomes("a", &batch(kept)).unwrap()), vec![None; BATCH as usize]);
+    assert_eq!(
+        write(&mut store, |store| store
+            .add_outcomes("a", &batch(kept))
+            .unwrap()),
+        vec![None; BATCH as usize]
+    );
 }

@@ -14,13 +14,14 @@ use std::time::Duration;
 
 use debora_app::store::sqlite::copying;
 use debora_app::store::{
-    self, ApiKey, Aside, EpochRow, Event, Experiment, Lease, Location, Outcome, Progress, Purpose, Role, Status, Store,
+    self, ApiKey, Aside, EpochRow, Event, Experiment, Lease, Location, Outcome, Progress, Purpose,
+    Role, Status, Store,
 };
 use fixtures::{epoch, experiment, progress, schema};
 use opening::{
-    a_newer_store_is_refused_and_left_as_it_is, an_older_store_is_brought_to_this_version_by_a_server_alone,
-    servers_that_start_together_agree, what_belongs_to_others_is_left_to_them,
-    what_is_missing_is_made_by_a_server_alone,
+    a_newer_store_is_refused_and_left_as_it_is,
+    an_older_store_is_brought_to_this_version_by_a_server_alone, servers_that_start_together_agree,
+    what_belongs_to_others_is_left_to_them, what_is_missing_is_made_by_a_server_alone,
 };
 
 /// A place for a store of one test, empty; removed after it.
@@ -33,16 +34,23 @@ impl Place {
     fn sqlite() -> Self {
         static PLACES: AtomicU32 = AtomicU32::new(0);
         let place = PLACES.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("debora-stores-{}-{place}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("debora-stores-{}-{place}", std::process::id()));
         fs::create_dir(&folder).unwrap();
-        Self { location: Location::Sqlite(folder.join("store.db")), folder }
+        Self {
+            location: Location::Sqlite(folder.join("store.db")),
+            folder,
+        }
     }
 
     /// A PostgreSQL schema of its own, which the address names.
     fn postgres() -> Self {
         static SCHEMAS: AtomicU32 = AtomicU32::new(0);
         let mut place = Self::sqlite();
-        place.location = Location::Postgres(schema(&format!("stores_{}", SCHEMAS.fetch_add(1, Ordering::Relaxed))));
+        place.location = Location::Postgres(schema(&format!(
+            "stores_{}",
+            SCHEMAS.fetch_add(1, Ordering::Relaxed)
+        )));
         place
     }
 
@@ -65,19 +73,29 @@ impl Place {
     /// Runs SQL behind the store's back.
     fn run(&self, sql: &str) {
         match &self.location {
-            Location::Sqlite(path) => rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap(),
-            Location::Postgres(url) => {
-                ::postgres::Client::connect(url, ::postgres::NoTls).unwrap().batch_execute(sql).unwrap()
-            }
+            Location::Sqlite(path) => rusqlite::Connection::open(path)
+                .unwrap()
+                .execute_batch(sql)
+                .unwrap(),
+            Location::Postgres(url) => ::postgres::Client::connect(url, ::postgres::NoTls)
+                .unwrap()
+                .batch_execute(sql)
+                .unwrap(),
         }
     }
 
     /// Everything in it, as bytes or rows.
     fn content(&self) -> Vec<u8> {
-        let Location::Postgres(url) = &self.location else { return fs::read(self.file()).unwrap() };
+        let Location::Postgres(url) = &self.location else {
+            return fs::read(self.file()).unwrap();
+        };
         let mut client = ::postgres::Client::connect(url, ::postgres::NoTls).unwrap();
         let sql = "SELECT schema_to_xml(current_schema(), true, false, '')::text";
-        client.query_one(sql, &[]).unwrap().get::<_, String>(0).into_bytes()
+        client
+            .query_one(sql, &[])
+            .unwrap()
+            .get::<_, String>(0)
+            .into_bytes()
     }
 }
 
@@ -124,13 +142,28 @@ on_every_store!(
 );
 
 /// Doubles that are easily lost: signs of zero, whole numbers, subnormals, the ends, neighbours of a tenth.
-const HARD_VALUES: [f64; 10] =
-    [0.0, -0.0, 1.0, -3.0, 5e-324, f64::MAX, f64::MIN, 0.1, 0.100_000_000_000_000_02, 9_007_199_254_740_993.0];
+const HARD_VALUES: [f64; 10] = [
+    0.0,
+    -0.0,
+    1.0,
+    -3.0,
+    5e-324,
+    f64::MAX,
+    f64::MIN,
+    0.1,
+    0.100_000_000_000_000_02,
+    9_007_199_254_740_993.0,
+];
 
 fn closed(row: u64) -> EpochRow {
     let hashes = [Some("12".repeat(32)), Some("34".repeat(32))];
     let [rounds_hash, hash] = hashes;
-    EpochRow { closed_at: Some(99), rounds_hash, hash, ..epoch(row) }
+    EpochRow {
+        closed_at: Some(99),
+        rounds_hash,
+        hash,
+        ..epoch(row)
+    }
 }
 
 fn lease(first: u64, actions: &[u32]) -> Lease {
@@ -146,21 +179,46 @@ fn lease(first: u64, actions: &[u32]) -> Lease {
 }
 
 fn outcome(round: u64, reward: f64) -> Outcome {
-    Outcome { round, reward, costs: HARD_VALUES.to_vec(), imputed: false, at: 4 }
+    Outcome {
+        round,
+        reward,
+        costs: HARD_VALUES.to_vec(),
+        imputed: false,
+        at: 4,
+    }
 }
 
 fn aside(number: u64, reward: f64) -> Aside {
-    Aside { epoch: 0, overtime: true, number, reward, costs: HARD_VALUES.to_vec(), at: 5 }
+    Aside {
+        epoch: 0,
+        overtime: true,
+        number,
+        reward,
+        costs: HARD_VALUES.to_vec(),
+        at: 5,
+    }
 }
 
 fn api_key(name: &str, role: Role) -> ApiKey {
-    ApiKey { name: name.into(), role, hash: "ef".repeat(32), created_at: 6, revoked_at: None }
+    ApiKey {
+        name: name.into(),
+        role,
+        hash: "ef".repeat(32),
+        created_at: 6,
+        revoked_at: None,
+    }
 }
 
 /// Serving, with experiment "a" in it.
 fn served(place: &Place) -> Box<dyn Store> {
     let mut store = place.open(Purpose::Serve);
-    write(&mut store, |store| assert!(store.create(&experiment("a"), &progress(), &epoch(0)).unwrap()));
+    write(&mut store, |store| {
+        assert!(
+            store
+                .create(&experiment("a"), &progress(), &epoch(0))
+                .unwrap()
+        )
+    });
     store
 }
 
@@ -175,7 +233,12 @@ fn write<T>(store: &mut Box<dyn Store>, work: impl FnOnce(&mut Box<dyn Store>) -
 fn bits(outcomes: &[Outcome]) -> Vec<Vec<u64>> {
     outcomes
         .iter()
-        .map(|row| std::iter::once(&row.reward).chain(&row.costs).map(|value| value.to_bits()).collect())
+        .map(|row| {
+            std::iter::once(&row.reward)
+                .chain(&row.costs)
+                .map(|value| value.to_bits())
+                .collect()
+        })
         .collect()
 }
 
@@ -184,43 +247,119 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
     let leases = vec![
         lease(1, &[0, 255, 3]),
         lease(4, &[256, 0]),
-        Lease { request_key: None, ..lease(6, &[u32::MAX, 0, 65_536]) },
-        Lease { request_key: Some("ключ \u{1F511} \"'".into()), ..lease(9, &[0; 1000]) },
+        Lease {
+            request_key: None,
+            ..lease(6, &[u32::MAX, 0, 65_536])
+        },
+        Lease {
+            request_key: Some("ключ \u{1F511} \"'".into()),
+            ..lease(9, &[0; 1000])
+        },
     ];
-    let overtime = vec![Lease { overtime: true, request_key: None, ..lease(1, &[1]) }];
-    let outcomes: Vec<_> = (1..).zip(HARD_VALUES).map(|(round, reward)| outcome(round, reward)).collect();
+    let overtime = vec![Lease {
+        overtime: true,
+        request_key: None,
+        ..lease(1, &[1])
+    }];
+    let outcomes: Vec<_> = (1..)
+        .zip(HARD_VALUES)
+        .map(|(round, reward)| outcome(round, reward))
+        .collect();
     let asides = vec![aside(1, -0.0), aside(2, 0.5)];
-    let late = vec![Aside { overtime: false, costs: vec![], ..aside(7, 1.0) }];
-    let events = ["created", "paused", "resumed"].map(|what| Event { at: 8, actor: "ann".into(), what: what.into() });
-    let later = Progress { status: Status::Paused, epoch: 1, told: vec![1 << 53, 3], late: 9, ..progress() };
+    let late = vec![Aside {
+        overtime: false,
+        costs: vec![],
+        ..aside(7, 1.0)
+    }];
+    let events = ["created", "paused", "resumed"].map(|what| Event {
+        at: 8,
+        actor: "ann".into(),
+        what: what.into(),
+    });
+    let later = Progress {
+        status: Status::Paused,
+        epoch: 1,
+        told: vec![1 << 53, 3],
+        late: 9,
+        ..progress()
+    };
     write(&mut store, |store| {
-        store.add_leases("a", &leases.iter().collect::<Vec<_>>()).unwrap();
-        store.add_leases("a", &overtime.iter().collect::<Vec<_>>()).unwrap();
-        assert!(store.add_outcomes("a", &outcomes).unwrap().iter().all(Option::is_none));
-        assert!(store.add_asides("a", &asides).unwrap().iter().all(Option::is_none));
+        store
+            .add_leases("a", &leases.iter().collect::<Vec<_>>())
+            .unwrap();
+        store
+            .add_leases("a", &overtime.iter().collect::<Vec<_>>())
+            .unwrap();
+        assert!(
+            store
+                .add_outcomes("a", &outcomes)
+                .unwrap()
+                .iter()
+                .all(Option::is_none)
+        );
+        assert!(
+            store
+                .add_asides("a", &asides)
+                .unwrap()
+                .iter()
+                .all(Option::is_none)
+        );
         store.add_asides("a", &late).unwrap();
-        events.iter().for_each(|event| store.add_event("a", event).unwrap());
+        events
+            .iter()
+            .for_each(|event| store.add_event("a", event).unwrap());
         store.close_epoch("a", &closed(0), Some(&epoch(1))).unwrap();
         store.set_progress("a", &later).unwrap();
     });
     drop(store);
     for purpose in [Purpose::Read, Purpose::Write, Purpose::Serve] {
         let mut store = place.open(purpose);
-        assert_eq!(store.experiment("a").unwrap(), Some((experiment("a"), later.clone())));
-        assert_eq!(store.experiments().unwrap(), [(experiment("a"), later.clone())]);
+        assert_eq!(
+            store.experiment("a").unwrap(),
+            Some((experiment("a"), later.clone()))
+        );
+        assert_eq!(
+            store.experiments().unwrap(),
+            [(experiment("a"), later.clone())]
+        );
         assert_eq!(store.lock("a").unwrap(), Some(later.clone()));
-        assert_eq!(store.epochs("a", 0, 9).unwrap(), [EpochRow { snapshot: None, ..closed(0) }, epoch(1)]);
+        assert_eq!(
+            store.epochs("a", 0, 9).unwrap(),
+            [
+                EpochRow {
+                    snapshot: None,
+                    ..closed(0)
+                },
+                epoch(1)
+            ]
+        );
         assert_eq!(store.leases("a", 0, false, 0, 9).unwrap(), leases);
         assert_eq!(store.leases("a", 0, true, 0, 9).unwrap(), overtime);
-        let keys: Vec<_> = leases.iter().filter_map(|lease| lease.request_key.as_deref()).collect();
-        let mut found = store.leases_of("a", &[keys.as_slice(), &["none"]].concat()).unwrap();
+        let keys: Vec<_> = leases
+            .iter()
+            .filter_map(|lease| lease.request_key.as_deref())
+            .collect();
+        let mut found = store
+            .leases_of("a", &[keys.as_slice(), &["none"]].concat())
+            .unwrap();
         found.sort_by_key(|lease| lease.first);
-        assert_eq!(found, leases.iter().filter(|lease| lease.request_key.is_some()).cloned().collect::<Vec<_>>());
+        assert_eq!(
+            found,
+            leases
+                .iter()
+                .filter(|lease| lease.request_key.is_some())
+                .cloned()
+                .collect::<Vec<_>>()
+        );
         let found = store.outcomes("a", 0, 99).unwrap();
         assert_eq!(found, outcomes);
         assert_eq!(bits(&found), bits(&outcomes));
         assert_eq!(store.asides("a", 0, true, 0, 9).unwrap(), asides);
-        assert!(store.asides("a", 0, true, 1, 1).unwrap()[0].reward.is_sign_negative());
+        assert!(
+            store.asides("a", 0, true, 1, 1).unwrap()[0]
+                .reward
+                .is_sign_negative()
+        );
         assert_eq!(store.asides("a", 0, false, 0, 9).unwrap(), late);
         assert_eq!(store.events("a", 0, 9).unwrap(), events);
         assert_eq!(store.events("a", 1, 1).unwrap(), events[1..2]);
@@ -232,9 +371,13 @@ fn pages_join_without_gap_or_overlap(place: &Place) {
     let leases: Vec<_> = (0..20).map(|i| lease(1 + 3 * i, &[i as u32; 3])).collect();
     let outcomes: Vec<_> = (1..=60).map(|round| outcome(round, round as f64)).collect();
     write(&mut store, |store| {
-        store.add_leases("a", &leases.iter().collect::<Vec<_>>()).unwrap();
+        store
+            .add_leases("a", &leases.iter().collect::<Vec<_>>())
+            .unwrap();
         // Told in another order than decided.
-        store.add_outcomes("a", &outcomes.iter().rev().cloned().collect::<Vec<_>>()).unwrap();
+        store
+            .add_outcomes("a", &outcomes.iter().rev().cloned().collect::<Vec<_>>())
+            .unwrap();
     });
     for limit in [1, 7, 60, usize::MAX] {
         let (mut from, mut found) = (0, Vec::new());
@@ -249,7 +392,12 @@ fn pages_join_without_gap_or_overlap(place: &Place) {
     // A lease is found by any of its rounds, and by the one after only the next.
     for from in 0..=61u64 {
         let found = store.leases("a", 0, false, from, 2).unwrap();
-        let expected: Vec<_> = leases.iter().filter(|lease| lease.first + 2 >= from).take(2).cloned().collect();
+        let expected: Vec<_> = leases
+            .iter()
+            .filter(|lease| lease.first + 2 >= from)
+            .take(2)
+            .cloned()
+            .collect();
         assert_eq!(found, expected, "from {from}");
     }
     assert!(store.leases("a", 0, false, u64::MAX, 2).unwrap().is_empty());
@@ -261,20 +409,47 @@ fn pages_join_without_gap_or_overlap(place: &Place) {
 
 fn the_first_outcome_stays(place: &Place) {
     let mut store = served(place);
-    let first = [outcome(1, -0.0), Outcome { imputed: true, at: 77, ..outcome(3, 0.25) }];
+    let first = [
+        outcome(1, -0.0),
+        Outcome {
+            imputed: true,
+            at: 77,
+            ..outcome(3, 0.25)
+        },
+    ];
     write(&mut store, |store| store.add_outcomes("a", &first).unwrap());
     let second = [outcome(2, 0.5), outcome(3, 0.75), outcome(1, 0.0)];
-    let answers = write(&mut store, |store| store.add_outcomes("a", &second).unwrap());
-    assert_eq!(answers, [None, Some(first[1].clone()), Some(first[0].clone())]);
+    let answers = write(&mut store, |store| {
+        store.add_outcomes("a", &second).unwrap()
+    });
+    assert_eq!(
+        answers,
+        [None, Some(first[1].clone()), Some(first[0].clone())]
+    );
     assert!(answers[2].as_ref().unwrap().reward.is_sign_negative());
-    assert_eq!(store.outcomes("a", 0, 9).unwrap(), [first[0].clone(), second[0].clone(), first[1].clone()]);
+    assert_eq!(
+        store.outcomes("a", 0, 9).unwrap(),
+        [first[0].clone(), second[0].clone(), first[1].clone()]
+    );
 }
 
 fn the_first_aside_stays(place: &Place) {
     let mut store = served(place);
-    write(&mut store, |store| store.add_asides("a", &[aside(2, 0.5)]).unwrap());
+    write(&mut store, |store| {
+        store.add_asides("a", &[aside(2, 0.5)]).unwrap()
+    });
     // Of another kind or epoch it is another row.
-    let others = [Aside { overtime: false, ..aside(2, 0.1) }, Aside { epoch: 1, ..aside(2, 0.2) }, aside(2, 0.3)];
+    let others = [
+        Aside {
+            overtime: false,
+            ..aside(2, 0.1)
+        },
+        Aside {
+            epoch: 1,
+            ..aside(2, 0.2)
+        },
+        aside(2, 0.3),
+    ];
     let answers = write(&mut store, |store| store.add_asides("a", &others).unwrap());
     assert_eq!(answers, [None, None, Some(aside(2, 0.5))]);
     assert_eq!(store.asides("a", 0, true, 0, 9).unwrap(), [aside(2, 0.5)]);
@@ -282,14 +457,37 @@ fn the_first_aside_stays(place: &Place) {
 
 fn a_taken_id_writes_nothing(place: &Place) {
     let mut store = served(place);
-    let other = Experiment { spec: "other".into(), ..experiment("a") };
-    let created =
-        write(&mut store, |store| store.create(&other, &Progress { late: 5, ..progress() }, &epoch(3)).unwrap());
+    let other = Experiment {
+        spec: "other".into(),
+        ..experiment("a")
+    };
+    let created = write(&mut store, |store| {
+        store
+            .create(
+                &other,
+                &Progress {
+                    late: 5,
+                    ..progress()
+                },
+                &epoch(3),
+            )
+            .unwrap()
+    });
     assert!(!created);
-    assert_eq!(store.experiments().unwrap(), [(experiment("a"), progress())]);
+    assert_eq!(
+        store.experiments().unwrap(),
+        [(experiment("a"), progress())]
+    );
     assert_eq!(store.epochs("a", 0, 9).unwrap(), [epoch(0)]);
-    assert!(write(&mut store, |store| store.create(&experiment("0"), &progress(), &epoch(0)).unwrap()));
-    let ids: Vec<_> = store.experiments().unwrap().into_iter().map(|(experiment, _)| experiment.id).collect();
+    assert!(write(&mut store, |store| store
+        .create(&experiment("0"), &progress(), &epoch(0))
+        .unwrap()));
+    let ids: Vec<_> = store
+        .experiments()
+        .unwrap()
+        .into_iter()
+        .map(|(experiment, _)| experiment.id)
+        .collect();
     assert_eq!(ids, ["a", "0"], "the oldest first");
 }
 
@@ -297,7 +495,9 @@ fn what_is_rolled_back_was_never_there(place: &Place) {
     let mut store = served(place);
     store.rollback();
     store.begin().unwrap();
-    store.create(&experiment("b"), &progress(), &epoch(0)).unwrap();
+    store
+        .create(&experiment("b"), &progress(), &epoch(0))
+        .unwrap();
     store.add_outcomes("b", &[outcome(1, 0.5)]).unwrap();
     store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap();
     store.add_leases("a", &[&lease(1, &[0])]).unwrap();
@@ -305,8 +505,14 @@ fn what_is_rolled_back_was_never_there(place: &Place) {
     assert_eq!(store.experiment("b").unwrap(), None);
     assert!(store.outcomes("b", 0, 9).unwrap().is_empty());
     // Another experiment may get the number that "b" had.
-    write(&mut store, |store| store.create(&experiment("c"), &progress(), &epoch(0)).unwrap());
-    write(&mut store, |store| store.add_outcomes("c", &[outcome(1, 0.25)]).unwrap());
+    write(&mut store, |store| {
+        store
+            .create(&experiment("c"), &progress(), &epoch(0))
+            .unwrap()
+    });
+    write(&mut store, |store| {
+        store.add_outcomes("c", &[outcome(1, 0.25)]).unwrap()
+    });
     assert!(store.outcomes("b", 0, 9).unwrap().is_empty());
     assert_eq!(store.outcomes("c", 0, 9).unwrap(), [outcome(1, 0.25)]);
     assert!(store.outcomes("a", 0, 9).unwrap().is_empty());
@@ -315,13 +521,17 @@ fn what_is_rolled_back_was_never_there(place: &Place) {
 
 fn what_is_dropped_was_never_there(place: &Place) {
     let mut store = served(place);
-    write(&mut store, |store| store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap());
+    write(&mut store, |store| {
+        store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap()
+    });
     store.begin().unwrap();
     store.add_outcomes("a", &[outcome(2, 0.5)]).unwrap();
     drop(store);
     let mut store = place.open(Purpose::Serve);
     assert_eq!(store.outcomes("a", 0, 9).unwrap(), [outcome(1, 0.5)]);
-    let added = write(&mut store, |store| store.add_outcomes("a", &[outcome(2, 0.75)]).unwrap());
+    let added = write(&mut store, |store| {
+        store.add_outcomes("a", &[outcome(2, 0.75)]).unwrap()
+    });
     assert_eq!(added, [None]);
 }
 
@@ -329,16 +539,25 @@ fn a_failed_write_takes_its_transaction_with_it(place: &Place) {
     let mut store = served(place);
     store.begin().unwrap();
     store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap();
-    store.add_leases("a", &[&lease(1, &[0]), &lease(1, &[1])]).unwrap_err();
+    store
+        .add_leases("a", &[&lease(1, &[0]), &lease(1, &[1])])
+        .unwrap_err();
     store.commit().unwrap_err();
     assert!(store.outcomes("a", 0, 9).unwrap().is_empty());
     assert!(store.leases("a", 0, false, 0, 9).unwrap().is_empty());
     // One request has one lease.
     store.begin().unwrap();
-    let again = Lease { request_key: Some("request 1".into()), ..lease(2, &[0]) };
-    store.add_leases("a", &[&lease(1, &[0]), &again]).unwrap_err();
+    let again = Lease {
+        request_key: Some("request 1".into()),
+        ..lease(2, &[0])
+    };
+    store
+        .add_leases("a", &[&lease(1, &[0]), &again])
+        .unwrap_err();
     store.rollback();
-    write(&mut store, |store| store.add_leases("a", &[&lease(1, &[0])]).unwrap());
+    write(&mut store, |store| {
+        store.add_leases("a", &[&lease(1, &[0])]).unwrap()
+    });
     assert_eq!(store.leases("a", 0, false, 0, 9).unwrap(), [lease(1, &[0])]);
 }
 
@@ -346,11 +565,22 @@ fn nothing_is_written_outside_a_transaction(place: &Place) {
     let mut store = served(place);
     let errors = [
         store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap_err(),
-        store.set_progress("a", &Progress { late: 5, ..progress() }).unwrap_err(),
+        store
+            .set_progress(
+                "a",
+                &Progress {
+                    late: 5,
+                    ..progress()
+                },
+            )
+            .unwrap_err(),
         store.set_key(&api_key("ann", Role::Read)).unwrap_err(),
     ];
     for error in errors {
-        assert!(error.to_string().contains("no transaction is open"), "{error:#}");
+        assert!(
+            error.to_string().contains("no transaction is open"),
+            "{error:#}"
+        );
     }
     store.commit().unwrap_err();
     assert!(store.outcomes("a", 0, 9).unwrap().is_empty() && store.keys().unwrap().is_empty());
@@ -367,11 +597,30 @@ fn a_lock_keeps_others_out_until_the_commit(place: &Place) {
         other.begin().unwrap();
         let seen = other.lock("a").unwrap().unwrap();
         sender.send(seen.late).unwrap();
-        other.set_progress("a", &Progress { late: seen.late + 1, ..seen }).unwrap();
+        other
+            .set_progress(
+                "a",
+                &Progress {
+                    late: seen.late + 1,
+                    ..seen
+                },
+            )
+            .unwrap();
         other.commit().unwrap();
     });
-    assert!(receiver.recv_timeout(Duration::from_millis(300)).is_err(), "two hold one lock");
-    store.set_progress("a", &Progress { late: 5, ..progress() }).unwrap();
+    assert!(
+        receiver.recv_timeout(Duration::from_millis(300)).is_err(),
+        "two hold one lock"
+    );
+    store
+        .set_progress(
+            "a",
+            &Progress {
+                late: 5,
+                ..progress()
+            },
+        )
+        .unwrap();
     store.commit().unwrap();
     assert_eq!(receiver.recv_timeout(Duration::from_secs(9)), Ok(5));
     thread.join().unwrap();
@@ -383,32 +632,61 @@ fn readers_see_commits_and_nothing_else(place: &Place) {
     let mut reader = place.open(Purpose::Read);
     store.begin().unwrap();
     store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap();
-    assert!(reader.outcomes("a", 0, 9).unwrap().is_empty(), "not committed yet");
+    assert!(
+        reader.outcomes("a", 0, 9).unwrap().is_empty(),
+        "not committed yet"
+    );
     store.commit().unwrap();
     assert_eq!(reader.outcomes("a", 0, 9).unwrap().len(), 1);
     // A reader's transaction stays at one commit.
     reader.begin().unwrap();
     assert_eq!(reader.outcomes("a", 0, 9).unwrap().len(), 1);
-    write(&mut store, |store| store.add_outcomes("a", &[outcome(2, 0.5)]).unwrap());
+    write(&mut store, |store| {
+        store.add_outcomes("a", &[outcome(2, 0.5)]).unwrap()
+    });
     assert_eq!(reader.outcomes("a", 0, 9).unwrap().len(), 1);
     reader.commit().unwrap();
     assert_eq!(reader.outcomes("a", 0, 9).unwrap().len(), 2);
     reader.begin().unwrap();
     reader.add_outcomes("a", &[outcome(3, 0.5)]).unwrap_err();
     reader.rollback();
-    assert_eq!(store.outcomes("a", 0, 9).unwrap().len(), 2, "a reader does not write");
+    assert_eq!(
+        store.outcomes("a", 0, 9).unwrap().len(),
+        2,
+        "a reader does not write"
+    );
 }
 
 fn an_epoch_closes_once(place: &Place) {
     let mut store = served(place);
-    write(&mut store, |store| store.close_epoch("a", &closed(0), Some(&epoch(1))).unwrap());
+    write(&mut store, |store| {
+        store.close_epoch("a", &closed(0), Some(&epoch(1))).unwrap()
+    });
     store.begin().unwrap();
-    let error = store.close_epoch("a", &closed(0), Some(&epoch(1))).unwrap_err();
-    assert!(error.to_string().contains("epoch 0 of experiment \"a\" is not open"), "{error:#}");
+    let error = store
+        .close_epoch("a", &closed(0), Some(&epoch(1)))
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("epoch 0 of experiment \"a\" is not open"),
+        "{error:#}"
+    );
     store.rollback();
     // The last epoch keeps its snapshot.
-    write(&mut store, |store| store.close_epoch("a", &closed(1), None).unwrap());
-    assert_eq!(store.epochs("a", 0, 9).unwrap(), [EpochRow { snapshot: None, ..closed(0) }, closed(1)]);
+    write(&mut store, |store| {
+        store.close_epoch("a", &closed(1), None).unwrap()
+    });
+    assert_eq!(
+        store.epochs("a", 0, 9).unwrap(),
+        [
+            EpochRow {
+                snapshot: None,
+                ..closed(0)
+            },
+            closed(1)
+        ]
+    );
     assert_eq!(store.epochs("a", 1, 1).unwrap(), [closed(1)]);
 }
 
@@ -416,19 +694,37 @@ fn an_unknown_experiment_has_no_rows_and_takes_none(place: &Place) {
     let mut store = served(place);
     assert_eq!(store.experiment("b").unwrap(), None);
     assert_eq!(store.lock("b").unwrap(), None);
-    assert!(store.epochs("b", 0, 9).unwrap().is_empty() && store.leases_of("b", &["k"]).unwrap().is_empty());
+    assert!(
+        store.epochs("b", 0, 9).unwrap().is_empty()
+            && store.leases_of("b", &["k"]).unwrap().is_empty()
+    );
     store.begin().unwrap();
     let error = store.add_outcomes("b", &[outcome(1, 0.5)]).unwrap_err();
-    assert!(error.to_string().contains("no experiment \"b\""), "{error:#}");
+    assert!(
+        error.to_string().contains("no experiment \"b\""),
+        "{error:#}"
+    );
     store.rollback();
 }
 
 fn keys_are_replaced_by_name(place: &Place) {
     let mut store = served(place);
-    let keys = [api_key("ann", Role::Admin), api_key("bob", Role::Read), api_key("eve", Role::Decide)];
-    write(&mut store, |store| keys.iter().rev().for_each(|key| store.set_key(key).unwrap()));
+    let keys = [
+        api_key("ann", Role::Admin),
+        api_key("bob", Role::Read),
+        api_key("eve", Role::Decide),
+    ];
+    write(&mut store, |store| {
+        keys.iter()
+            .rev()
+            .for_each(|key| store.set_key(key).unwrap())
+    });
     assert_eq!(store.keys().unwrap(), keys);
-    let revoked = ApiKey { revoked_at: Some(9), role: Role::Read, ..api_key("ann", Role::Admin) };
+    let revoked = ApiKey {
+        revoked_at: Some(9),
+        role: Role::Read,
+        ..api_key("ann", Role::Admin)
+    };
     write(&mut store, |store| store.set_key(&revoked).unwrap());
     assert_eq!(store.keys().unwrap(), [&[revoked], &keys[1..]].concat());
 }
@@ -436,28 +732,100 @@ fn keys_are_replaced_by_name(place: &Place) {
 fn numbers_beyond_the_stored_ones_are_refused(place: &Place) {
     let mut store = served(place);
     store.begin().unwrap();
-    let error = store.add_outcomes("a", &[outcome(u64::MAX, 0.5)]).unwrap_err();
-    assert!(error.to_string().contains("18446744073709551615 cannot be stored"), "{error:#}");
+    let error = store
+        .add_outcomes("a", &[outcome(u64::MAX, 0.5)])
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("18446744073709551615 cannot be stored"),
+        "{error:#}"
+    );
     store.rollback();
     store.begin().unwrap();
     let error = store.add_leases("a", &[&lease(1, &[])]).unwrap_err();
-    assert!(error.to_string().contains("a lease of no rounds"), "{error:#}");
+    assert!(
+        error.to_string().contains("a lease of no rounds"),
+        "{error:#}"
+    );
     store.rollback();
 }
 
 fn a_copy_holds_every_row(place: &Place) {
     let mut store = served(place);
-    let late = Aside { overtime: false, ..aside(1, 0.5) };
+    let late = Aside {
+        overtime: false,
+        ..aside(1, 0.5)
+    };
     write(&mut store, |store| {
-        assert!(store.create(&experiment("b"), &Progress { epoch: 2, ..progress() }, &epoch(0)).unwrap());
+        assert!(
+            store
+                .create(
+                    &experiment("b"),
+                    &Progress {
+                        epoch: 2,
+                        ..progress()
+                    },
+                    &epoch(0)
+                )
+                .unwrap()
+        );
         store.close_epoch("b", &closed(0), Some(&epoch(1))).unwrap();
         store.close_epoch("b", &closed(1), Some(&epoch(2))).unwrap();
         store.close_epoch("b", &closed(2), None).unwrap();
-        store.add_outcomes("b", &(1..=10_001).map(|round| outcome(round, -0.0)).collect::<Vec<_>>()).unwrap();
-        store.add_leases("b", &[&lease(1, &[0; 9]), &Lease { epoch: 2, ..lease(10, &[1; 300]) }]).unwrap();
-        store.add_leases("b", &[&Lease { overtime: true, request_key: None, ..lease(1, &[7]) }]).unwrap();
-        store.add_asides("b", &[late.clone(), aside(1, 0.25), Aside { epoch: 2, ..aside(1, 0.75) }]).unwrap();
-        store.add_event("b", &Event { at: 1, actor: "ann".into(), what: "created".into() }).unwrap();
+        store
+            .add_outcomes(
+                "b",
+                &(1..=10_001)
+                    .map(|round| outcome(round, -0.0))
+                    .collect::<Vec<_>>(),
+            )
+            .unwrap();
+        store
+            .add_leases(
+                "b",
+                &[
+                    &lease(1, &[0; 9]),
+                    &Lease {
+                        epoch: 2,
+                        ..lease(10, &[1; 300])
+                    },
+                ],
+            )
+            .unwrap();
+        store
+            .add_leases(
+                "b",
+                &[&Lease {
+                    overtime: true,
+                    request_key: None,
+                    ..lease(1, &[7])
+                }],
+            )
+            .unwrap();
+        store
+            .add_asides(
+                "b",
+                &[
+                    late.clone(),
+                    aside(1, 0.25),
+                    Aside {
+                        epoch: 2,
+                        ..aside(1, 0.75)
+                    },
+                ],
+            )
+            .unwrap();
+        store
+            .add_event(
+                "b",
+                &Event {
+                    at: 1,
+                    actor: "ann".into(),
+                    what: "created".into(),
+                },
+            )
+            .unwrap();
         store.set_key(&api_key("ann", Role::Decide)).unwrap();
     });
     let mut reader = place.open(Purpose::Read);
@@ -465,22 +833,42 @@ fn a_copy_holds_every_row(place: &Place) {
     let mut copy = copying::empty(&file).unwrap();
     store::copy::copy(&mut *reader, &mut copy).unwrap();
     drop(copy);
-    assert_eq!(copying::check(&file).unwrap(), copying::Held { experiments: 2, outcomes: 10_001 });
+    assert_eq!(
+        copying::check(&file).unwrap(),
+        copying::Held {
+            experiments: 2,
+            outcomes: 10_001
+        }
+    );
     let mut copy = Location::Sqlite(file).open(Purpose::Read).unwrap();
     assert_eq!(copy.experiments().unwrap(), reader.experiments().unwrap());
     assert_eq!(copy.keys().unwrap(), reader.keys().unwrap());
     for id in ["a", "b"] {
-        assert_eq!(copy.epochs(id, 0, 9).unwrap(), reader.epochs(id, 0, 9).unwrap());
-        assert_eq!(copy.events(id, 0, 9).unwrap(), reader.events(id, 0, 9).unwrap());
-        let [copied, outcomes] = [&mut copy, &mut reader].map(|store| store.outcomes(id, 0, usize::MAX).unwrap());
+        assert_eq!(
+            copy.epochs(id, 0, 9).unwrap(),
+            reader.epochs(id, 0, 9).unwrap()
+        );
+        assert_eq!(
+            copy.events(id, 0, 9).unwrap(),
+            reader.events(id, 0, 9).unwrap()
+        );
+        let [copied, outcomes] =
+            [&mut copy, &mut reader].map(|store| store.outcomes(id, 0, usize::MAX).unwrap());
         assert_eq!(copied, outcomes);
         assert_eq!(bits(&copied), bits(&outcomes));
-        for (epoch, overtime) in [(0, false), (0, true), (1, false), (1, true), (2, false), (2, true)] {
-            let [copied, leases] =
-                [&mut copy, &mut reader].map(|store| store.leases(id, epoch, overtime, 0, 99).unwrap());
+        for (epoch, overtime) in [
+            (0, false),
+            (0, true),
+            (1, false),
+            (1, true),
+            (2, false),
+            (2, true),
+        ] {
+            let [copied, leases] = [&mut copy, &mut reader]
+                .map(|store| store.leases(id, epoch, overtime, 0, 99).unwrap());
             assert_eq!(copied, leases);
-            let [copied, asides] =
-                [&mut copy, &mut reader].map(|store| store.asides(id, epoch, overtime, 0, 99).unwrap());
+            let [copied, asides] = [&mut copy, &mut reader]
+                .map(|store| store.asides(id, epoch, overtime, 0, 99).unwrap());
             assert_eq!(copied, asides);
         }
     }
@@ -498,8 +886,16 @@ fn addresses_keep_their_passwords() {
     ] {
         let location = Location::of(url);
         assert!(matches!(location, Location::Postgres(_)));
-        let error = location.open(Purpose::Serve).err().expect("nobody listens on port 1");
-        for said in [format!("{location}"), format!("{location:?}"), format!("{error:#}"), format!("{error:?}")] {
+        let error = location
+            .open(Purpose::Serve)
+            .err()
+            .expect("nobody listens on port 1");
+        for said in [
+            format!("{location}"),
+            format!("{location:?}"),
+            format!("{error:#}"),
+            format!("{error:?}"),
+        ] {
             assert!(!said.contains("sesame"), "{url}: {said}");
         }
     }

@@ -24,7 +24,10 @@ pub fn an_older_store_is_brought_to_this_version_by_a_server_alone(place: &Place
     mark(place);
     for purpose in [Purpose::Read, Purpose::Write] {
         let refusal = place.refusal(purpose);
-        assert!(refusal.contains("version is 0, and this program's 2; `debora serve`"), "{refusal}");
+        assert!(
+            refusal.contains("version is 0, and this program's 2; `debora serve`"),
+            "{refusal}"
+        );
     }
     let mut store = served(place);
     assert_eq!(store.experiments().unwrap().len(), 1);
@@ -34,7 +37,10 @@ pub fn an_older_store_is_brought_to_this_version_by_a_server_alone(place: &Place
     // Version 1 knew one version of the values.
     place.run("ALTER TABLE experiments DROP COLUMN values_version; UPDATE meta SET value = 1");
     let refusal = place.refusal(Purpose::Read);
-    assert!(refusal.contains("version is 1, and this program's 2; `debora serve`"), "{refusal}");
+    assert!(
+        refusal.contains("version is 1, and this program's 2; `debora serve`"),
+        "{refusal}"
+    );
     place.open(Purpose::Serve);
     assert_eq!(place.open(Purpose::Read).experiments().unwrap(), before);
 }
@@ -46,7 +52,9 @@ pub fn a_newer_store_is_refused_and_left_as_it_is(place: &Place) {
     for purpose in [Purpose::Serve, Purpose::Write, Purpose::Read] {
         let refusal = place.refusal(purpose);
         assert!(
-            refusal.contains("version is 3, and this program knows versions up to 2; it was left untouched"),
+            refusal.contains(
+                "version is 3, and this program knows versions up to 2; it was left untouched"
+            ),
             "{refusal}"
         );
     }
@@ -56,7 +64,10 @@ pub fn a_newer_store_is_refused_and_left_as_it_is(place: &Place) {
 pub fn what_is_missing_is_made_by_a_server_alone(place: &Place) {
     for purpose in [Purpose::Read, Purpose::Write] {
         let refusal = place.refusal(purpose);
-        assert!(refusal.contains("`debora serve") && refusal.contains("makes"), "{refusal}");
+        assert!(
+            refusal.contains("`debora serve") && refusal.contains("makes"),
+            "{refusal}"
+        );
         assert_eq!(fs::read_dir(&place.folder).unwrap().count(), 0);
     }
     drop(served(place));
@@ -81,16 +92,32 @@ pub fn servers_that_start_together_agree(place: &Place) {
             thread::spawn(move || location.open(Purpose::Serve))
         })
         .collect();
-    let opened: Vec<_> = starts.into_iter().map(|start| start.join().unwrap()).collect();
-    let refused = opened.iter().filter_map(|opened| opened.as_ref().err().map(|error| format!("{error:#}")));
+    let opened: Vec<_> = starts
+        .into_iter()
+        .map(|start| start.join().unwrap())
+        .collect();
+    let refused = opened
+        .iter()
+        .filter_map(|opened| opened.as_ref().err().map(|error| format!("{error:#}")));
     match place.location {
         Location::Sqlite(_) => {
             let refused: Vec<_> = refused.collect();
             assert_eq!(refused.len(), 7, "one server has the file: {refused:?}");
-            assert!(refused.iter().all(|why| why.contains("another server has it open")), "{refused:?}");
+            assert!(
+                refused
+                    .iter()
+                    .all(|why| why.contains("another server has it open")),
+                "{refused:?}"
+            );
         }
         Location::Postgres(_) => assert_eq!(refused.collect::<Vec<_>>(), [""; 0]),
     }
     let mut store = opened.into_iter().find_map(Result::ok).unwrap();
-    write(&mut store, |store| assert!(store.create(&experiment("a"), &progress(), &epoch(0)).unwrap()));
+    write(&mut store, |store| {
+        assert!(
+            store
+                .create(&experiment("a"), &progress(), &epoch(0))
+                .unwrap()
+        )
+    });
 }

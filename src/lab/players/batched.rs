@@ -60,17 +60,27 @@ impl<R: Rule> Batched<R> {
         let counts = self.tally.counts();
         let left = self.horizon - counts.iter().sum::<u64>();
         let missing = |count: u64| {
-            let each = self.active.iter().map(|&action| count - counts[action as usize]);
+            let each = self
+                .active
+                .iter()
+                .map(|&action| count - counts[action as usize]);
             each.fold(0u64, u64::saturating_add)
         };
-        let fitting = self.rule.count(self.batch).filter(|&count| missing(count) <= left);
+        let fitting = self
+            .rule
+            .count(self.batch)
+            .filter(|&count| missing(count) <= left);
         self.turns = match fitting {
-            Some(count) if self.active.len() > 1 => self.active.iter().map(|&action| (action, count)).collect(),
+            Some(count) if self.active.len() > 1 => {
+                self.active.iter().map(|&action| (action, count)).collect()
+            }
             _ => {
                 let last = self.rule.last(&self.active);
                 let sharing = last.len() as u64;
                 let share = |place: u64| left / sharing + u64::from(place < left % sharing);
-                let turn = |(&action, place): (&u32, u64)| (action, counts[action as usize] + share(place));
+                let turn = |(&action, place): (&u32, u64)| {
+                    (action, counts[action as usize] + share(place))
+                };
                 last.iter().zip(0..sharing.min(left)).map(turn).collect()
             }
         };
@@ -79,7 +89,10 @@ impl<R: Rule> Batched<R> {
     }
 
     fn open_turn(&mut self) {
-        let &(action, _) = self.turns.last().expect("a batch has turns while rounds are left");
+        let &(action, _) = self
+            .turns
+            .last()
+            .expect("a batch has turns while rounds are left");
         self.strategy.become_pure(action);
     }
 }
@@ -90,15 +103,26 @@ impl<R: Rule> Player for Batched<R> {
     }
 
     fn stop(&self, action: u32) -> Option<u64> {
-        self.turns.last().filter(|(turn, _)| *turn == action).map(|(_, count)| *count)
+        self.turns
+            .last()
+            .filter(|(turn, _)| *turn == action)
+            .map(|(_, count)| *count)
     }
 
     fn tell(&mut self, stretch: &Tally) {
         self.tally.merge(stretch);
         let (action, count) = self.turns.pop().expect("a turn is open");
-        assert_eq!(self.tally.counts()[action as usize], count, "a turn of action {action} ends at its count");
+        assert_eq!(
+            self.tally.counts()[action as usize],
+            count,
+            "a turn of action {action} ends at its count"
+        );
         if self.turns.is_empty() {
-            let means: Vec<f64> = self.active.iter().map(|&action| self.tally.mean(action, 0)).collect();
+            let means: Vec<f64> = self
+                .active
+                .iter()
+                .map(|&action| self.tally.mean(action, 0))
+                .collect();
             self.active = self.rule.keep(self.batch, &self.active, &means);
             self.batch += 1;
             self.open_batch();
@@ -116,14 +140,19 @@ impl<R: Rule> Player for Batched<R> {
 fn note(problem: &Problem, rule: &impl Rule) -> Option<String> {
     let (horizon, actions) = (problem.horizon(), problem.actions().len() as u32);
     // Up to the first batch that sees a difference nothing is dropped, so every batch has all actions.
-    let rounds = |batch: u32| rule.count(batch).map(|count| count.saturating_mul(u64::from(actions)));
+    let rounds = |batch: u32| {
+        rule.count(batch)
+            .map(|count| count.saturating_mul(u64::from(actions)))
+    };
     let first = rounds(1).filter(|&first| first > horizon);
     if let Some(first) = first {
         let played = match rule.last(&Vec::from_iter(0..actions))[..] {
             [action] => format!("action {action} is played throughout"),
             _ => "all actions share the rounds".to_owned(),
         };
-        return Some(format!("the first batch needs {first} rounds, more than the {horizon} of the horizon: {played}"));
+        return Some(format!(
+            "the first batch needs {first} rounds, more than the {horizon} of the horizon: {played}"
+        ));
     }
     let used = |&batch: &u32| rounds(batch).is_some_and(|rounds| rounds < horizon);
     let sees = (1..).take_while(used).any(|batch| rule.sight(batch) < 1.0);

@@ -41,8 +41,17 @@ impl<R: Rule> Epochs<R> {
     pub fn new(problem: &Problem, mut rule: R) -> Self {
         let tally = Tally::new(problem.actions().len(), problem.quantities());
         let strategy = rule.choose(&tally);
-        let targets = tally.counts().iter().map(|&count| rule.target(count)).collect();
-        Self { rule, tally, targets, strategy }
+        let targets = tally
+            .counts()
+            .iter()
+            .map(|&count| rule.target(count))
+            .collect();
+        Self {
+            rule,
+            tally,
+            targets,
+            strategy,
+        }
     }
 }
 
@@ -80,8 +89,11 @@ pub(super) struct AnytimeWidth {
 
 impl AnytimeWidth {
     pub fn of(problem: &Problem) -> Self {
-        let estimates = (problem.actions().len() * problem.quantities()) as f64 * problem.horizon() as f64;
-        Self { at_one: hoeffding(problem.delta() / estimates, 1) }
+        let estimates =
+            (problem.actions().len() * problem.quantities()) as f64 * problem.horizon() as f64;
+        Self {
+            at_one: hoeffding(problem.delta() / estimates, 1),
+        }
     }
 
     #[inline]
@@ -92,7 +104,9 @@ impl AnytimeWidth {
 
 /// What to say of epochs in which no strategy looked safe.
 pub(super) fn infeasible_note(epochs: u64) -> Option<String> {
-    (epochs > 0).then(|| format!("no strategy looked safe in {epochs} epochs: the thresholds may be out of reach"))
+    (epochs > 0).then(|| {
+        format!("no strategy looked safe in {epochs} epochs: the thresholds may be out of reach")
+    })
 }
 
 #[cfg(test)]
@@ -109,8 +123,20 @@ mod tests {
 
     #[test]
     fn epochs_double_counts() {
-        let mut player = Epochs::new(&Problem::free(["a", "b"], 100, 0.3).build().unwrap(), Alternate);
-        for (action, rounds) in [(0, 1), (1, 1), (0, 1), (1, 1), (0, 2), (1, 2), (0, 4), (1, 4)] {
+        let mut player = Epochs::new(
+            &Problem::free(["a", "b"], 100, 0.3).build().unwrap(),
+            Alternate,
+        );
+        for (action, rounds) in [
+            (0, 1),
+            (1, 1),
+            (0, 1),
+            (1, 1),
+            (0, 2),
+            (1, 2),
+            (0, 4),
+            (1, 4),
+        ] {
             assert_eq!(player.strategy().only(), Some(action));
             let count = player.tally.counts()[action as usize];
             assert_eq!(player.stop(action), Some(count + rounds));
@@ -125,7 +151,9 @@ mod tests {
     fn the_anytime_width_is_that_of_the_formula() {
         let limited = |costs: usize| {
             let draft = Problem::soft(["a", "b", "c"], 20_000, 0.3);
-            let named = (0..costs).fold(draft, |draft, cost| draft.cost(format!("cost {cost}"), [0.0, 1.0], 0.5));
+            let named = (0..costs).fold(draft, |draft, cost| {
+                draft.cost(format!("cost {cost}"), [0.0, 1.0], 0.5)
+            });
             AnytimeWidth::of(&named.build().unwrap())
         };
         assert!((limited(1).at(100) - 0.2914924046035524).abs() < 1e-14);

@@ -41,11 +41,17 @@ impl Batches {
             *sum += length;
             Some(*sum)
         });
-        Self { sums: sums.collect(), beta, log: log_term(problem) }
+        Self {
+            sums: sums.collect(),
+            beta,
+            log: log_term(problem),
+        }
     }
 
     fn count(&self, batch: u32) -> Option<u64> {
-        self.sums.get(batch as usize - 1).map(|sum| sum.saturating_mul(self.beta))
+        self.sums
+            .get(batch as usize - 1)
+            .map(|sum| sum.saturating_mul(self.beta))
     }
 
     /// sqrt(ln(2KTB) / c_i), of which both algorithms' widths are multiples.
@@ -66,7 +72,9 @@ fn batch_count(problem: &Problem) -> u32 {
 
 /// 2KTB.
 fn events(problem: &Problem) -> f64 {
-    2.0 * problem.actions().len() as f64 * problem.horizon() as f64 * f64::from(batch_count(problem))
+    2.0 * problem.actions().len() as f64
+        * problem.horizon() as f64
+        * f64::from(batch_count(problem))
 }
 
 fn log_term(problem: &Problem) -> f64 {
@@ -85,13 +93,20 @@ pub(super) struct Means {
 
 impl Means {
     pub fn new(problem: &Problem, key: Key) -> Self {
-        let share = problem.rho() / (problem.actions().len() as f64 * f64::from(batch_count(problem)));
+        let share =
+            problem.rho() / (problem.actions().len() as f64 * f64::from(batch_count(problem)));
         let miss = (1.0 / events(problem)).min(share / 4.0);
         let room = share - 2.0 * miss;
         // Accuracy tau takes 2 ln(2/d) / (tau room)^2 samples; an action has beta c_i, and c_i >= ln(2KTB) / tau^2. (While
         // tau is cut to 1 it has fewer; but then the grid is one cell.)
-        let beta = libm::ceil(2.0 * libm::log(2.0 / miss) / (log_term(problem) * room * room)) as u64;
-        Self { batches: Batches::new(problem, beta), key, room, leader: 0 }
+        let beta =
+            libm::ceil(2.0 * libm::log(2.0 / miss) / (log_term(problem) * room * room)) as u64;
+        Self {
+            batches: Batches::new(problem, beta),
+            key,
+            room,
+            leader: 0,
+        }
     }
 
     fn tau(&self, batch: u32) -> f64 {
@@ -114,13 +129,23 @@ impl Rule for Means {
     }
 
     fn keep(&mut self, batch: u32, active: &[u32], means: &[f64]) -> Vec<u32> {
-        let offset = |action: u32| self.key.uniform(Label::Offset, [u64::from(batch), u64::from(action), 0]);
-        let round = |(&action, &mean): (&u32, &f64)| round_to_cell(mean, self.cell(batch), offset(action)).1;
+        let offset = |action: u32| {
+            self.key
+                .uniform(Label::Offset, [u64::from(batch), u64::from(action), 0])
+        };
+        let round = |(&action, &mean): (&u32, &f64)| {
+            round_to_cell(mean, self.cell(batch), offset(action)).1
+        };
         let estimates: Vec<f64> = active.iter().zip(means).map(round).collect();
         let best = first_largest(&estimates);
         self.leader = active[best];
         let least = estimates[best] - 2.0 * self.tau(batch);
-        active.iter().zip(&estimates).filter(|(_, estimate)| **estimate >= least).map(|(&action, _)| action).collect()
+        active
+            .iter()
+            .zip(&estimates)
+            .filter(|(_, estimate)| **estimate >= least)
+            .map(|(&action, _)| action)
+            .collect()
     }
 
     fn last(&self, _: &[u32]) -> Vec<u32> {
@@ -138,14 +163,20 @@ impl Thresholds {
     /// With the printed beta = floor(max(K^2/rho^2, 2304)).
     pub fn printed(problem: &Problem, key: Key) -> Self {
         let ratio = problem.actions().len() as f64 / problem.rho();
-        Self { batches: Batches::new(problem, floor((ratio * ratio).max(2304.0))), key }
+        Self {
+            batches: Batches::new(problem, floor((ratio * ratio).max(2304.0))),
+            key,
+        }
     }
 
     /// With beta = ceil((16 K / (rho - 2/T))^2). If rho is not above 2/T there is none, and no batch fits.
     pub fn proved(problem: &Problem, key: Key) -> Self {
         let room = (problem.rho() - 2.0 / problem.horizon() as f64).max(0.0);
         let ratio = 16.0 * problem.actions().len() as f64 / room;
-        Self { batches: Batches::new(problem, libm::ceil(ratio * ratio) as u64), key }
+        Self {
+            batches: Batches::new(problem, libm::ceil(ratio * ratio) as u64),
+            key,
+        }
     }
 
     /// U.
@@ -173,7 +204,12 @@ impl Rule for Thresholds {
         let threshold = self.threshold_max(batch) * (1.0 + uniform) / 2.0;
         let least = means[first_largest(means)] - threshold;
         let width = self.width(batch);
-        active.iter().zip(means).filter(|(_, mean)| **mean + width >= least).map(|(&action, _)| action).collect()
+        active
+            .iter()
+            .zip(means)
+            .filter(|(_, mean)| **mean + width >= least)
+            .map(|(&action, _)| action)
+            .collect()
     }
 
     fn last(&self, active: &[u32]) -> Vec<u32> {
@@ -186,7 +222,9 @@ mod tests {
     use super::*;
 
     fn problem(actions: usize, horizon: u64, rho: f64) -> Problem {
-        Problem::free((0..actions).map(|a| format!("a{a}")), horizon, rho).build().unwrap()
+        Problem::free((0..actions).map(|a| format!("a{a}")), horizon, rho)
+            .build()
+            .unwrap()
     }
 
     fn close(left: f64, right: f64) -> bool {
@@ -196,12 +234,20 @@ mod tests {
     /// Lengths from integers: floor(q^i) is the largest n with n^B <= T^i.
     #[test]
     fn batches_grow_by_q_and_exact_powers_are_not_missed() {
-        let sums = [2, 9, 28, 79, 217, 589, 1_589, 4_271, 11_467, 30_773, 82_567, 221_516, 594_275];
+        let sums = [
+            2, 9, 28, 79, 217, 589, 1_589, 4_271, 11_467, 30_773, 82_567, 221_516, 594_275,
+        ];
         assert_eq!(Batches::new(&problem(5, 1_000_000, 0.3), 1).sums, sums);
         let sums = Batches::new(&problem(20, 1_000_000_000_000, 0.1), 1).sums;
         // B = 28, so q^7 = 1e3, q^14 = 1e6 and q^21 = 1e9.
-        assert_eq!((sums.len(), [6, 13, 20].map(|i| sums[i] - sums[i - 1])), (27, [1_000, 1_000_000, 1_000_000_000]));
-        assert_eq!((sums[26], Batches::new(&problem(2, 8, 0.5), 1).sums), (594_284_482_543, vec![2, 6]));
+        assert_eq!(
+            (sums.len(), [6, 13, 20].map(|i| sums[i] - sums[i - 1])),
+            (27, [1_000, 1_000_000, 1_000_000_000])
+        );
+        assert_eq!(
+            (sums[26], Batches::new(&problem(2, 8, 0.5), 1).sums),
+            (594_284_482_543, vec![2, 6])
+        );
         assert_eq!(Batches::new(&problem(3, 1, 0.5), 1).sums, [1]);
     }
 
@@ -211,15 +257,28 @@ mod tests {
         let key = Key::from(0u64);
         let betas = |actions, horizon, rho| {
             let problem = problem(actions, horizon, rho);
-            let (printed, proved) = (Thresholds::printed(&problem, key), Thresholds::proved(&problem, key));
-            [Means::new(&problem, key).batches.beta, printed.batches.beta, proved.batches.beta]
+            let (printed, proved) = (
+                Thresholds::printed(&problem, key),
+                Thresholds::proved(&problem, key),
+            );
+            [
+                Means::new(&problem, key).batches.beta,
+                printed.batches.beta,
+                proved.batches.beta,
+            ]
         };
         assert_eq!(betas(5, 1_000_000, 0.3), [112_914, 2_304, 71_113]);
         assert_eq!(betas(2, 10_000_000, 0.3), [26_565, 2_304, 11_378]);
-        assert_eq!(betas(20, 1_000_000_000_000, 0.1), [63_974_591, 40_000, 10_240_001]);
+        assert_eq!(
+            betas(20, 1_000_000_000_000, 0.1),
+            [63_974_591, 40_000, 10_240_001]
+        );
         assert_eq!(betas(2, 8, 0.5), [590, 2_304, 16_384]);
         // Here d is rho'/4, and below rho = 2/T nothing is proved.
-        assert_eq!(betas(2, 100_000, 0.00001), [50_232_360_828_584, 40_000_000_000, u64::MAX]);
+        assert_eq!(
+            betas(2, 100_000, 0.00001),
+            [50_232_360_828_584, 40_000_000_000, u64::MAX]
+        );
         assert_eq!(betas(3, 4, 0.5), [1_359, 2_304, u64::MAX]);
     }
 
@@ -228,12 +287,21 @@ mod tests {
         let (problem, key) = (problem(5, 1_000_000, 0.3), Key::from(0u64));
         let means = Means::new(&problem, key);
         assert!(close(means.room, 0.0042857) && means.tau(1) == 1.0 && means.cell(1) > 1.0);
-        assert!(close(means.tau(4), 0.48727027018872404) && close(means.cell(4), 0.9703817752034588));
-        let (printed, proved) = (Thresholds::printed(&problem, key), Thresholds::proved(&problem, key));
         assert!(
-            close(printed.threshold_max(4), 0.689104224642096) && close(proved.threshold_max(1), 4.330952895215276)
+            close(means.tau(4), 0.48727027018872404) && close(means.cell(4), 0.9703817752034588)
         );
-        assert!(close(printed.width(4), 0.014356338013376999) && close(proved.width(4), 0.0025841065224710127));
+        let (printed, proved) = (
+            Thresholds::printed(&problem, key),
+            Thresholds::proved(&problem, key),
+        );
+        assert!(
+            close(printed.threshold_max(4), 0.689104224642096)
+                && close(proved.threshold_max(1), 4.330952895215276)
+        );
+        assert!(
+            close(printed.width(4), 0.014356338013376999)
+                && close(proved.width(4), 0.0025841065224710127)
+        );
     }
 
     /// Literal tau and cell of batch 6; the cell's middle is found by walking the grid.
@@ -256,8 +324,16 @@ mod tests {
             let leads = estimates[1] > estimates[0];
             let behind = (estimates[1] - estimates[0]).abs() > 2.0 * tau;
             let leader = if leads { 3 } else { 0 };
-            let wanted = if behind { vec![leader] } else { active.to_vec() };
-            assert_eq!((rule.keep(6, &active, &means), rule.last(&active)), (wanted, vec![leader]), "seed {seed}");
+            let wanted = if behind {
+                vec![leader]
+            } else {
+                active.to_vec()
+            };
+            assert_eq!(
+                (rule.keep(6, &active, &means), rule.last(&active)),
+                (wanted, vec![leader]),
+                "seed {seed}"
+            );
             *(if behind { &mut dropped } else { &mut kept }) += 1;
         }
         assert!(dropped > 20 && kept > 20, "{dropped} dropped, {kept} kept");
@@ -272,8 +348,15 @@ mod tests {
             let u = key.uniform(Label::Threshold, [4, 0, 0]);
             let gap = 0.689104224642096 * (0.5 + 0.5 * u) + 0.014356338013376999;
             let (active, best) = ([1, 2, 4], 0.9);
-            assert_eq!(rule.keep(4, &active, &[best - gap - 1e-9, best - gap + 1e-9, best]), [2, 4], "seed {seed}");
+            assert_eq!(
+                rule.keep(4, &active, &[best - gap - 1e-9, best - gap + 1e-9, best]),
+                [2, 4],
+                "seed {seed}"
+            );
         }
-        assert_eq!(Thresholds::printed(&problem(5, 1_000_000, 0.3), Key::from(0u64)).last(&[2, 4]), [2]);
+        assert_eq!(
+            Thresholds::printed(&problem(5, 1_000_000, 0.3), Key::from(0u64)).last(&[2, 4]),
+            [2]
+        );
     }
 }

@@ -65,7 +65,8 @@ impl Player for Engine {
     }
 
     fn tell(&mut self, stretch: &Tally) {
-        self.tell_epoch(stretch).expect("a simulator ends epochs exactly");
+        self.tell_epoch(stretch)
+            .expect("a simulator ends epochs exactly");
     }
 
     fn finish(&mut self, stretch: &Tally) {
@@ -123,7 +124,12 @@ impl Rival {
     /// If it does not play the problem's policy: ask [`Rival::plays`] first.
     pub fn player(&self, plan: &Arc<Plan>, key: Key) -> Box<dyn Player> {
         let policy = plan.problem.policy();
-        assert!(self.plays(policy), "{} does not play problems of policy {}", self.name, policy.name());
+        assert!(
+            self.plays(policy),
+            "{} does not play problems of policy {}",
+            self.name,
+            policy.name()
+        );
         (self.build)(plan, key)
     }
 }
@@ -136,7 +142,12 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Structure,
         policies: &[Policy::Free],
         per_round: false,
-        build: |plan, key| Box::new(Batched::new(&plan.problem, esfandiari::Means::new(&plan.problem, key))),
+        build: |plan, key| {
+            Box::new(Batched::new(
+                &plan.problem,
+                esfandiari::Means::new(&plan.problem, key),
+            ))
+        },
     },
     Rival {
         name: "esfandiari-2",
@@ -144,7 +155,12 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Published,
         policies: &[Policy::Free],
         per_round: false,
-        build: |plan, key| Box::new(Batched::new(&plan.problem, esfandiari::Thresholds::printed(&plan.problem, key))),
+        build: |plan, key| {
+            Box::new(Batched::new(
+                &plan.problem,
+                esfandiari::Thresholds::printed(&plan.problem, key),
+            ))
+        },
     },
     Rival {
         name: "esfandiari-2-proved",
@@ -152,7 +168,12 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Structure,
         policies: &[Policy::Free],
         per_round: false,
-        build: |plan, key| Box::new(Batched::new(&plan.problem, esfandiari::Thresholds::proved(&plan.problem, key))),
+        build: |plan, key| {
+            Box::new(Batched::new(
+                &plan.problem,
+                esfandiari::Thresholds::proved(&plan.problem, key),
+            ))
+        },
     },
     Rival {
         name: "rse",
@@ -160,7 +181,12 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Derived,
         policies: &[Policy::Free],
         per_round: false,
-        build: |plan, key| Box::new(Batched::new(&plan.problem, rse::Phases::rse(&plan.problem, key))),
+        build: |plan, key| {
+            Box::new(Batched::new(
+                &plan.problem,
+                rse::Phases::rse(&plan.problem, key),
+            ))
+        },
     },
     Rival {
         name: "rec",
@@ -168,7 +194,12 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Derived,
         policies: &[Policy::Free],
         per_round: false,
-        build: |plan, key| Box::new(Batched::new(&plan.problem, rse::Phases::rec(&plan.problem, key))),
+        build: |plan, key| {
+            Box::new(Batched::new(
+                &plan.problem,
+                rse::Phases::rec(&plan.problem, key),
+            ))
+        },
     },
     Rival {
         name: "ucb1",
@@ -192,7 +223,12 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Structure,
         policies: &[Policy::Soft],
         per_round: false,
-        build: |plan, _| Box::new(Epochs::new(&plan.problem, optimistic_lp::OptimisticLp::new(&plan.problem))),
+        build: |plan, _| {
+            Box::new(Epochs::new(
+                &plan.problem,
+                optimistic_lp::OptimisticLp::new(&plan.problem),
+            ))
+        },
     },
     Rival {
         name: "primal-dual",

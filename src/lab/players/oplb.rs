@@ -30,8 +30,14 @@ pub(super) struct Oplb {
 
 impl Oplb {
     pub fn new(problem: &Arc<Problem>) -> Self {
-        let optimism = problem.margin_min().map_or(1.0, |margin| 1.0 + 2.0 / margin);
-        Self { width: AnytimeWidth::of(problem), problem: Arc::clone(problem), optimism }
+        let optimism = problem
+            .margin_min()
+            .map_or(1.0, |margin| 1.0 + 2.0 / margin);
+        Self {
+            width: AnytimeWidth::of(problem),
+            problem: Arc::clone(problem),
+            optimism,
+        }
     }
 
     /// ur(a).
@@ -54,17 +60,31 @@ impl Oplb {
 impl Rule for Oplb {
     fn choose(&mut self, tally: &Tally) -> Strategy {
         let actions = tally.counts().len() as u32;
-        let safe = self.problem.safe().expect("policy hard has a safe strategy");
+        let safe = self
+            .problem
+            .safe()
+            .expect("policy hard has a safe strategy");
         // The safe strategy is one more column, the last: among equals the actions come first.
-        let mut objective: Vec<f64> = (0..actions).map(|action| self.reward_high(tally, action)).collect();
+        let mut objective: Vec<f64> = (0..actions)
+            .map(|action| self.reward_high(tally, action))
+            .collect();
         objective.push(safe.strategy.expectation(&objective));
         let mut rows = Vec::with_capacity(objective.len() * safe.margins.len());
-        for (cost, (threshold, margin)) in self.problem.thresholds().iter().zip(&safe.margins).enumerate() {
+        for (cost, (threshold, margin)) in self
+            .problem
+            .thresholds()
+            .iter()
+            .zip(&safe.margins)
+            .enumerate()
+        {
             rows.extend((0..actions).map(|action| self.cost_high(tally, action, cost + 1)));
             rows.push(threshold - margin);
         }
         let solution = lp::solve(&objective, &rows, self.problem.thresholds());
-        assert_eq!(solution.violation, 0.0, "the safe strategy meets every limit");
+        assert_eq!(
+            solution.violation, 0.0,
+            "the safe strategy meets every limit"
+        );
         let mut mixture = solution.strategy;
         let weight = mixture.pop().expect("the safe strategy's weight");
         for (probability, safe) in mixture.iter_mut().zip(safe.strategy.probabilities()) {
@@ -81,23 +101,42 @@ mod tests {
     /// K = 2, Q = 2, T = 1e4, delta = .05: b(64) = .334 and b(400) = .134 from Python, the program solved by hand.
     #[test]
     fn the_strategy_mixes_as_much_as_pessimism_asks() {
-        let problem = Problem::hard(["a", "b"], 10_000, 0.3).delta(0.05).cost("cost", [0.0, 1.0], 0.5);
-        let mut rule = Oplb::new(&Arc::new(problem.safe_with_margins([0.5, 0.5], [0.25]).build().unwrap()));
+        let problem =
+            Problem::hard(["a", "b"], 10_000, 0.3)
+                .delta(0.05)
+                .cost("cost", [0.0, 1.0], 0.5);
+        let mut rule = Oplb::new(&Arc::new(
+            problem
+                .safe_with_margins([0.5, 0.5], [0.25])
+                .build()
+                .unwrap(),
+        ));
         // Unplayed, all columns are worth .5 + 9/2, and of equals action 0 gets what its cost of 1 lets it: 1/3.
         assert_eq!(rule.reward_high(&Tally::new(2, 2), 1), 5.0);
         let chosen = rule.choose(&Tally::new(2, 2));
-        assert!((chosen.probabilities()[0] - (1.0 / 3.0 + 1.0 / 3.0)).abs() < 1e-12, "{chosen:?}");
+        assert!(
+            (chosen.probabilities()[0] - (1.0 / 3.0 + 1.0 / 3.0)).abs() < 1e-12,
+            "{chosen:?}"
+        );
 
         let mut tally = Tally::new(2, 2);
         tally.add_sums(0, 400, &[360 << 53, 40 << 53]);
         tally.add_sums(1, 64, &[32 << 53, 64 << 53]);
-        let highs = [0, 1].map(|action| (rule.reward_high(&tally, action), rule.cost_high(&tally, action, 1)));
+        let highs = [0, 1].map(|action| {
+            (
+                rule.reward_high(&tally, action),
+                rule.cost_high(&tally, action, 1),
+            )
+        });
         assert!((highs[0].0 - (0.9 + 9.0 * 0.13362968507787673)).abs() < 1e-12);
         assert!((highs[1].0 - (0.5 + 9.0 * 0.33407421269469184)).abs() < 1e-12);
         assert!((highs[0].1 - (0.1 + 0.13362968507787673)).abs() < 1e-12 && highs[1].1 == 1.0);
         // Action 1 is worth most, and the safe strategy (2.80, at a cost of .25) is worth more beside it than action 0
         // (2.10, at .23): z = (0, 1/3) and s = 2/3 spend the limit of .5.
         let chosen = rule.choose(&tally);
-        assert!((chosen.probabilities()[1] - (1.0 / 3.0 + 1.0 / 3.0)).abs() < 1e-12, "{chosen:?}");
+        assert!(
+            (chosen.probabilities()[1] - (1.0 / 3.0 + 1.0 / 3.0)).abs() < 1e-12,
+            "{chosen:?}"
+        );
     }
 }

@@ -25,7 +25,11 @@ pub(super) struct OptimisticLp {
 
 impl OptimisticLp {
     pub fn new(problem: &Arc<Problem>) -> Self {
-        Self { width: AnytimeWidth::of(problem), problem: Arc::clone(problem), infeasible: 0 }
+        Self {
+            width: AnytimeWidth::of(problem),
+            problem: Arc::clone(problem),
+            infeasible: 0,
+        }
     }
 }
 
@@ -43,9 +47,15 @@ pub(super) fn optimistic(width: AnytimeWidth, tally: &Tally, action: u32, quanti
 impl Rule for OptimisticLp {
     fn choose(&mut self, tally: &Tally) -> Strategy {
         let (actions, width) = (tally.counts().len(), self.width);
-        let row = |quantity: usize| (0..actions as u32).map(move |action| optimistic(width, tally, action, quantity));
+        let row = |quantity: usize| {
+            (0..actions as u32).map(move |action| optimistic(width, tally, action, quantity))
+        };
         let low = (1..tally.quantities()).flat_map(row).collect();
-        let view = View::Estimate { index: row(0).collect(), low, high: Vec::new() };
+        let view = View::Estimate {
+            index: row(0).collect(),
+            low,
+            high: Vec::new(),
+        };
         let choice = policy::soft(&view, actions, self.problem.thresholds());
         self.infeasible += u64::from(choice.kind == Kind::Infeasible);
         choice.strategy
@@ -63,9 +73,15 @@ mod tests {
     /// K = 2, Q = 2, T = 1e4, delta = .05: b(64) = .334 and b(400) = .134 from Python, the program solved by hand.
     #[test]
     fn the_strategy_is_the_best_of_the_optimistic_set() {
-        let problem = Problem::soft(["a", "b"], 10_000, 0.3).delta(0.05).cost("cost", [0.0, 1.0], 0.25);
+        let problem =
+            Problem::soft(["a", "b"], 10_000, 0.3)
+                .delta(0.05)
+                .cost("cost", [0.0, 1.0], 0.25);
         let mut rule = OptimisticLp::new(&Arc::new(problem.build().unwrap()));
-        assert_eq!([0, 1].map(|quantity| optimistic(rule.width, &Tally::new(2, 2), 1, quantity)), [1.0, 0.0]);
+        assert_eq!(
+            [0, 1].map(|quantity| optimistic(rule.width, &Tally::new(2, 2), 1, quantity)),
+            [1.0, 0.0]
+        );
         assert_eq!(rule.choose(&Tally::new(2, 2)), Strategy::pure(0, 2));
         let mut tally = Tally::new(2, 2);
         tally.add_sums(0, 64, &[32 << 53, 16 << 53]);
@@ -76,16 +92,28 @@ mod tests {
         assert!((l1 - (0.6 - 0.13362968507787673)).abs() < 1e-14);
         // The better action as often as its optimistic cost lets it.
         let chosen = rule.choose(&tally);
-        assert!((chosen.probabilities()[1] - 0.25 / l1).abs() < 1e-12, "{chosen:?}");
+        assert!(
+            (chosen.probabilities()[1] - 0.25 / l1).abs() < 1e-12,
+            "{chosen:?}"
+        );
         assert_eq!(rule.note(), None);
     }
 
     #[test]
     fn out_of_reach_limits_are_noted() {
-        let problem = Problem::soft(["a", "b"], 10_000, 0.3).cost("cost", [0.0, 1.0], 0.25).build().unwrap();
+        let problem = Problem::soft(["a", "b"], 10_000, 0.3)
+            .cost("cost", [0.0, 1.0], 0.25)
+            .build()
+            .unwrap();
         let mut rule = OptimisticLp::new(&Arc::new(problem));
         let mut tally = Tally::new(2, 2);
-        (0..2).for_each(|action| tally.add_sums(action, 4_000, &[0, (3_000 + 500 * u128::from(action)) << 53]));
+        (0..2).for_each(|action| {
+            tally.add_sums(
+                action,
+                4_000,
+                &[0, (3_000 + 500 * u128::from(action)) << 53],
+            )
+        });
         assert_eq!(rule.choose(&tally), Strategy::pure(0, 2));
         assert!(rule.note().is_some_and(|note| note.contains("in 1 epochs")));
     }

@@ -36,7 +36,11 @@ pub(super) struct Plain {
 
 impl Plain {
     pub fn new(problem: &Arc<Problem>) -> Self {
-        let growth = if let Profile::Tight { growth } = problem.profile() { growth } else { 8 };
+        let growth = if let Profile::Tight { growth } = problem.profile() {
+            growth
+        } else {
+            8
+        };
         let (actions, quantities) = (problem.actions().len(), problem.quantities_estimated());
         let estimates = (actions * quantities) as f64 * f64::from(doublings(problem.horizon()));
         Self {
@@ -65,7 +69,9 @@ impl Plain {
 
 impl Rule for Plain {
     fn target(&self, count: u64) -> Option<u64> {
-        self.levels.get(self.levels.partition_point(|&level| level <= count)).copied()
+        self.levels
+            .get(self.levels.partition_point(|&level| level <= count))
+            .copied()
     }
 
     fn choose(&mut self, tally: &Tally) -> Strategy {
@@ -105,33 +111,57 @@ mod tests {
     #[test]
     fn widths_are_those_of_the_formula() {
         let free = Problem::free(["a", "b", "c", "d", "e"], 1_000_000, 0.3).delta(0.05);
-        let mut rule = Plain::new(&Arc::new(free.cost("ignored", [0.0, 1.0], 0.5).build().unwrap()));
+        let mut rule = Plain::new(&Arc::new(
+            free.cost("ignored", [0.0, 1.0], 0.5).build().unwrap(),
+        ));
         told(&mut rule, &[64; 5]);
-        assert!(rule.widths.iter().all(|width| (width - 0.2545530648279393).abs() < 1e-14), "{:?}", rule.widths);
+        assert!(
+            rule.widths
+                .iter()
+                .all(|width| (width - 0.2545530648279393).abs() < 1e-14),
+            "{:?}",
+            rule.widths
+        );
         let hard = Problem::hard(["a", "b", "c"], 20_000, 0.3).cost("cost", [0.0, 1.0], 0.5);
-        let mut rule = Plain::new(&Arc::new(hard.safe_with_margins([1.0, 0.0, 0.0], [0.25]).build().unwrap()));
+        let mut rule = Plain::new(&Arc::new(
+            hard.safe_with_margins([1.0, 0.0, 0.0], [0.25])
+                .build()
+                .unwrap(),
+        ));
         told(&mut rule, &[8; 3]);
-        assert!(rule.widths.iter().all(|width| (width - 0.7825490015359382).abs() < 1e-14), "{:?}", rule.widths);
+        assert!(
+            rule.widths
+                .iter()
+                .all(|width| (width - 0.7825490015359382).abs() < 1e-14),
+            "{:?}",
+            rule.widths
+        );
     }
 
     #[test]
     fn levels_are_those_of_the_plan() {
         for (draft, levels) in [
             (Problem::free(["a", "b"], 1_000, 0.5), vec![1, 8, 64, 512]),
-            (Problem::free(["a", "b"], 65, 0.5).growth(4), vec![1, 4, 16, 64]),
+            (
+                Problem::free(["a", "b"], 65, 0.5).growth(4),
+                vec![1, 4, 16, 64],
+            ),
             (Problem::free(["a", "b"], 64, 0.5).paper(), vec![1, 8]),
             (Problem::free(["a", "b"], 1, 0.5), vec![]),
         ] {
             let rule = Plain::new(&Arc::new(draft.build().unwrap()));
             assert_eq!(rule.levels, levels);
-            let targets: Vec<u64> = std::iter::successors(rule.target(0), |&count| rule.target(count)).collect();
+            let targets: Vec<u64> =
+                std::iter::successors(rule.target(0), |&count| rule.target(count)).collect();
             assert_eq!(targets, levels);
         }
     }
 
     #[test]
     fn between_two_levels_an_estimate_stays() {
-        let mut rule = Plain::new(&Arc::new(Problem::free(["a", "b"], 1_000, 0.5).build().unwrap()));
+        let mut rule = Plain::new(&Arc::new(
+            Problem::free(["a", "b"], 1_000, 0.5).build().unwrap(),
+        ));
         told(&mut rule, &[8, 1]);
         let (values, widths) = (rule.values.clone(), rule.widths.clone());
         let mut tally = Tally::new(2, 1);

@@ -61,7 +61,8 @@ impl PrimalDual {
         let (costs, a) = (self.prices.len(), action as usize);
         self.rewards[a] = optimistic(self.width, &self.tally, action, 0);
         for (cost, excess) in self.excesses[a * costs..][..costs].iter_mut().enumerate() {
-            *excess = optimistic(self.width, &self.tally, action, cost + 1) - self.problem.thresholds()[cost];
+            *excess = optimistic(self.width, &self.tally, action, cost + 1)
+                - self.problem.thresholds()[cost];
         }
     }
 
@@ -70,7 +71,13 @@ impl PrimalDual {
         let mut best = f64::NEG_INFINITY;
         for (a, reward) in self.rewards.iter().enumerate() {
             let excesses = &self.excesses[a * costs..][..costs];
-            let value = reward - self.prices.iter().zip(excesses).map(|(price, excess)| price * excess).sum::<f64>();
+            let value = reward
+                - self
+                    .prices
+                    .iter()
+                    .zip(excesses)
+                    .map(|(price, excess)| price * excess)
+                    .sum::<f64>();
             if value > best {
                 (best, self.action) = (value, a as u32);
             }
@@ -93,13 +100,24 @@ impl Player for PrimalDual {
     }
 
     fn tell(&mut self, stretch: &Tally) {
-        assert_eq!(stretch.counts()[self.action as usize], 1, "a stretch is one round");
-        for (cost, (price, threshold)) in self.prices.iter_mut().zip(self.problem.thresholds()).enumerate() {
+        assert_eq!(
+            stretch.counts()[self.action as usize],
+            1,
+            "a stretch is one round"
+        );
+        for (cost, (price, threshold)) in self
+            .prices
+            .iter_mut()
+            .zip(self.problem.thresholds())
+            .enumerate()
+        {
             *price += self.step * (stretch.mean(self.action, cost + 1) - threshold);
         }
         project(&mut self.prices, self.price_max);
-        let sums = stretch.sums()[self.action as usize * stretch.quantities()..].get(..stretch.quantities());
-        self.tally.add_sums(self.action, 1, sums.expect("one sum per quantity"));
+        let sums = stretch.sums()[self.action as usize * stretch.quantities()..]
+            .get(..stretch.quantities());
+        self.tally
+            .add_sums(self.action, 1, sums.expect("one sum per quantity"));
         self.bound(self.action);
         self.play_best();
     }
@@ -134,7 +152,9 @@ fn project(point: &mut [f64], most: f64) {
         }
         lowered = next;
     }
-    point.iter_mut().for_each(|entry| *entry = (*entry - lowered).max(0.0));
+    point
+        .iter_mut()
+        .for_each(|entry| *entry = (*entry - lowered).max(0.0));
 }
 
 #[cfg(test)]
@@ -147,13 +167,27 @@ mod tests {
         let mut best: Option<(f64, Vec<f64>)> = None;
         for support in 0..1u32 << point.len() {
             let inside = |place: usize| support >> place & 1 == 1;
-            let sum: f64 = (0..point.len()).filter(|&place| inside(place)).map(|place| point[place]).sum();
+            let sum: f64 = (0..point.len())
+                .filter(|&place| inside(place))
+                .map(|place| point[place])
+                .sum();
             for lowered in [0.0, (sum - most) / f64::from(support.count_ones().max(1))] {
-                let candidate: Vec<f64> =
-                    (0..point.len()).map(|place| if inside(place) { point[place] - lowered } else { 0.0 }).collect();
-                let feasible =
-                    candidate.iter().all(|entry| *entry >= 0.0) && candidate.iter().sum::<f64>() <= most + 1e-12;
-                let distance = candidate.iter().zip(point).map(|(x, v)| (x - v) * (x - v)).sum();
+                let candidate: Vec<f64> = (0..point.len())
+                    .map(|place| {
+                        if inside(place) {
+                            point[place] - lowered
+                        } else {
+                            0.0
+                        }
+                    })
+                    .collect();
+                let feasible = candidate.iter().all(|entry| *entry >= 0.0)
+                    && candidate.iter().sum::<f64>() <= most + 1e-12;
+                let distance = candidate
+                    .iter()
+                    .zip(point)
+                    .map(|(x, v)| (x - v) * (x - v))
+                    .sum();
                 if feasible && best.as_ref().is_none_or(|(least, _)| distance < *least) {
                     best = Some((distance, candidate));
                 }
@@ -166,11 +200,19 @@ mod tests {
     fn the_projection_is_the_nearest_point() {
         for case in 0..2_000u64 {
             let draw = |place: u64| Key::from(6u64).uniform(Label::Threshold, [case, place, 0]);
-            let (mut point, most): (Vec<f64>, f64) =
-                ((0..1 + case % 5).map(|p| 4.0 * draw(p) - 1.5).collect(), 3.0 * draw(9));
+            let (mut point, most): (Vec<f64>, f64) = (
+                (0..1 + case % 5).map(|p| 4.0 * draw(p) - 1.5).collect(),
+                3.0 * draw(9),
+            );
             let wanted = project_by_enumeration(&point, most);
             project(&mut point, most);
-            assert!(point.iter().zip(&wanted).all(|(x, y)| (x - y).abs() < 1e-12), "case {case}: {point:?} {wanted:?}");
+            assert!(
+                point
+                    .iter()
+                    .zip(&wanted)
+                    .all(|(x, y)| (x - y).abs() < 1e-12),
+                "case {case}: {point:?} {wanted:?}"
+            );
         }
         project(&mut [], 1.0);
     }
@@ -179,7 +221,9 @@ mod tests {
     fn the_largest_price_and_the_step_are_those_of_the_formulas() {
         let soft = |costs: usize| {
             let draft = Problem::soft(["a", "b"], 10_000, 0.3);
-            let named = (0..costs).fold(draft, |draft, cost| draft.cost(format!("cost {cost}"), [0.0, 1.0], 0.5));
+            let named = (0..costs).fold(draft, |draft, cost| {
+                draft.cost(format!("cost {cost}"), [0.0, 1.0], 0.5)
+            });
             Arc::new(named.build().unwrap())
         };
         let constants = |problem: &Arc<Problem>| {
@@ -189,15 +233,24 @@ mod tests {
         assert_eq!(constants(&soft(1)), (10.0, 0.1));
         assert!((constants(&soft(3)).1 - 0.05773502691896258).abs() < 1e-16);
         assert_eq!(constants(&soft(0)), (10.0, 0.1));
-        let hard = Problem::hard(["a", "b"], 10_000, 0.3).cost("x", [0.0, 1.0], 0.5).cost("y", [0.0, 1.0], 0.5);
-        let (price_max, step) = constants(&Arc::new(hard.safe_with_margins([1.0, 0.0], [0.5, 0.25]).build().unwrap()));
+        let hard = Problem::hard(["a", "b"], 10_000, 0.3)
+            .cost("x", [0.0, 1.0], 0.5)
+            .cost("y", [0.0, 1.0], 0.5);
+        let (price_max, step) = constants(&Arc::new(
+            hard.safe_with_margins([1.0, 0.0], [0.5, 0.25])
+                .build()
+                .unwrap(),
+        ));
         assert!(price_max == 4.0 && (step - 0.0282842712474619).abs() < 1e-16);
     }
 
     /// Both rewards look like 1, so the prices decide. T = 1e4, m = 1: eta = .1.
     #[test]
     fn a_cost_above_its_threshold_raises_its_price() {
-        let problem = Problem::soft(["a", "b"], 10_000, 0.3).cost("cost", [0.0, 1.0], 0.25).build().unwrap();
+        let problem = Problem::soft(["a", "b"], 10_000, 0.3)
+            .cost("cost", [0.0, 1.0], 0.25)
+            .build()
+            .unwrap();
         let mut player = PrimalDual::new(&Arc::new(problem));
         let round = |player: &mut PrimalDual, cost: u128| {
             let (action, mut stretch) = (player.action, Tally::new(2, 2));

@@ -32,17 +32,30 @@ pub(super) struct Phases {
 impl Phases {
     pub fn rse(problem: &Problem, key: Key) -> Self {
         let others = (problem.actions().len() - 1) as f64;
-        Self { drop: Some(threshold(problem, problem.rho() / (3.0 * others))), ..Self::rec(problem, key) }
+        Self {
+            drop: Some(threshold(problem, problem.rho() / (3.0 * others))),
+            ..Self::rec(problem, key)
+        }
     }
 
     pub fn rec(problem: &Problem, key: Key) -> Self {
         let commit = threshold(problem, problem.rho() / 3.0);
-        Self { key, phases: phase_count(problem), commit, drop: None }
+        Self {
+            key,
+            phases: phase_count(problem),
+            commit,
+            drop: None,
+        }
     }
 
     /// The threshold of a phase, on the draw for this index.
     fn drawn(&self, at_one: f64, phase: u32, index: u64) -> f64 {
-        at_one * scale(phase) * (1.0 + self.key.uniform(Label::Threshold, [u64::from(phase), index, 0]))
+        at_one
+            * scale(phase)
+            * (1.0
+                + self
+                    .key
+                    .uniform(Label::Threshold, [u64::from(phase), index, 0]))
     }
 }
 
@@ -77,16 +90,22 @@ impl Rule for Phases {
     fn keep(&mut self, batch: u32, active: &[u32], means: &[f64]) -> Vec<u32> {
         let best = first_largest(means);
         let others = (0..means.len()).filter(|&place| place != best);
-        let smallest = others.map(|place| means[best] - means[place]).fold(f64::INFINITY, f64::min);
+        let smallest = others
+            .map(|place| means[best] - means[place])
+            .fold(f64::INFINITY, f64::min);
         if smallest > self.drawn(self.commit, batch, 0) {
             return vec![active[best]];
         }
         let stays = |action: u32, difference: f64| {
             // Index 0 is the commit test's, so action i has index i + 1.
-            self.drop.is_none_or(|drop| difference <= self.drawn(drop, batch, u64::from(action) + 1))
+            self.drop
+                .is_none_or(|drop| difference <= self.drawn(drop, batch, u64::from(action) + 1))
         };
         let pairs = active.iter().zip(means);
-        pairs.filter(|&(&action, mean)| stays(action, means[best] - mean)).map(|(&action, _)| action).collect()
+        pairs
+            .filter(|&(&action, mean)| stays(action, means[best] - mean))
+            .map(|(&action, _)| action)
+            .collect()
     }
 
     fn last(&self, active: &[u32]) -> Vec<u32> {
@@ -99,7 +118,9 @@ mod tests {
     use super::*;
 
     fn problem(actions: usize, horizon: u64, rho: f64) -> Problem {
-        Problem::free((0..actions).map(|a| format!("a{a}")), horizon, rho).build().unwrap()
+        Problem::free((0..actions).map(|a| format!("a{a}")), horizon, rho)
+            .build()
+            .unwrap()
     }
 
     fn close(left: f64, right: f64) -> bool {
@@ -109,8 +130,14 @@ mod tests {
     #[test]
     fn phases_are_fourfold() {
         let rule = Phases::rse(&problem(2, 1_000, 0.5), Key::from(0u64));
-        assert_eq!((1..=6).map_while(|phase| rule.count(phase)).collect::<Vec<_>>(), [4, 16, 64, 256, 1_024]);
-        let counts = [1, 2, 4, 5, 16, 17, 4_096, 4_097, 1 << 53].map(|horizon| phase_count(&problem(2, horizon, 0.5)));
+        assert_eq!(
+            (1..=6)
+                .map_while(|phase| rule.count(phase))
+                .collect::<Vec<_>>(),
+            [4, 16, 64, 256, 1_024]
+        );
+        let counts = [1, 2, 4, 5, 16, 17, 4_096, 4_097, 1 << 53]
+            .map(|horizon| phase_count(&problem(2, horizon, 0.5)));
         assert_eq!(counts, [1, 1, 1, 2, 2, 3, 6, 7, 27]);
     }
 
@@ -122,10 +149,15 @@ mod tests {
             (5, 1_000_000, 0.3046054068000633, 1.2184216272002533),
         ] {
             let rule = Phases::rse(&problem(actions, horizon, 0.3), Key::from(0u64));
-            assert!(close(rule.commit * scale(9), commit) && close(rule.drop.unwrap() * scale(9), drop));
+            assert!(
+                close(rule.commit * scale(9), commit) && close(rule.drop.unwrap() * scale(9), drop)
+            );
             assert!(close(rule.sight(9), commit));
         }
-        assert!(close(threshold(&problem(5, 1_000_000, 0.3), 1e9) * scale(1), 2.0 * 1.5174271293851465));
+        assert!(close(
+            threshold(&problem(5, 1_000_000, 0.3), 1e9) * scale(1),
+            2.0 * 1.5174271293851465
+        ));
     }
 
     /// Literal w_a and w_e of K = 5, T = 1e6, rho = .3, phase 9 and 11.
@@ -136,13 +168,19 @@ mod tests {
         for seed in 0..100u64 {
             let key = Key::from(seed);
             let (mut rse, mut rec) = (Phases::rse(&problem, key), Phases::rec(&problem, key));
-            let draw = |phase: u64, index: u64| 1.0 + key.uniform(Label::Threshold, [phase, index, 0]);
+            let draw =
+                |phase: u64, index: u64| 1.0 + key.uniform(Label::Threshold, [phase, index, 0]);
             let commit = 0.3046054068000633 * draw(9, 0);
             if commit < 0.99 {
                 sees_commit = true;
                 for rule in [&mut rse, &mut rec] {
-                    assert_eq!(rule.keep(9, &[0, 3, 4], &[1.0 - commit - 1e-9, 1.0, 0.0]), [3], "seed {seed}");
-                    let undecided = rule.keep(9, &[0, 3, 4], &[1.0 - commit + 1e-9, 1.0, 1.0 - commit]);
+                    assert_eq!(
+                        rule.keep(9, &[0, 3, 4], &[1.0 - commit - 1e-9, 1.0, 0.0]),
+                        [3],
+                        "seed {seed}"
+                    );
+                    let undecided =
+                        rule.keep(9, &[0, 3, 4], &[1.0 - commit + 1e-9, 1.0, 1.0 - commit]);
                     assert_eq!(undecided, [0, 3, 4], "seed {seed}");
                 }
             }
@@ -151,8 +189,16 @@ mod tests {
             if one < 0.99 && four < 0.99 {
                 sees_drop = true;
                 let means = [1.0, 1.0 - one - 1e-9, 1.0, 1.0 - four + 1e-9];
-                assert_eq!(rse.keep(11, &[0, 1, 2, 4], &means), [0, 2, 4], "seed {seed}");
-                assert_eq!(rec.keep(11, &[0, 1, 2, 4], &means), [0, 1, 2, 4], "seed {seed}");
+                assert_eq!(
+                    rse.keep(11, &[0, 1, 2, 4], &means),
+                    [0, 2, 4],
+                    "seed {seed}"
+                );
+                assert_eq!(
+                    rec.keep(11, &[0, 1, 2, 4], &means),
+                    [0, 1, 2, 4],
+                    "seed {seed}"
+                );
             }
         }
         assert!(sees_commit && sees_drop);

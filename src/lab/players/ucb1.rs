@@ -26,8 +26,19 @@ pub(super) struct Ucb1 {
 impl Ucb1 {
     pub fn new(problem: &Problem) -> Self {
         let actions = problem.actions().len();
-        let (counts, sums, known) = (vec![0; actions], vec![0; actions], vec![(0.0, 0.0); actions]);
-        Self { strategy: Strategy::pure(0, actions), action: 0, rounds: 0, counts, sums, known }
+        let (counts, sums, known) = (
+            vec![0; actions],
+            vec![0; actions],
+            vec![(0.0, 0.0); actions],
+        );
+        Self {
+            strategy: Strategy::pure(0, actions),
+            action: 0,
+            rounds: 0,
+            counts,
+            sums,
+            known,
+        }
     }
 
     /// The first largest index.
@@ -64,9 +75,16 @@ impl Player for Ucb1 {
         self.counts[action] += 1;
         self.sums[action] += stretch.sums()[action * stretch.quantities()];
         let count = self.counts[action] as f64;
-        self.known[action] = (self.sums[action] as f64 / count * (1.0 / FIXED_ONE as f64), 1.0 / libm::sqrt(count));
+        self.known[action] = (
+            self.sums[action] as f64 / count * (1.0 / FIXED_ONE as f64),
+            1.0 / libm::sqrt(count),
+        );
         let opening = self.rounds < self.counts.len() as u64;
-        self.action = if opening { self.rounds as u32 } else { self.best() };
+        self.action = if opening {
+            self.rounds as u32
+        } else {
+            self.best()
+        };
         self.strategy.become_pure(self.action);
     }
 }

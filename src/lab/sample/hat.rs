@@ -46,7 +46,13 @@ impl Side {
         let height = 1.0 / exp_below(-rise - law.ln_change_bounds(sign, reach).1);
         let mass = height * denominator / (denominator - numerator);
         assert!(height > 0.0 && mass > 0.0);
-        Self { sign, start, height, ratio: numerator / denominator, mass }
+        Self {
+            sign,
+            start,
+            height,
+            ratio: numerator / denominator,
+            mass,
+        }
     }
 }
 
@@ -55,7 +61,11 @@ impl Side {
 /// `variance` only shapes the hat: a wrong one costs trials, not the law. The mode is further than sqrt(2 variance) + 1
 /// from both ends.
 #[inline]
-pub(super) fn draw<const CELLS: usize>(stream: &mut Stream, law: &Law<CELLS>, variance: f64) -> u64 {
+pub(super) fn draw<const CELLS: usize>(
+    stream: &mut Stream,
+    law: &Law<CELLS>,
+    variance: f64,
+) -> u64 {
     let reach = whole(SQRT_2 * sqrt(variance) + 0.5).max(1.0);
     assert!(reach < law.mode && law.mode + reach < law.last);
     let (up, down) = (Side::new(law, 1.0, reach), Side::new(law, -1.0, reach));
@@ -86,7 +96,8 @@ pub(super) fn draw<const CELLS: usize>(stream: &mut Stream, law: &Law<CELLS>, va
 /// Whether `ln_bar` is ln(f(k) / f(mode)) or less.
 #[inline]
 fn is_below<const CELLS: usize>(law: &Law<CELLS>, k: f64, ln_bar: f64) -> bool {
-    let (low, high) = law.ln_change_bounds(if k >= law.mode { 1.0 } else { -1.0 }, (k - law.mode).abs());
+    let (low, high) =
+        law.ln_change_bounds(if k >= law.mode { 1.0 } else { -1.0 }, (k - law.mode).abs());
     ln_bar <= low || (ln_bar <= high && ln_bar <= law.ln_change(k))
 }
 
@@ -104,7 +115,11 @@ mod tests {
     fn ln_hat(mode: f64, up: &Side, down: &Side, k: f64) -> f64 {
         let side = if k >= mode { up } else { down };
         let steps = (k - mode).abs();
-        if steps < side.start { 0.0 } else { log(side.height) + (steps - side.start) * log(side.ratio) }
+        if steps < side.start {
+            0.0
+        } else {
+            log(side.height) + (steps - side.start) * log(side.ratio)
+        }
     }
 
     /// Every integer of the law, or 5,000 on each side of the mode spread over twelve standard deviations.
@@ -119,20 +134,39 @@ mod tests {
                 continue;
             }
             let exact = law.ln_change(k);
-            let (low, high) = law.ln_change_bounds(if step >= 0 { 1.0 } else { -1.0 }, (k - law.mode).abs());
-            assert!(low <= exact && exact <= high, "{law:?}: ln f({k}) = {exact} outside [{low}, {high}]");
+            let (low, high) =
+                law.ln_change_bounds(if step >= 0 { 1.0 } else { -1.0 }, (k - law.mode).abs());
+            assert!(
+                low <= exact && exact <= high,
+                "{law:?}: ln f({k}) = {exact} outside [{low}, {high}]"
+            );
             let hat = ln_hat(law.mode, &up, &down, k);
-            assert!(exact <= hat + 1e-12, "{law:?}: ln f({k}) = {exact} above {hat}");
+            assert!(
+                exact <= hat + 1e-12,
+                "{law:?}: ln f({k}) = {exact} above {hat}"
+            );
             mass += stride * libm::exp(exact);
         }
         let trials = (up.start + down.start - 1.0 + up.mass + down.mass) / mass;
-        assert!((1.0..1.25).contains(&trials), "{law:?}: {trials} trials a draw");
+        assert!(
+            (1.0..1.25).contains(&trials),
+            "{law:?}: {trials} trials a draw"
+        );
     }
 
     #[test]
     fn the_hat_covers_poisson_laws() {
-        for mean in [24.0, 30.1, 32.0, 32.5, 57.9, 100.0, 1e3, 1e5, 1e8, 1e12, 1e15] {
-            check(&Law { cells: [Cell::rising(0.0, mean)], mode: whole(mean), last: f64::INFINITY }, mean);
+        for mean in [
+            24.0, 30.1, 32.0, 32.5, 57.9, 100.0, 1e3, 1e5, 1e8, 1e12, 1e15,
+        ] {
+            check(
+                &Law {
+                    cells: [Cell::rising(0.0, mean)],
+                    mode: whole(mean),
+                    last: f64::INFINITY,
+                },
+                mean,
+            );
         }
     }
 
@@ -142,7 +176,14 @@ mod tests {
             for p in [24.0 / n, 32.7 / n, 0.01, 0.1, 0.25, 0.4, 0.5] {
                 if n * p >= 24.0 {
                     let cells = [Cell::rising(0.0, n * p), Cell::falling(n, n * (1.0 - p))];
-                    check(&Law { cells, mode: whole((n + 1.0) * p), last: n }, n * p * (1.0 - p));
+                    check(
+                        &Law {
+                            cells,
+                            mode: whole((n + 1.0) * p),
+                            last: n,
+                        },
+                        n * p * (1.0 - p),
+                    );
                 }
             }
         }
@@ -166,7 +207,14 @@ mod tests {
                     ];
                     let mode = whole((marked + 1.0) * (drawn + 1.0) / (n + 2.0));
                     let variance = mean * unmarked / n * left / (n - 1.0);
-                    check(&Law { cells, mode, last: marked.min(drawn) }, variance);
+                    check(
+                        &Law {
+                            cells,
+                            mode,
+                            last: marked.min(drawn),
+                        },
+                        variance,
+                    );
                 }
             }
         }

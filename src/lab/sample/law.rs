@@ -25,17 +25,29 @@ pub(super) struct Cell {
 impl Cell {
     /// The count `start + k`.
     pub(super) fn rising(start: f64, mean: f64) -> Self {
-        Self { start, rises: true, mean }
+        Self {
+            start,
+            rises: true,
+            mean,
+        }
     }
 
     /// The count `start - k`.
     pub(super) fn falling(start: f64, mean: f64) -> Self {
-        Self { start, rises: false, mean }
+        Self {
+            start,
+            rises: false,
+            mean,
+        }
     }
 
     #[inline]
     fn count(&self, k: f64) -> f64 {
-        if self.rises { self.start + k } else { self.start - k }
+        if self.rises {
+            self.start + k
+        } else {
+            self.start - k
+        }
     }
 }
 
@@ -79,7 +91,11 @@ impl<const CELLS: usize> Law<CELLS> {
         for cell in &self.cells {
             let count = cell.count(self.mode + sign * steps);
             let grows = cell.rises == (sign > 0.0);
-            let (top, bottom) = if grows { (cell.mean, count + 1.0) } else { (count, cell.mean) };
+            let (top, bottom) = if grows {
+                (cell.mean, count + 1.0)
+            } else {
+                (count, cell.mean)
+            };
             numerator *= top;
             denominator *= bottom;
         }
@@ -131,7 +147,10 @@ pub(super) fn ln_bounds(a: f64, b: f64) -> (f64, f64) {
 /// four cells below 2^53 multiply to less than 1e67.
 #[inline]
 pub(super) fn poisson_product<const CELLS: usize>(cells: [(f64, f64); CELLS]) -> Weight {
-    let mut product = Weight { exponent: 0.0, square: 1.0 };
+    let mut product = Weight {
+        exponent: 0.0,
+        square: 1.0,
+    };
     for (count, mean) in cells {
         if count == 0.0 {
             product.exponent += mean;
@@ -152,8 +171,16 @@ pub(super) fn poisson_product<const CELLS: usize>(cells: [(f64, f64); CELLS]) ->
 /// is (x - mean) v. With |v| < 0.1 the eighth correction is below 2^-53 of it.
 #[inline]
 fn deviance(x: f64, mean: f64) -> f64 {
-    const ODD_INVERSES: [f64; 8] =
-        [1.0 / 3.0, 1.0 / 5.0, 1.0 / 7.0, 1.0 / 9.0, 1.0 / 11.0, 1.0 / 13.0, 1.0 / 15.0, 1.0 / 17.0];
+    const ODD_INVERSES: [f64; 8] = [
+        1.0 / 3.0,
+        1.0 / 5.0,
+        1.0 / 7.0,
+        1.0 / 9.0,
+        1.0 / 11.0,
+        1.0 / 13.0,
+        1.0 / 15.0,
+        1.0 / 17.0,
+    ];
     let difference = x - mean;
     if difference.abs() >= 0.1 * (x + mean) {
         return x * log(x / mean) - difference;
@@ -223,7 +250,10 @@ mod tests {
             (1e6, 1.0, 12815511.557964275),
         ] {
             let value = deviance(x, mean);
-            assert!((value - exact).abs() <= 4.0 * f64::EPSILON * exact, "{x}, {mean}: {value}, {exact}");
+            assert!(
+                (value - exact).abs() <= 4.0 * f64::EPSILON * exact,
+                "{x}, {mean}: {value}, {exact}"
+            );
         }
     }
 
@@ -240,38 +270,62 @@ mod tests {
             (1e15, 8.333333333333333e-17),
         ] {
             let value = stirling_error(x);
-            assert!((value - exact).abs() <= f64::EPSILON, "{x}: {value}, {exact}");
+            assert!(
+                (value - exact).abs() <= f64::EPSILON,
+                "{x}: {value}, {exact}"
+            );
         }
     }
 
     /// Binomial(60, 0.4), whose coefficients are exact integers.
     #[test]
     fn changes_are_those_of_the_binomial_law() {
-        let law = Law { cells: [Cell::rising(0.0, 24.0), Cell::falling(60.0, 36.0)], mode: 24.0, last: 60.0 };
+        let law = Law {
+            cells: [Cell::rising(0.0, 24.0), Cell::falling(60.0, 36.0)],
+            mode: 24.0,
+            last: 60.0,
+        };
         let mut coefficients = vec![1u64];
         for k in 0..60 {
-            coefficients.push((u128::from(coefficients[k]) * (60 - k as u128) / (k as u128 + 1)) as u64);
+            coefficients
+                .push((u128::from(coefficients[k]) * (60 - k as u128) / (k as u128 + 1)) as u64);
         }
         for (k, &coefficient) in coefficients.iter().enumerate() {
             let odds = libm::pow(0.4 / 0.6, k as f64 - 24.0);
             let exact = log(coefficient as f64 / coefficients[24] as f64 * odds);
             let change = law.ln_change(k as f64);
-            assert!((change - exact).abs() < 1e-13 * (1.0 + exact.abs()), "k = {k}: {change}, {exact}");
+            assert!(
+                (change - exact).abs() < 1e-13 * (1.0 + exact.abs()),
+                "k = {k}: {change}, {exact}"
+            );
         }
     }
 
     /// Against values computed with 60 digits; differences of `lgamma` would be off by 10 and more.
     #[test]
     fn changes_keep_their_digits_at_1e15() {
-        let close = |change: f64, exact: f64| assert!((change - exact).abs() < 1e-13, "{change}, {exact}");
-        let law = Law { cells: [Cell::rising(0.0, 1e15)], mode: 1e15, last: f64::INFINITY };
+        let close =
+            |change: f64, exact: f64| assert!((change - exact).abs() < 1e-13, "{change}, {exact}");
+        let law = Law {
+            cells: [Cell::rising(0.0, 1e15)],
+            mode: 1e15,
+            last: f64::INFINITY,
+        };
         close(law.ln_change(1e15 + 3e7), -0.4500000104999998);
         close(law.ln_change(1e15 - 1e8), -5.000000116666673);
-        let law = Law { cells: [Cell::rising(0.0, 2.5e14), Cell::falling(1e15, 7.5e14)], mode: 2.5e14, last: 1e15 };
+        let law = Law {
+            cells: [Cell::rising(0.0, 2.5e14), Cell::falling(1e15, 7.5e14)],
+            mode: 2.5e14,
+            last: 1e15,
+        };
         close(law.ln_change(2.5e14 + 1e7), -0.26666667762962926);
         close(law.ln_change(2.5e14 - 5e7), -6.66666689629632);
         let (falls, rises) = (Cell::falling(5e14, 2.5e14), Cell::rising(0.0, 2.5e14));
-        let law = Law { cells: [rises, falls, falls, rises], mode: 2.5e14, last: 5e14 };
+        let law = Law {
+            cells: [rises, falls, falls, rises],
+            mode: 2.5e14,
+            last: 5e14,
+        };
         close(law.ln_change(2.5e14 + 1e7), -0.7999999999999986);
         close(law.ln_change(2.5e14 - 3e7), -7.200000000000003);
     }
@@ -281,8 +335,14 @@ mod tests {
         for step in 1..1000 {
             let a = f64::from(step) / 100.0;
             let (low, high) = ln_bounds(a, 1.0);
-            assert!(low <= log(a) + 1e-15 && high >= log(a) - 1e-15, "{a}: {low}, {high}");
-            assert!(high - low <= 0.1 * (a - 1.0).abs().powi(3) / a.min(1.0).powi(3), "{a}: {low}, {high}");
+            assert!(
+                low <= log(a) + 1e-15 && high >= log(a) - 1e-15,
+                "{a}: {low}, {high}"
+            );
+            assert!(
+                high - low <= 0.1 * (a - 1.0).abs().powi(3) / a.min(1.0).powi(3),
+                "{a}: {low}, {high}"
+            );
         }
     }
 }

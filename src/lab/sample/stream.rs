@@ -52,7 +52,14 @@ impl Stream {
     /// The stream of this key at this label and these two indices; the third index counts its blocks from 0.
     #[inline]
     pub fn new(source: impl Into<Source>, label: Label, indices: [u64; 2]) -> Self {
-        Self { source: source.into(), label, indices, blocks_read: 0, words: [0; 4], words_left: 0 }
+        Self {
+            source: source.into(),
+            label,
+            indices,
+            blocks_read: 0,
+            words: [0; 4],
+            words_left: 0,
+        }
     }
 
     /// The next word.
@@ -114,8 +121,14 @@ mod tests {
         let mut world_stream = Stream::new(world_key, Label::FeedbackSum, [3, 5]);
         for block in 0..3 {
             for word in 0..4 {
-                assert_eq!(stream.next_u64(), key.block(Label::Skip, [3, 5, block])[word]);
-                assert_eq!(world_stream.next_u64(), world_key.block(Label::FeedbackSum, [3, 5, block])[word]);
+                assert_eq!(
+                    stream.next_u64(),
+                    key.block(Label::Skip, [3, 5, block])[word]
+                );
+                assert_eq!(
+                    world_stream.next_u64(),
+                    world_key.block(Label::FeedbackSum, [3, 5, block])[word]
+                );
             }
         }
     }

@@ -43,7 +43,11 @@ pub struct Caller {
 impl Caller {
     /// Refuses those who may do less than this.
     pub fn require(&self, needed: Role) -> Result<(), ApiError> {
-        if self.role >= needed { Ok(()) } else { Err(ApiError::wrong_role(&self.name, self.role, needed)) }
+        if self.role >= needed {
+            Ok(())
+        } else {
+            Err(ApiError::wrong_role(&self.name, self.role, needed))
+        }
     }
 }
 
@@ -78,11 +82,13 @@ impl Access {
             return local(headers);
         }
         let token = token(headers).ok_or_else(|| {
-            ApiError::no_key("this service needs an API key; send it as Authorization: Bearer debora_...")
+            ApiError::no_key(
+                "this service needs an API key; send it as Authorization: Bearer debora_...",
+            )
         })?;
-        known
-            .holder(token)
-            .ok_or_else(|| ApiError::no_key("this API key is not known, or revoked; ask for another one"))
+        known.holder(token).ok_or_else(|| {
+            ApiError::no_key("this API key is not known, or revoked; ask for another one")
+        })
     }
 
     /// Who holds this key, if it is valid.
@@ -94,7 +100,11 @@ impl Access {
     async fn fresh(&self, site: &Site) -> Result<Arc<Known>, ApiError> {
         let now = (site.service.clock)();
         // A clock that was set back must not keep a revoked key alive.
-        let fresh = |known: &Known| known.read_at.is_some_and(|at| (0..REFRESH_MILLISECONDS).contains(&(now - at)));
+        let fresh = |known: &Known| {
+            known
+                .read_at
+                .is_some_and(|at| (0..REFRESH_MILLISECONDS).contains(&(now - at)))
+        };
         let current = || Arc::clone(&self.known.read().expect("no panic while reading keys"));
         let known = current();
         if fresh(&known) {
@@ -106,7 +116,11 @@ impl Access {
             return Ok(known);
         }
         let keys = site.read(|store| store.keys()).await?;
-        let known = Arc::new(Known { read_at: Some(now), open: keys.is_empty(), callers: callers(keys) });
+        let known = Arc::new(Known {
+            read_at: Some(now),
+            open: keys.is_empty(),
+            callers: callers(keys),
+        });
         *self.known.write().expect("no panic while reading keys") = Arc::clone(&known);
         Ok(known)
     }
@@ -114,7 +128,18 @@ impl Access {
 
 fn callers(keys: Vec<ApiKey>) -> HashMap<String, Caller> {
     let valid = keys.into_iter().filter(|key| key.revoked_at.is_none());
-    valid.map(|key| (key.hash, Caller { name: key.name, role: key.role, keyed: true })).collect()
+    valid
+        .map(|key| {
+            (
+                key.hash,
+                Caller {
+                    name: key.name,
+                    role: key.role,
+                    keyed: true,
+                },
+            )
+        })
+        .collect()
 }
 
 /// The key that comes with a request: in its Authorization or, from the pages, in its cookie.
@@ -123,31 +148,51 @@ fn token(headers: &HeaderMap) -> Option<&str> {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
         return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim());
     }
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, token)| token)
+    let cookies = headers
+        .get_all(COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    pairs
+        .find(|(name, _)| *name == COOKIE_NAME)
+        .map(|(_, token)| token)
 }
 
 /// Everyone, where no key is needed: but only by a local name of this machine.
 ///
 /// A page from elsewhere can have its own name point here, and would then be admin; so would all clients of a proxy.
 fn local(headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let host = headers.get(HOST).map(|host| host.to_str().unwrap_or_default());
+    let host = headers
+        .get(HOST)
+        .map(|host| host.to_str().unwrap_or_default());
     if let Some(host) = host.filter(|host| !is_local(host)) {
         let message = format!(
             "without API keys only this machine may ask, and the request was sent to {host:?}; make a key with `debora keys add`"
         );
-        return Err(ApiError::new(StatusCode::FORBIDDEN, "not_local", message).against("a loopback host", host));
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "not_local", message)
+            .against("a loopback host", host));
     }
-    Ok(Caller { name: NOBODY.into(), role: Role::Admin, keyed: false })
+    Ok(Caller {
+        name: NOBODY.into(),
+        role: Role::Admin,
+        keyed: false,
+    })
 }
 
 /// Whether a host, with or without a port, is a name of the machine itself.
 fn is_local(host: &str) -> bool {
     let port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let name = host.rsplit_once(':').filter(|(_, text)| port(text)).map_or(host, |(name, _)| name);
+    let name = host
+        .rsplit_once(':')
+        .filter(|(_, text)| port(text))
+        .map_or(host, |(name, _)| name);
     let name = name.trim_start_matches('[').trim_end_matches(']');
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+    name.eq_ignore_ascii_case("localhost")
+        || name
+            .parse::<IpAddr>()
+            .is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 impl FromRequestParts<Site> for Caller {
@@ -164,10 +209,24 @@ mod tests {
 
     #[test]
     fn only_names_of_the_machine_itself_are_local() {
-        for host in ["localhost", "LOCALHOST:80", "127.0.0.1:8080", "127.1.2.3", "[::1]:8080", "[::ffff:127.0.0.1]:1"] {
+        for host in [
+            "localhost",
+            "LOCALHOST:80",
+            "127.0.0.1:8080",
+            "127.1.2.3",
+            "[::1]:8080",
+            "[::ffff:127.0.0.1]:1",
+        ] {
             assert!(is_local(host), "{host}");
         }
-        for host in ["", "example.org", "localhost.example.org", "10.0.0.1", "[::2]:8080", "127.0.0.1.example.org:80"] {
+        for host in [
+            "",
+            "example.org",
+            "localhost.example.org",
+            "10.0.0.1",
+            "[::2]:8080",
+            "127.0.0.1.example.org:80",
+        ] {
             assert!(!is_local(host), "{host}");
         }
     }

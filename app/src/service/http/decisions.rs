@@ -68,25 +68,53 @@ pub struct Decision {
 #[utoipa::path(post, path = "/v1/experiments/{id}/decisions", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")), request_body = Ask,
     responses((status = 200, description = "What to do", body = Decisions)))]
-pub async fn decide(State(site): State<Site>, caller: Caller, Id(id): Id, body: Json) -> Result<Response, ApiError> {
+pub async fn decide(
+    State(site): State<Site>,
+    caller: Caller,
+    Id(id): Id,
+    body: Json,
+) -> Result<Response, ApiError> {
     caller.require(Role::Decide)?;
     let Object(Ask { n, request_key }) = body.read()?;
-    let Answer::Decided(decided) = site.service.serve(Request::Decide { id, rounds: n, request_key }).await? else {
+    let Answer::Decided(decided) = site
+        .service
+        .serve(Request::Decide {
+            id,
+            rounds: n,
+            request_key,
+        })
+        .await?
+    else {
         unreachable!("decisions are answered with decisions")
     };
     if !decided.repeated {
-        site.metrics.decided(decided.lease.overtime, decided.lease.actions.len() as u64);
+        site.metrics
+            .decided(decided.lease.overtime, decided.lease.actions.len() as u64);
     }
     Ok(([(CONTENT_TYPE, "application/json")], written(&decided)).into_response())
 }
 
 /// [`Decisions`] as JSON.
 pub fn written(decided: &Decided) -> Vec<u8> {
-    let (lease, words) = (&decided.lease, decided.sheet.words.get_or_init(|| words(decided)));
-    let head = format!("{{\"epoch\":{},\"overtime\":{},\"decisions\":[", lease.epoch, lease.overtime);
-    let number = if lease.overtime { "{\"round\":null,\"overtime\":" } else { "{\"round\":" };
+    let (lease, words) = (
+        &decided.lease,
+        decided.sheet.words.get_or_init(|| words(decided)),
+    );
+    let head = format!(
+        "{{\"epoch\":{},\"overtime\":{},\"decisions\":[",
+        lease.epoch, lease.overtime
+    );
+    let number = if lease.overtime {
+        "{\"round\":null,\"overtime\":"
+    } else {
+        "{\"round\":"
+    };
     let mut opening = format!("{number}{}", lease.first).into_bytes();
-    let length: usize = lease.actions.iter().map(|&action| opening.len() + 1 + words[action as usize].len()).sum();
+    let length: usize = lease
+        .actions
+        .iter()
+        .map(|&action| opening.len() + 1 + words[action as usize].len())
+        .sum();
     let mut bytes = Vec::with_capacity(head.len() + length + 1);
     bytes.extend_from_slice(head.as_bytes());
     for &action in &lease.actions {
@@ -114,12 +142,26 @@ fn count_up(text: &mut Vec<u8>) {
 }
 
 /// What follows a decision's number, for each action.
-fn words(Decided { lease: Lease { epoch, .. }, sheet, .. }: &Decided) -> Vec<String> {
+fn words(
+    Decided {
+        lease: Lease { epoch, .. },
+        sheet,
+        ..
+    }: &Decided,
+) -> Vec<String> {
     let say = |(index, (name, probability)): (usize, (&String, &f64))| {
         let (name, probability) = (Value::from(name.as_str()), Value::from(*probability));
-        format!(",\"epoch\":{epoch},\"action\":{name},\"index\":{index},\"probability\":{probability}}},")
+        format!(
+            ",\"epoch\":{epoch},\"action\":{name},\"index\":{index},\"probability\":{probability}}},"
+        )
     };
-    sheet.actions.iter().zip(&sheet.strategy).enumerate().map(say).collect()
+    sheet
+        .actions
+        .iter()
+        .zip(&sheet.strategy)
+        .enumerate()
+        .map(say)
+        .collect()
 }
 
 #[cfg(test)]
@@ -136,20 +178,48 @@ mod tests {
             words: OnceLock::new(),
         };
         let (actions, request_key) = (vec![1, 0, 1], None);
-        let lease = Lease { epoch: 7, overtime, first: 98, actions, asked: 3, request_key, at: 0 };
-        Decided { lease, sheet: Arc::new(sheet), repeated: false }
+        let lease = Lease {
+            epoch: 7,
+            overtime,
+            first: 98,
+            actions,
+            asked: 3,
+            request_key,
+            at: 0,
+        };
+        Decided {
+            lease,
+            sheet: Arc::new(sheet),
+            repeated: false,
+        }
     }
 
     #[test]
     fn what_is_written_is_what_the_description_says() {
         for overtime in [false, true] {
             let read: Decisions = serde_json::from_slice(&written(&decided(overtime))).unwrap();
-            assert_eq!((read.epoch, read.overtime, read.decisions.len()), (7, overtime, 3));
+            assert_eq!(
+                (read.epoch, read.overtime, read.decisions.len()),
+                (7, overtime, 3)
+            );
             let one = &read.decisions[1];
-            assert_eq!((one.round, one.overtime), if overtime { (None, Some(99)) } else { (Some(99), None) });
-            assert_eq!((one.action.as_str(), one.index, one.epoch), ("a \"b\"\n", 0, 7));
+            assert_eq!(
+                (one.round, one.overtime),
+                if overtime {
+                    (None, Some(99))
+                } else {
+                    (Some(99), None)
+                }
+            );
+            assert_eq!(
+                (one.action.as_str(), one.index, one.epoch),
+                ("a \"b\"\n", 0, 7)
+            );
             assert_eq!(one.probability.to_bits(), (1.0f64 / 3.0).to_bits());
-            assert_eq!(read.decisions[2].round.or(read.decisions[2].overtime), Some(100));
+            assert_eq!(
+                read.decisions[2].round.or(read.decisions[2].overtime),
+                Some(100)
+            );
         }
     }
 

@@ -55,22 +55,41 @@ impl ApiError {
     /// An error without rule and value.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<Box<str>>) -> Self {
         let message = message.into();
-        Self { status, code, message, rule: None, value: None, outstanding: None, retry_after: None, detail: None }
+        Self {
+            status,
+            code,
+            message,
+            rule: None,
+            value: None,
+            outstanding: None,
+            retry_after: None,
+            detail: None,
+        }
     }
 
     /// With the condition that was violated, and the value that did it.
     pub fn against(self, rule: impl Into<Box<str>>, value: impl Into<Value>) -> Self {
-        Self { rule: Some(rule.into()), value: Some(value.into()), ..self }
+        Self {
+            rule: Some(rule.into()),
+            value: Some(value.into()),
+            ..self
+        }
     }
 
     /// With the time after which to ask again.
     pub fn retry(self) -> Self {
-        Self { retry_after: Some(RETRY_SECONDS), ..self }
+        Self {
+            retry_after: Some(RETRY_SECONDS),
+            ..self
+        }
     }
 
     /// The store could not be read; the caller learns no more than that.
     pub fn store(detail: impl std::fmt::Display) -> Self {
-        Refusal::Store { detail: format!("{detail:#}") }.into()
+        Refusal::Store {
+            detail: format!("{detail:#}"),
+        }
+        .into()
     }
 
     /// A body or an address that cannot be read at all.
@@ -85,15 +104,19 @@ impl ApiError {
 
     /// Nobody, where somebody is needed.
     pub fn no_key(message: impl Into<Box<str>>) -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "no_key", message).against("Authorization: Bearer debora_...", Value::Null)
+        Self::new(StatusCode::UNAUTHORIZED, "no_key", message)
+            .against("Authorization: Bearer debora_...", Value::Null)
     }
 
     /// Somebody, whose key does not allow it.
     pub fn wrong_role(name: &str, role: Role, needed: Role) -> Self {
         let (role, needed) = (json!(role), json!(needed));
         let words = |role: &Value| role.as_str().unwrap_or_default().to_owned();
-        let message =
-            format!("the key {name:?} has role {}, and this needs {}; use another key", words(&role), words(&needed));
+        let message = format!(
+            "the key {name:?} has role {}, and this needs {}; use another key",
+            words(&role),
+            words(&needed)
+        );
         Self::new(StatusCode::FORBIDDEN, "wrong_role", message)
             .against(format!("role {} or more", words(&needed)), role)
     }
@@ -105,32 +128,55 @@ impl From<Refusal> for ApiError {
         let message = refusal.to_string();
         let plain = |status, code| Self::new(status, code, message.clone());
         match refusal {
-            Refusal::NoExperiment { id } => plain(S::NOT_FOUND, "no_experiment").against("the id of an experiment", id),
-            Refusal::IdText { id } => plain(S::UNPROCESSABLE_ENTITY, "id_text")
-                .against(format!("1 to {NAME_MAX} lower-case letters, digits and dashes"), id),
-            Refusal::IdTaken { id } => plain(S::CONFLICT, "id_taken").against("an id of its own", id),
+            Refusal::NoExperiment { id } => {
+                plain(S::NOT_FOUND, "no_experiment").against("the id of an experiment", id)
+            }
+            Refusal::IdText { id } => plain(S::UNPROCESSABLE_ENTITY, "id_text").against(
+                format!("1 to {NAME_MAX} lower-case letters, digits and dashes"),
+                id,
+            ),
+            Refusal::IdTaken { id } => {
+                plain(S::CONFLICT, "id_taken").against("an id of its own", id)
+            }
             Refusal::Spec(_) => plain(S::UNPROCESSABLE_ENTITY, "spec"),
-            Refusal::World => plain(S::UNPROCESSABLE_ENTITY, "world").against("no [world]", "[world]"),
-            Refusal::KeyInSpec => plain(S::UNPROCESSABLE_ENTITY, "key_in_spec").against("no key in the spec", "key"),
-            Refusal::Blind(_) => plain(S::UNPROCESSABLE_ENTITY, "blind").against("a plan that is not blind", false),
-            Refusal::Rounds { rounds } => {
-                plain(S::UNPROCESSABLE_ENTITY, "rounds").against(format!("1 <= n <= {ROUNDS_MAX}"), rounds)
+            Refusal::World => {
+                plain(S::UNPROCESSABLE_ENTITY, "world").against("no [world]", "[world]")
             }
+            Refusal::KeyInSpec => {
+                plain(S::UNPROCESSABLE_ENTITY, "key_in_spec").against("no key in the spec", "key")
+            }
+            Refusal::Blind(_) => {
+                plain(S::UNPROCESSABLE_ENTITY, "blind").against("a plan that is not blind", false)
+            }
+            Refusal::Rounds { rounds } => plain(S::UNPROCESSABLE_ENTITY, "rounds")
+                .against(format!("1 <= n <= {ROUNDS_MAX}"), rounds),
             Refusal::RequestKey { request_key } => plain(S::UNPROCESSABLE_ENTITY, "request_key")
-                .against(format!("1 to {NAME_MAX} bytes without control characters"), request_key),
-            Refusal::RequestKeyUsed { asked, rounds, .. } => {
-                plain(S::CONFLICT, "request_key_used").against(format!("n = {asked}, as before"), rounds)
+                .against(
+                    format!("1 to {NAME_MAX} bytes without control characters"),
+                    request_key,
+                ),
+            Refusal::RequestKeyUsed { asked, rounds, .. } => plain(S::CONFLICT, "request_key_used")
+                .against(format!("n = {asked}, as before"), rounds),
+            Refusal::Waiting { outstanding, .. } => Self {
+                outstanding: Some(outstanding),
+                ..plain(S::CONFLICT, "waiting").retry()
+            },
+            Refusal::Paused { .. } => {
+                plain(S::CONFLICT, "paused").against("status running", "paused")
             }
-            Refusal::Waiting { outstanding, .. } => {
-                Self { outstanding: Some(outstanding), ..plain(S::CONFLICT, "waiting").retry() }
+            Refusal::Closed { .. } => {
+                plain(S::CONFLICT, "closed").against("status running or paused", "closed")
             }
-            Refusal::Paused { .. } => plain(S::CONFLICT, "paused").against("status running", "paused"),
-            Refusal::Closed { .. } => plain(S::CONFLICT, "closed").against("status running or paused", "closed"),
-            Refusal::Done { .. } => plain(S::CONFLICT, "done").against("status running or paused", "done"),
-            Refusal::Outcome { error, .. } => outcome(plain(S::UNPROCESSABLE_ENTITY, "outcome"), &error),
-            Refusal::Store { detail } => {
-                Self { detail: Some(detail.into()), ..plain(S::SERVICE_UNAVAILABLE, "store").retry() }
+            Refusal::Done { .. } => {
+                plain(S::CONFLICT, "done").against("status running or paused", "done")
             }
+            Refusal::Outcome { error, .. } => {
+                outcome(plain(S::UNPROCESSABLE_ENTITY, "outcome"), &error)
+            }
+            Refusal::Store { detail } => Self {
+                detail: Some(detail.into()),
+                ..plain(S::SERVICE_UNAVAILABLE, "store").retry()
+            },
             Refusal::Busy => plain(S::SERVICE_UNAVAILABLE, "busy").retry(),
             Refusal::Stopping => plain(S::SERVICE_UNAVAILABLE, "stopping").retry(),
         }
@@ -140,9 +186,16 @@ impl From<Refusal> for ApiError {
 /// The rule and the value of an outcome that the problem refuses.
 fn outcome(api: ApiError, error: &Error) -> ApiError {
     match error {
-        Error::Outside { name, value, low, high } => api.against(format!("{low:?} <= {name} <= {high:?}"), *value),
+        Error::Outside {
+            name,
+            value,
+            low,
+            high,
+        } => api.against(format!("{low:?} <= {name} <= {high:?}"), *value),
         Error::CostCount { got, costs } => api.against(format!("{costs} costs"), *got),
-        Error::RoundUnknown { round, horizon } => api.against(format!("1 <= round <= {horizon}"), *round),
+        Error::RoundUnknown { round, horizon } => {
+            api.against(format!("1 <= round <= {horizon}"), *round)
+        }
         _ => api,
     }
 }
@@ -154,10 +207,14 @@ impl IntoResponse for ApiError {
         }
         let mut response = (self.status, axum::Json(&self)).into_response();
         if let Some(seconds) = self.retry_after {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+            response
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            response
+                .headers_mut()
+                .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response.extensions_mut().insert(Code(self.code));
         response

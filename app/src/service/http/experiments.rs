@@ -64,7 +64,9 @@ impl Visitor<'_> for KeyVisitor {
     type Value = KeyText;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a key: a whole number from 0 to 2^64 - 1, or 32 hexadecimal digits in quotes")
+        formatter.write_str(
+            "a key: a whole number from 0 to 2^64 - 1, or 32 hexadecimal digits in quotes",
+        )
     }
 
     fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<KeyText, E> {
@@ -72,7 +74,9 @@ impl Visitor<'_> for KeyVisitor {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<KeyText, E> {
-        Key::from_hex(text).map(KeyText).map_err(|_| E::invalid_value(Unexpected::Other("another text"), &self))
+        Key::from_hex(text)
+            .map(KeyText)
+            .map_err(|_| E::invalid_value(Unexpected::Other("another text"), &self))
     }
 }
 
@@ -164,23 +168,55 @@ pub struct Changed {
 #[utoipa::path(post, path = "/v1/experiments", tag = "experiments", request_body = NewExperiment,
     responses((status = 201, description = "It is there", body = Created),
               (status = 200, description = "This very experiment was there before", body = Created)))]
-pub async fn create(State(site): State<Site>, caller: Caller, body: Json) -> Result<Response, ApiError> {
+pub async fn create(
+    State(site): State<Site>,
+    caller: Caller,
+    body: Json,
+) -> Result<Response, ApiError> {
     caller.require(Role::Admin)?;
-    let Object(NewExperiment { spec, id, key, blind }) = body.read()?;
-    let create = Create { id, spec, key: key.map(|key| key.0), blind, actor: caller.name };
+    let Object(NewExperiment {
+        spec,
+        id,
+        key,
+        blind,
+    }) = body.read()?;
+    let create = Create {
+        id,
+        spec,
+        key: key.map(|key| key.0),
+        blind,
+        actor: caller.name,
+    };
     let (id, repeated) = created(&site, create).await?;
     let (experiment, _) = row(&site, &id).await?;
     let key_hash = chain::key_hash(experiment.salt, experiment.key);
     let address = format!("/v1/experiments/{id}");
-    let location = [(LOCATION, HeaderValue::from_str(&address).expect("ids are plain characters"))];
-    let status = if repeated { StatusCode::OK } else { StatusCode::CREATED };
-    Ok((status, location, Reply(Created { id, key_hash, address })).into_response())
+    let location = [(
+        LOCATION,
+        HeaderValue::from_str(&address).expect("ids are plain characters"),
+    )];
+    let status = if repeated {
+        StatusCode::OK
+    } else {
+        StatusCode::CREATED
+    };
+    Ok((
+        status,
+        location,
+        Reply(Created {
+            id,
+            key_hash,
+            address,
+        }),
+    )
+        .into_response())
 }
 
 /// Has an experiment created: its id, and whether it was there before.
 pub async fn created(site: &Site, create: Create) -> Result<(String, bool), ApiError> {
     let actor = create.actor.clone();
-    let Answer::Created { id, repeated } = site.service.serve(Request::Create(create)).await? else {
+    let Answer::Created { id, repeated } = site.service.serve(Request::Create(create)).await?
+    else {
         unreachable!("creating is answered with an experiment")
     };
     tracing::info!(id, actor, repeated, "an experiment was created");
@@ -194,7 +230,9 @@ pub async fn created(site: &Site, create: Create) -> Result<(String, bool), ApiE
     responses((status = 200, description = "All of them", body = List)))]
 pub async fn list(State(site): State<Site>, caller: Caller) -> Result<Reply<List>, ApiError> {
     caller.require(Role::Read)?;
-    Ok(Reply(List { experiments: listed(&site).await? }))
+    Ok(Reply(List {
+        experiments: listed(&site).await?,
+    }))
 }
 
 /// All experiments, the oldest first.
@@ -220,7 +258,11 @@ pub async fn row(site: &Site, id: &str) -> Result<(Experiment, Progress), ApiErr
 #[utoipa::path(get, path = "/v1/experiments/{id}", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "What it is", body = Shown)))]
-pub async fn show(State(site): State<Site>, caller: Caller, Id(id): Id) -> Result<Reply<Shown>, ApiError> {
+pub async fn show(
+    State(site): State<Site>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<Reply<Shown>, ApiError> {
     caller.require(Role::Read)?;
     let (experiment, progress) = row(&site, &id).await?;
     let card = site.card_of(&id, &experiment.spec)?;
@@ -241,7 +283,11 @@ pub async fn show(State(site): State<Site>, caller: Caller, Id(id): Id) -> Resul
 #[utoipa::path(post, path = "/v1/experiments/{id}/pause", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "It is paused", body = Changed)))]
-pub async fn pause(State(site): State<Site>, caller: Caller, Id(id): Id) -> Result<Reply<Changed>, ApiError> {
+pub async fn pause(
+    State(site): State<Site>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<Reply<Changed>, ApiError> {
     change(&site, &caller, id, Change::Pause).await.map(Reply)
 }
 
@@ -251,7 +297,11 @@ pub async fn pause(State(site): State<Site>, caller: Caller, Id(id): Id) -> Resu
 #[utoipa::path(post, path = "/v1/experiments/{id}/resume", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "It is running", body = Changed)))]
-pub async fn resume(State(site): State<Site>, caller: Caller, Id(id): Id) -> Result<Reply<Changed>, ApiError> {
+pub async fn resume(
+    State(site): State<Site>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<Reply<Changed>, ApiError> {
     change(&site, &caller, id, Change::Resume).await.map(Reply)
 }
 
@@ -261,17 +311,39 @@ pub async fn resume(State(site): State<Site>, caller: Caller, Id(id): Id) -> Res
 #[utoipa::path(post, path = "/v1/experiments/{id}/close", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "It is closed", body = Changed)))]
-pub async fn close(State(site): State<Site>, caller: Caller, Id(id): Id) -> Result<Reply<Changed>, ApiError> {
+pub async fn close(
+    State(site): State<Site>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<Reply<Changed>, ApiError> {
     change(&site, &caller, id, Change::Close).await.map(Reply)
 }
 
 /// Makes an administrative change, for those who may.
-pub async fn change(site: &Site, caller: &Caller, id: String, change: Change) -> Result<Changed, ApiError> {
+pub async fn change(
+    site: &Site,
+    caller: &Caller,
+    id: String,
+    change: Change,
+) -> Result<Changed, ApiError> {
     caller.require(Role::Admin)?;
     let actor = caller.name.clone();
-    let Answer::Changed(status) = site.service.serve(Request::Change { id: id.clone(), change, actor }).await? else {
+    let Answer::Changed(status) = site
+        .service
+        .serve(Request::Change {
+            id: id.clone(),
+            change,
+            actor,
+        })
+        .await?
+    else {
         unreachable!("a change is answered with a status")
     };
-    tracing::info!(id, actor = caller.name, ?status, "an experiment was changed");
+    tracing::info!(
+        id,
+        actor = caller.name,
+        ?status,
+        "an experiment was changed"
+    );
     Ok(Changed { id, status })
 }

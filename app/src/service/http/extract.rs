@@ -47,7 +47,9 @@ impl Json {
                 // Read again, with an eye on the way to the field: what fits is not to pay for it.
                 let mut again = serde_json::Deserializer::from_slice(&self.0.bytes);
                 let failed = serde_path_to_error::deserialize::<_, T>(&mut again).err();
-                let field = failed.map(|failed| failed.path().to_string()).filter(|path| path != ".");
+                let field = failed
+                    .map(|failed| failed.path().to_string())
+                    .filter(|path| path != ".");
                 let field = field.map_or(String::new(), |path| format!(" at {path:?}"));
                 ApiError::unfit(format!("the body does not fit{field}: {error}"))
             }
@@ -72,23 +74,33 @@ impl<T: DeserializeOwned> FromRequest<Site> for Form<T> {
         expect(request.headers(), "application/x-www-form-urlencoded")?;
         let raw = read(request, site).await?;
         let form = serde_urlencoded::from_bytes(&raw.bytes);
-        form.map(Self).map_err(|error| ApiError::unfit(format!("the form does not fit: {error}")))
+        form.map(Self)
+            .map_err(|error| ApiError::unfit(format!("the form does not fit: {error}")))
     }
 }
 
 /// Refuses a body that is declared as anything but `wanted`.
 fn expect(headers: &HeaderMap, wanted: &str) -> Result<(), ApiError> {
-    let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let text = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let kind = text.split(';').next().unwrap_or_default().trim();
     if kind.eq_ignore_ascii_case(wanted) {
         return Ok(());
     }
     let message = format!("the body is declared as {kind:?}; send Content-Type: {wanted}");
-    Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type", message).against(wanted, kind))
+    Err(
+        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type", message)
+            .against(wanted, kind),
+    )
 }
 
 async fn read(request: Request, site: &Site) -> Result<Raw, ApiError> {
-    let declared = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    let declared = request
+        .headers()
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     // Who asks before sending is not asked to send what is too long.
     let asks = request.headers().contains_key(EXPECT);
     let body = request.into_body();
@@ -99,18 +111,29 @@ async fn read(request: Request, site: &Site) -> Result<Raw, ApiError> {
         return Err(too_large());
     }
     let kibibytes = declared.unwrap_or(BODY_BYTES_MAX).div_ceil(1024).max(1) as u32;
-    let permit = tokio::time::timeout(site.timeout, Arc::clone(&site.bodies).acquire_many_owned(kibibytes));
+    let permit = tokio::time::timeout(
+        site.timeout,
+        Arc::clone(&site.bodies).acquire_many_owned(kibibytes),
+    );
     let busy = || {
         let message = "the service is reading as much as it can hold; repeat the request";
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).retry()
     };
     let permit = permit.await.ok().and_then(Result::ok).ok_or_else(busy)?;
     match tokio::time::timeout(site.timeout, collect(body)).await {
-        Ok(bytes) => Ok(Raw { bytes: bytes?, _permit: permit }),
+        Ok(bytes) => Ok(Raw {
+            bytes: bytes?,
+            _permit: permit,
+        }),
         Err(_) => {
             let seconds = site.timeout.as_secs_f64();
-            let message = format!("the body did not arrive within {seconds} seconds; repeat the request");
-            Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message))
+            let message =
+                format!("the body did not arrive within {seconds} seconds; repeat the request");
+            Err(ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "too_slow",
+                message,
+            ))
         }
     }
 }
@@ -118,7 +141,8 @@ async fn read(request: Request, site: &Site) -> Result<Raw, ApiError> {
 async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| ApiError::malformed("the body broke off; repeat the request"))?;
+        let frame =
+            frame.map_err(|_| ApiError::malformed("the body broke off; repeat the request"))?;
         bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
         if bytes.len() > BODY_BYTES_MAX {
             drop(bytes);
@@ -145,8 +169,10 @@ async fn drop_frames(body: &mut Body) {
 
 fn too_large() -> ApiError {
     let message = format!("the body is longer than {BODY_BYTES_MAX} bytes; send it in parts");
-    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
-        .against(format!("at most {BODY_BYTES_MAX} bytes"), serde_json::Value::Null)
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message).against(
+        format!("at most {BODY_BYTES_MAX} bytes"),
+        serde_json::Value::Null,
+    )
 }
 
 /// A struct that must be an object: as it is derived, it would take a list of its fields' values, too.
@@ -180,9 +206,14 @@ impl FromRequestParts<Site> for Id {
 
     async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, ApiError> {
         let path = Path::<String>::from_request_parts(parts, site).await;
-        let Path(id) = path.map_err(|error| ApiError::malformed(format!("the address: {}", error.body_text())))?;
+        let Path(id) = path
+            .map_err(|error| ApiError::malformed(format!("the address: {}", error.body_text())))?;
         // Some stores cannot even be asked about other texts.
-        if request::is_id(&id) { Ok(Self(id)) } else { Err(Refusal::NoExperiment { id }.into()) }
+        if request::is_id(&id) {
+            Ok(Self(id))
+        } else {
+            Err(Refusal::NoExperiment { id }.into())
+        }
     }
 }
 
@@ -194,7 +225,9 @@ impl<T: DeserializeOwned> FromRequestParts<Site> for Asked<T> {
 
     async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, ApiError> {
         let query = Query::<T>::from_request_parts(parts, site).await;
-        query.map(|query| Self(query.0)).map_err(|error| ApiError::unfit(format!("the query: {}", error.body_text())))
+        query
+            .map(|query| Self(query.0))
+            .map_err(|error| ApiError::unfit(format!("the query: {}", error.body_text())))
     }
 }
 
@@ -211,9 +244,15 @@ mod tests {
         let service = Service::start(location, Arc::new(|| 0)).unwrap();
         let site = Shared::new(Arc::clone(&service), Duration::from_millis(50));
         let ask = || read(Request::new(Body::from("{}")), &site);
-        let others = Arc::clone(&site.bodies).acquire_many_owned(BODIES_KIBIBYTES as u32 - 1).await.unwrap();
+        let others = Arc::clone(&site.bodies)
+            .acquire_many_owned(BODIES_KIBIBYTES as u32 - 1)
+            .await
+            .unwrap();
         let refused = ask().await.err().unwrap();
-        assert_eq!((refused.status.as_u16(), refused.code, refused.retry_after), (503, "busy", Some(1)));
+        assert_eq!(
+            (refused.status.as_u16(), refused.code, refused.retry_after),
+            (503, "busy", Some(1))
+        );
         drop(others);
         assert_eq!(ask().await.ok().unwrap().bytes, "{}");
         assert_eq!(site.bodies.available_permits(), BODIES_KIBIBYTES);

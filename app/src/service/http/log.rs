@@ -72,7 +72,9 @@ pub async fn log(
     let mut response = ([(CONTENT_TYPE, "application/x-ndjson")], lines).into_response();
     if let Some(next) = next {
         let value = HeaderValue::from_str(&next).map_err(ApiError::store)?;
-        response.headers_mut().insert(HeaderName::from_static(NEXT_HEADER), value);
+        response
+            .headers_mut()
+            .insert(HeaderName::from_static(NEXT_HEADER), value);
     }
     Ok(response)
 }
@@ -94,10 +96,17 @@ fn written(page: &Page) -> anyhow::Result<(Vec<u8>, Option<String>)> {
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "The certificate", body = Object),
               (status = 409, description = "Code `not_over`", body = ApiError)))]
-pub async fn certificate(State(site): State<Site>, caller: Caller, Id(id): Id) -> Result<Reply<Certificate>, ApiError> {
+pub async fn certificate(
+    State(site): State<Site>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<Reply<Certificate>, ApiError> {
     caller.require(Role::Read)?;
     let asked = id.clone();
-    if let Some(certificate) = site.read(move |store| certificate::of(store, &asked)).await? {
+    if let Some(certificate) = site
+        .read(move |store| certificate::of(store, &asked))
+        .await?
+    {
         return Ok(Reply(certificate));
     }
     let (_, progress) = row(&site, &id).await?;

@@ -60,8 +60,9 @@ impl Metrics {
     /// All at zero, but for the groups, which the writer counts.
     pub fn new(groups: Counter) -> Self {
         // From 0.1 ms, what a small request takes, to 3 s.
-        let seconds =
-            Family::new_with_constructor((|| Histogram::new(exponential_buckets(1e-4, 2.0, 16))) as fn() -> Histogram);
+        let seconds = Family::new_with_constructor(
+            (|| Histogram::new(exponential_buckets(1e-4, 2.0, 16))) as fn() -> Histogram,
+        );
         let mut metrics = Self {
             registry: Registry::with_prefix("debora"),
             requests: Family::default(),
@@ -72,31 +73,59 @@ impl Metrics {
             connections: Gauge::default(),
         };
         let registry = &mut metrics.registry;
-        registry.register("requests", "Requests by method, route and status", metrics.requests.clone());
-        registry.register("request_seconds", "Time to answer, by route", metrics.seconds.clone());
-        registry.register("decisions", "Decisions handed out", metrics.decisions.clone());
+        registry.register(
+            "requests",
+            "Requests by method, route and status",
+            metrics.requests.clone(),
+        );
+        registry.register(
+            "request_seconds",
+            "Time to answer, by route",
+            metrics.seconds.clone(),
+        );
+        registry.register(
+            "decisions",
+            "Decisions handed out",
+            metrics.decisions.clone(),
+        );
         registry.register("outcomes", "Outcomes by receipt", metrics.outcomes.clone());
         registry.register("imputed", "Rounds imputed", metrics.imputed.clone());
-        registry.register("groups", "Requests served in one transaction count as one", groups);
-        registry.register("connections", "Open connections", metrics.connections.clone());
+        registry.register(
+            "groups",
+            "Requests served in one transaction count as one",
+            groups,
+        );
+        registry.register(
+            "connections",
+            "Open connections",
+            metrics.connections.clone(),
+        );
         metrics
     }
 
     /// Counts an answered request.
     pub fn ended(&self, ended: Ended, seconds: f64) {
-        self.seconds.get_or_create(&Route { route: ended.route }).observe(seconds);
+        self.seconds
+            .get_or_create(&Route { route: ended.route })
+            .observe(seconds);
         self.requests.get_or_create(&ended).inc();
     }
 
     /// Counts decisions.
     pub fn decided(&self, overtime: bool, decisions: u64) {
         let kind = if overtime { "overtime" } else { "round" };
-        self.decisions.get_or_create(&Within { kind }).inc_by(decisions);
+        self.decisions
+            .get_or_create(&Within { kind })
+            .inc_by(decisions);
     }
 
     /// Counts outcomes.
     pub fn told(&self, receipt: Receipt, outcomes: u64) {
-        self.outcomes.get_or_create(&Received { receipt: receipt.word() }).inc_by(outcomes);
+        self.outcomes
+            .get_or_create(&Received {
+                receipt: receipt.word(),
+            })
+            .inc_by(outcomes);
     }
 
     /// In Prometheus's text format.

@@ -99,7 +99,10 @@ impl Shared {
         read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
         // The permit goes with the work: who hangs up does not make room for another reader.
-        let permit = Arc::clone(&self.readers).acquire_owned().await.map_err(ApiError::store)?;
+        let permit = Arc::clone(&self.readers)
+            .acquire_owned()
+            .await
+            .map_err(ApiError::store)?;
         let service = Arc::clone(&self.service);
         let result = tokio::task::spawn_blocking(move || {
             let _permit = permit;
@@ -127,7 +130,10 @@ impl Shared {
             return Ok(Arc::clone(card));
         }
         let spec = Spec::parse(spec, id).map_err(ApiError::store)?;
-        let card = Arc::new(Card { name: spec.name, problem: Arc::new(spec.problem) });
+        let card = Arc::new(Card {
+            name: spec.name,
+            problem: Arc::new(spec.problem),
+        });
         cards.insert(id.to_owned(), Arc::clone(&card));
         Ok(card)
     }
@@ -166,11 +172,17 @@ impl App {
         let router = interface
             .merge(pages::router())
             .fallback(async |uri: Uri| {
-                let message = format!("there is nothing at {}; /openapi.json describes what there is", uri.path());
+                let message = format!(
+                    "there is nothing at {}; /openapi.json describes what there is",
+                    uri.path()
+                );
                 ApiError::new(StatusCode::NOT_FOUND, "no_route", message)
             })
             .method_not_allowed_fallback(async |method: Method, uri: Uri| {
-                let message = format!("{method} does not work at {}; the header Allow says what does", uri.path());
+                let message = format!(
+                    "{method} does not work at {}; the header Allow says what does",
+                    uri.path()
+                );
                 ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
             })
             .with_state(Arc::clone(&site));
@@ -199,13 +211,18 @@ mod tests {
         let gate = Arc::new(Mutex::new(gate));
         let read_slowly = |_| {
             let (site, gate) = (Arc::clone(&site), Arc::clone(&gate));
-            tokio::spawn(async move { site.read(move |_| Ok(gate.lock().unwrap().recv()?)).await.is_ok() })
+            tokio::spawn(async move {
+                site.read(move |_| Ok(gate.lock().unwrap().recv()?))
+                    .await
+                    .is_ok()
+            })
         };
         let slow: Vec<_> = (0..READERS).map(read_slowly).collect();
         while site.readers.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        let another = || tokio::time::timeout(Duration::from_millis(50), site.read(|store| store.keys()));
+        let another =
+            || tokio::time::timeout(Duration::from_millis(50), site.read(|store| store.keys()));
         assert!(another().await.is_err());
         slow.iter().for_each(|reader| reader.abort());
         assert!(another().await.is_err());

@@ -163,16 +163,29 @@ pub async fn tell(
     caller.require(Role::Decide)?;
     let outcomes: Vec<Object<Outcome>> = body.read()?;
     if outcomes.len() > OUTCOMES_MAX {
-        let message = format!("{} outcomes are too many for one request; send at most {OUTCOMES_MAX}", outcomes.len());
+        let message = format!(
+            "{} outcomes are too many for one request; send at most {OUTCOMES_MAX}",
+            outcomes.len()
+        );
         let error = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many", message);
         return Err(error.against(format!("at most {OUTCOMES_MAX} outcomes"), outcomes.len()));
     }
     let card = site.card(&id).await?;
-    let tellings = outcomes.into_iter().enumerate().map(|(index, outcome)| telling(index, outcome.0, &card.problem));
+    let tellings = outcomes
+        .into_iter()
+        .enumerate()
+        .map(|(index, outcome)| telling(index, outcome.0, &card.problem));
     let outcomes = tellings.collect::<Result<Vec<Telling>, ApiError>>()?;
     let first = outcomes.first().map(|telling| telling.of);
     drop(body);
-    let Answer::Told(receipts) = site.service.serve(Request::Tell { id: id.clone(), outcomes }).await? else {
+    let Answer::Told(receipts) = site
+        .service
+        .serve(Request::Tell {
+            id: id.clone(),
+            outcomes,
+        })
+        .await?
+    else {
         unreachable!("outcomes are answered with receipts")
     };
     let mut counts = Counts::of(&receipts);
@@ -180,12 +193,18 @@ pub async fn tell(
         site.metrics.told(receipt, *counts.of_one(receipt));
     }
     if let Some(first) = first.filter(|_| counts.unknown == receipts.len() as u64) {
-        let others =
-            if receipts.len() > 1 { format!(" and {} others were", receipts.len() - 1) } else { " was".into() };
-        let message =
-            format!("nothing was recorded: {first}{others} never decided in experiment {id:?}; is it another's?");
-        return Err(ApiError::new(StatusCode::NOT_FOUND, "no_such_round", message)
-            .against("a decision of this experiment", first.to_string()));
+        let others = if receipts.len() > 1 {
+            format!(" and {} others were", receipts.len() - 1)
+        } else {
+            " was".into()
+        };
+        let message = format!(
+            "nothing was recorded: {first}{others} never decided in experiment {id:?}; is it another's?"
+        );
+        return Err(
+            ApiError::new(StatusCode::NOT_FOUND, "no_such_round", message)
+                .against("a decision of this experiment", first.to_string()),
+        );
     }
     Ok(axum::Json(Receipts { receipts, counts }))
 }
@@ -195,11 +214,17 @@ fn telling(index: usize, outcome: Outcome, problem: &Problem) -> Result<Telling,
     let of = match (outcome.round, outcome.epoch, outcome.overtime) {
         (Some(round), None, None) if (1..=horizon).contains(&round) => Of::Round(round),
         (Some(round), None, None) => {
-            return Err(Refusal::Outcome { index, error: Error::RoundUnknown { round, horizon } }.into());
+            return Err(Refusal::Outcome {
+                index,
+                error: Error::RoundUnknown { round, horizon },
+            }
+            .into());
         }
         (None, Some(epoch), Some(serial)) => Of::Overtime { epoch, serial },
         _ => {
-            let message = format!("outcome {index}: give its round or, of an overtime decision, epoch and overtime");
+            let message = format!(
+                "outcome {index}: give its round or, of an overtime decision, epoch and overtime"
+            );
             return Err(ApiError::unfit(message));
         }
     };
@@ -207,20 +232,33 @@ fn telling(index: usize, outcome: Outcome, problem: &Problem) -> Result<Telling,
         Costs::Listed(costs) => costs,
         Costs::Named(named) => by_order(index, &named, problem)?,
     };
-    Ok(Telling { of, reward: outcome.reward, costs })
+    Ok(Telling {
+        of,
+        reward: outcome.reward,
+        costs,
+    })
 }
 
 /// Named costs in the spec's order: each of them once.
-fn by_order(index: usize, named: &[(Cow<'_, str>, f64)], problem: &Problem) -> Result<Vec<f64>, ApiError> {
+fn by_order(
+    index: usize,
+    named: &[(Cow<'_, str>, f64)],
+    problem: &Problem,
+) -> Result<Vec<f64>, ApiError> {
     let costs = problem.quantities() - 1;
     let known = |name: &str| (1..=costs).any(|cost| problem.quantity(cost).name == name);
     if let Some((name, _)) = named.iter().find(|(name, _)| !known(name)) {
-        let names: Vec<&str> = (1..=costs).map(|cost| problem.quantity(cost).name.as_str()).collect();
+        let names: Vec<&str> = (1..=costs)
+            .map(|cost| problem.quantity(cost).name.as_str())
+            .collect();
         let message = format!("outcome {index}: there is no cost {name:?}; the spec has {names:?}");
         return Err(ApiError::unfit(message).against(format!("one of {names:?}"), name.as_ref()));
     }
     if named.len() != costs {
-        let error = Error::CostCount { got: named.len(), costs };
+        let error = Error::CostCount {
+            got: named.len(),
+            costs,
+        };
         return Err(Refusal::Outcome { index, error }.into());
     }
     let value = |cost: usize| {
@@ -229,7 +267,9 @@ fn by_order(index: usize, named: &[(Cow<'_, str>, f64)], problem: &Problem) -> R
         match (found.next(), found.next()) {
             (Some((_, value)), None) => Ok(*value),
             _ => {
-                let message = format!("outcome {index}: cost {name:?} is not given once; give each cost once");
+                let message = format!(
+                    "outcome {index}: cost {name:?} is not given once; give each cost once"
+                );
                 Err(ApiError::unfit(message).against("each cost once", name.as_str()))
             }
         }

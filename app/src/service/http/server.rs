@@ -51,20 +51,32 @@ pub async fn serve(listener: TcpListener, site: Site, terms: Terms, end: impl Fu
             () = &mut end => break,
         };
         if let Some((stream, place)) = accepted {
-            let visit = Visit { app: app.clone(), stopping: stopping.clone() };
+            let visit = Visit {
+                app: app.clone(),
+                stopping: stopping.clone(),
+            };
             tokio::spawn(visit.serve(stream, place));
         }
     }
     drop(listener);
     let _ = stop.send(true);
     // All places are free once every connection has ended.
-    if tokio::time::timeout(terms.grace, places.acquire_many(terms.connections)).await.is_err() {
-        tracing::warn!("requests were still in flight after {} seconds", terms.grace.as_secs_f64());
+    if tokio::time::timeout(terms.grace, places.acquire_many(terms.connections))
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            "requests were still in flight after {} seconds",
+            terms.grace.as_secs_f64()
+        );
     }
 }
 
 /// The next connection, once there is a place for it.
-async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> Option<(TcpStream, OwnedSemaphorePermit)> {
     let place = Arc::clone(places).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _)) => Some((stream, place)),
@@ -99,12 +111,19 @@ impl Visit {
             asked.store(true, Ordering::Relaxed);
             // The connection has one request at a time.
             unread.store(!request.body().is_end_stream(), Ordering::Relaxed);
-            let watched = request.map(|body| Body::new(Watched { body, unread: Arc::clone(&unread) }));
+            let watched = request.map(|body| {
+                Body::new(Watched {
+                    body,
+                    unread: Arc::clone(&unread),
+                })
+            });
             let unread = &unread;
             async move {
                 let mut answer = app.answer(watched).await;
                 if unread.load(Ordering::Relaxed) {
-                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                    answer
+                        .headers_mut()
+                        .insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 Ok::<_, Infallible>(answer)
             }

@@ -70,7 +70,9 @@ pub struct ByName(pub Vec<(String, f64)>);
 impl Serialize for ByName {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        self.0.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
+        self.0
+            .iter()
+            .try_for_each(|(name, value)| map.serialize_entry(name, value))?;
         map.end()
     }
 }
@@ -140,7 +142,11 @@ pub struct Expected {
 #[utoipa::path(get, path = "/v1/experiments/{id}/state", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "Where it stands", body = State)))]
-pub async fn state(Shared(site): Shared<Site>, caller: Caller, Id(id): Id) -> Result<Reply<State>, ApiError> {
+pub async fn state(
+    Shared(site): Shared<Site>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<Reply<State>, ApiError> {
     caller.require(Role::Read)?;
     let asked = id.clone();
     let state = site.read(move |store| read(store, &asked)).await?;
@@ -149,8 +155,12 @@ pub async fn state(Shared(site): Shared<Site>, caller: Caller, Id(id): Id) -> Re
 
 /// Reads where an experiment stands.
 pub fn read(store: &mut dyn Store, id: &str) -> anyhow::Result<Option<State>> {
-    let Some((experiment, progress)) = store.experiment(id)? else { return Ok(None) };
-    let Some(live) = Live::read(store, id)? else { return Ok(None) };
+    let Some((experiment, progress)) = store.experiment(id)? else {
+        return Ok(None);
+    };
+    let Some(live) = Live::read(store, id)? else {
+        return Ok(None);
+    };
     let name = debora::spec::Spec::parse(&experiment.spec, id)?.name;
     Ok(Some(State::of(name, experiment, progress, &live)))
 }
@@ -162,7 +172,11 @@ impl State {
         let open = matches!(progress.status, Status::Running | Status::Paused);
         // After the last round no epoch is open, but the engine stands at the beginning of the last.
         let done = progress.status == Status::Done;
-        let before = if done { &progress.decided } else { &engine.open_record().counts };
+        let before = if done {
+            &progress.decided
+        } else {
+            &engine.open_record().counts
+        };
         Self {
             id: experiment.id,
             name,
@@ -189,7 +203,14 @@ impl State {
 }
 
 fn by_name(problem: &Problem, values: &[f64]) -> ByName {
-    ByName(problem.actions().iter().cloned().zip(values.iter().copied()).collect())
+    ByName(
+        problem
+            .actions()
+            .iter()
+            .cloned()
+            .zip(values.iter().copied())
+            .collect(),
+    )
 }
 
 fn actions(problem: &Problem, progress: &Progress) -> Vec<ActionState> {
@@ -204,8 +225,15 @@ fn actions(problem: &Problem, progress: &Progress) -> Vec<ActionState> {
 
 /// A cost's threshold in its units; policy free keeps none.
 fn threshold(problem: &Problem, quantity: usize) -> Option<f64> {
-    let cost = quantity.checked_sub(1).filter(|_| problem.policy() != Policy::Free)?;
-    Some(problem.quantity(quantity).range.to_user(problem.thresholds()[cost]))
+    let cost = quantity
+        .checked_sub(1)
+        .filter(|_| problem.policy() != Policy::Free)?;
+    Some(
+        problem
+            .quantity(quantity)
+            .range
+            .to_user(problem.thresholds()[cost]),
+    )
 }
 
 fn estimates(engine: &Engine) -> Vec<EstimateState> {
@@ -234,7 +262,9 @@ fn recommendation(engine: &Engine) -> RecommendationState {
         high,
         threshold: threshold(problem, quantity),
     };
-    let intervals = std::iter::once(&recommendation.reward).chain(&recommendation.costs).enumerate();
+    let intervals = std::iter::once(&recommendation.reward)
+        .chain(&recommendation.costs)
+        .enumerate();
     RecommendationState {
         strategy: by_name(problem, &recommendation.strategy),
         kind: recommendation.kind,

@@ -71,7 +71,11 @@ pub async fn health(State(site): State<Site>) -> Result<axum::Json<Health>, ApiE
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", message).retry());
     }
     let (version, values_version) = (env!("CARGO_PKG_VERSION"), debora::VALUES_VERSION);
-    Ok(axum::Json(Health { status: "ok", version, values_version }))
+    Ok(axum::Json(Health {
+        status: "ok",
+        version,
+        values_version,
+    }))
 }
 
 /// Counters for Prometheus
@@ -93,8 +97,22 @@ pub async fn observed(site: &Shared, router: Router, request: Request) -> Respon
     let response = guarded(router, request).await;
     let (status, taken) = (response.status().as_u16(), start.elapsed());
     let code = response.extensions().get::<Code>().map(|code| code.0);
-    tracing::debug!(method, route, status, code, microseconds = taken.as_micros() as u64, "request");
-    site.metrics.ended(Ended { method, route, status }, taken.as_secs_f64());
+    tracing::debug!(
+        method,
+        route,
+        status,
+        code,
+        microseconds = taken.as_micros() as u64,
+        "request"
+    );
+    site.metrics.ended(
+        Ended {
+            method,
+            route,
+            status,
+        },
+        taken.as_secs_f64(),
+    );
     response
 }
 
@@ -102,9 +120,13 @@ pub async fn observed(site: &Shared, router: Router, request: Request) -> Respon
 fn route(path: &str) -> &'static str {
     let fits = |route: &&str| {
         // By bytes: to look for a character costs each request as much as counting it.
-        let [mut parts, mut segments] = [*route, path].map(|text| text.as_bytes().split(|&byte| byte == b'/'));
-        let same = |part: &[u8], segment: &[u8]| part == segment || (part.starts_with(b"{") && !segment.is_empty());
-        parts.all(|part| segments.next().is_some_and(|segment| same(part, segment))) && segments.next().is_none()
+        let [mut parts, mut segments] =
+            [*route, path].map(|text| text.as_bytes().split(|&byte| byte == b'/'));
+        let same = |part: &[u8], segment: &[u8]| {
+            part == segment || (part.starts_with(b"{") && !segment.is_empty())
+        };
+        parts.all(|part| segments.next().is_some_and(|segment| same(part, segment)))
+            && segments.next().is_none()
     };
     ROUTES.into_iter().find(fits).unwrap_or("other")
 }
@@ -117,13 +139,29 @@ mod tests {
     #[test]
     fn every_path_belongs_to_its_route() {
         let described = interface().into_openapi().paths.paths;
-        assert!(described.keys().all(|path| ROUTES.contains(&path.as_str())), "{:?}", described.keys());
+        assert!(
+            described.keys().all(|path| ROUTES.contains(&path.as_str())),
+            "{:?}",
+            described.keys()
+        );
         for name in ROUTES {
-            assert_eq!(route(&name.replace("{id}", "some-trial").replace("{name}", "regret.svg")), name);
+            assert_eq!(
+                route(
+                    &name
+                        .replace("{id}", "some-trial")
+                        .replace("{name}", "regret.svg")
+                ),
+                name
+            );
         }
-        for path in
-            ["", "/v1", "/v1/experiments/", "/v1/experiments/a/decisions/", "/v1/experiments/a/b/decisions", "/nope"]
-        {
+        for path in [
+            "",
+            "/v1",
+            "/v1/experiments/",
+            "/v1/experiments/a/decisions/",
+            "/v1/experiments/a/b/decisions",
+            "/nope",
+        ] {
             assert_eq!(route(path), "other", "{path}");
         }
     }

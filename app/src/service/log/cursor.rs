@@ -63,13 +63,20 @@ impl Mark {
         let text = serde_json::to_string(progress).expect("counts are written as JSON");
         let hash = hex(&Sha256::digest(text)[..8]);
         let (next_round, next_serial) = (progress.next_round, progress.next_serial);
-        Self { open: progress.status != Status::Done, next_round, next_serial, hash }
+        Self {
+            open: progress.status != Status::Done,
+            next_round,
+            next_serial,
+            hash,
+        }
     }
 }
 
 /// A cursor that no page ever gave.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cursor {text:?} is none of this log's; begin without one, and take each next one from the page before")]
+#[error(
+    "cursor {text:?} is none of this log's; begin without one, and take each next one from the page before"
+)]
 pub struct BadCursor {
     /// What was given.
     pub text: String,
@@ -78,7 +85,12 @@ pub struct BadCursor {
 impl Cursor {
     /// The beginning of an epoch.
     pub fn at_epoch(epoch: u64) -> Self {
-        Self { epoch, section: Section::Epoch, position: 0, mark: None }
+        Self {
+            epoch,
+            section: Section::Epoch,
+            position: 0,
+            mark: None,
+        }
     }
 
     /// The beginning of another section.
@@ -89,11 +101,23 @@ impl Cursor {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = SECTIONS.iter().find(|(section, _)| *section == self.section).map_or("", |(_, name)| name);
+        let name = SECTIONS
+            .iter()
+            .find(|(section, _)| *section == self.section)
+            .map_or("", |(_, name)| name);
         write!(f, "{}.{name}.{}", self.epoch, self.position)?;
         match &self.mark {
-            Some(Mark { open, next_round, next_serial, hash }) => {
-                write!(f, ".{}.{next_round}.{next_serial}.{hash}", if *open { "open" } else { "done" })
+            Some(Mark {
+                open,
+                next_round,
+                next_serial,
+                hash,
+            }) => {
+                write!(
+                    f,
+                    ".{}.{next_round}.{next_serial}.{hash}",
+                    if *open { "open" } else { "done" }
+                )
             }
             None => Ok(()),
         }
@@ -104,13 +128,17 @@ impl FromStr for Cursor {
     type Err = BadCursor;
 
     fn from_str(text: &str) -> Result<Self, BadCursor> {
-        parse(text).ok_or_else(|| BadCursor { text: text.chars().take(80).collect() })
+        parse(text).ok_or_else(|| BadCursor {
+            text: text.chars().take(80).collect(),
+        })
     }
 }
 
 fn parse(text: &str) -> Option<Cursor> {
     let parts: Vec<&str> = text.split('.').collect();
-    let [epoch, section, position, mark @ ..] = &parts[..] else { return None };
+    let [epoch, section, position, mark @ ..] = &parts[..] else {
+        return None;
+    };
     let mark = match mark {
         [] => None,
         [open @ ("open" | "done"), next_round, next_serial, hash] => Some(Mark {
@@ -122,7 +150,12 @@ fn parse(text: &str) -> Option<Cursor> {
         _ => return None,
     };
     let section = SECTIONS.iter().find(|(_, name)| name == section)?.0;
-    Some(Cursor { epoch: epoch.parse().ok()?, section, position: position.parse().ok()?, mark })
+    Some(Cursor {
+        epoch: epoch.parse().ok()?,
+        section,
+        position: position.parse().ok()?,
+        mark,
+    })
 }
 
 #[cfg(test)]
@@ -131,14 +164,39 @@ mod tests {
 
     #[test]
     fn cursors_are_read_as_they_are_written() {
-        let mark = Mark { open: true, next_round: 600, next_serial: 2, hash: "0011223344556677".into() };
+        let mark = Mark {
+            open: true,
+            next_round: 600,
+            next_serial: 2,
+            hash: "0011223344556677".into(),
+        };
         for (section, _) in SECTIONS {
-            for mark in [None, Some(mark.clone()), Some(Mark { open: false, ..mark.clone() })] {
-                let cursor = Cursor { epoch: 3, section, position: 17, mark };
+            for mark in [
+                None,
+                Some(mark.clone()),
+                Some(Mark {
+                    open: false,
+                    ..mark.clone()
+                }),
+            ] {
+                let cursor = Cursor {
+                    epoch: 3,
+                    section,
+                    position: 17,
+                    mark,
+                };
                 assert_eq!(cursor.to_string().parse(), Ok(cursor));
             }
         }
-        for text in ["", "3", "3.epoch", "3.epochs.0", "-1.epoch.0", "3.epoch.0.open", "3.epoch.0.shut.1.1.00"] {
+        for text in [
+            "",
+            "3",
+            "3.epoch",
+            "3.epochs.0",
+            "-1.epoch.0",
+            "3.epoch.0.open",
+            "3.epoch.0.shut.1.1.00",
+        ] {
             assert_eq!(text.parse::<Cursor>(), Err(BadCursor { text: text.into() }));
         }
     }

@@ -31,17 +31,38 @@ pub struct Page {
 ///
 /// Salt and key are shown if `reveal` says so, and to everyone once the experiment is over. The reads must see one state:
 /// call it within a transaction.
-pub fn page(store: &mut dyn Store, id: &str, cursor: Option<&str>, limit: usize, reveal: bool) -> Result<Option<Page>> {
-    let Some((experiment, progress)) = store.experiment(id)? else { return Ok(None) };
+pub fn page(
+    store: &mut dyn Store,
+    id: &str,
+    cursor: Option<&str>,
+    limit: usize,
+    reveal: bool,
+) -> Result<Option<Page>> {
+    let Some((experiment, progress)) = store.experiment(id)? else {
+        return Ok(None);
+    };
     let at = match cursor {
         Some(text) => {
             let cursor: Cursor = text.parse()?;
-            ensure!(cursor.epoch <= progress.epoch, BadCursor { text: text.to_owned() });
+            ensure!(
+                cursor.epoch <= progress.epoch,
+                BadCursor {
+                    text: text.to_owned()
+                }
+            );
             Some(cursor)
         }
         None => Some(Cursor::at_epoch(0)),
     };
-    let mut walk = Walk { store, experiment, progress, at, row: None, lines: Vec::new(), decisions: 0 };
+    let mut walk = Walk {
+        store,
+        experiment,
+        progress,
+        at,
+        row: None,
+        lines: Vec::new(),
+        decisions: 0,
+    };
     if cursor.is_none() {
         walk.lines.push(walk.heading(reveal));
     }
@@ -49,7 +70,10 @@ pub fn page(store: &mut dyn Store, id: &str, cursor: Option<&str>, limit: usize,
     while walk.at.is_some() && walk.lines.len() < limit && walk.decisions < DECISIONS_MAX {
         walk.step(limit - walk.lines.len())?;
     }
-    Ok(Some(Page { next_cursor: walk.at.map(|cursor| cursor.to_string()), lines: walk.lines }))
+    Ok(Some(Page {
+        next_cursor: walk.at.map(|cursor| cursor.to_string()),
+        lines: walk.lines,
+    }))
 }
 
 /// A walk through the rows in the log's order.
@@ -68,7 +92,14 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn heading(&self, reveal: bool) -> Line {
-        let Experiment { id, spec, key, salt, created_at, values_version } = &self.experiment;
+        let Experiment {
+            id,
+            spec,
+            key,
+            salt,
+            created_at,
+            values_version,
+        } = &self.experiment;
         let key_hash = chain::key_hash(*salt, *key);
         let shown = reveal || matches!(self.progress.status, Status::Closed | Status::Done);
         Line::Experiment(Box::new(Heading {
@@ -96,7 +127,10 @@ impl Walk<'_> {
             Section::Events => self.events(&mut cursor, room)?,
             Section::State => {
                 let moved = cursor.mark != Some(Mark::of(&self.progress));
-                self.lines.push(Line::State { progress: Box::new(self.progress.clone()), moved });
+                self.lines.push(Line::State {
+                    progress: Box::new(self.progress.clone()),
+                    moved,
+                });
                 return Ok(());
             }
         }
@@ -107,12 +141,21 @@ impl Walk<'_> {
     /// The row of an epoch, whose record must stand there as the engine wrote it: the hash is over its text.
     fn row(&mut self, epoch: u64) -> Result<&(EpochRow, EpochRecord)> {
         if self.row.as_ref().is_none_or(|(row, _)| row.epoch != epoch) {
-            let row = self.store.epochs(&self.experiment.id, epoch, 1)?.into_iter().find(|row| row.epoch == epoch);
+            let row = self
+                .store
+                .epochs(&self.experiment.id, epoch, 1)?
+                .into_iter()
+                .find(|row| row.epoch == epoch);
             let row = row.with_context(|| format!("epoch {epoch} is missing"))?;
             let parsed = serde_json::from_str(&row.record);
-            let record: EpochRecord = parsed.with_context(|| format!("the record of epoch {epoch} is none"))?;
+            let record: EpochRecord =
+                parsed.with_context(|| format!("the record of epoch {epoch} is none"))?;
             let written = serde_json::to_string(&record)?;
-            ensure!(written == row.record, "the record of epoch {epoch} reads {}, which nobody wrote", row.record);
+            ensure!(
+                written == row.record,
+                "the record of epoch {epoch} reads {}, which nobody wrote",
+                row.record
+            );
             self.row = Some((row, record));
         }
         Ok(self.row.as_ref().expect("read above"))
@@ -120,8 +163,14 @@ impl Walk<'_> {
 
     fn epoch(&mut self, cursor: &mut Cursor) -> Result<()> {
         let (row, record) = self.row(cursor.epoch)?;
-        let record = Box::new(EpochRecord { rounds: 0, ..record.clone() });
-        let line = Line::Epoch { opened_at: row.opened_at, record };
+        let record = Box::new(EpochRecord {
+            rounds: 0,
+            ..record.clone()
+        });
+        let line = Line::Epoch {
+            opened_at: row.opened_at,
+            record,
+        };
         self.lines.push(line);
         cursor.mark = (cursor.epoch == self.progress.epoch).then(|| Mark::of(&self.progress));
         cursor.enter(Section::Decisions, 0);
@@ -131,15 +180,31 @@ impl Walk<'_> {
     fn leases(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
         let overtime = cursor.section == Section::Overtime;
         let limit = room.min(LEASES_A_READ);
-        let leases = self.store.leases(&self.experiment.id, cursor.epoch, overtime, cursor.position, limit)?;
-        let end = open(cursor).map_or(u64::MAX, |mark| if overtime { mark.next_serial } else { mark.next_round });
+        let leases = self.store.leases(
+            &self.experiment.id,
+            cursor.epoch,
+            overtime,
+            cursor.position,
+            limit,
+        )?;
+        let end = open(cursor).map_or(u64::MAX, |mark| {
+            if overtime {
+                mark.next_serial
+            } else {
+                mark.next_round
+            }
+        });
         let complete = leases.len() < limit;
         let mut shown = 0;
         for lease in leases.into_iter().take_while(|lease| lease.first < end) {
             shown += 1;
             cursor.position = lease.first + lease.actions.len() as u64;
             self.decisions += lease.actions.len();
-            self.lines.push(if overtime { Line::Overtime(lease.into()) } else { Line::Decisions(lease.into()) });
+            self.lines.push(if overtime {
+                Line::Overtime(lease.into())
+            } else {
+                Line::Decisions(lease.into())
+            });
         }
         if complete || shown < limit {
             let first_round = self.row(cursor.epoch)?.1.first_round;
@@ -153,14 +218,33 @@ impl Walk<'_> {
 
     fn outcomes(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
         let record = &self.row(cursor.epoch)?.1;
-        let end = open(cursor).map_or(record.first_round.saturating_add(record.rounds), |mark| mark.next_round);
-        let outcomes = self.store.outcomes(&self.experiment.id, cursor.position, room)?;
+        let end = open(cursor).map_or(record.first_round.saturating_add(record.rounds), |mark| {
+            mark.next_round
+        });
+        let outcomes = self
+            .store
+            .outcomes(&self.experiment.id, cursor.position, room)?;
         let mut shown = 0;
-        for outcome in outcomes.into_iter().take_while(|outcome| outcome.round < end) {
+        for outcome in outcomes
+            .into_iter()
+            .take_while(|outcome| outcome.round < end)
+        {
             shown += 1;
             cursor.position = outcome.round + 1;
-            let crate::store::Outcome { round, reward, costs, imputed, at } = outcome;
-            self.lines.push(Line::Outcome { round, reward, costs, imputed, at });
+            let crate::store::Outcome {
+                round,
+                reward,
+                costs,
+                imputed,
+                at,
+            } = outcome;
+            self.lines.push(Line::Outcome {
+                round,
+                reward,
+                costs,
+                imputed,
+                at,
+            });
         }
         if shown < room {
             cursor.enter(Section::Overtime, 0);
@@ -171,20 +255,48 @@ impl Walk<'_> {
     fn asides(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
         let overtime = cursor.section == Section::Asides;
         let epoch = if overtime { cursor.epoch } else { 0 };
-        let end = open(cursor).filter(|_| overtime).map_or(u64::MAX, |mark| mark.next_serial);
-        let asides = self.store.asides(&self.experiment.id, epoch, overtime, cursor.position, room)?;
+        let end = open(cursor)
+            .filter(|_| overtime)
+            .map_or(u64::MAX, |mark| mark.next_serial);
+        let asides =
+            self.store
+                .asides(&self.experiment.id, epoch, overtime, cursor.position, room)?;
         let mut shown = 0;
         for aside in asides.into_iter().take_while(|aside| aside.number < end) {
             shown += 1;
             cursor.position = aside.number + 1;
-            let crate::store::Aside { number, reward, costs, at, .. } = aside;
+            let crate::store::Aside {
+                number,
+                reward,
+                costs,
+                at,
+                ..
+            } = aside;
             self.lines.push(match overtime {
-                true => Line::Aside { epoch, serial: number, reward, costs, at },
-                false => Line::Late { round: number, reward, costs, at },
+                true => Line::Aside {
+                    epoch,
+                    serial: number,
+                    reward,
+                    costs,
+                    at,
+                },
+                false => Line::Late {
+                    round: number,
+                    reward,
+                    costs,
+                    at,
+                },
             });
         }
         if shown < room {
-            cursor.enter(if overtime { Section::Closed } else { Section::Events }, 0);
+            cursor.enter(
+                if overtime {
+                    Section::Closed
+                } else {
+                    Section::Events
+                },
+                0,
+            );
         }
         Ok(())
     }
@@ -197,15 +309,34 @@ impl Walk<'_> {
         };
         let (row, record) = self.row(epoch)?;
         let rounds = record.rounds;
-        if let (EpochRow { closed_at: Some(closed_at), rounds_hash: Some(rounds_hash), hash: Some(hash), .. }, None) =
-            (row, open(cursor))
+        if let (
+            EpochRow {
+                closed_at: Some(closed_at),
+                rounds_hash: Some(rounds_hash),
+                hash: Some(hash),
+                ..
+            },
+            None,
+        ) = (row, open(cursor))
         {
             let (rounds_hash, hash, closed_at) = (rounds_hash.clone(), hash.clone(), *closed_at);
-            self.lines.push(Line::Closed { epoch, rounds, rounds_hash, previous, hash, closed_at });
+            self.lines.push(Line::Closed {
+                epoch,
+                rounds,
+                rounds_hash,
+                previous,
+                hash,
+                closed_at,
+            });
         }
         match cursor.mark {
             // A cursor of the last epoch always has a mark.
-            None if epoch >= self.progress.epoch => return Err(BadCursor { text: cursor.to_string() }.into()),
+            None if epoch >= self.progress.epoch => {
+                return Err(BadCursor {
+                    text: cursor.to_string(),
+                }
+                .into());
+            }
             None => *cursor = Cursor::at_epoch(epoch + 1),
             Some(_) => cursor.enter(Section::Late, 0),
         }
@@ -213,12 +344,18 @@ impl Walk<'_> {
     }
 
     fn events(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
-        let events = self.store.events(&self.experiment.id, cursor.position, room)?;
+        let events = self
+            .store
+            .events(&self.experiment.id, cursor.position, room)?;
         cursor.position += events.len() as u64;
         if events.len() < room {
             cursor.enter(Section::State, 0);
         }
-        let lines = events.into_iter().map(|event| Line::Event { at: event.at, actor: event.actor, what: event.what });
+        let lines = events.into_iter().map(|event| Line::Event {
+            at: event.at,
+            actor: event.actor,
+            what: event.what,
+        });
         self.lines.extend(lines);
         Ok(())
     }

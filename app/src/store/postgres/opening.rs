@@ -14,7 +14,8 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What every connection sets. A statement takes milliseconds, but may wait for the lock of another node; a node that
 /// stops in the middle of a transaction must not hold its locks for ever.
-const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '30s';
+const SETTINGS: &str =
+    "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '30s';
     SET idle_in_transaction_session_timeout = '30s'; SET client_min_messages = warning;";
 
 /// Nodes that start together make the tables one after the other ("debora" in ASCII).
@@ -47,7 +48,11 @@ pub fn shown(config: &Config) -> String {
         Host::Unix(path) => path.display().to_string(),
     });
     let hosts: Vec<_> = hosts.collect();
-    format!("postgres://{}/{}", hosts.join(","), config.get_dbname().unwrap_or_default())
+    format!(
+        "postgres://{}/{}",
+        hosts.join(","),
+        config.get_dbname().unwrap_or_default()
+    )
 }
 
 /// A connection.
@@ -66,14 +71,19 @@ pub fn connect(config: &Config, purpose: Purpose) -> Result<Client> {
 pub fn prepare(client: &mut Client, purpose: Purpose) -> Result<()> {
     if purpose == Purpose::Serve {
         let fsync: String = client.query_one("SHOW fsync", &[])?.try_get(0)?;
-        ensure!(fsync == "on", "its fsync is {fsync}, so what it commits is not on the disk; set fsync = on");
+        ensure!(
+            fsync == "on",
+            "its fsync is {fsync}, so what it commits is not on the disk; set fsync = on"
+        );
         while migrate(client)? < SCHEMA_VERSION {}
         return Ok(());
     }
     match version(client)? {
         Some(SCHEMA_VERSION) => Ok(()),
         Some(older) => {
-            bail!("its version is {older}, and this program's {SCHEMA_VERSION}; `debora serve` brings it there")
+            bail!(
+                "its version is {older}, and this program's {SCHEMA_VERSION}; `debora serve` brings it there"
+            )
         }
         None => bail!("it has no tables yet; `debora serve` makes them"),
     }
@@ -91,14 +101,19 @@ fn migrate(client: &mut Client) -> Result<u32> {
     };
     let made = transaction.batch_execute(&schema::for_postgres(sql));
     made.context("cannot make the tables; give debora a database of its own")?;
-    transaction.execute("UPDATE meta SET value = $1 WHERE name = 'version'", &[&i64::from(reached)])?;
+    transaction.execute(
+        "UPDATE meta SET value = $1 WHERE name = 'version'",
+        &[&i64::from(reached)],
+    )?;
     transaction.commit()?;
     Ok(reached)
 }
 
 /// The version of the tables; none if there are none. An error if they are newer than this program.
 pub fn version(client: &mut impl postgres::GenericClient) -> Result<Option<u32>> {
-    let there: bool = client.query_one("SELECT to_regclass('meta') IS NOT NULL", &[])?.try_get(0)?;
+    let there: bool = client
+        .query_one("SELECT to_regclass('meta') IS NOT NULL", &[])?
+        .try_get(0)?;
     if !there {
         return Ok(None);
     }
@@ -106,7 +121,9 @@ pub fn version(client: &mut impl postgres::GenericClient) -> Result<Option<u32>>
     let version: i64 = version
         .and_then(|row| row.try_get(0))
         .context("its table meta is another program's; give debora a database of its own")?;
-    let known = u32::try_from(version).ok().filter(|version| *version <= SCHEMA_VERSION);
+    let known = u32::try_from(version)
+        .ok()
+        .filter(|version| *version <= SCHEMA_VERSION);
     known.map(Some).with_context(|| {
         format!("its version is {version}, and this program knows versions up to {SCHEMA_VERSION}; it was left untouched, use a newer debora")
     })

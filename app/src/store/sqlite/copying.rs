@@ -18,15 +18,22 @@ pub struct Held {
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     let (connection, _) = opening::open(from, Purpose::Read)?;
     opening::make(to)?;
-    connection
-        .execute("VACUUM INTO ?1", [to.to_str().context("the name of the copy is not UTF-8; choose another")?])?;
+    connection.execute(
+        "VACUUM INTO ?1",
+        [to.to_str()
+            .context("the name of the copy is not UTF-8; choose another")?],
+    )?;
     Ok(())
 }
 
 /// A new file to write a copy to. It is thrown away if that fails, so nothing is synced on the way.
 pub fn empty(path: &Path) -> Result<Sqlite> {
     let connection = opening::empty(path)?;
-    Ok(Sqlite::over(SqliteFile { connection, begin: "BEGIN IMMEDIATE", _lock: None }))
+    Ok(Sqlite::over(SqliteFile {
+        connection,
+        begin: "BEGIN IMMEDIATE",
+        _lock: None,
+    }))
 }
 
 /// Checks a copy from the first page to the last, and counts what it holds.
@@ -35,7 +42,11 @@ pub fn check(path: &Path) -> Result<Held> {
     let found: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     ensure!(found == "ok", "the copy is damaged: {found}");
     let sql = "SELECT (SELECT count(*) FROM experiments), (SELECT count(*) FROM outcomes)";
-    let (experiments, outcomes) =
-        connection.query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
-    Ok(Held { experiments: experiments.unsigned_abs(), outcomes: outcomes.unsigned_abs() })
+    let (experiments, outcomes) = connection.query_row(sql, [], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+    })?;
+    Ok(Held {
+        experiments: experiments.unsigned_abs(),
+        outcomes: outcomes.unsigned_abs(),
+    })
 }

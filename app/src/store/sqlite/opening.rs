@@ -33,7 +33,9 @@ pub fn open(path: &Path, purpose: Purpose) -> Result<(Connection, Option<Lock>)>
     let shown = path.display();
     let opened = match purpose {
         Purpose::Serve => serve(path),
-        Purpose::Write | Purpose::Read => beside(path, purpose).map(|connection| (connection, None)),
+        Purpose::Write | Purpose::Read => {
+            beside(path, purpose).map(|connection| (connection, None))
+        }
     };
     let (connection, lock) = opened.with_context(|| format!("cannot open the store {shown}"))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
@@ -42,7 +44,11 @@ pub fn open(path: &Path, purpose: Purpose) -> Result<(Connection, Option<Lock>)>
 
 /// Opens what is there.
 fn beside(path: &Path, purpose: Purpose) -> Result<Connection> {
-    ensure!(path.exists(), "it does not exist; `debora serve --store {}` makes it", path.display());
+    ensure!(
+        path.exists(),
+        "it does not exist; `debora serve --store {}` makes it",
+        path.display()
+    );
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     if purpose == Purpose::Read && is_fixed(&connection, path) {
         let uri = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -53,7 +59,10 @@ fn beside(path: &Path, purpose: Purpose) -> Result<Connection> {
         Some(older) => bail!(
             "its version is {older}, and this program's {SCHEMA_VERSION}; `debora serve` on it brings it there (make a copy first)"
         ),
-        None => bail!("it is empty; `debora serve --store {}` makes a store of it", path.display()),
+        None => bail!(
+            "it is empty; `debora serve --store {}` makes a store of it",
+            path.display()
+        ),
     }
     if purpose == Purpose::Read {
         return Ok(connection);
@@ -68,14 +77,20 @@ fn beside(path: &Path, purpose: Purpose) -> Result<Connection> {
 fn is_fixed(connection: &Connection, path: &Path) -> bool {
     let looked = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
     let code = looked.err().and_then(|error| error.sqlite_error_code());
-    matches!(code, Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen)) && !beside_file(path, "-wal").exists()
+    matches!(code, Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
+        && !beside_file(path, "-wal").exists()
 }
 
 /// The address that tells SQLite that a file does not change.
 fn fixed_address(path: &Path) -> Result<String> {
-    let path = path.to_str().context("its name is not UTF-8; choose another")?;
+    let path = path
+        .to_str()
+        .context("its name is not UTF-8; choose another")?;
     // Signs with a meaning in addresses; % first, as the others bring it in.
-    let escaped = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let escaped = path
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
     Ok(format!("file:{escaped}?immutable=1"))
 }
 
@@ -99,7 +114,8 @@ fn serve(path: &Path) -> Result<(Connection, Option<Lock>)> {
     let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     sync_fully(&connection)?;
     migrate(&mut connection)?;
-    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     ensure!(
         mode == "wal",
         "this file system does not allow a write-ahead log (the journal is {mode}); use a local one"
@@ -131,14 +147,20 @@ pub fn make(path: &Path) -> Result<()> {
 fn lock(path: &Path) -> Result<Lock> {
     let name = beside_file(path, ".lock");
     let shown = name.display();
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(&name);
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&name);
     let file = file.with_context(|| format!("cannot make the lock {shown}"))?;
     match file.try_lock() {
         Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => bail!(
             "another server has it open (it holds the lock {shown}); stop that one, or give this one another file, or let both share a PostgreSQL store"
         ),
-        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("cannot lock {shown}")),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {shown}"))
+        }
     }
 }
 
@@ -167,12 +189,19 @@ fn version(connection: &Connection) -> Result<Option<u32>> {
         }
         id => id?,
     };
-    let tables: u32 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let tables: u32 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if (id, tables) == (0, 0) {
         return Ok(None);
     }
-    ensure!(id == APPLICATION_ID, "it is a SQLite file of another program (application id {id}); choose another name");
-    let version: u32 = connection.query_row("SELECT value FROM meta WHERE name = 'version'", [], |row| row.get(0))?;
+    ensure!(
+        id == APPLICATION_ID,
+        "it is a SQLite file of another program (application id {id}); choose another name"
+    );
+    let version: u32 =
+        connection.query_row("SELECT value FROM meta WHERE name = 'version'", [], |row| {
+            row.get(0)
+        })?;
     ensure!(
         version <= SCHEMA_VERSION,
         "its version is {version}, and this program knows versions up to {SCHEMA_VERSION}; it was left untouched, use a newer debora"
@@ -192,8 +221,13 @@ fn migrate(connection: &mut Connection) -> Result<()> {
     for (step, sql) in schema::MIGRATIONS.iter().enumerate().skip(version as usize) {
         let transaction = connection.transaction()?;
         transaction.execute_batch(sql)?;
-        transaction.execute("UPDATE meta SET value = ?1 WHERE name = 'version'", [step as i64 + 1])?;
-        transaction.commit().with_context(|| format!("cannot bring the store from version {step} to {}", step + 1))?;
+        transaction.execute(
+            "UPDATE meta SET value = ?1 WHERE name = 'version'",
+            [step as i64 + 1],
+        )?;
+        transaction.commit().with_context(|| {
+            format!("cannot bring the store from version {step} to {}", step + 1)
+        })?;
     }
     Ok(())
 }

@@ -13,7 +13,11 @@ use crate::service::http::state::{self, State};
 use crate::service::request::{Change, Refusal};
 use crate::store::{Experiment, Role, Status};
 
-pub async fn show(Shared(site): Shared<Site>, guest: Guest, Id(id): Id) -> Result<Html<String>, PageError> {
+pub async fn show(
+    Shared(site): Shared<Site>,
+    guest: Guest,
+    Id(id): Id,
+) -> Result<Html<String>, PageError> {
     guest.0.require(Role::Read)?;
     let asked = id.clone();
     let state = site.read(move |store| state::read(store, &asked)).await?;
@@ -37,25 +41,46 @@ pub async fn show(Shared(site): Shared<Site>, guest: Guest, Id(id): Id) -> Resul
     Ok(page(&name, Some(&guest), &content))
 }
 
-pub async fn pause(Shared(site): Shared<Site>, guest: Guest, Id(id): Id) -> Result<Response, PageError> {
+pub async fn pause(
+    Shared(site): Shared<Site>,
+    guest: Guest,
+    Id(id): Id,
+) -> Result<Response, PageError> {
     changed(&site, &guest, id, Change::Pause).await
 }
 
-pub async fn resume(Shared(site): Shared<Site>, guest: Guest, Id(id): Id) -> Result<Response, PageError> {
+pub async fn resume(
+    Shared(site): Shared<Site>,
+    guest: Guest,
+    Id(id): Id,
+) -> Result<Response, PageError> {
     changed(&site, &guest, id, Change::Resume).await
 }
 
-pub async fn close(Shared(site): Shared<Site>, guest: Guest, Id(id): Id) -> Result<Response, PageError> {
+pub async fn close(
+    Shared(site): Shared<Site>,
+    guest: Guest,
+    Id(id): Id,
+) -> Result<Response, PageError> {
     changed(&site, &guest, id, Change::Close).await
 }
 
-async fn changed(site: &Site, guest: &Guest, id: String, what: Change) -> Result<Response, PageError> {
+async fn changed(
+    site: &Site,
+    guest: &Guest,
+    id: String,
+    what: Change,
+) -> Result<Response, PageError> {
     change(site, &guest.0, id.clone(), what).await?;
     Ok(see(&format!("/experiments/{id}")))
 }
 
 fn live(state: &State) -> Markup {
-    let class = if state.waiting { "waiting" } else { text::word(state.status) };
+    let class = if state.waiting {
+        "waiting"
+    } else {
+        text::word(state.status)
+    };
     let sentences = text::sentences(state);
     html! {
         section.status.(class) {

@@ -40,7 +40,12 @@ pub fn shown(state: &State) -> Markup {
 
 /// A figure for the page's colours; its address changes when it does, so that it can be kept.
 fn figure(state: &State, name: &str, version: u64, caption: &str) -> Markup {
-    let to = |colours: &str| format!("/experiments/{}/figures/{name}-{colours}.svg?{version}", state.id);
+    let to = |colours: &str| {
+        format!(
+            "/experiments/{}/figures/{name}-{colours}.svg?{version}",
+            state.id
+        )
+    };
     html! {
         figure {
             picture {
@@ -56,7 +61,10 @@ fn figure(state: &State, name: &str, version: u64, caption: &str) -> Markup {
 fn quantities(state: &State) -> Vec<(String, Option<f64>)> {
     let mut quantities: Vec<(String, Option<f64>)> = Vec::new();
     for estimate in &state.estimates {
-        if quantities.iter().all(|(name, _)| *name != estimate.quantity) {
+        if quantities
+            .iter()
+            .all(|(name, _)| *name != estimate.quantity)
+        {
             quantities.push((estimate.quantity.clone(), estimate.threshold));
         }
     }
@@ -70,42 +78,83 @@ pub async fn show(
 ) -> Result<Response, PageError> {
     guest.0.require(Role::Read)?;
     let no_figure = || ApiError::new(StatusCode::NOT_FOUND, "no_route", "there is no such figure");
-    let colours = name.strip_suffix(".svg").and_then(|name| name.rsplit_once('-'));
-    let (what, colours) = colours.filter(|(_, colours)| ["light", "dark"].contains(colours)).ok_or_else(no_figure)?;
+    let colours = name
+        .strip_suffix(".svg")
+        .and_then(|name| name.rsplit_once('-'));
+    let (what, colours) = colours
+        .filter(|(_, colours)| ["light", "dark"].contains(colours))
+        .ok_or_else(no_figure)?;
     let (what, dark) = (what.to_owned(), colours == "dark");
-    let subject = site.read(move |store| if is_id(&id) { subject(store, &id, &what) } else { Ok(None) }).await?;
+    let subject = site
+        .read(move |store| {
+            if is_id(&id) {
+                subject(store, &id, &what)
+            } else {
+                Ok(None)
+            }
+        })
+        .await?;
     let subject = subject.ok_or_else(no_figure)?;
     // Drawn after reading: others wait for the connection.
-    let figure = tokio::task::spawn_blocking(move || subject.figure()).await.map_err(ApiError::store)?;
+    let figure = tokio::task::spawn_blocking(move || subject.figure())
+        .await
+        .map_err(ApiError::store)?;
     let svg = if dark { figure.dark } else { figure.light };
-    Ok(([(CONTENT_TYPE, "image/svg+xml"), (CACHE_CONTROL, "private, max-age=600")], svg).into_response())
+    Ok((
+        [
+            (CONTENT_TYPE, "image/svg+xml"),
+            (CACHE_CONTROL, "private, max-age=600"),
+        ],
+        svg,
+    )
+        .into_response())
 }
 
 /// What a figure shows.
 enum Subject {
     /// Against the logarithm of the round, each epoch from its first to its last.
-    Strategy { actions: Vec<String>, rounds: Vec<f64>, strategies: Vec<Vec<f64>> },
+    Strategy {
+        actions: Vec<String>,
+        rounds: Vec<f64>,
+        strategies: Vec<Vec<f64>>,
+    },
     /// A quantity's, action by action.
-    Estimates { quantity: String, actions: Vec<String>, intervals: Vec<[f64; 3]>, threshold: Option<f64> },
+    Estimates {
+        quantity: String,
+        actions: Vec<String>,
+        intervals: Vec<[f64; 3]>,
+        threshold: Option<f64>,
+    },
 }
 
 impl Subject {
     fn figure(&self) -> Figure {
         match self {
-            Self::Strategy { actions, rounds, strategies } => plots::strategy_over_time(actions, rounds, strategies),
-            Self::Estimates { quantity, actions, intervals, threshold } => {
-                plots::estimates("estimates", quantity, actions, intervals, *threshold)
-            }
+            Self::Strategy {
+                actions,
+                rounds,
+                strategies,
+            } => plots::strategy_over_time(actions, rounds, strategies),
+            Self::Estimates {
+                quantity,
+                actions,
+                intervals,
+                threshold,
+            } => plots::estimates("estimates", quantity, actions, intervals, *threshold),
         }
     }
 }
 
 /// What the figure of this name, `strategy` or `estimates-0`, shows.
 fn subject(store: &mut dyn Store, id: &str, name: &str) -> anyhow::Result<Option<Subject>> {
-    let state = state::read(store, id)?.filter(|state| state.actions.len() <= ACTIONS_MAX && state.decided > 0);
+    let state = state::read(store, id)?
+        .filter(|state| state.actions.len() <= ACTIONS_MAX && state.decided > 0);
     let Some(state) = state else { return Ok(None) };
     match name.strip_prefix("estimates-") {
-        Some(place) => Ok(place.parse().ok().and_then(|place| estimates(&state, place))),
+        Some(place) => Ok(place
+            .parse()
+            .ok()
+            .and_then(|place| estimates(&state, place))),
         None if name == "strategy" => strategy(store, &state).map(Some),
         None => Ok(None),
     }
@@ -115,23 +164,52 @@ fn strategy(store: &mut dyn Store, state: &State) -> anyhow::Result<Subject> {
     let (mut rounds, mut strategies) = (Vec::new(), Vec::new());
     for row in store.epochs(&state.id, 0, EPOCHS_MAX)? {
         let record: EpochRecord = serde_json::from_str(&row.record)?;
-        let length = if row.closed_at.is_some() { record.rounds } else { state.decided + 1 - record.first_round };
+        let length = if row.closed_at.is_some() {
+            record.rounds
+        } else {
+            state.decided + 1 - record.first_round
+        };
         if length > 0 {
-            for round in [record.first_round as f64, (record.first_round + length) as f64 - 0.01] {
+            for round in [
+                record.first_round as f64,
+                (record.first_round + length) as f64 - 0.01,
+            ] {
                 rounds.push(round.log10());
                 strategies.push(record.strategy.clone());
             }
         }
     }
-    let actions = state.actions.iter().map(|action| action.action.clone()).collect();
-    Ok(Subject::Strategy { actions, rounds, strategies })
+    let actions = state
+        .actions
+        .iter()
+        .map(|action| action.action.clone())
+        .collect();
+    Ok(Subject::Strategy {
+        actions,
+        rounds,
+        strategies,
+    })
 }
 
 /// A quantity's estimates, of the actions that have one.
 fn estimates(state: &State, place: usize) -> Option<Subject> {
     let (quantity, threshold) = quantities(state).into_iter().nth(place)?;
-    let of_it = state.estimates.iter().filter(|estimate| estimate.quantity == quantity);
-    let (actions, intervals) =
-        of_it.map(|estimate| (estimate.action.clone(), [estimate.low, estimate.estimate, estimate.high])).unzip();
-    Some(Subject::Estimates { quantity, actions, intervals, threshold })
+    let of_it = state
+        .estimates
+        .iter()
+        .filter(|estimate| estimate.quantity == quantity);
+    let (actions, intervals) = of_it
+        .map(|estimate| {
+            (
+                estimate.action.clone(),
+                [estimate.low, estimate.estimate, estimate.high],
+            )
+        })
+        .unzip();
+    Some(Subject::Estimates {
+        quantity,
+        actions,
+        intervals,
+        threshold,
+    })
 }

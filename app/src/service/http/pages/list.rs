@@ -47,11 +47,18 @@ pub struct Draft {
 
 pub async fn show(State(site): State<Site>, guest: Guest) -> Result<Html<String>, PageError> {
     guest.0.require(Role::Read)?;
-    let draft = Draft { spec: EXAMPLE.into(), ..Draft::default() };
+    let draft = Draft {
+        spec: EXAMPLE.into(),
+        ..Draft::default()
+    };
     render(&site, &guest, &draft, None).await
 }
 
-pub async fn create(State(site): State<Site>, guest: Guest, Form(draft): Form<Draft>) -> Result<Response, PageError> {
+pub async fn create(
+    State(site): State<Site>,
+    guest: Guest,
+    Form(draft): Form<Draft>,
+) -> Result<Response, PageError> {
     guest.0.require(Role::Admin)?;
     match created(&site, &guest, &draft).await {
         Ok(id) => Ok(see(&format!("/experiments/{id}"))),
@@ -68,7 +75,13 @@ async fn created(site: &Site, guest: &Guest, draft: &Draft) -> Result<String, Ap
     let key = given(&draft.key).map(|text| key(&text)).transpose()?;
     // Browsers send line ends as two characters; the spec is kept as it was typed.
     let spec = draft.spec.replace("\r\n", "\n");
-    let create = Create { id: given(&draft.id), spec, key, blind: draft.blind.is_some(), actor: guest.0.name.clone() };
+    let create = Create {
+        id: given(&draft.id),
+        spec,
+        key,
+        blind: draft.blind.is_some(),
+        actor: guest.0.name.clone(),
+    };
     Ok(experiments::created(site, create).await?.0)
 }
 

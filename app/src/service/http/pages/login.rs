@@ -49,7 +49,9 @@ pub async fn enter(
         return Ok((StatusCode::UNAUTHORIZED, form(refusal)).into_response());
     }
     // Behind a proxy that speaks TLS the cookie never travels without it.
-    let secure = headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
+    let secure = headers
+        .get("x-forwarded-proto")
+        .is_some_and(|scheme| scheme == "https");
     Ok(with_cookie(key, if secure { "; Secure" } else { "" }))
 }
 

@@ -13,7 +13,9 @@ mod text;
 use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::extract::Request;
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn};
@@ -53,7 +55,9 @@ async fn protect(request: Request, next: Next) -> Response {
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers
+        .entry(CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
@@ -94,7 +98,9 @@ impl IntoResponse for PageError {
         let headers = error.into_response().headers().get("retry-after").cloned();
         let mut response = (status, page).into_response();
         response.extensions_mut().insert(Code(code));
-        headers.into_iter().for_each(|value| drop(response.headers_mut().insert("retry-after", value)));
+        headers
+            .into_iter()
+            .for_each(|value| drop(response.headers_mut().insert("retry-after", value)));
         response
     }
 }

@@ -23,16 +23,23 @@ pub fn sentences(state: &State) -> Vec<String> {
     let outstanding = counted(state.outstanding, "outcome is", "outcomes are");
     let first = match state.status {
         Status::Running if state.waiting => {
-            format!("Waiting: all rounds of epoch {} are decided, and {outstanding} outstanding.", whole(state.epoch))
+            format!(
+                "Waiting: all rounds of epoch {} are decided, and {outstanding} outstanding.",
+                whole(state.epoch)
+            )
         }
         Status::Running => {
-            format!("Running: {decided} of {horizon} rounds are decided, and {outstanding} outstanding.")
+            format!(
+                "Running: {decided} of {horizon} rounds are decided, and {outstanding} outstanding."
+            )
         }
         Status::Paused => format!(
             "Paused after {decided} of {horizon} rounds: outcomes are taken ({outstanding} outstanding), and nothing is \
              decided until it is resumed."
         ),
-        Status::Closed => format!("Closed after {decided} of {horizon} rounds; nothing changes any more."),
+        Status::Closed => {
+            format!("Closed after {decided} of {horizon} rounds; nothing changes any more.")
+        }
         Status::Done => format!("Done: all {horizon} rounds are decided and told."),
     };
     let mut sentences = vec![first, epoch(state)];
@@ -47,7 +54,9 @@ pub fn sentences(state: &State) -> Vec<String> {
     }
     if state.overtime > 0 {
         let served = counted(state.overtime, "decision was", "decisions were");
-        sentences.push(format!("While epochs waited, {served} served outside the horizon; they count for nothing."));
+        sentences.push(format!(
+            "While epochs waited, {served} served outside the horizon; they count for nothing."
+        ));
     }
     sentences
 }
@@ -57,14 +66,19 @@ fn epoch(state: &State) -> String {
     match state.kind {
         Kind::Explore => format!("Epoch {epoch} explores: not every action is estimated yet."),
         Kind::Estimate => format!("Epoch {epoch} plays what the estimates say is best."),
-        Kind::Infeasible => format!("In epoch {epoch} the estimates leave no strategy within the thresholds."),
+        Kind::Infeasible => {
+            format!("In epoch {epoch} the estimates leave no strategy within the thresholds.")
+        }
     }
 }
 
 /// Milliseconds since 1970 as a date and a time of day, to the minute.
 pub fn time(milliseconds: i64) -> String {
     let time = utc(milliseconds);
-    format!("{} UTC", time.rsplit_once(':').map_or(&*time, |(minute, _)| minute))
+    format!(
+        "{} UTC",
+        time.rsplit_once(':').map_or(&*time, |(minute, _)| minute)
+    )
 }
 
 #[cfg(test)]
@@ -73,6 +87,9 @@ mod tests {
 
     #[test]
     fn times_are_to_the_minute() {
-        assert_eq!([-1, 1_794_782_470_675].map(time), ["1969-12-31 23:59 UTC", "2026-11-15 22:41 UTC"]);
+        assert_eq!(
+            [-1, 1_794_782_470_675].map(time),
+            ["1969-12-31 23:59 UTC", "2026-11-15 22:41 UTC"]
+        );
     }
 }
