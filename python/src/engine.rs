@@ -71,6 +71,7 @@ impl Decision {
             epoch,
             action,
             probability,
+            ..
         } = self.inner;
         let name = self.name(py)?.repr()?;
         Ok(format!(

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
 use serde_json::json;
 
-use crate::error::{Error, job_refused, refused};
+use crate::error::{Error, job_refused};
 use crate::measure::beside;
 use crate::spec::{Spec, open};
 use crate::value::to_python;
@@ -62,7 +62,8 @@ pub fn simulate<'py>(
         });
         run.map(|run| (run, story, trace))
     };
-    let (run, story, trace) = beside(py, Some(1), None, work)?.map_err(refused)?;
+    let (run, story, trace) =
+        beside(py, Some(1), None, work)?.map_err(|error| job_refused(error.into()))?;
     let warnings = warnings(&loaded.plan, Some(&*experiment.worlds[0]));
     let words = answer::run(
         &loaded,

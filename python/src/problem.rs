@@ -304,7 +304,7 @@ impl Plan {
     /// tight or paper.
     #[getter]
     fn profile(&self) -> &'static str {
-        self.inner.profile
+        self.inner.profile.name()
     }
 
     /// By what counts grow between estimates; None in profile paper.
@@ -352,6 +352,7 @@ impl Plan {
                 count,
                 cell,
                 width,
+                ..
             } = *level;
             Level {
                 level,

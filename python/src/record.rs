@@ -47,6 +47,7 @@ impl From<debora::Estimate> for Estimate {
             index,
             estimate,
             width,
+            ..
         } = estimate;
         Self {
             epoch,

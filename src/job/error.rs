@@ -1,7 +1,7 @@
 //! Why a job cannot be done.
 
-use crate::Error;
 use crate::job::words::whole;
+use crate::lab::LabError;
 use crate::spec::SpecError;
 
 /// A spec that cannot be used, a wrong input, or parts that do not hold what they say.
@@ -13,9 +13,9 @@ pub enum JobError {
     #[error(transparent)]
     Spec(#[from] SpecError),
 
-    /// Any other input.
+    /// A world, a player or a part that the lab refuses.
     #[error(transparent)]
-    Input(#[from] Error),
+    Lab(#[from] LabError),
 
     /// The second run's world cannot be built.
     #[error("the other world, {file}: {error}")]

@@ -1,8 +1,8 @@
 //! Who takes part in a comparison.
 
-use crate::Error;
 use crate::job::JobError;
 use crate::job::words::listed;
+use crate::lab::LabError;
 use crate::lab::players::{RIVALS, Rival};
 use crate::lab::replicate::Contestant;
 use crate::problem::{Policy, Problem};
@@ -65,7 +65,7 @@ pub fn choose(problem: &Problem, wanted: &[String], pairs: u64) -> Result<Choice
 }
 
 /// Who plays under this name.
-pub(super) fn contestant(name: &str, policy: Policy) -> Result<Contestant, Error> {
+pub(super) fn contestant(name: &str, policy: Policy) -> Result<Contestant, LabError> {
     if name == DEBORA {
         Ok(Contestant::Debora)
     } else {
@@ -77,12 +77,12 @@ fn able(policy: Policy) -> impl Iterator<Item = &'static Rival> {
     RIVALS.iter().filter(move |rival| rival.plays(policy))
 }
 
-fn rival(name: &str, policy: Policy) -> Result<&'static Rival, Error> {
+fn rival(name: &str, policy: Policy) -> Result<&'static Rival, LabError> {
     able(policy)
         .find(|rival| rival.name == name)
         .ok_or_else(|| {
             let known: Vec<String> = able(policy).map(|rival| rival.name.to_owned()).collect();
-            Error::PlayerUnknown {
+            LabError::PlayerUnknown {
                 name: name.to_owned(),
                 policy: policy.name(),
                 known: listed(&known),

@@ -48,7 +48,7 @@ fn blind(plan: &Plan) -> String {
     if let Some(rho) = plan.rho_needed {
         ways.push(format!("rho above {}", amount(rho)));
     }
-    if plan.profile == "paper" {
+    if plan.profile == crate::Profile::Paper {
         ways.push("profile tight".into());
     }
     let ways = if ways.is_empty() {

@@ -86,7 +86,7 @@ fn render(page: &Page) -> String {
         ("rounds", whole(problem.horizon())),
         ("rho", amount(problem.rho())),
         ("delta", amount(problem.delta())),
-        ("profile", plan.profile.to_owned()),
+        ("profile", plan.profile.name().to_owned()),
         (
             "rounds of exploration",
             plan.exploration_rounds.map_or("none".into(), whole),

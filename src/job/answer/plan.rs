@@ -86,7 +86,7 @@ pub fn plan(
         ),
     };
     let constants = [
-        ("profile", plan.profile.to_owned()),
+        ("profile", plan.profile.name().to_owned()),
         (
             "growth",
             plan.growth.map_or("2".into(), |growth| growth.to_string()),
