@@ -212,6 +212,7 @@ fn read_estimates(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error>
                 epoch > 0 && epoch <= engine.open.epoch,
                 "an estimate is from an epoch that was not",
             )?;
+            // Raw means only: the offsets that round them come from the key.
             for quantity in 0..engine.problem().quantities_estimated() {
                 let mean = reader.f64()?;
                 check((0.0..=1.0).contains(&mean), "a mean is outside its range")?;
@@ -226,6 +227,7 @@ fn read_estimates(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error>
 
 /// Draws the open epoch's decisions again; a pure strategy has one action for all.
 fn hand_out_again(engine: &mut Engine, rounds: u64) -> Result<(), Error> {
+    // Counts of millions of rounds are common here, and with one action there is nothing to draw.
     let too_many = "more rounds are handed out than its epoch has";
     if let Some(action) = engine.strategy.only() {
         let room = engine
@@ -256,6 +258,7 @@ fn check_told(engine: &Engine) -> Result<(), Error> {
         engine.is_done() || !engine.handed_out || low < next,
         "its epoch is told and not closed",
     )?;
+    // The low-water mark itself is open, or it would be higher.
     check(
         engine
             .told_above
@@ -315,6 +318,7 @@ fn write_draft(bytes: &mut Writer, draft: &Draft) {
 }
 
 fn read_draft(reader: &mut Reader) -> Result<Draft, Error> {
+    // Nothing is judged here: what is read goes through the same checks as a problem stated by hand.
     let policy = reader.choice([Policy::Free, Policy::Soft, Policy::Hard])?;
     let count = reader.u64()?;
     let actions = (0..count)
@@ -441,6 +445,7 @@ impl<'a> Reader<'a> {
     }
 
     fn text(&mut self) -> Result<String, Error> {
+        // A length that this machine cannot address is beyond the bytes, too, and `take` says so.
         let length = usize::try_from(self.u64()?).unwrap_or(usize::MAX);
         String::from_utf8(self.take(length)?.to_vec()).map_err(|_| bad("a name is not text"))
     }

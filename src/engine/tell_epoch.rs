@@ -15,6 +15,7 @@ impl Engine {
         self.check_untold()?;
         self.check_shape(epoch)?;
         self.check_counts(epoch.counts())?;
+        // Some rounds may have been handed out before: only the rest is counted.
         for (action, &count) in (0..).zip(epoch.counts()) {
             let asked = self.asked_in_epoch(action as usize);
             self.count_as_asked(action, count - asked);
