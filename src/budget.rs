@@ -1,7 +1,7 @@
 //! Splits rho and delta into equal shares, one per estimate that could tell two runs apart; the shares sum to the whole.
 //!
 //! ```text
-//! tight: shares = K Q J          actions x quantities x levels estimated
+//! tight: shares = K Q J          actions x quantities x levels estimated; beside the clear test, of 3/4 rho and 1/2 delta
 //! paper: shares = 2 K L          free
 //!        shares = 2 (m+1) K^2 L  soft and hard        L = max(1, ceil(log2 T))
 //! ```
@@ -10,6 +10,30 @@
 //! logarithm where its proof counts doublings (docs/deviations.md, 3 and 4).
 
 use crate::problem::{Policy, Problem};
+
+/// What of rho and delta all estimates together may spend.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Portion {
+    /// Of rho.
+    pub rho: f64,
+    /// Of delta.
+    pub delta: f64,
+}
+
+impl Portion {
+    /// All of both.
+    pub const WHOLE: Self = Self {
+        rho: 1.0,
+        delta: 1.0,
+    };
+
+    /// What the clear test leaves. It may use almost all of rho itself: no world can be in doubt at both, so that the two
+    /// do not add up (docs/theory.md, "The clear test"). Of delta, wrong leaders take half.
+    pub const BESIDE_TEST: Self = Self {
+        rho: 0.75,
+        delta: 0.5,
+    };
+}
 
 /// What each of `shares` estimates may spend.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,14 +47,16 @@ pub struct Share {
 }
 
 impl Share {
-    fn new(problem: &Problem, shares: f64) -> Self {
+    fn new(problem: &Problem, shares: f64, portion: Portion) -> Self {
+        let rho = problem.rho() * portion.rho;
+        let delta = problem.delta() * portion.delta;
         let share = Self {
-            rho: problem.rho() / shares,
-            delta: problem.delta() / shares,
+            rho: rho / shares,
+            delta: delta / shares,
             shares,
         };
         // The promises are union bounds over the shares: what they exceed rho or delta by would be promised to nobody.
-        for (part, whole) in [(share.rho, problem.rho()), (share.delta, problem.delta())] {
+        for (part, whole) in [(share.rho, rho), (share.delta, delta)] {
             let sum = part * shares;
             assert!(
                 (sum - whole).abs() <= 1e-12 * whole,
@@ -41,9 +67,9 @@ impl Share {
     }
 
     /// A share when `levels` levels of each action and quantity are estimated.
-    pub fn tight(problem: &Problem, levels: usize) -> Self {
+    pub fn tight(problem: &Problem, levels: usize, portion: Portion) -> Self {
         let estimates = problem.actions().len() * problem.quantities_estimated() * levels;
-        Self::new(problem, estimates as f64)
+        Self::new(problem, estimates as f64, portion)
     }
 
     /// A share of the published constants, for a horizon of so many [`doublings`].
@@ -57,7 +83,7 @@ impl Share {
                 2.0 * problem.quantities() as f64 * actions * actions * doublings
             }
         };
-        Self::new(problem, shares)
+        Self::new(problem, shares, Portion::WHOLE)
     }
 
     /// rho - 2 delta, the room the paper's widths divide by.

@@ -22,6 +22,7 @@ mod tell_epoch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::blocks::{Blocks, Order};
 use crate::key::Key;
 use crate::mean::Tally;
 use crate::plan::Plan;
@@ -46,6 +47,13 @@ pub struct Engine {
     pub(crate) strategy: Strategy,
     /// The count at which each action ends the open epoch.
     targets: Vec<u64>,
+    /// The round that ends the open epoch at the latest.
+    pub(crate) last_round: u64,
+    /// The open epoch's order, if it is played in permuted blocks.
+    pub(crate) blocks: Option<Blocks>,
+    /// The blocks in use: asking runs ahead of telling, and each would throw out the other's.
+    asking: Order,
+    telling: Order,
     /// Rounds per action, handed out.
     pub(crate) asked: Vec<u64>,
     /// Whether the open epoch is fully handed out.
@@ -68,12 +76,12 @@ pub struct Engine {
 pub(crate) struct Estimates {
     /// Per action: the epoch at whose start it was estimated, if it was.
     pub epochs: Vec<Option<u64>>,
-    /// Per action: the width.
-    widths: Vec<f64>,
     /// Per quantity and action: the raw mean.
     pub means: Vec<f64>,
     /// Per quantity and action: the rounded mean.
     values: Vec<f64>,
+    /// Per quantity and action: the width.
+    widths: Vec<f64>,
 }
 
 impl Estimates {
@@ -85,14 +93,14 @@ impl Estimates {
         // Never-played actions of profile paper have estimate 1/2 and the width of one sample (docs/deviations.md, 7). In
         // profile tight no strategy looks at them: exploration ends only when every action is estimated.
         let width = match problem.profile() {
-            Profile::Paper => plan.width(0).width,
+            Profile::Paper => plan.width(0, 0).width,
             Profile::Tight { .. } => f64::INFINITY,
         };
         Self {
             epochs: vec![None; actions],
-            widths: vec![width; actions],
             means: vec![f64::NAN; entries],
             values: vec![0.5; entries],
+            widths: vec![width; entries],
         }
     }
 }
@@ -113,6 +121,10 @@ impl Engine {
             open: EpochRecord::opening(0, 1, vec![0; actions]),
             strategy: Strategy::pure(0, actions),
             targets: Vec::new(),
+            last_round: 0,
+            blocks: None,
+            asking: Order::default(),
+            telling: Order::default(),
             asked: vec![0; actions],
             handed_out: false,
             low_water: 1,
@@ -168,12 +180,12 @@ impl Engine {
     /// Whether all rounds of the open epoch would be handed out once each action had been handed out so often, counted
     /// from the run's first round. For those who keep the counts elsewhere, as a service with several nodes does.
     pub fn is_handed_out_at(&self, counts: &[u64]) -> bool {
-        // Algorithm 3, line 6: an epoch ends when an action's count reaches its target, or with the horizon.
+        // Algorithm 3, line 6: an epoch ends when an action's count reaches its target, or with its last round.
         let at_target = counts
             .iter()
             .zip(&self.targets)
             .any(|(count, target)| count == target);
-        at_target || counts.iter().sum::<u64>() >= self.problem().horizon()
+        at_target || counts.iter().sum::<u64>() >= self.last_round
     }
 
     /// Everything told so far.

@@ -77,6 +77,40 @@ pub enum Error {
         high: f64,
     },
 
+    /// Declared means outside their quantity's range, or not in increasing order.
+    #[error(
+        "the mean of {name:?} is declared to lie in [{mean_low:?}, {mean_high:?}], which is not two increasing numbers within its range \
+         [{low:?}, {high:?}]; use the range's units, or leave it out"
+    )]
+    Mean {
+        name: String,
+        mean_low: f64,
+        mean_high: f64,
+        low: f64,
+        high: f64,
+    },
+
+    /// A mean declared for what is neither the reward nor a cost.
+    #[error(
+        "a mean is declared for {name:?}, which is neither the reward nor a cost; use one of their names"
+    )]
+    MeanUnknown { name: String },
+
+    /// Two means declared for one quantity.
+    #[error("two means are declared for {name:?}; give one")]
+    MeanRepeated { name: String },
+
+    /// A safe strategy whose known cost is below every mean that is declared possible.
+    #[error(
+        "the mean of cost {name:?} is declared to be {mean_low:?} or more, but the safe strategy is known to cost at most {known:?}; \
+         both cannot be true: lower the declared mean or the margin"
+    )]
+    MeanAboveSafe {
+        name: String,
+        mean_low: f64,
+        known: f64,
+    },
+
     /// Policy hard without a safe strategy.
     #[error(
         "policy hard has no safe strategy; give a strategy known to be safe and its costs or margins"

@@ -34,6 +34,10 @@ pub enum Label {
     Feedback = 7,
     /// A simulated world's feedback, many pulls at once: `[action, pulls before, block]`.
     FeedbackSum = 8,
+    /// The order of a block of exploration: `[epoch, block, place]`.
+    Block = 9,
+    /// The threshold of a stage's clear test: `[stage, 0, 0]`.
+    Clear = 10,
 }
 
 /// The randomness of a policy: offsets and actions. Two runs that are to replicate share it.

@@ -31,7 +31,9 @@
 //! Values are part of the product: the same problem, key and feedback give the same decisions on every machine, in every
 //! version with the same [`VALUES_VERSION`].
 
+mod blocks;
 mod budget;
+mod clear;
 mod engine;
 mod error;
 #[doc(hidden)]
@@ -63,7 +65,7 @@ pub use record::{Ask, Decision, EpochRecord, Estimate, Kind, Recommendation, Tol
 pub use strategy::Strategy;
 
 /// Changes whenever a draw, a constant, a strategy or a digest does; the changelog says what and why.
-pub const VALUES_VERSION: u32 = 1;
+pub const VALUES_VERSION: u32 = 2;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,38 +1,80 @@
 //! The plan: every constant a run will use, computed from the problem alone, before any data.
 //!
-//! Profile tight re-estimates an action when its count hits growth^k, k0 <= k <= top. The plan picks the levels:
+//! Profile tight explores until every action has n_f samples, estimates all of them, and then re-estimates an action
+//! whenever its count has grown by the growth factor:
 //!
 //! ```text
-//! top = largest k with growth^k <= T - 1, then one less, and so on
-//! k0  = smallest k <= top with width_k < 1/2 when the budget is split over the top - k + 1 levels k..top
-//! the first top whose k0 exists and whose exploration, explore(growth^k0) rounds, fits into T - 1
+//! levels    n_f, n_f growth, .., n_f growth^(J-1) <= T/K      chosen in `plan/tight.rs`
 //! ```
 //!
-//! If there is none the plan is *blind*: nothing will ever be compared, and the plan says which horizon or rho would not
+//! If no n_f fits, the plan is *blind*: nothing will ever be compared, and the plan says which horizon or rho would not
 //! be. Sources: docs/theory.md; for profile paper, Algorithms 2 to 4 and the bounds of docs/deviations.md.
 
-use std::f64::consts::PI;
+mod paper;
+mod tight;
+
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::Error;
-use crate::budget::{Share, doublings};
+use crate::budget::{Portion, Share, doublings};
+use crate::clear::Clear;
 use crate::problem::{HORIZON_MAX, Policy, Problem, Profile};
 use crate::width::{self, Width};
 
+use tight::{Chosen, Pace};
+pub(crate) use tight::{fit, safe_weight};
+
 /// A count at which an action is estimated, with the grid's cell and the width that then hold.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Level {
-    /// count = growth^level (2^level in profile paper, where levels are only examples: any count may occur).
+    /// Its number, from 0: count = n_f growth^level (2^level in profile paper, where levels are only examples: any count
+    /// may occur).
     pub level: u32,
     /// The number of samples.
     pub count: u64,
-    /// The grid's step.
+    /// The grid's step, the largest over the quantities.
     pub cell: f64,
-    /// Half-length of the confidence interval.
+    /// Half-length of the confidence interval, the largest over the quantities.
     pub width: f64,
+    /// The grid's step of each estimated quantity.
+    pub cells: Vec<f64>,
+    /// Half-length of the confidence interval of each estimated quantity.
+    pub widths: Vec<f64>,
+}
+
+impl Level {
+    fn new(level: usize, count: u64, of: impl Iterator<Item = Width>) -> Self {
+        let (cells, widths): (Vec<f64>, Vec<f64>) = of.map(|of| (of.cell, of.width)).unzip();
+        let largest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+        Self {
+            level: level as u32,
+            count,
+            cell: largest(&cells),
+            width: largest(&widths),
+            cells,
+            widths,
+        }
+    }
+}
+
+/// What exploration does in an epoch, whatever the data.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Explore {
+    /// Profile paper: the first epoch plays action 0.
+    First,
+    /// Free and soft: permuted blocks, each action so many times; `u64::MAX` if to the horizon.
+    Blocks {
+        /// Times each action is played.
+        each: u64,
+    },
+    /// Hard: draws from a mixture with the uniform strategy over the actions below this count.
+    Below {
+        /// The first estimated count; `u64::MAX` if the plan is blind.
+        count: u64,
+    },
 }
 
 /// Every constant of a run, on the unit scale where each range is [0, 1]. Fields serialise by the names of the JSON contract.
@@ -52,15 +94,18 @@ pub struct Plan {
     pub delta_share: f64,
     /// Whether nothing will ever be compared.
     pub blind: bool,
-    /// The count from which an action's width is below 1/2. None if no level of a tight plan is, or it exceeds 2^53.
+    /// The count at which actions are first estimated (tight), or from which widths are below 1/2 (paper). None if a tight
+    /// plan is blind, or it exceeds 2^53.
     pub first_informative_count: Option<u64>,
     /// Rounds until all actions have that count; under hard constraints, on the expected path.
     pub exploration_rounds: Option<u64>,
     /// The levels that are estimated (tight), or the doublings (paper).
     pub levels: Vec<Level>,
+    /// The clear test of policy free, if there are rounds enough for one.
+    pub clear: Option<Clear>,
     /// Epochs at most.
     pub epochs_max: u64,
-    /// Twice the width at T/K samples each: gaps above it are seen. None below the first informative count.
+    /// Twice the reward's width at T/K samples each: gaps above it are seen. None below the first informative count.
     pub detectable_gap: Option<f64>,
     /// The regret is at most this, with probability `bound_probability`.
     pub regret_bound: f64,
@@ -74,9 +119,6 @@ pub struct Plan {
     pub rho_needed: Option<f64>,
     #[serde(skip)]
     share: Share,
-    /// The counts at which epochs end in profile tight: growth^0 .. growth^top.
-    #[serde(skip)]
-    counts: Vec<u64>,
 }
 
 impl Plan {
@@ -91,37 +133,35 @@ impl Plan {
 
     fn tight(problem: Arc<Problem>, growth: u32) -> Self {
         let horizon = problem.horizon();
-        let actions = problem.actions().len() as u64;
-        let counts = powers(growth, horizon - 1);
-        // A blind plan explores to the end: every count ends an epoch and none is estimated. Its share is never spent.
-        let chosen = choose_levels(&problem, &counts);
-        let (first, counts) = match chosen {
-            Some((first, top)) => (first, counts[..=top].to_vec()),
-            None => (counts.len(), counts),
-        };
-        let share = Share::tight(&problem, (counts.len() - first).max(1));
-        let levels: Vec<Level> = (first..counts.len())
-            .map(|k| level(k, counts[k], width::tight(share, counts[k])))
-            .collect();
+        let chosen = tight::choose(&problem, growth);
+        // A blind plan estimates nothing, and its share is never spent.
+        let share = chosen
+            .as_ref()
+            .map_or(Share::tight(&problem, 1, Portion::WHOLE), |chosen| {
+                Share::tight(&problem, chosen.levels, chosen.portion)
+            });
+        let levels = chosen.as_ref().map_or(Vec::new(), |chosen| {
+            tight_levels(&problem, growth, share, chosen)
+        });
+        let first = levels.first().map(|level| level.count);
         let mut plan = Self {
             growth: Some(growth),
             blind: chosen.is_none(),
-            first_informative_count: levels.first().map(|level| level.count),
-            exploration_rounds: chosen.map(|(first, _)| exploration(&problem, &counts[..=first])),
-            epochs_max: (actions * counts.len() as u64 + 1).min(horizon),
-            detectable_gap: levels
-                .iter()
-                .rfind(|level| level.count <= horizon / actions)
-                .map(|level| 2.0 * level.width),
+            first_informative_count: first,
+            exploration_rounds: first.map(|first| Pace::of(&problem).rounds(first)),
+            // Every level's count fits into T/K, so the last one decides.
+            detectable_gap: levels.last().map(|level| 2.0 * level.widths[0]),
             levels,
-            counts,
+            clear: chosen.and_then(|chosen| chosen.clear),
             ..Self::unfilled(problem, share)
         };
+        plan.epochs_max = plan.tight_epochs_max().min(horizon);
         if plan.blind {
-            plan.horizon_needed = tight_horizon_needed(&plan.problem, growth);
-            plan.rho_needed = tight_rho_needed(&plan.problem, growth);
+            plan.horizon_needed = tight::horizon_needed(&plan.problem);
+            plan.rho_needed = tight::rho_needed(&plan.problem);
         }
-        // Free strategies are single actions, so that only the estimates can fail; the others add the chance of the draws.
+        // Free plays single actions once exploration is over, so that only the estimates can fail; the others add the chance
+        // of the draws.
         plan.set_bounds(match plan.problem.policy() {
             Policy::Free => 1.0,
             Policy::Soft | Policy::Hard => 2.0,
@@ -129,31 +169,55 @@ impl Plan {
         plan
     }
 
+    /// Exploration's epochs, one for each count an action reaches after that, and the one that the horizon ends.
+    fn tight_epochs_max(&self) -> u64 {
+        let actions = self.problem.actions().len() as u64;
+        let levels = self.levels.len() as u64;
+        if levels == 0 {
+            return 1;
+        }
+        match self.problem.policy() {
+            // All actions come to n_f together.
+            Policy::Free | Policy::Soft => {
+                let stages = self
+                    .clear
+                    .as_ref()
+                    .map_or(1, |clear| clear.stages.len() as u64);
+                stages + actions * (levels - 1) + 1
+            }
+            Policy::Hard => actions * levels + 1,
+        }
+    }
+
     fn paper(problem: Arc<Problem>) -> Self {
         let horizon = problem.horizon();
         let actions = problem.actions().len() as u64;
         let share = Share::paper(&problem, doublings(horizon));
-        let informative = paper_informative_count(share);
+        let informative = paper::informative_count(share);
         let exploration = informative.and_then(|count| count.checked_mul(actions));
         let gap = 2.0 * width::paper(share, horizon / actions).width;
-        let counts = powers(2, horizon - 1);
+        let counts = std::iter::successors(Some(1u64), |count| Some(2 * count));
+        let quantities = problem.quantities_estimated();
         let mut plan = Self {
             blind: exploration.is_none_or(|rounds| rounds >= horizon),
             first_informative_count: informative,
             exploration_rounds: exploration,
             // Any count may occur in this profile; the doublings show how widths fall.
             levels: counts
-                .iter()
+                .take_while(|&count| count < horizon)
                 .enumerate()
-                .map(|(k, &count)| level(k, count, width::paper(share, count)))
+                .map(|(k, count)| {
+                    let each = std::iter::repeat_n(width::paper(share, count), quantities);
+                    Level::new(k, count, each)
+                })
                 .collect(),
             epochs_max: (actions * u64::from(doublings(horizon)) + 1).min(horizon),
             detectable_gap: (gap < 1.0).then_some(gap),
             ..Self::unfilled(problem, share)
         };
         if plan.blind {
-            plan.horizon_needed = paper_horizon_needed(&plan.problem);
-            plan.rho_needed = paper_rho_needed(&plan.problem, share);
+            plan.horizon_needed = paper::horizon_needed(&plan.problem);
+            plan.rho_needed = paper::rho_needed(&plan.problem, share);
         }
         // The published delta' leaves half of delta to the draws (docs/theory.md, section 7), so nothing is added.
         plan.set_bounds(1.0);
@@ -171,6 +235,7 @@ impl Plan {
             first_informative_count: None,
             exploration_rounds: None,
             levels: Vec::new(),
+            clear: None,
             epochs_max: 0,
             detectable_gap: None,
             regret_bound: 0.0,
@@ -179,7 +244,6 @@ impl Plan {
             horizon_needed: None,
             rho_needed: None,
             share,
-            counts: Vec::new(),
             problem,
         }
     }
@@ -231,14 +295,18 @@ impl Plan {
 
     /// K F(T/K), and the deviation of the actions drawn from their strategies where a policy draws.
     ///
-    /// F(n) sums d over an action's first n pulls: 1 while its level is below k0, then twice its width.
+    /// F(n) sums d over an action's first n pulls: the longest declared range below n_f, then twice the largest width.
     fn tight_bound(&self, rounds: f64) -> f64 {
         let actions = self.problem.actions().len() as f64;
         let pulls = rounds / actions;
-        let mut sum = self
+        let exploring = self
             .levels
             .first()
             .map_or(pulls, |first| pulls.min(first.count as f64));
+        let longest = (0..self.problem.quantities_estimated())
+            .map(|quantity| self.problem.means(quantity).span())
+            .fold(0.0, f64::max);
+        let mut sum = longest * exploring;
         // As charges never rise from pull to pull, F is concave, and spreading the rounds evenly over the actions is worst.
         for (k, level) in self.levels.iter().enumerate() {
             let end = self
@@ -247,7 +315,8 @@ impl Plan {
                 .map_or(f64::INFINITY, |next| next.count as f64);
             sum += 2.0 * level.width * (pulls.min(end) - level.count as f64).max(0.0);
         }
-        // Azuma and Hoeffding over the draws; free strategies are single actions, and nothing is drawn.
+        // Azuma and Hoeffding over the draws. Free draws nothing: exploration's counts are fixed, its other strategies single
+        // actions.
         let drawn = match self.problem.policy() {
             Policy::Free => 0.0,
             Policy::Soft | Policy::Hard => {
@@ -280,39 +349,44 @@ impl Plan {
         }
     }
 
-    /// The count at which an action that begins an epoch with `count` ends it, if it can.
-    pub fn target(&self, count: u64) -> Option<u64> {
+    /// The count at which an action that begins an epoch with `count` ends it, if it can. In epochs of permuted blocks none
+    /// does: all actions come to their counts together.
+    pub(crate) fn target(&self, count: u64) -> Option<u64> {
         match self.problem.profile() {
-            Profile::Tight { .. } => self
-                .counts
-                .get(self.counts.partition_point(|&target| target <= count))
-                .copied(),
+            Profile::Tight { .. } => {
+                let next = self.levels.partition_point(|level| level.count <= count);
+                self.levels.get(next).map(|level| level.count)
+            }
             Profile::Paper => Some((2 * count).max(1)),
         }
     }
 
-    /// The action to play, whatever its estimates, at the start of an epoch with these counts; none once all are estimated.
-    ///
-    /// Tight: the smallest (level, index) while some action is below level k0. Paper: action 0 in the first epoch. No data
-    /// enters, so no budget is spent.
-    pub fn explored(&self, counts: &[u64]) -> Option<u32> {
-        match self.problem.profile() {
-            Profile::Tight { .. } => self.explored_tight(counts),
-            Profile::Paper => counts.iter().all(|&count| count == 0).then_some(0),
+    /// What is played, whatever the estimates, in an epoch that begins with these counts; none once all are estimated. No
+    /// data enters, so no budget is spent.
+    pub(crate) fn explore(&self, counts: &[u64]) -> Option<Explore> {
+        if self.problem.profile() == Profile::Paper {
+            return counts
+                .iter()
+                .all(|&count| count == 0)
+                .then_some(Explore::First);
         }
-    }
-
-    fn explored_tight(&self, counts: &[u64]) -> Option<u32> {
-        // A blind plan has no level, and explores for ever.
+        // A blind plan has no level, and explores to the horizon.
         let first = self.levels.first().map_or(u64::MAX, |first| first.count);
         if counts.iter().all(|&count| count >= first) {
             return None;
         }
-        let level = |count: u64| self.counts.partition_point(|&target| target <= count);
-        (0..)
-            .zip(counts)
-            .min_by_key(|&(action, &count)| (level(count), action))
-            .map(|(action, _)| action)
+        if self.problem.policy() == Policy::Hard {
+            return Some(Explore::Below { count: first });
+        }
+        let stages = self.clear.as_ref().map_or(&[][..], |clear| &clear.stages);
+        let stage = stages.iter().find(|&&stage| stage > counts[0]);
+        let end = stage.copied().unwrap_or(first);
+        let each = if end == u64::MAX {
+            end
+        } else {
+            end - counts[0]
+        };
+        Some(Explore::Blocks { each })
     }
 
     /// The count on which an action with `count` pulls at the start of an epoch is estimated; none if it never was.
@@ -323,16 +397,16 @@ impl Plan {
         }
     }
 
-    /// Width and cell at `count` samples.
-    pub(crate) fn width(&self, count: u64) -> Width {
+    /// Width and cell of a quantity at `count` samples.
+    pub(crate) fn width(&self, quantity: usize, count: u64) -> Width {
         match self.problem.profile() {
             Profile::Tight { .. } => {
                 let level = self
                     .level(count)
                     .expect("only counts that are estimated have a width");
                 Width {
-                    width: level.width,
-                    cell: level.cell,
+                    width: level.widths[quantity],
+                    cell: level.cells[quantity],
                 }
             }
             Profile::Paper => width::paper(self.share, count),
@@ -345,130 +419,18 @@ impl Plan {
     }
 }
 
-fn level(level: usize, count: u64, Width { width, cell }: Width) -> Level {
-    Level {
-        level: level as u32,
-        count,
-        cell,
-        width,
-    }
-}
-
-/// growth^0, growth^1, .. up to `most`.
-pub(crate) fn powers(growth: u32, most: u64) -> Vec<u64> {
-    std::iter::successors(Some(1u64), |count| count.checked_mul(u64::from(growth)))
-        .take_while(|&n| n <= most)
+/// n_f, n_f growth, .. with the widths that the shares allow.
+fn tight_levels(problem: &Problem, growth: u32, share: Share, chosen: &Chosen) -> Vec<Level> {
+    let counts = std::iter::successors(Some(chosen.first), |count| {
+        count.checked_mul(u64::from(growth))
+    });
+    counts
+        .take(chosen.levels)
+        .enumerate()
+        .map(|(number, count)| {
+            let quantities = 0..problem.quantities_estimated();
+            let each = quantities.map(|q| width::tight(share, problem.means(q), count));
+            Level::new(number, count, each)
+        })
         .collect()
-}
-
-/// k0 and top, as the module's first paragraph says.
-fn choose_levels(problem: &Problem, counts: &[u64]) -> Option<(usize, usize)> {
-    // Later levels cost budget too: giving up the last one may be what lets the first begin in time.
-    (0..counts.len()).rev().find_map(|top| {
-        let informative = |&k: &usize| {
-            let share = Share::tight(problem, top - k + 1);
-            width::tight(share, counts[k]).width < 0.5
-        };
-        let first = (0..=top).find(informative)?;
-        (exploration(problem, &counts[..=first]) < problem.horizon()).then_some((first, top))
-    })
-}
-
-/// Rounds until all actions have `counts`' last entry, exploring level by level and action by action.
-///
-/// Under hard constraints a round goes to the explored action with probability 1 - sigma_0 only, sigma_0 being the safe
-/// strategy's weight when costs could be 1; actions the safe strategy plays gain on the way. The time is that of the
-/// expected path: each action gets its probability's share of every stretch.
-fn exploration(problem: &Problem, counts: &[u64]) -> u64 {
-    let count = counts[counts.len() - 1];
-    let Some(safe) = problem.safe() else {
-        return count.saturating_mul(problem.actions().len() as u64);
-    };
-    let sigma = safe_weight(
-        problem.thresholds().iter().map(|threshold| 1.0 - threshold),
-        &safe.margins,
-    );
-    // A closed form from the size of the safe strategy's support falls short by up to 1/(1 - sigma) when it spreads thinly,
-    // so the path is followed step by step (docs/deviations.md).
-    let mut explored = vec![0.0; problem.actions().len()];
-    let mut rounds = 0.0;
-    for &count in counts {
-        for (explored, safe) in explored.iter_mut().zip(safe.strategy.probabilities()) {
-            let missing = count as f64 - (*explored + sigma * safe * rounds);
-            if missing > 0.0 {
-                let stretch = missing / (1.0 - sigma + sigma * safe);
-                *explored += (1.0 - sigma) * stretch;
-                rounds += stretch;
-            }
-        }
-    }
-    // A path of whole rounds may come out a last bit above them, but none is shorter than the samples it collects.
-    let rounds = libm::ceil(rounds * (1.0 - 1e-12)).min(u64::MAX as f64) as u64;
-    rounds.max(count.saturating_mul(problem.actions().len() as u64))
-}
-
-/// The largest y_i / (y_i + margin_i) over positive excesses y_i; 0 if there is none. Algorithm 4, lines 4 and 18.
-pub(crate) fn safe_weight(excesses: impl Iterator<Item = f64>, margins: &[f64]) -> f64 {
-    excesses
-        .zip(margins)
-        .filter(|(excess, _)| *excess > 0.0)
-        .map(|(excess, margin)| excess / (excess + margin))
-        .fold(0.0, f64::max)
-}
-
-/// Exploration of the first level that would be informative alone, and one round to use it.
-fn tight_horizon_needed(problem: &Problem, growth: u32) -> Option<u64> {
-    let share = Share::tight(problem, 1);
-    let counts = powers(growth, HORIZON_MAX);
-    let level = counts
-        .iter()
-        .position(|&count| width::tight(share, count).width < 0.5)?;
-    Some(exploration(problem, &counts[..=level]).saturating_add(1))
-        .filter(|&horizon| horizon <= HORIZON_MAX)
-}
-
-/// The rho at which the largest count that fits has width 1/2, alone.
-fn tight_rho_needed(problem: &Problem, growth: u32) -> Option<f64> {
-    let counts = powers(growth, problem.horizon() - 1);
-    let fits = |level: &usize| exploration(problem, &counts[..=*level]) < problem.horizon();
-    let count = counts[(0..counts.len()).rfind(fits)?];
-    // hoeffding + cell/2 < 1/2, solved for rho.
-    let shares = Share::tight(problem, 1).shares;
-    let room = 1.0 - 2.0 * width::hoeffding(problem.delta() / shares, count);
-    let rho = shares / (libm::sqrt(PI * count as f64) * room);
-    (room > 0.0 && rho < 1.0).then_some(rho)
-}
-
-/// The smallest count of profile paper with width below 1/2; none beyond 2^53.
-fn paper_informative_count(share: Share) -> Option<u64> {
-    // width(1)^2 / n < 1/4. The closed form may be off by one in the last bit, so look at the count itself.
-    let guess = libm::floor(4.0 * width::paper(share, 1).width * width::paper(share, 1).width);
-    if guess >= HORIZON_MAX as f64 {
-        return None;
-    }
-    let guess = guess as u64;
-    (guess.saturating_sub(1)..guess + 3).find(|&n| n > 0 && width::paper(share, n).width < 0.5)
-}
-
-/// The smallest horizon with K times the informative count at or below T - 1; the shares depend on T by its doublings only.
-fn paper_horizon_needed(problem: &Problem) -> Option<u64> {
-    (1..=doublings(HORIZON_MAX)).find_map(|exponent| {
-        let count = paper_informative_count(Share::paper(problem, exponent))?;
-        let needed = count
-            .checked_mul(problem.actions().len() as u64)?
-            .saturating_add(1);
-        let smallest = if exponent == 1 {
-            1
-        } else {
-            (1 << (exponent - 1)) + 1
-        };
-        (needed <= 1 << exponent).then_some(needed.max(smallest))
-    })
-}
-
-/// The rho at which floor((T - 1)/K) samples have width 1/2.
-fn paper_rho_needed(problem: &Problem, share: Share) -> Option<f64> {
-    let count = (problem.horizon() - 1) / problem.actions().len() as u64;
-    let room = 2.0 * libm::sqrt(2.0 * libm::log(2.0 / share.delta) / count as f64);
-    Some(share.shares * (room + 2.0 * share.delta)).filter(|rho| *rho < 1.0)
 }

@@ -1,44 +1,63 @@
 //! What the three policies do differently: the next strategy from what is known at an epoch's start.
 //!
 //! ```text
-//! index(a) = reward(a) + width(a)      low_i(a) = cost_i(a) - width(a)      high_i(a) = cost_i(a) + width(a)
+//! index(a) = reward(a) + width_0(a)    low_i(a) = cost_i(a) - width_i(a)    high_i(a) = cost_i(a) + width_i(a)
 //! free:  the action with the largest index
 //! soft:  x = argmax index.x  over  low_i.x <= alpha_i
-//! hard:  sigma safe + (1 - sigma) x,   sigma = max y_i / (y_i + margin_i) over y_i = min(high_i.x, 1) - alpha_i > 0
+//! hard:  mix:   sigma safe + (1 - sigma) x,   sigma = max y_i / (y_i + margin_i) over y_i = min(high_i.x, 1) - alpha_i > 0
+//!        plan:  z + s safe,   the best over  high_i.z + s (alpha_i - margin_i) <= alpha_i,   sum z + s = 1
 //! ```
 //!
 //! Only rounded estimates enter, never raw means: they alone replicate.
 
 use crate::lp;
 use crate::plan::safe_weight;
-use crate::problem::Safe;
-use crate::record::Kind;
+use crate::problem::{Range, Safe};
+use crate::record::{HardRule, Kind};
 use crate::strategy::Strategy;
 
 /// What is known at an epoch's start.
 pub(crate) enum View {
-    /// Not all actions are estimated: this one is to be played.
-    Explore(u32),
-    /// Optimistic rewards per action, optimistic and pessimistic costs per cost and action (none for policy free).
+    /// Not all actions are estimated: this strategy is to be played, whose costs are at most these.
+    Explore {
+        candidate: Strategy,
+        worst: Vec<f64>,
+    },
+    /// Per action; per cost and action where a policy limits costs.
     Estimate {
+        /// Optimistic rewards.
         index: Vec<f64>,
+        /// Optimistic costs.
         low: Vec<f64>,
+        /// Pessimistic costs.
         high: Vec<f64>,
+        /// Twice the largest width over the quantities.
+        doubt: Vec<f64>,
     },
 }
 
 impl View {
-    /// The view of these estimates (the rewards, then each cost, action by action) and widths, with costs kept from `least`
-    /// to `most`.
-    pub fn of(values: &[f64], widths: &[f64], least: f64, most: f64) -> Self {
-        let (rewards, costs) = values.split_at(widths.len());
-        // Each cost has a row of actions, and all rows the same widths.
-        let costs = costs.iter().zip(widths.iter().cycle());
+    /// The view of these estimates and widths (the rewards, then each cost, action by action), with each cost kept within
+    /// its ends.
+    pub fn of(actions: usize, values: &[f64], widths: &[f64], ends: &[Range]) -> Self {
+        let pairs = || values.iter().zip(widths);
+        let ends = || {
+            ends.iter()
+                .flat_map(|ends| std::iter::repeat_n(ends, actions))
+        };
+        let index = pairs().take(actions).map(|(reward, width)| reward + width);
+        let costs = || pairs().skip(actions).zip(ends());
+        let low = costs().map(|((cost, width), ends)| (cost - width).max(ends.low));
+        let high = costs().map(|((cost, width), ends)| (cost + width).min(ends.high));
+        let widest = |action: usize| {
+            let widths = widths.iter().skip(action).step_by(actions);
+            widths.copied().fold(0.0, f64::max)
+        };
         View::Estimate {
-            // Not clipped at 1: optimism beyond the range still says which action is known least.
-            index: rewards.iter().zip(widths).map(|(r, w)| r + w).collect(),
-            low: costs.clone().map(|(g, w)| (g - w).max(least)).collect(),
-            high: costs.map(|(g, w)| (g + w).min(most)).collect(),
+            index: index.collect(),
+            low: low.collect(),
+            high: high.collect(),
+            doubt: (0..actions).map(|action| 2.0 * widest(action)).collect(),
         }
     }
 }
@@ -46,24 +65,41 @@ impl View {
 /// An epoch's strategy and how it was found.
 pub(crate) struct NextStrategy {
     pub kind: Kind,
+    /// Of policy hard alone.
+    pub rule: Option<HardRule>,
     pub candidate: Strategy,
     pub sigma: f64,
     pub strategy: Strategy,
 }
 
+impl NextStrategy {
+    /// A strategy that is played as it is.
+    pub fn unmixed(kind: Kind, candidate: Strategy) -> Self {
+        Self {
+            kind,
+            rule: None,
+            sigma: 0.0,
+            strategy: candidate.clone(),
+            candidate,
+        }
+    }
+}
+
 /// Algorithm 2, line 11: the largest index. Ties go to the lowest action, since a tie broken by data would cost rho.
-pub(crate) fn free(view: &View, actions: usize) -> NextStrategy {
-    let (kind, action) = match view {
-        View::Explore(action) => (Kind::Explore, *action),
-        View::Estimate { index, .. } => (Kind::Estimate, lp::first_largest(index) as u32),
-    };
-    unmixed(kind, Strategy::pure(action, actions))
+pub(crate) fn free(view: &View) -> NextStrategy {
+    match view {
+        View::Explore { candidate, .. } => NextStrategy::unmixed(Kind::Explore, candidate.clone()),
+        View::Estimate { index, .. } => {
+            let best = lp::first_largest(index) as u32;
+            NextStrategy::unmixed(Kind::Estimate, Strategy::pure(best, index.len()))
+        }
+    }
 }
 
 /// Algorithm 3, lines 13 and 14: the best strategy of the optimistic set. If that is empty, the least violation.
-pub(crate) fn soft(view: &View, actions: usize, thresholds: &[f64]) -> NextStrategy {
+pub(crate) fn soft(view: &View, thresholds: &[f64]) -> NextStrategy {
     match view {
-        View::Explore(action) => unmixed(Kind::Explore, Strategy::pure(*action, actions)),
+        View::Explore { candidate, .. } => NextStrategy::unmixed(Kind::Explore, candidate.clone()),
         View::Estimate { index, low, .. } => {
             // Optimistic costs, as the true best strategy must not be shut out by a wide interval.
             let solution = lp::solve(index, low, thresholds);
@@ -72,29 +108,53 @@ pub(crate) fn soft(view: &View, actions: usize, thresholds: &[f64]) -> NextStrat
             } else {
                 Kind::Estimate
             };
-            unmixed(kind, Strategy::new(solution.strategy))
+            NextStrategy::unmixed(kind, Strategy::new(solution.strategy))
         }
     }
 }
 
-/// Algorithm 4, lines 14 to 22: the soft candidate, mixed with the safe strategy until its pessimistic costs fit.
-pub(crate) fn hard(view: &View, actions: usize, thresholds: &[f64], safe: &Safe) -> NextStrategy {
-    let soft = soft(view, actions, thresholds);
-    if soft.kind == Kind::Infeasible {
+/// Algorithm 4, and in profile tight (`planning`) the better of mixing and planning that is sure to learn.
+pub(crate) fn hard(view: &View, thresholds: &[f64], safe: &Safe, planning: bool) -> NextStrategy {
+    let optimistic = soft(view, thresholds);
+    if optimistic.kind == Kind::Infeasible {
         // Under hard limits even the least violation is one too many (docs/deviations.md, 8).
         return NextStrategy {
-            kind: soft.kind,
+            kind: Kind::Infeasible,
+            rule: Some(HardRule::Mix),
             candidate: safe.strategy.clone(),
             sigma: 1.0,
             strategy: safe.strategy.clone(),
         };
     }
-    let candidate = soft.candidate;
-    let worst = worst_costs(view, &candidate, thresholds.len());
+    match view {
+        View::Estimate {
+            index, high, doubt, ..
+        } if planning => {
+            let planned = plan(index, high, thresholds, safe);
+            let lost =
+                optimistic.candidate.expectation(index) - planned.strategy.expectation(index);
+            let factor = safe.margin_min().map_or(0.0, |margin| 1.0 / margin);
+            // What the plan gives up must be paid by widths that its own pulls shrink. Without this condition it may never
+            // play what it would have to learn about (docs/theory.md, "Hard constraints").
+            if lost <= factor * planned.strategy.expectation(doubt) {
+                return planned;
+            }
+            mix(view, optimistic, thresholds, safe)
+        }
+        _ => mix(view, optimistic, thresholds, safe),
+    }
+}
+
+/// Algorithm 4, lines 14 to 22: the soft candidate, mixed with the safe strategy until its pessimistic costs fit.
+fn mix(view: &View, optimistic: NextStrategy, thresholds: &[f64], safe: &Safe) -> NextStrategy {
+    let NextStrategy {
+        kind, candidate, ..
+    } = optimistic;
+    let worst = worst_costs(view, &candidate);
     let excesses = worst
         .iter()
         .zip(thresholds)
-        .map(|(worst, limit)| worst - limit);
+        .map(|(worst, threshold)| worst - threshold);
     let sigma = safe_weight(excesses, &safe.margins);
     assert_mixed_costs_fit(sigma, &worst, thresholds, &safe.margins);
     let strategy = if sigma > 0.0 {
@@ -103,19 +163,20 @@ pub(crate) fn hard(view: &View, actions: usize, thresholds: &[f64], safe: &Safe)
         candidate.clone()
     };
     NextStrategy {
-        kind: soft.kind,
+        kind,
+        rule: Some(HardRule::Mix),
         candidate,
         sigma,
         strategy,
     }
 }
 
-/// The most a strategy may cost, cost by cost. Of an action that is not estimated all costs may be 1.
-fn worst_costs(view: &View, candidate: &Strategy, costs: usize) -> Vec<f64> {
+/// The most a strategy may cost, cost by cost.
+fn worst_costs(view: &View, candidate: &Strategy) -> Vec<f64> {
     match view {
-        View::Explore(_) => vec![1.0; costs],
-        View::Estimate { high, .. } => high
-            .chunks(candidate.probabilities().len())
+        View::Explore { worst, .. } => worst.clone(),
+        View::Estimate { index, high, .. } => high
+            .chunks(index.len())
             .map(|row| candidate.expectation(row).min(1.0))
             .collect(),
     }
@@ -132,13 +193,61 @@ fn assert_mixed_costs_fit(sigma: f64, worst: &[f64], thresholds: &[f64], margins
     }
 }
 
-fn unmixed(kind: Kind, candidate: Strategy) -> NextStrategy {
-    NextStrategy {
-        kind,
-        sigma: 0.0,
-        strategy: candidate.clone(),
-        candidate,
+/// The best strategy whose pessimistic costs fit, with the safe strategy as one more action of known cost.
+fn plan(index: &[f64], high: &[f64], thresholds: &[f64], safe: &Safe) -> NextStrategy {
+    let (mut parts, sigma) = best_with_safe(index, high, thresholds, safe);
+    let sum: f64 = parts.iter().sum();
+    if sum == 0.0 {
+        return NextStrategy {
+            rule: Some(HardRule::Plan),
+            sigma: 1.0,
+            ..NextStrategy::unmixed(Kind::Estimate, safe.strategy.clone())
+        };
     }
+    let played = parts
+        .iter()
+        .zip(safe.strategy.probabilities())
+        .map(|(part, safe)| part + sigma * safe)
+        .collect();
+    // Not 1 - sigma: where that is tiny its rounding would exceed what a strategy's sum may miss.
+    parts.iter_mut().for_each(|part| *part /= sum);
+    NextStrategy {
+        kind: Kind::Estimate,
+        rule: Some(HardRule::Plan),
+        candidate: Strategy::new(parts),
+        sigma,
+        strategy: Strategy::new(played),
+    }
+}
+
+/// Maximises objective.z + s (objective.safe) over high_i.z + s (alpha_i - margin_i) <= alpha_i, sum z + s = 1: z and s.
+///
+/// s = 1 always fits, so there is an answer.
+pub(crate) fn best_with_safe(
+    objective: &[f64],
+    high: &[f64],
+    thresholds: &[f64],
+    safe: &Safe,
+) -> (Vec<f64>, f64) {
+    let actions = objective.len();
+    let mut extended = objective.to_vec();
+    extended.push(safe.strategy.expectation(objective));
+    let mut rows = Vec::with_capacity(high.len() + thresholds.len());
+    for ((row, threshold), margin) in high.chunks(actions).zip(thresholds).zip(&safe.margins) {
+        rows.extend(row);
+        rows.push(threshold - margin);
+    }
+    let mut parts = lp::solve(&extended, &rows, thresholds).strategy;
+    let weight = parts.pop().expect("a column for the safe strategy");
+    for ((row, threshold), margin) in high.chunks(actions).zip(thresholds).zip(&safe.margins) {
+        let cost: f64 = row.iter().zip(&parts).map(|(cost, part)| cost * part).sum();
+        let worst = cost + weight * (threshold - margin);
+        assert!(
+            worst <= threshold + 1e-9,
+            "a plan with weight {weight} may cost {worst}, above {threshold}"
+        );
+    }
+    (parts, weight)
 }
 
 #[cfg(test)]
@@ -150,12 +259,13 @@ mod tests {
             index: index.into(),
             low: low.into(),
             high: high.into(),
+            doubt: vec![0.0; index.len()],
         }
     }
 
     #[test]
     fn free_breaks_ties_by_the_lowest_action() {
-        let choice = free(&known(&[0.5, 0.75, 0.75], &[], &[]), 3);
+        let choice = free(&known(&[0.5, 0.75, 0.75], &[], &[]));
         assert_eq!(choice.strategy, Strategy::pure(1, 3));
     }
 
@@ -168,7 +278,11 @@ mod tests {
             strategy: Strategy::pure(0, 2),
             margins: vec![threshold - cost],
         };
-        let choice = hard(&View::Explore(1), 2, &[threshold], &safe);
+        let view = View::Explore {
+            candidate: Strategy::pure(1, 2),
+            worst: vec![1.0],
+        };
+        let choice = hard(&view, &[threshold], &safe, true);
         assert!(
             worst_cost(choice.sigma) <= threshold + 1e-12,
             "{}",
@@ -184,19 +298,17 @@ mod tests {
             strategy: Strategy::pure(0, 2),
             margins: vec![0.25],
         };
-        let choice = hard(
-            &known(&[0.5, 1.0], &[0.0, 0.1], &[0.1, 0.3]),
-            2,
-            &[0.5],
-            &safe,
-        );
-        assert_eq!((choice.sigma, choice.strategy), (0.0, Strategy::pure(1, 2)));
+        let view = known(&[0.5, 1.0], &[0.0, 0.1], &[0.1, 0.3]);
+        for planning in [false, true] {
+            let choice = hard(&view, &[0.5], &safe, planning);
+            assert_eq!((choice.sigma, choice.strategy), (0.0, Strategy::pure(1, 2)));
+        }
     }
 
     #[test]
     fn without_any_optimistically_safe_strategy_soft_violates_least_and_hard_stays_safe() {
         let view = known(&[0.5, 1.0], &[0.6, 0.7], &[0.8, 0.9]);
-        let choice = soft(&view, 2, &[0.5]);
+        let choice = soft(&view, &[0.5]);
         assert_eq!(
             (choice.kind, choice.strategy),
             (Kind::Infeasible, Strategy::pure(0, 2))
@@ -205,7 +317,7 @@ mod tests {
             strategy: Strategy::new(vec![0.5, 0.5]),
             margins: vec![0.25],
         };
-        let choice = hard(&view, 2, &[0.5], &safe);
+        let choice = hard(&view, &[0.5], &safe, true);
         assert_eq!(
             (choice.kind, choice.sigma, choice.strategy),
             (Kind::Infeasible, 1.0, safe.strategy)

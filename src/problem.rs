@@ -1,4 +1,4 @@
-//! The problem: actions, costs, thresholds, horizon, rho and delta. Checked here, once; everything after may rely on it.
+//! The problem: actions, costs, thresholds, declared means, horizon, rho and delta. Checked here, once; everything after may rely on it.
 //!
 //! Values come in the user's units (dollars, milliseconds) and are scaled to [0, 1] by their range:
 //!
@@ -79,6 +79,12 @@ pub struct Range {
 }
 
 impl Range {
+    /// The unit scale.
+    pub const UNIT: Self = Self {
+        low: 0.0,
+        high: 1.0,
+    };
+
     /// The length of the range.
     pub fn span(self) -> f64 {
         self.high - self.low
@@ -150,6 +156,7 @@ pub struct Draft {
     pub(crate) outside: Outside,
     pub(crate) reward: Quantity,
     pub(crate) costs: Vec<(Quantity, f64)>,
+    pub(crate) means: Vec<(String, [f64; 2])>,
     pub(crate) safe: Option<(Vec<f64>, SafeKnown)>,
 }
 
@@ -171,6 +178,7 @@ impl Draft {
             outside: Outside::Refuse,
             reward: Quantity::new("reward", [0.0, 1.0]),
             costs: Vec::new(),
+            means: Vec::new(),
             safe: None,
         }
     }
@@ -215,6 +223,13 @@ impl Draft {
         self
     }
 
+    /// Declares that every action's mean of the reward or cost called `name` lies in `[low, high]`, in the user's units;
+    /// by default in its whole range. A premise of every promise: means near an end of the range need fewer rounds.
+    pub fn mean(mut self, name: impl Into<String>, mean: [f64; 2]) -> Self {
+        self.means.push((name.into(), mean));
+        self
+    }
+
     /// A strictly safe strategy (a probability per action) and its expected costs, or upper bounds on them.
     pub fn safe_with_costs(
         self,
@@ -255,9 +270,15 @@ impl Draft {
             .iter()
             .map(|(cost, threshold)| cost.range.to_unit(*threshold))
             .collect();
+        let safe = self.checked_safe(&thresholds)?;
+        let means = self.checked_means()?;
+        if let Some(safe) = &safe {
+            self.check_safe_means(&means, &thresholds, safe)?;
+        }
         Ok(Problem {
             profile: self.profile(),
-            safe: self.checked_safe(&thresholds)?,
+            safe,
+            means,
             thresholds,
             draft: self,
         })
@@ -285,6 +306,68 @@ impl Draft {
             }),
             (_, None) => Ok(None),
         }
+    }
+
+    fn quantities(&self) -> impl Iterator<Item = &Quantity> {
+        std::iter::once(&self.reward).chain(self.costs.iter().map(|(cost, _)| cost))
+    }
+
+    /// Where each quantity's means lie, on the unit scale.
+    fn checked_means(&self) -> Result<Vec<Range>, Error> {
+        let mut means = vec![Range::UNIT; self.costs.len() + 1];
+        for (place, (name, [low, high])) in self.means.iter().enumerate() {
+            if self.means[..place].iter().any(|(before, _)| before == name) {
+                return Err(Error::MeanRepeated { name: name.clone() });
+            }
+            let Some((number, quantity)) = self
+                .quantities()
+                .enumerate()
+                .find(|(_, quantity)| quantity.name == *name)
+            else {
+                return Err(Error::MeanUnknown { name: name.clone() });
+            };
+            let range = quantity.range;
+            let unit = Range {
+                low: range.to_unit(*low),
+                high: range.to_unit(*high),
+            };
+            // Judged after scaling too: ends that the scale cannot tell apart would leave no room for a mean.
+            if !(range.low <= *low && *high <= range.high && unit.low < unit.high) {
+                return Err(Error::Mean {
+                    name: name.clone(),
+                    mean_low: *low,
+                    mean_high: *high,
+                    low: range.low,
+                    high: range.high,
+                });
+            }
+            means[number] = unit;
+        }
+        Ok(means)
+    }
+
+    /// The safe strategy's known cost must be one that its declared means allow.
+    fn check_safe_means(
+        &self,
+        means: &[Range],
+        thresholds: &[f64],
+        safe: &Safe,
+    ) -> Result<(), Error> {
+        let limits = thresholds.iter().zip(&safe.margins);
+        for (((cost, _), mean), (threshold, margin)) in
+            self.costs.iter().zip(&means[1..]).zip(limits)
+        {
+            let known = threshold - margin;
+            // .3 - .1 is not .2, as for margins.
+            if mean.low > known + 1e-12 {
+                return Err(Error::MeanAboveSafe {
+                    name: cost.name.clone(),
+                    mean_low: cost.range.to_user(mean.low),
+                    known: cost.range.to_user(known),
+                });
+            }
+        }
+        Ok(())
     }
 
     fn check_scalars(&self) -> Result<(), Error> {
@@ -321,9 +404,10 @@ impl Draft {
 
     fn check_names(&self) -> Result<(), Error> {
         let actions: Vec<&str> = self.actions.iter().map(String::as_str).collect();
-        let quantities =
-            std::iter::once(&self.reward).chain(self.costs.iter().map(|(cost, _)| cost));
-        let quantities: Vec<&str> = quantities.map(|quantity| quantity.name.as_str()).collect();
+        let quantities: Vec<&str> = self
+            .quantities()
+            .map(|quantity| quantity.name.as_str())
+            .collect();
         // Reward and costs have one namespace: they are columns of a table and keys of documents side by side.
         for (what, names) in [("action", actions), ("quantity", quantities)] {
             if let Some(number) = names.iter().position(|name| name.is_empty()) {
@@ -440,11 +524,20 @@ pub struct Safe {
     pub margins: Vec<f64>,
 }
 
+impl Safe {
+    /// The smallest margin, if there is a cost to keep.
+    pub fn margin_min(&self) -> Option<f64> {
+        self.margins.iter().copied().reduce(f64::min)
+    }
+}
+
 /// A checked problem. Thresholds and margins are on the unit scale, names and ranges in the user's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     pub(crate) draft: Draft,
     profile: Profile,
+    /// Per quantity, where every action's mean is declared to lie.
+    means: Vec<Range>,
     thresholds: Vec<f64>,
     safe: Option<Safe>,
 }
@@ -544,6 +637,11 @@ impl Problem {
         }
     }
 
+    /// Where a quantity's mean is declared to lie for every action, on the unit scale; all of it if nothing is declared.
+    pub fn means(&self, quantity: usize) -> Range {
+        self.means[quantity]
+    }
+
     /// Each cost's threshold on the unit scale.
     pub fn thresholds(&self) -> &[f64] {
         &self.thresholds
@@ -562,7 +660,7 @@ impl Problem {
 
     /// The smallest margin of the safe strategy, if there is a cost to keep.
     pub fn margin_min(&self) -> Option<f64> {
-        self.safe.as_ref()?.margins.iter().copied().reduce(f64::min)
+        self.safe.as_ref()?.margin_min()
     }
 
     /// One round's feedback as multiples of 2^-53 on the unit scale, written into `fixed`: the reward, then the costs.

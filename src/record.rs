@@ -66,12 +66,56 @@ pub struct ToldMany {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Some action is not estimated yet: the strategy follows a fixed order.
+    /// Some action is not estimated yet: the strategy does not depend on the data.
     Explore,
     /// From the estimates.
     Estimate,
     /// The estimates say that no strategy keeps all thresholds: least violation (soft), or the safe strategy (hard).
     Infeasible,
+    /// The clear test found one action ahead: it is played to the horizon, whatever its feedback.
+    Commit,
+}
+
+/// Which of policy hard's two safe strategies is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HardRule {
+    /// The optimistic candidate, mixed with the safe strategy until it fits.
+    Mix,
+    /// The best of those that fit, the safe strategy among them.
+    Plan,
+}
+
+/// A clear test: policy free commits to the leader if its lead exceeds a keyed threshold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ClearTest {
+    /// The stage it was made after, from 0.
+    pub stage: u32,
+    /// The samples of every action.
+    pub count: u64,
+    /// Their mean rewards, on the unit scale.
+    pub means: Vec<f64>,
+    /// The action with the largest mean, the first of equals.
+    pub leader: u32,
+    /// The one with the largest of the other means.
+    pub runner_up: u32,
+    /// The difference of their means, times the root of the count.
+    pub lead: f64,
+    /// The draw behind the threshold, in [0, 1).
+    pub uniform: f64,
+    /// What the lead was compared with.
+    pub threshold: f64,
+    /// Whether the lead was above it.
+    pub passed: bool,
+}
+
+impl ClearTest {
+    /// Lead and threshold as differences of mean rewards, on the unit scale: what people compare.
+    pub fn gap_and_threshold(&self) -> [f64; 2] {
+        let root = libm::sqrt(self.count as f64);
+        [self.lead / root, self.threshold / root]
+    }
 }
 
 /// One rounded mean and all that went into it, on the unit scale.
@@ -84,6 +128,8 @@ pub struct Estimate {
     pub action: u32,
     /// The quantity; 0 is the reward.
     pub quantity: u32,
+    /// The plan's level it was made at; none in profile paper, which estimates at any count.
+    pub level: Option<u32>,
     /// The number of samples.
     pub count: u64,
     /// Their mean, which no decision sees.
@@ -132,6 +178,8 @@ pub struct EpochRecord {
     pub rounds: u64,
     /// How its strategy was found.
     pub kind: Kind,
+    /// Which of its strategies policy hard plays; none for the others.
+    pub rule: Option<HardRule>,
     /// The strategy before mixing with the safe one.
     pub candidate: Vec<f64>,
     /// The weight of the safe strategy.
@@ -140,6 +188,8 @@ pub struct EpochRecord {
     pub strategy: Vec<f64>,
     /// Rounds per action before the epoch.
     pub counts: Vec<u64>,
+    /// The clear test made at its start, if one was due.
+    pub test: Option<ClearTest>,
     /// The estimates made at its start.
     pub estimates: Vec<Estimate>,
 }
@@ -152,10 +202,12 @@ impl EpochRecord {
             first_round,
             rounds: 0,
             kind: Kind::Explore,
+            rule: None,
             candidate: Vec::new(),
             sigma: 0.0,
             strategy: Vec::new(),
             counts,
+            test: None,
             estimates: Vec::new(),
         }
     }
@@ -176,18 +228,31 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// What to deploy when the experiment ends: the current strategy, and what it is known to give.
+/// A strategy with what it is known to give.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Recommendation {
+pub struct Prospect {
     /// A probability per action.
     pub strategy: Vec<f64>,
-    /// How it was found. While exploring it only says which action comes next.
-    pub kind: Kind,
     /// Its expected reward lies in here, in the user's units.
     pub reward: Interval,
     /// Its expected costs lie in here, in the user's units. All intervals hold together with probability 1 - delta.
     pub costs: Vec<Interval>,
+}
+
+/// What to deploy when the experiment ends: the current strategy, or the cautious one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Recommendation {
+    /// How the current strategy was found. While exploring it says nothing about which action is best.
+    pub kind: Kind,
+    /// The current strategy: the one that learns.
+    #[serde(flatten)]
+    pub current: Prospect,
+    /// The best strategy sure to keep every limit: it maximises what the reward is at least, and keeps what each cost is at
+    /// most within its threshold. None while actions are not estimated, or if no strategy is sure to keep the limits; under
+    /// hard limits there always is one.
+    pub cautious: Option<Prospect>,
 }
 
 /// SHA-256 of (digest so far, epoch, rounds, probability bits per action), integers and floats as 8 bytes little endian.

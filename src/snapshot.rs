@@ -19,7 +19,7 @@ use crate::record::EpochRecord;
 use crate::{Error, Plan, VALUES_VERSION};
 
 const MAGIC: &[u8] = b"debora snapshot";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const CHECKSUM: usize = 32;
 
 impl Engine {
@@ -35,6 +35,10 @@ impl Engine {
         bytes.u64(self.open.first_round);
         bytes.u64(self.open.rounds);
         bytes.u64s(&self.open.counts);
+        // Whether there was a test follows from the counts, and its threshold from the key.
+        if let Some(test) = &self.open.test {
+            test.means.iter().for_each(|&mean| bytes.f64(mean));
+        }
         self.write_estimates(&mut bytes);
         bytes.u64s(self.tally.counts());
         self.tally.sums().iter().for_each(|&sum| bytes.u128(sum));
@@ -122,6 +126,7 @@ fn read_run(reader: &mut Reader, problem: Problem) -> Result<Engine, Error> {
     let mut engine = Engine::with_plan(Plan::of(problem).into(), key);
     engine.digest = reader.take(32)?.try_into().expect("32 bytes");
     let rounds = read_epoch(reader, &mut engine)?;
+    read_test(reader, &mut engine)?;
     read_estimates(reader, &mut engine)?;
     engine.open_epoch();
     hand_out_again(&mut engine, rounds)?;
@@ -163,6 +168,19 @@ fn read_epoch(reader: &mut Reader, engine: &mut Engine) -> Result<u64, Error> {
     Ok(rounds)
 }
 
+/// Reads the means behind the open epoch's clear test, if one was due.
+fn read_test(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error> {
+    let Some(stage) = engine.stage() else {
+        return Ok(());
+    };
+    let means = (0..engine.asked.len())
+        .map(|_| reader.mean())
+        .collect::<Result<_, _>>()?;
+    let clear = engine.plan.clear.as_ref().expect("a test has a stage");
+    engine.open.test = Some(clear.test(engine.key, stage, means));
+    Ok(())
+}
+
 fn read_tally(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error> {
     let quantities = engine.problem().quantities();
     let counts = reader.u64s(engine.asked.len())?;
@@ -199,10 +217,8 @@ fn read_estimates(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error>
     for action in 0..actions {
         // Written as one more than the epoch; 0 means that the action has no estimate.
         let epoch = reader.u64()?.checked_sub(1);
-        let due = engine
-            .plan()
-            .estimated_count(engine.open.counts[action])
-            .is_some();
+        let count = engine.open.counts[action];
+        let due = !engine.is_committed() && engine.plan().estimated_count(count).is_some();
         check(
             epoch.is_some() == due,
             "an action's estimate does not fit its count",
@@ -214,9 +230,7 @@ fn read_estimates(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error>
             )?;
             // Raw means only: the offsets that round them come from the key.
             for quantity in 0..engine.problem().quantities_estimated() {
-                let mean = reader.f64()?;
-                check((0.0..=1.0).contains(&mean), "a mean is outside its range")?;
-                engine.estimates.means[quantity * actions + action] = mean;
+                engine.estimates.means[quantity * actions + action] = reader.mean()?;
             }
             engine.estimates.epochs[action] = Some(epoch);
             engine.round_means(action as u32);
@@ -225,10 +239,18 @@ fn read_estimates(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error>
     Ok(())
 }
 
-/// Draws the open epoch's decisions again; a pure strategy has one action for all.
+/// Draws the open epoch's decisions again; a pure strategy has one action for all, and whole blocks have known counts.
 fn hand_out_again(engine: &mut Engine, rounds: u64) -> Result<(), Error> {
     // Counts of millions of rounds are common here, and with one action there is nothing to draw.
     let too_many = "more rounds are handed out than its epoch has";
+    if engine.blocks.is_some() {
+        let room = engine.last_round + 1 - engine.open.first_round;
+        check(rounds <= room, too_many)?;
+        for (action, count) in (0..).zip(engine.block_counts(rounds)) {
+            engine.count_as_asked(action, count);
+        }
+        return Ok(());
+    }
     if let Some(action) = engine.strategy.only() {
         let room = engine
             .target(action)
@@ -267,18 +289,42 @@ fn check_told(engine: &Engine) -> Result<(), Error> {
         "its told rounds are not in order",
     )?;
     // Decisions are functions of their rounds, so the tally's counts can be had again from which rounds are told.
-    let mut counts = engine.open.counts.clone();
-    let above = engine.told_above.keys().copied();
-    match engine.strategy.only() {
-        Some(action) => counts[action as usize] += low - first + above.count() as u64,
-        None => (first..low)
-            .chain(above)
-            .for_each(|round| counts[engine.decide(round).action as usize] += 1),
-    }
     check(
-        counts == engine.tally.counts(),
+        told_counts(engine) == engine.tally.counts(),
         "its tally does not count the rounds told",
     )
+}
+
+fn told_counts(engine: &Engine) -> Vec<u64> {
+    let mut counts = engine.open.counts.clone();
+    let first = engine.open.first_round;
+    let low = engine.low_water;
+    let above = engine.told_above.keys().copied();
+    if let Some(action) = engine.strategy.only() {
+        counts[action as usize] += low - first + above.len() as u64;
+        return counts;
+    }
+    let mut drawn = first..low;
+    if engine.blocks.is_some() {
+        // Drawing every block up to the low-water mark again would take as long as the epoch did.
+        let told = engine.block_counts(low - first);
+        counts
+            .iter_mut()
+            .zip(told)
+            .for_each(|(count, told)| *count += told);
+        drawn = low..low;
+    }
+    let mut actions = [0; 64];
+    let mut rounds = drawn.chain(above).peekable();
+    while rounds.peek().is_some() {
+        let some: Vec<u64> = rounds.by_ref().take(actions.len()).collect();
+        let actions = &mut actions[..some.len()];
+        engine.decide_many(some, actions);
+        actions
+            .iter()
+            .for_each(|&action| counts[action as usize] += 1);
+    }
+    counts
 }
 
 /// The problem as the user stated it: scaled to the unit interval and back, a range or threshold might lose a bit.
@@ -301,6 +347,12 @@ fn write_draft(bytes: &mut Writer, draft: &Draft) {
     for (cost, threshold) in &draft.costs {
         write_quantity(bytes, cost);
         bytes.f64(*threshold);
+    }
+    bytes.u64(draft.means.len() as u64);
+    for (name, [low, high]) in &draft.means {
+        bytes.text(name);
+        bytes.f64(*low);
+        bytes.f64(*high);
     }
     match &draft.safe {
         None => bytes.u64(0),
@@ -338,6 +390,10 @@ fn read_draft(reader: &mut Reader) -> Result<Draft, Error> {
     let costs = (0..count)
         .map(|_| Ok((reader.quantity()?, reader.f64()?)))
         .collect::<Result<_, Error>>()?;
+    let count = reader.u64()?;
+    let means = (0..count)
+        .map(|_| Ok((reader.text()?, [reader.f64()?, reader.f64()?])))
+        .collect::<Result<_, Error>>()?;
     let safe = read_safe(reader)?;
     Ok(Draft {
         policy,
@@ -350,6 +406,7 @@ fn read_draft(reader: &mut Reader) -> Result<Draft, Error> {
         outside,
         reward,
         costs,
+        means,
         safe,
     })
 }
@@ -442,6 +499,12 @@ impl<'a> Reader<'a> {
     fn f64s(&mut self) -> Result<Vec<f64>, Error> {
         let count = self.u64()?;
         (0..count).map(|_| self.f64()).collect()
+    }
+
+    fn mean(&mut self) -> Result<f64, Error> {
+        let mean = self.f64()?;
+        check((0.0..=1.0).contains(&mean), "a mean is outside its range")?;
+        Ok(mean)
     }
 
     fn text(&mut self) -> Result<String, Error> {

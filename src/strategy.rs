@@ -59,6 +59,23 @@ impl Strategy {
         }
     }
 
+    /// The strategy that plays every action for which `among` holds equally often.
+    ///
+    /// # Panics
+    ///
+    /// If it holds for none.
+    pub fn uniform(actions: usize, among: impl Fn(usize) -> bool) -> Self {
+        let chosen = (0..actions).filter(|&action| among(action)).count();
+        let probability = |action: usize| {
+            if among(action) {
+                1.0 / chosen as f64
+            } else {
+                0.0
+            }
+        };
+        Self::new((0..actions).map(probability).collect())
+    }
+
     /// Turns into the strategy that always plays `action`, in place: what a player does that decides round by round.
     #[inline]
     pub fn become_pure(&mut self, action: u32) {

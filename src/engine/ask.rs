@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::Error;
+use crate::blocks::Order;
 use crate::key::Label;
 use crate::record::{Ask, Decision};
 
@@ -22,27 +23,53 @@ impl Engine {
 
     #[inline]
     pub(super) fn hand_out(&mut self) -> Decision {
+        if let Some(blocks) = self.blocks {
+            blocks.draw(self.key, self.open.rounds, &mut self.asking);
+        }
         let decision = self.decide(self.next_round());
         self.last = (decision.round, decision.action);
         self.count_as_asked(decision.action, 1);
         decision
     }
 
-    /// Algorithm 3, line 6, for one action: an epoch ends when an action's count reaches its target, or with the horizon.
+    /// Algorithm 3, line 6, for one action: an epoch ends when an action's count reaches its target, or with its last round.
     #[inline]
     pub(crate) fn count_as_asked(&mut self, action: u32, rounds: u64) {
         let count = &mut self.asked[action as usize];
         *count += rounds;
         self.open.rounds += rounds;
         // Only the action just counted can have come to its target: comparing all of them would cost K a round.
-        self.handed_out |= *count == self.targets[action as usize]
-            || self.next_round() > self.plan.problem.horizon();
+        self.handed_out |=
+            *count == self.targets[action as usize] || self.next_round() > self.last_round;
     }
 
     /// Algorithm 3, line 16: what the open epoch's strategy does in a round, whether it is handed out or not. Nothing advances.
+    ///
+    /// While exploring in permuted blocks, the first call in a block draws its order; [`Self::decide_many`] draws it once.
     #[inline]
     pub fn decide(&self, round: u64) -> Decision {
-        self.draw(round, Label::Round, [round, 0, 0])
+        match self.block_action(round, &mut Order::default()) {
+            Some(action) => self.decision_of(round, action),
+            None => self.draw(round, Label::Round, [round, 0, 0]),
+        }
+    }
+
+    /// The action of a round of an epoch in permuted blocks; none in others, and beyond the epoch's end. `spare` is drawn if
+    /// neither order at hand is of the round's block.
+    #[inline]
+    pub(super) fn block_action(&self, round: u64, spare: &mut Order) -> Option<u32> {
+        let blocks = self.blocks?;
+        let index = round.checked_sub(self.open.first_round)?;
+        if round > self.last_round {
+            return None;
+        }
+        let drawn = [&self.asking, &self.telling]
+            .into_iter()
+            .find_map(|order| blocks.action(index, order));
+        drawn.or_else(|| {
+            blocks.draw(self.key, index, spare);
+            blocks.action(index, spare)
+        })
     }
 
     /// What the open epoch's strategy does for a request beyond its rounds; `serial`, from 1, stands in for the round.
@@ -60,12 +87,17 @@ impl Engine {
             Some(action) => action,
             None => self.strategy.pick(self.key.uniform(label, indices)),
         };
-        let probability = self.strategy.probabilities()[action as usize];
+        self.decision_of(round, action)
+    }
+
+    #[inline]
+    fn decision_of(&self, round: u64, action: u32) -> Decision {
         Decision {
             round,
             epoch: self.open.epoch,
             action,
-            probability,
+            // Also of a permuted block: the uniform strategy is every round's marginal.
+            probability: self.strategy.probabilities()[action as usize],
         }
     }
 

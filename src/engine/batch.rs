@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Engine;
 use super::tell::Standing;
 use crate::Error;
+use crate::blocks::Order;
 use crate::key::Label;
 use crate::record::{Decision, ToldMany};
 
@@ -22,6 +23,9 @@ impl Engine {
         while rounds < actions.len() && !self.handed_out {
             let room = AHEAD.min(actions.len() - rounds);
             let ahead = &mut actions[rounds..][..room];
+            if let Some(blocks) = self.blocks {
+                blocks.draw(self.key, self.open.rounds, &mut self.asking);
+            }
             // What lies beyond the epoch's end is not counted, and so was never handed out.
             self.decide_many(self.next_round().., ahead);
             for action in ahead {
@@ -58,6 +62,9 @@ impl Engine {
         if let Some(action) = self.strategy.only() {
             return actions.fill(action);
         }
+        if self.blocks.is_some() {
+            return self.decide_in_blocks(rounds, actions);
+        }
         let mut rounds = rounds.into_iter();
         for some in actions.chunks_mut(AHEAD) {
             let mut uniforms = [0.0; AHEAD];
@@ -67,6 +74,16 @@ impl Engine {
             for (action, uniform) in some.iter_mut().zip(uniforms) {
                 *action = self.strategy.pick(uniform);
             }
+        }
+    }
+
+    /// The same in an epoch of permuted blocks: rounds that follow one another share a block's order.
+    fn decide_in_blocks(&self, rounds: impl IntoIterator<Item = u64>, actions: &mut [u32]) {
+        let mut order = Order::default();
+        for (action, round) in actions.iter_mut().zip(rounds) {
+            *action = self
+                .block_action(round, &mut order)
+                .unwrap_or_else(|| self.decide(round).action);
         }
     }
 
@@ -140,6 +157,7 @@ impl Engine {
         for first in (already_told..batch.rounds.len()).step_by(AHEAD) {
             let rounds = &batch.rounds[first..];
             let rounds = &rounds[..rounds.len().min(AHEAD)];
+            self.draw_telling(rounds[0]);
             self.decide_many(rounds.iter().copied(), &mut actions[..rounds.len()]);
             for ((entry, &round), &action) in (first..).zip(rounds).zip(&actions) {
                 // Judged a second time, which is cheaper than keeping every row.

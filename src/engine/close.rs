@@ -1,11 +1,14 @@
 //! Closing an epoch and opening the next: what is due is estimated, and the policy finds a strategy from it.
 
 use super::{Engine, NO_TARGET};
+use crate::blocks::Blocks;
 use crate::key::Label;
 use crate::mean::round_to_cell;
-use crate::policy::{self, View};
-use crate::problem::{Policy, Profile};
-use crate::record::{EpochRecord, Estimate, chain};
+use crate::plan::Explore;
+use crate::policy::{self, NextStrategy, View};
+use crate::problem::{Policy, Profile, Range};
+use crate::record::{ClearTest, EpochRecord, Estimate, Kind, chain};
+use crate::strategy::Strategy;
 use crate::width::Width;
 
 impl Engine {
@@ -29,16 +32,42 @@ impl Engine {
         let opened =
             EpochRecord::opening(self.open.epoch + 1, self.next_round(), self.asked.clone());
         let closed = std::mem::replace(&mut self.open, opened);
-        self.estimate_due();
+        self.open.test = self.clear_test();
+        // A run that commits needs no estimate.
+        if !self.is_committed() {
+            self.estimate_due(&closed.counts);
+        }
         self.open_epoch();
         closed
     }
 
-    /// Estimates what is due at the start of the open epoch.
-    fn estimate_due(&mut self) {
+    /// The stage of the clear test that the open epoch's start ends, if it ends one.
+    pub(crate) fn stage(&self) -> Option<usize> {
+        let counts = &self.open.counts;
+        // Exploration's stages alone bring all actions to one count: after it, some action is always ahead.
+        let together = counts.iter().all(|count| *count == counts[0]);
+        together.then(|| self.plan.clear.as_ref()?.stage(counts[0]))?
+    }
+
+    /// The one place where raw means decide; what that may cost of rho is in the plan (docs/theory.md, "The clear test").
+    fn clear_test(&self) -> Option<ClearTest> {
+        let stage = self.stage()?;
+        let actions = 0..self.asked.len() as u32;
+        let means = actions.map(|action| self.tally.mean(action, 0)).collect();
+        let clear = self.plan.clear.as_ref()?;
+        Some(clear.test(self.key, stage, means))
+    }
+
+    /// Whether the clear test found an action ahead, so that nothing is left to decide.
+    pub(crate) fn is_committed(&self) -> bool {
+        self.open.test.as_ref().is_some_and(|test| test.passed)
+    }
+
+    /// Estimates what is due at the start of the open epoch; `before` are the counts at the start of the one before.
+    fn estimate_due(&mut self, before: &[u64]) {
         let actions = self.asked.len();
         for action in 0..actions {
-            if !self.is_due(action) {
+            if !self.is_due(action, before[action]) {
                 continue;
             }
             self.estimates.epochs[action] = Some(self.open.epoch);
@@ -50,16 +79,16 @@ impl Engine {
         }
     }
 
-    /// Tight: the action whose count hit a level from k0 on. Paper: the action just played (free, Algorithm 2, line 10), or
-    /// all actions played so far (soft and hard, Algorithm 3, lines 9 to 12).
-    fn is_due(&self, action: usize) -> bool {
+    /// Tight: the actions whose counts hit a level. Paper: the action just played (free, Algorithm 2, line 10), or all
+    /// actions played so far (soft and hard, Algorithm 3, lines 9 to 12).
+    fn is_due(&self, action: usize, before: u64) -> bool {
         let count = self.asked[action];
         let problem = self.problem();
         if problem.profile() == Profile::Paper && problem.policy() != Policy::Free {
             return count > 0;
         }
-        // The targets are still those of the epoch that was closed. Of the levels below k0 there is no estimate.
-        count == self.targets[action] && self.plan.estimated_count(count) == Some(count)
+        // An action that stood still has its estimate already, from the same samples.
+        count > before && self.plan.estimated_count(count) == Some(count)
     }
 
     /// Rounds the means of an action as of its last estimate.
@@ -70,8 +99,9 @@ impl Engine {
         };
         for quantity in 0..self.problem().quantities_estimated() {
             let estimate = self.estimate(epoch, action, quantity as u32);
-            self.estimates.values[quantity * self.asked.len() + a] = estimate.estimate;
-            self.estimates.widths[a] = estimate.width;
+            let entry = quantity * self.asked.len() + a;
+            self.estimates.values[entry] = estimate.estimate;
+            self.estimates.widths[entry] = estimate.width;
             // A restored engine rounds older means too, and the open record shows only those made at its start.
             if epoch == self.open.epoch {
                 self.open.estimates.push(estimate);
@@ -85,14 +115,19 @@ impl Engine {
             .plan
             .estimated_count(self.open.counts[action as usize])
             .expect("an estimated action has a count");
-        let offset = self.offset(epoch, action, quantity, count);
-        let Width { width, cell } = self.plan.width(count);
+        let level = match self.problem().profile() {
+            Profile::Tight { .. } => self.plan.level(count).map(|level| level.level),
+            Profile::Paper => None,
+        };
+        let offset = self.offset(epoch, action, quantity, level);
+        let Width { width, cell } = self.plan.width(quantity as usize, count);
         let mean = self.estimates.means[quantity as usize * self.asked.len() + action as usize];
         let (index, estimate) = round_to_cell(mean, cell, offset);
         Estimate {
             epoch,
             action,
             quantity,
+            level,
             count,
             mean,
             offset,
@@ -104,65 +139,123 @@ impl Engine {
     }
 
     /// The grid's shift for one estimate, in [0, 1).
-    fn offset(&self, epoch: u64, action: u32, quantity: u32, count: u64) -> f64 {
+    fn offset(&self, epoch: u64, action: u32, quantity: u32, level: Option<u32>) -> f64 {
         let action = u64::from(action);
         let quantity = u64::from(quantity);
         // The offset depends on action, quantity and level or epoch, never on the data: two runs must meet the same grid. One
         // offset per estimate, as an offset used before is not independent of the counts it led to (docs/deviations.md, 9).
-        let indices = match self.problem().profile() {
-            Profile::Tight { .. } => {
-                let level = self.plan.level(count).expect("a level's count").level;
-                [action, quantity, u64::from(level)]
-            }
-            Profile::Paper => [epoch, action, quantity],
+        let indices = match level {
+            Some(level) => [action, quantity, u64::from(level)],
+            None => [epoch, action, quantity],
         };
         self.key.uniform(Label::Offset, indices)
     }
 
-    /// Finds the strategy and the targets of the open epoch.
+    /// Finds the strategy of the open epoch, and what ends it.
     pub(crate) fn open_epoch(&mut self) {
-        let choice = self.next_strategy();
-        self.open.kind = choice.kind;
-        self.open.candidate = choice.candidate.into_probabilities();
-        self.open.sigma = choice.sigma;
-        self.open.strategy = choice.strategy.probabilities().to_vec();
-        self.strategy = choice.strategy;
+        let next = self.next_strategy();
+        self.open.kind = next.kind;
+        self.open.rule = next.rule;
+        self.open.candidate = next.candidate.into_probabilities();
+        self.open.sigma = next.sigma;
+        self.open.strategy = next.strategy.probabilities().to_vec();
+        self.strategy = next.strategy;
+        self.blocks = self.blocks_of_epoch();
+        let by_count = self.blocks.is_none() && self.open.kind != Kind::Commit;
         self.targets = self
             .open
             .counts
             .iter()
-            .map(|&count| self.plan.target(count).unwrap_or(NO_TARGET))
+            .map(|&count| self.plan.target(count).filter(|_| by_count))
+            .map(|target| target.unwrap_or(NO_TARGET))
             .collect();
+        let rounds = self.blocks.map_or(u64::MAX, |blocks| blocks.rounds());
+        self.last_round = self
+            .problem()
+            .horizon()
+            .min((self.open.first_round - 1).saturating_add(rounds));
         self.handed_out = false;
     }
 
+    fn blocks_of_epoch(&self) -> Option<Blocks> {
+        match self.exploring()? {
+            Explore::Blocks { each } => Some(Blocks {
+                epoch: self.open.epoch,
+                actions: self.asked.len() as u64,
+                each,
+            }),
+            Explore::First | Explore::Below { .. } => None,
+        }
+    }
+
+    /// What the open epoch explores, if it does.
+    fn exploring(&self) -> Option<Explore> {
+        // A run may commit before its exploration is over.
+        if self.is_committed() {
+            return None;
+        }
+        self.plan.explore(&self.open.counts)
+    }
+
     /// The one place where the three policies differ.
-    fn next_strategy(&self) -> policy::NextStrategy {
+    fn next_strategy(&self) -> NextStrategy {
+        if let Some(test) = self.open.test.as_ref().filter(|test| test.passed) {
+            let leader = Strategy::pure(test.leader, self.asked.len());
+            return NextStrategy::unmixed(Kind::Commit, leader);
+        }
         let problem = self.problem();
-        let actions = problem.actions().len();
         let thresholds = problem.thresholds();
         let view = self.view();
         match problem.policy() {
-            Policy::Free => policy::free(&view, actions),
-            Policy::Soft => policy::soft(&view, actions, thresholds),
+            Policy::Free => policy::free(&view),
+            Policy::Soft => policy::soft(&view, thresholds),
             Policy::Hard => {
                 let safe = problem.safe().expect("policy hard has a safe strategy");
-                policy::hard(&view, actions, thresholds, safe)
+                // The published algorithm only mixes.
+                let planning = problem.profile() != Profile::Paper;
+                policy::hard(&view, thresholds, safe, planning)
             }
         }
     }
 
-    /// Optimistic rewards and costs.
-    fn view(&self) -> View {
-        if let Some(action) = self.plan.explored(&self.open.counts) {
-            return View::Explore(action);
+    /// What a policy may know: optimistic rewards and costs, or that it explores.
+    pub(super) fn view(&self) -> View {
+        let problem = self.problem();
+        let actions = self.asked.len();
+        let limited = 1..problem.quantities_estimated();
+        if let Some(explore) = self.exploring() {
+            let candidate = match explore {
+                Explore::First => Strategy::pure(0, actions),
+                Explore::Blocks { .. } => Strategy::uniform(actions, |_| true),
+                Explore::Below { count } => {
+                    Strategy::uniform(actions, |action| self.open.counts[action] < count)
+                }
+            };
+            // Before any estimate, costs may be as large as declared; the published algorithm takes 1.
+            let worst = limited.map(|cost| match explore {
+                Explore::First => 1.0,
+                Explore::Blocks { .. } | Explore::Below { .. } => problem.means(cost).high,
+            });
+            return View::Explore {
+                candidate,
+                worst: worst.collect(),
+            };
         }
-        // Costs lie in [0, 1], and profile tight says so of their bounds. Profile paper keeps the published ones, which reach
-        // far beyond.
-        let (least, most) = match self.problem().profile() {
-            Profile::Tight { .. } => (0.0, 1.0),
-            Profile::Paper => (f64::NEG_INFINITY, f64::INFINITY),
-        };
-        View::of(&self.estimates.values, &self.estimates.widths, least, most)
+        // Profile paper keeps the published bounds on costs, which reach far beyond what costs can be.
+        let ends: Vec<Range> = limited
+            .map(|cost| match problem.profile() {
+                Profile::Tight { .. } => problem.means(cost),
+                Profile::Paper => Range {
+                    low: f64::NEG_INFINITY,
+                    high: f64::INFINITY,
+                },
+            })
+            .collect();
+        View::of(
+            actions,
+            &self.estimates.values,
+            &self.estimates.widths,
+            &ends,
+        )
     }
 }

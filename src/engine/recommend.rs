@@ -1,42 +1,165 @@
-//! What to deploy when the experiment ends: the current strategy, with what it is known to give.
+//! What to deploy when the experiment ends: the current strategy and the cautious one, with what they are known to give.
+//!
+//! ```text
+//! cautious = argmax (reward - width_0).x   over   high_i.x <= alpha_i
+//! ```
+//!
+//! It keeps every limit with probability 1 - delta. Under hard limits the safe strategy, whose cost is known, is one more
+//! action of the program, so that there always is an answer. Source: docs/theory.md, "What to deploy".
 
 use super::Engine;
-use crate::record::{Interval, Recommendation};
+use crate::lp;
+use crate::policy::{self, View};
+use crate::problem::{Policy, Safe};
+use crate::record::{Interval, Kind, Prospect, Recommendation};
+use crate::strategy::Strategy;
+
+/// Part of a strategy, by which the safe strategy may be told apart: its cost is known better than its actions' costs.
+struct Mixture<'a> {
+    /// What every action adds, in all 1 - sigma.
+    own: Vec<f64>,
+    sigma: f64,
+    safe: Option<&'a Safe>,
+}
 
 impl Engine {
-    /// The current strategy and what it is known to give: what to deploy when the experiment ends.
+    /// The current strategy and the cautious one, with what they are known to give: what to deploy when the experiment ends.
     pub fn recommendation(&self) -> Recommendation {
+        let open = &self.open;
+        let current = Mixture {
+            own: open
+                .candidate
+                .iter()
+                .map(|probability| (1.0 - open.sigma) * probability)
+                .collect(),
+            sigma: open.sigma,
+            safe: self.problem().safe(),
+        };
         Recommendation {
-            strategy: self.strategy.probabilities().to_vec(),
-            kind: self.open.kind,
-            reward: self.expected(0),
+            kind: open.kind,
+            current: self.prospect(self.strategy.probabilities().to_vec(), &current),
+            cautious: self.cautious().map(|mixture| {
+                let strategy = mixture.probabilities();
+                self.prospect(strategy, &mixture)
+            }),
+        }
+    }
+
+    fn cautious(&self) -> Option<Mixture<'_>> {
+        let problem = self.problem();
+        let safe = problem.safe();
+        // After a commitment nothing is estimated, and the leader is what the run is sure of.
+        if self.open.kind == Kind::Commit {
+            return Some(Mixture::plain(self.strategy.probabilities().to_vec()));
+        }
+        let View::Estimate { high, .. } = self.view() else {
+            return safe.map(|safe| Mixture::only_safe(safe, self.asked.len()));
+        };
+        let rewards: Vec<f64> = (0..self.asked.len())
+            .map(|action| self.estimates.values[action] - self.estimates.widths[action])
+            .collect();
+        let thresholds = problem.thresholds();
+        match (problem.policy(), safe) {
+            (_, Some(safe)) => {
+                let (own, sigma) = policy::best_with_safe(&rewards, &high, thresholds, safe);
+                Some(Mixture {
+                    own,
+                    sigma,
+                    safe: Some(safe),
+                })
+            }
+            (Policy::Free, None) => {
+                let best = lp::first_largest(&rewards) as u32;
+                let pure = Strategy::pure(best, rewards.len());
+                Some(Mixture::plain(pure.into_probabilities()))
+            }
+            (_, None) => {
+                let solution = lp::solve(&rewards, &high, thresholds);
+                // The least violation is still one: then no strategy is sure to keep the limits.
+                (solution.violation <= 0.0).then(|| Mixture::plain(solution.strategy))
+            }
+        }
+    }
+
+    fn prospect(&self, strategy: Vec<f64>, mixture: &Mixture) -> Prospect {
+        Prospect {
+            strategy,
+            reward: self.expected(mixture, 0),
             costs: (1..self.problem().quantities())
-                .map(|quantity| self.expected(quantity))
+                .map(|quantity| self.expected(mixture, quantity))
                 .collect(),
         }
     }
 
-    /// The interval of the strategy's expectation of a quantity, in the user's units.
-    fn expected(&self, quantity: usize) -> Interval {
-        let actions = 0..self.asked.len();
-        let (low, high): (Vec<f64>, Vec<f64>) = actions
-            .map(|action| self.bounds_of(action, quantity).into())
-            .unzip();
+    /// The interval of a strategy's expectation of a quantity, in the user's units.
+    fn expected(&self, mixture: &Mixture, quantity: usize) -> Interval {
+        let bounds: Vec<[f64; 2]> = (0..self.asked.len())
+            .map(|action| self.bounds_of(action, quantity))
+            .collect();
+        let at = |end: usize| {
+            let own: f64 = bounds
+                .iter()
+                .zip(&mixture.own)
+                .map(|(b, x)| b[end] * x)
+                .sum();
+            let Some(safe) = mixture.safe else { return own };
+            let plays = safe.strategy.probabilities();
+            let mut known: f64 = bounds.iter().zip(plays).map(|(b, x)| b[end] * x).sum();
+            // The premise of hard limits says more about the safe strategy's cost than its actions' estimates may.
+            if let (Some(cost), 1) = (quantity.checked_sub(1), end) {
+                known = known.min(self.problem().thresholds()[cost] - safe.margins[cost]);
+            }
+            own + mixture.sigma * known
+        };
         let range = self.problem().quantity(quantity).range;
+        let low = at(0);
         Interval {
-            low: range.to_user(self.strategy.expectation(&low)),
-            high: range.to_user(self.strategy.expectation(&high)),
+            low: range.to_user(low),
+            // Off the clean event the premise may contradict the estimates; an interval must not be inside out.
+            high: range.to_user(at(1).max(low)),
         }
     }
 
     /// What is known of a mean, on the unit scale.
     fn bounds_of(&self, action: usize, quantity: usize) -> [f64; 2] {
+        let declared = self.problem().means(quantity);
         match self.estimates.epochs[action] {
             Some(epoch) if quantity < self.problem().quantities_estimated() => self
                 .estimate(epoch, action as u32, quantity as u32)
-                .interval(),
-            // Without an estimate all that is known is the range, and policy free does not estimate costs.
-            _ => [0.0, 1.0],
+                .interval()
+                .map(|end| end.clamp(declared.low, declared.high)),
+            // Without an estimate all that is known is what was declared, and policy free does not estimate costs.
+            _ => [declared.low, declared.high],
         }
+    }
+}
+
+impl<'a> Mixture<'a> {
+    fn plain(own: Vec<f64>) -> Self {
+        Self {
+            own,
+            sigma: 0.0,
+            safe: None,
+        }
+    }
+
+    fn only_safe(safe: &'a Safe, actions: usize) -> Self {
+        Self {
+            own: vec![0.0; actions],
+            sigma: 1.0,
+            safe: Some(safe),
+        }
+    }
+
+    fn probabilities(&self) -> Vec<f64> {
+        let Some(safe) = self.safe else {
+            return self.own.clone();
+        };
+        let plays = safe.strategy.probabilities();
+        self.own
+            .iter()
+            .zip(plays)
+            .map(|(own, safe)| own + self.sigma * safe)
+            .collect()
     }
 }

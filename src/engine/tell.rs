@@ -66,9 +66,21 @@ impl Engine {
         let action = if self.last.0 == round {
             self.last.1
         } else {
+            self.draw_telling(round);
             self.decide(round).action
         };
         self.record_action(round, action, fixed);
+    }
+
+    /// Keeps the order of a round's block, as the next round told is most often of the same block.
+    #[inline]
+    pub(super) fn draw_telling(&mut self, round: u64) {
+        if let Some(blocks) = self.blocks
+            && let Some(index) = round.checked_sub(self.open.first_round)
+            && blocks.action(index, &self.asking).is_none()
+        {
+            blocks.draw(self.key, index, &mut self.telling);
+        }
     }
 
     #[inline]

@@ -10,11 +10,14 @@ use crate::record::EpochRecord;
 
 impl Engine {
     /// Tells the whole open epoch at once: its counts and sums. None of its rounds may have been told, and the counts must end
-    /// it exactly: one action at its target, or the horizon.
+    /// it exactly: one action at its target, or the horizon; in an epoch of permuted blocks, all actions played as planned.
     pub fn tell_epoch(&mut self, epoch: &Tally) -> Result<EpochRecord, Error> {
         self.check_untold()?;
         self.check_shape(epoch)?;
-        self.check_counts(epoch.counts())?;
+        match self.blocks {
+            Some(_) => self.check_block_counts(epoch.counts())?,
+            None => self.check_counts(epoch.counts())?,
+        }
         // Some rounds may have been handed out before: only the rest is counted.
         for (action, &count) in (0..).zip(epoch.counts()) {
             let asked = self.asked_in_epoch(action as usize);
@@ -72,6 +75,29 @@ impl Engine {
             });
         }
         Ok(())
+    }
+
+    /// The counts of an epoch of permuted blocks are known before it begins.
+    fn check_block_counts(&self, counts: &[u64]) -> Result<(), Error> {
+        let planned = self.block_counts(self.last_round + 1 - self.open.first_round);
+        for (action, (&count, &planned)) in counts.iter().zip(&planned).enumerate() {
+            if count != planned {
+                return Err(Error::TallyCount {
+                    action: self.name_of(action),
+                    count,
+                    rule: format!(
+                        "exactly {planned}, as exploration plays all actions equally often"
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// How often each action is played in the first rounds of an epoch of permuted blocks.
+    pub(crate) fn block_counts(&self, rounds: u64) -> Vec<u64> {
+        let blocks = self.blocks.expect("an epoch of permuted blocks");
+        blocks.counts(self.key, rounds)
     }
 
     /// The counts must be those of rounds that end the epoch with their last: exactly one action at its target and none
