@@ -176,8 +176,13 @@ fn the_same_run_two_ways() {
                 "problem {number}, {what}: distance {distance} above {tolerance}"
             );
         }
-        let [fast, slow] = runs
-            .map(|pairs| pairs.iter().filter(|pair| pair.split.is_none()).count() as f64 / 750.0);
+        let [fast, slow] = runs.map(|pairs| {
+            pairs
+                .iter()
+                .filter(|pair| pair.divergence.is_none())
+                .count() as f64
+                / 750.0
+        });
         let tolerance = 2.0 * ((4.0f64 / 1e-7).ln() / (2.0 * 750.0)).sqrt();
         assert!(
             (fast - slow).abs() <= tolerance,

@@ -384,12 +384,12 @@ impl Part {
         let (pairs, span) = (self.pairs(player)?, self.span()?);
         let columns = PyDict::new(py);
         columns.set_item("pair", whole(pairs, |pair| pair.index).into_pyarray(py))?;
-        let identical: Vec<bool> = pairs.iter().map(|pair| pair.split.is_none()).collect();
+        let identical: Vec<bool> = pairs.iter().map(|pair| pair.divergence.is_none()).collect();
         columns.set_item("identical", identical.into_pyarray(py))?;
-        let split = |read: &dyn Fn(&debora::lab::replicate::Split) -> Option<f64>| {
-            numbers(pairs, |pair| pair.split.as_ref().and_then(read))
+        let split = |read: &dyn Fn(&debora::lab::replicate::PairDivergence) -> Option<f64>| {
+            numbers(pairs, |pair| pair.divergence.as_ref().and_then(read))
         };
-        let estimate = |read: &dyn Fn(&debora::lab::replicate::SplitEstimate) -> f64| {
+        let estimate = |read: &dyn Fn(&debora::lab::replicate::DivergedEstimate) -> f64| {
             split(&|split| split.estimate.as_ref().map(read))
         };
         for (name, column) in [

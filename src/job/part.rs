@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::job::players::contestant;
 use crate::job::{DEBORA, JobError, Loaded, Open, Story, warnings};
 use crate::lab::metrics::{Run, UNSAFE_TOLERANCE, checkpoints};
+use crate::lab::part::{PartPairs, part_indices};
 use crate::lab::replicate::{Contestant, Experiment, Simulator};
-use crate::lab::shard::{Shard, share};
-use crate::lab::summary::{Broken, Summary};
+use crate::lab::summary::{Broken, Promise, Summary};
 use crate::lab::world::Truth;
 
 /// Everything a measurement is determined by: what a shard carries beside its pairs.
@@ -45,7 +45,7 @@ pub struct Part {
     /// Of pair 0's first run; in the part that has it.
     pub story: Option<Story>,
     /// The pairs.
-    pub shard: Shard,
+    pub shard: PartPairs,
 }
 
 /// What a measurement needs from outside.
@@ -128,7 +128,7 @@ impl Job {
     /// How many pairs a share of the job measures, over all players.
     pub fn pairs_in(&self, shard: Option<(u64, u64)>) -> Result<u64, JobError> {
         let (number, of) = shard.unwrap_or((1, 1));
-        let indices = share(self.pairs, number, of)?;
+        let indices = part_indices(self.pairs, number, of)?;
         Ok((indices.end - indices.start) * self.players.len() as u64)
     }
 
@@ -141,7 +141,7 @@ impl Job {
         let loaded = self.loaded()?;
         let experiment = self.experiment(&loaded, host.open)?;
         let (number, of) = shard.unwrap_or((1, 1));
-        let indices = share(self.pairs, number, of)?;
+        let indices = part_indices(self.pairs, number, of)?;
         let (mut players, mut seconds) = (Vec::new(), Vec::new());
         for (place, name) in (0..).zip(&self.players) {
             let (begun, before) = ((host.clock)(), place * (indices.end - indices.start));
@@ -162,7 +162,7 @@ impl Job {
             .margins_missing
             .iter()
             .any(|&missing| missing > UNSAFE_TOLERANCE);
-        let shard = Shard::new(self.fingerprint(&loaded, host.open)?, self.pairs, players);
+        let shard = PartPairs::new(self.fingerprint(&loaded, host.open)?, self.pairs, players);
         Ok((
             Part {
                 job: self.clone(),
@@ -257,8 +257,8 @@ impl Part {
 
     /// The whole, from parts in any order. Parts may overlap where they agree.
     pub fn merge(mut parts: Vec<Part>) -> Result<Part, JobError> {
-        let shards: Vec<Shard> = parts.iter().map(|part| part.shard.clone()).collect();
-        let shard = Shard::merge(&shards)?;
+        let shards: Vec<PartPairs> = parts.iter().map(|part| part.shard.clone()).collect();
+        let shard = PartPairs::merge(&shards)?;
         parts[0].check_shape(&shard)?;
         let story = parts.iter_mut().find_map(|part| part.story.take());
         let first = parts.swap_remove(0);
@@ -270,7 +270,7 @@ impl Part {
     }
 
     /// Every run must have the numbers the spec asks for: a file edited by hand may not.
-    fn check_shape(&self, shard: &Shard) -> Result<(), JobError> {
+    fn check_shape(&self, shard: &PartPairs) -> Result<(), JobError> {
         let problem = self.job.loaded()?.spec.problem;
         let (costs, checkpoints) = (
             problem.thresholds().len(),
@@ -306,7 +306,7 @@ impl Part {
         let mut broken = summaries[0].1.broken(&loaded.plan);
         if self.premise_false {
             // What rests on the safe strategy's margins is not promised then.
-            broken.retain(|broken| broken.promise == "identical decisions");
+            broken.retain(|broken| broken.promise == Promise::Identical);
         }
         Ok(Findings {
             loaded,

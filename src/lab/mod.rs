@@ -24,11 +24,11 @@
 pub mod epochs;
 mod error;
 pub mod metrics;
+pub mod part;
 pub mod players;
 pub mod replicate;
 pub mod rounds;
 pub(crate) mod sample;
-pub mod shard;
 pub mod summary;
 pub mod world;
 

@@ -196,7 +196,7 @@ pub fn pairs_csv(players: &[(String, Vec<Pair>)]) -> String {
         .iter()
         .flat_map(|(name, pairs)| pairs.iter().map(move |pair| (name, pair)))
     {
-        let split = pair.split.as_ref();
+        let split = pair.divergence.as_ref();
         let cell = |value: Option<String>| value.unwrap_or_default();
         let estimate = split.and_then(|split| split.estimate.as_ref());
         let columns = [

@@ -19,7 +19,7 @@ pub fn identical_shares(pairs: &[Pair]) -> Vec<(f64, f64)> {
         pairs
             .iter()
             .filter(|pair| {
-                pair.split
+                pair.divergence
                     .as_ref()
                     .is_some_and(|split| split.epoch <= epoch)
             })

@@ -5,7 +5,7 @@ use crate::job::words::{Ink, amount, counted, percent, table, whole};
 use crate::job::{DEBORA, Findings, Loaded, Part};
 use crate::lab::metrics::Spread;
 use crate::lab::replicate::Pair;
-use crate::lab::summary::{Broken, Summary};
+use crate::lab::summary::{Broken, Promise, Summary};
 
 /// A whole measurement.
 pub fn measured(part: &Part, findings: &Findings, ink: Ink) -> String {
@@ -19,14 +19,14 @@ pub fn measured(part: &Part, findings: &Findings, ink: Ink) -> String {
 fn broken_words(broken: &[Broken], ink: Ink) -> String {
     let line = |broken: &Broken| {
         let (promised, limit) = (percent(broken.promised), percent(broken.limit));
-        let sentence = if broken.promise == "identical decisions" {
+        let sentence = if broken.promise == Promise::Identical {
             format!(
                 "BROKEN: identical decisions are promised in {promised} of pairs or more, and with 99.9 % confidence are at most {limit}."
             )
         } else {
             format!(
                 "BROKEN: \"{}\" may fail in {promised} of runs at most, and with 99.9 % confidence fails in {limit} or more.",
-                broken.promise
+                broken.promise.name()
             )
         };
         format!("{}\n", ink.alarm(&sentence))
