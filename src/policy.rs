@@ -230,6 +230,7 @@ pub(crate) fn best_with_safe(
     safe: &Safe,
 ) -> (Vec<f64>, f64) {
     let actions = objective.len();
+    // The safe strategy is the last column: among equals the actions come first.
     let mut extended = objective.to_vec();
     extended.push(safe.strategy.expectation(objective));
     let mut rows = Vec::with_capacity(high.len() + thresholds.len());
@@ -237,7 +238,12 @@ pub(crate) fn best_with_safe(
         rows.extend(row);
         rows.push(threshold - margin);
     }
-    let mut parts = lp::solve(&extended, &rows, thresholds).strategy;
+    let solution = lp::solve(&extended, &rows, thresholds);
+    assert_eq!(
+        solution.violation, 0.0,
+        "the safe strategy meets every limit"
+    );
+    let mut parts = solution.strategy;
     let weight = parts.pop().expect("a column for the safe strategy");
     for ((row, threshold), margin) in high.chunks(actions).zip(thresholds).zip(&safe.margins) {
         let cost: f64 = row.iter().zip(&parts).map(|(cost, part)| cost * part).sum();

@@ -74,7 +74,7 @@ impl Engine {
 
     /// Keeps the order of a round's block, as the next round told is most often of the same block.
     #[inline]
-    pub(super) fn draw_telling(&mut self, round: u64) {
+    pub(crate) fn draw_telling(&mut self, round: u64) {
         if let Some(blocks) = self.blocks
             && let Some(index) = round.checked_sub(self.open.first_round)
             && blocks.action(index, &self.asking).is_none()

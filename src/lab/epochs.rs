@@ -8,7 +8,7 @@
 //! count_a ~ Binomial(q_a - 1, G_w / G_a)  with a quota,   Poisson(x_a G_w)  without
 //! ```
 //!
-//! If the horizon falls inside, the rounds before it are a multivariate hypergeometric draw from them. The draws come
+//! Exploration in permuted blocks needs no draw: how often it plays each action is known beforehand. If the horizon falls inside, the rounds before it are a multivariate hypergeometric draw from them. The draws come
 //! from the policy key, so both runs of a pair share them. Source: docs/theory.md, section 9.
 
 use crate::key::Label;
@@ -56,15 +56,14 @@ pub fn simulate(
             *quota = stop.map(|stop| stop - told.counts()[action as usize]);
         }
         let rounds_max = player.rounds_max().unwrap_or(left).min(left);
-        // From the policy's key, by the stretch's number: runs of a pair share these draws for as long as they agree.
-        let mut stream = Stream::new(key, Label::Skip, [stretch, 0]);
-        draw_counts(
-            &mut stream,
-            player.strategy(),
-            &quotas,
-            rounds_max,
-            &mut counts,
-        );
+        if let Some(planned) = player.planned_counts(rounds_max) {
+            counts = planned;
+        } else {
+            // From the policy's key, by the stretch's number: runs of a pair share these draws for as long as they agree.
+            let mut stream = Stream::new(key, Label::Skip, [stretch, 0]);
+            let strategy = player.strategy();
+            draw_counts(&mut stream, strategy, &quotas, rounds_max, &mut counts);
+        }
         tally.clear();
         for (action, &count) in (0..).zip(&counts).filter(|(_, count)| **count > 0) {
             let first = told.counts()[action as usize];

@@ -38,6 +38,8 @@ pub struct Run {
     pub unsafe_rounds: u64,
     /// Epochs in which the estimates left no strategy within the thresholds.
     pub infeasible_epochs: u64,
+    /// The round from which one action is played for good; none if the run did not commit.
+    pub committed_at: Option<u64>,
     /// The mean reward observed, in the user's units.
     pub reward_mean: f64,
     /// Rounds per action.
@@ -121,11 +123,11 @@ impl<'a> Meter<'a> {
         self.read_curves(stretch, loss);
         self.add_sums(stretch.rounds, loss);
         self.run.epochs += 1;
-        let infeasible = stretch
-            .player
-            .record()
-            .is_some_and(|record| record.kind == Kind::Infeasible);
-        self.run.infeasible_epochs += u64::from(infeasible);
+        match stretch.player.record().map(|record| record.kind) {
+            Some(Kind::Infeasible) => self.run.infeasible_epochs += 1,
+            Some(Kind::Commit) => self.run.committed_at = Some(stretch.first_round),
+            Some(Kind::Explore | Kind::Estimate) | None => {}
+        }
     }
 
     /// Reads the curves at the checkpoints within a stretch, in which every sum grows linearly.

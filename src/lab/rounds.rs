@@ -1,6 +1,5 @@
 //! The slow simulator: one round after another. The oracle of the fast one, and the way for players that decide each round.
 
-use crate::key::Label;
 use crate::lab::epochs::Stretch;
 use crate::lab::players::Player;
 use crate::lab::world::World;
@@ -28,12 +27,7 @@ pub fn simulate(
     // Asked for once a stretch, as a player may not change its mind within one.
     let mut rounds_max = player.rounds_max().unwrap_or(u64::MAX);
     for round in 1..=problem.horizon() {
-        let action = match player.strategy().only() {
-            Some(action) => action,
-            None => player
-                .strategy()
-                .pick(key.uniform(Label::Round, [round, 0, 0])),
-        };
+        let action = player.action(round, key);
         // By the number of the pull and not of the round, so that another player meets the same feedback in another order.
         let pull = told.counts()[action as usize];
         world.pull(world_key, action, pull, &mut values);

@@ -43,6 +43,8 @@ pub struct Summary {
     pub violation: Bounded,
     /// The same with negative excesses counted; `None` without costs.
     pub signed_violation: Option<Spread>,
+    /// Runs that committed to an action.
+    pub committed: u64,
     /// Runs with a round whose strategy was not safe.
     pub unsafe_runs: u64,
     /// Runs above a bound of the plan.
@@ -121,6 +123,7 @@ impl Summary {
                 bound: plan.violation_bound,
             },
             signed_violation: Spread::of(runs().filter_map(|run| run.signed_violation)),
+            committed: runs().filter(|run| run.committed_at.is_some()).count() as u64,
             unsafe_runs: runs().filter(|run| run.unsafe_rounds > 0).count() as u64,
             runs_above_bound: runs().filter(|run| is_above_bound(plan, run)).count() as u64,
             runs: 2 * total,

@@ -7,7 +7,9 @@
 //! b(n) = sqrt(ln(2KQT/delta) / (2 max(n, 1)))      holds at every count up to T of every action and quantity, so at any time
 //! ```
 
-use super::Player;
+use super::{Player, drawn_action};
+use crate::Key;
+use crate::blocks::{Blocks, Order};
 use crate::mean::Tally;
 use crate::problem::Problem;
 use crate::strategy::Strategy;
@@ -15,13 +17,18 @@ use crate::width::hoeffding;
 
 /// What differs between the rivals that play in epochs.
 pub(super) trait Rule: Send {
-    /// The count at which an action that begins an epoch with `count` ends it, if it can. Doubling unless said.
+    /// The count at which an action that begins an epoch with `count` ends it, if it can; by default twice as many.
     fn target(&self, count: u64) -> Option<u64> {
         Some((2 * count).max(1))
     }
 
     /// The next epoch's strategy from everything told.
     fn choose(&mut self, tally: &Tally) -> Strategy;
+
+    /// How often an epoch that begins with these counts plays each action, if it explores in permuted blocks.
+    fn blocks_each(&self, _counts: &[u64]) -> Option<u64> {
+        None
+    }
 
     /// See [`Player::note`].
     fn note(&self) -> Option<String> {
@@ -35,22 +42,50 @@ pub(super) struct Epochs<R> {
     tally: Tally,
     targets: Vec<Option<u64>>,
     strategy: Strategy,
+    key: Key,
+    epoch: u64,
+    first_round: u64,
+    blocks: Option<Blocks>,
+    order: Order,
 }
 
 impl<R: Rule> Epochs<R> {
-    pub fn new(problem: &Problem, mut rule: R) -> Self {
+    pub fn new(problem: &Problem, key: Key, mut rule: R) -> Self {
         let tally = Tally::new(problem.actions().len(), problem.quantities());
         let strategy = rule.choose(&tally);
-        let targets = tally
-            .counts()
-            .iter()
-            .map(|&count| rule.target(count))
-            .collect();
-        Self {
+        let mut player = Self {
+            targets: vec![None; tally.counts().len()],
             rule,
             tally,
-            targets,
             strategy,
+            key,
+            epoch: 0,
+            first_round: 1,
+            blocks: None,
+            order: Order::default(),
+        };
+        player.set_ends();
+        player
+    }
+
+    /// Finds what ends the open epoch.
+    fn set_ends(&mut self) {
+        let counts = self.tally.counts();
+        self.blocks = self.rule.blocks_each(counts).map(|each| Blocks {
+            epoch: self.epoch,
+            actions: counts.len() as u64,
+            each,
+        });
+        for (target, &count) in self.targets.iter_mut().zip(counts) {
+            assert!(
+                target.is_none_or(|target| count <= target),
+                "{count} rounds of an action, past its stop {target:?}"
+            );
+            *target = match self.blocks {
+                None => self.rule.target(count),
+                // All actions come to their counts together, with the last round.
+                Some(_) => None,
+            };
         }
     }
 }
@@ -64,16 +99,31 @@ impl<R: Rule> Player for Epochs<R> {
         self.targets[action as usize]
     }
 
+    fn rounds_max(&self) -> Option<u64> {
+        self.blocks.map(|blocks| blocks.rounds())
+    }
+
+    fn planned_counts(&self, rounds: u64) -> Option<Vec<u64>> {
+        self.blocks.map(|blocks| blocks.counts(self.key, rounds))
+    }
+
+    fn action(&mut self, round: u64, key: Key) -> u32 {
+        let Some(blocks) = self.blocks else {
+            return drawn_action(&self.strategy, round, key);
+        };
+        let index = round - self.first_round;
+        blocks.draw(self.key, index, &mut self.order);
+        blocks
+            .action(index, &self.order)
+            .expect("the block just drawn")
+    }
+
     fn tell(&mut self, stretch: &Tally) {
         self.tally.merge(stretch);
+        self.epoch += 1;
+        self.first_round = self.tally.counts().iter().sum::<u64>() + 1;
         self.strategy = self.rule.choose(&self.tally);
-        for (target, &count) in self.targets.iter_mut().zip(self.tally.counts()) {
-            assert!(
-                target.is_none_or(|target| count <= target),
-                "{count} rounds of an action, past its stop {target:?}"
-            );
-            *target = self.rule.target(count);
-        }
+        self.set_ends();
     }
 
     fn note(&self) -> Option<String> {

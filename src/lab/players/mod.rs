@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use crate::key::Label;
 use crate::strategy::Strategy;
 use crate::{Engine, EpochRecord, Key, Plan, Policy, Tally};
 
@@ -38,6 +39,17 @@ pub trait Player: Send {
         None
     }
 
+    /// How often each action is played in the open stretch's first `rounds` rounds, where that is known beforehand; none
+    /// where actions are drawn from the strategy, each by itself.
+    fn planned_counts(&self, _rounds: u64) -> Option<Vec<u64>> {
+        None
+    }
+
+    /// The action of a round of the open stretch; `key` is the run's.
+    fn action(&mut self, round: u64, key: Key) -> u32 {
+        drawn_action(self.strategy(), round, key)
+    }
+
     /// Ends the open stretch with its counts and sums, and opens the next. Not called after the horizon's last round.
     fn tell(&mut self, stretch: &Tally);
 
@@ -55,6 +67,14 @@ pub trait Player: Send {
     }
 }
 
+/// The action that a strategy plays in a round, by inverse CDF.
+fn drawn_action(strategy: &Strategy, round: u64, key: Key) -> u32 {
+    match strategy.only() {
+        Some(action) => action,
+        None => strategy.pick(key.uniform(Label::Round, [round, 0, 0])),
+    }
+}
+
 impl Player for Engine {
     fn strategy(&self) -> &Strategy {
         Engine::strategy(self)
@@ -62,6 +82,20 @@ impl Player for Engine {
 
     fn stop(&self, action: u32) -> Option<u64> {
         self.target(action)
+    }
+
+    fn rounds_max(&self) -> Option<u64> {
+        let rounds = self.last_round + 1 - self.open_record().first_round;
+        self.blocks.map(|_| rounds)
+    }
+
+    fn planned_counts(&self, rounds: u64) -> Option<Vec<u64>> {
+        self.blocks.map(|_| self.block_counts(rounds))
+    }
+
+    fn action(&mut self, round: u64, _key: Key) -> u32 {
+        self.draw_telling(round);
+        self.decide(round).action
     }
 
     fn tell(&mut self, stretch: &Tally) {
@@ -215,7 +249,10 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Derived,
         policies: &[Policy::Free],
         per_round: false,
-        build: |plan, _| Box::new(Epochs::new(&plan.problem, plain::Plain::new(&plan.problem))),
+        build: |plan, key| {
+            let rule = plain::Plain::new(&plan.problem);
+            Box::new(Epochs::new(&plan.problem, key, rule))
+        },
     },
     Rival {
         name: "optimistic-lp",
@@ -223,11 +260,9 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Structure,
         policies: &[Policy::Soft],
         per_round: false,
-        build: |plan, _| {
-            Box::new(Epochs::new(
-                &plan.problem,
-                optimistic_lp::OptimisticLp::new(&plan.problem),
-            ))
+        build: |plan, key| {
+            let rule = optimistic_lp::OptimisticLp::new(&plan.problem);
+            Box::new(Epochs::new(&plan.problem, key, rule))
         },
     },
     Rival {
@@ -245,7 +280,10 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Derived,
         policies: &[Policy::Hard],
         per_round: false,
-        build: |plan, _| Box::new(Epochs::new(&plan.problem, oplb::Oplb::new(&plan.problem))),
+        build: |plan, key| {
+            let rule = oplb::Oplb::new(&plan.problem);
+            Box::new(Epochs::new(&plan.problem, key, rule))
+        },
     },
     Rival {
         name: "safe-mix",
@@ -253,6 +291,9 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Derived,
         policies: &[Policy::Hard],
         per_round: false,
-        build: |plan, _| Box::new(Epochs::new(&plan.problem, plain::Plain::new(&plan.problem))),
+        build: |plan, key| {
+            let rule = plain::Plain::new(&plan.problem);
+            Box::new(Epochs::new(&plan.problem, key, rule))
+        },
     },
 ];

@@ -16,8 +16,8 @@
 use std::sync::Arc;
 
 use super::epochs::{AnytimeWidth, Rule};
-use crate::lp;
 use crate::mean::Tally;
+use crate::policy;
 use crate::problem::Problem;
 use crate::strategy::Strategy;
 
@@ -59,34 +59,21 @@ impl Oplb {
 
 impl Rule for Oplb {
     fn choose(&mut self, tally: &Tally) -> Strategy {
-        let actions = tally.counts().len() as u32;
+        let actions = 0..tally.counts().len() as u32;
         let safe = self
             .problem
             .safe()
             .expect("policy hard has a safe strategy");
-        // The safe strategy is one more column, the last: among equals the actions come first.
-        let mut objective: Vec<f64> = (0..actions)
+        let rewards: Vec<f64> = actions
+            .clone()
             .map(|action| self.reward_high(tally, action))
             .collect();
-        objective.push(safe.strategy.expectation(&objective));
-        let mut rows = Vec::with_capacity(objective.len() * safe.margins.len());
-        for (cost, (threshold, margin)) in self
-            .problem
-            .thresholds()
-            .iter()
-            .zip(&safe.margins)
-            .enumerate()
-        {
-            rows.extend((0..actions).map(|action| self.cost_high(tally, action, cost + 1)));
-            rows.push(threshold - margin);
-        }
-        let solution = lp::solve(&objective, &rows, self.problem.thresholds());
-        assert_eq!(
-            solution.violation, 0.0,
-            "the safe strategy meets every limit"
-        );
-        let mut mixture = solution.strategy;
-        let weight = mixture.pop().expect("the safe strategy's weight");
+        let costs: Vec<f64> = (1..tally.quantities())
+            .flat_map(|quantity| actions.clone().map(move |action| (action, quantity)))
+            .map(|(action, quantity)| self.cost_high(tally, action, quantity))
+            .collect();
+        let thresholds = self.problem.thresholds();
+        let (mut mixture, weight) = policy::best_with_safe(&rewards, &costs, thresholds, safe);
         for (probability, safe) in mixture.iter_mut().zip(safe.strategy.probabilities()) {
             *probability += weight * safe;
         }

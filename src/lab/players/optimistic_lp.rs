@@ -55,8 +55,9 @@ impl Rule for OptimisticLp {
             index: row(0).collect(),
             low,
             high: Vec::new(),
+            doubt: Vec::new(),
         };
-        let choice = policy::soft(&view, actions, self.problem.thresholds());
+        let choice = policy::soft(&view, self.problem.thresholds());
         self.infeasible += u64::from(choice.kind == Kind::Infeasible);
         choice.strategy
     }

@@ -1,13 +1,13 @@
-//! ucb-doubling and safe-mix: profile tight's epochs with plain means and Hoeffding widths \[derived\].
+//! ucb-doubling and safe-mix: profile tight with plain means and plain widths \[derived\].
 //!
 //! ```text
-//! width_k = sqrt(ln(2KQL/delta) / (2 n_k)),   n_k = growth^k <= T - 1,   L = max(1, ceil(log2 T)) >= the number of levels
+//! width_q(n) = radius_q(n) at delta_s = delta/(KQL)      sqrt(ln(2KQL/delta) / (2n)) if no means are declared
+//! L          = max(1, ceil(log2 T)) >= the number of levels
 //! ```
 //!
-//! ucb-doubling is debora's policy free (Q = 1), safe-mix its policy hard. Only rounding, and what the budget rho does to the
-//! width, is missing: the difference in regret is the *price of replicability*. As there, an action is estimated when its
-//! count hits n_k exactly, and keeps that estimate and width until its next level. There is no first informative level: an
-//! action is estimated from one sample on, and while some are unplayed the lowest of them is the candidate (index +infinity).
+//! ucb-doubling is debora's policy free (Q = 1) without the clear test, safe-mix its policy hard. Exploration, levels and the
+//! rules for the next strategy are the same: only rounding, and what the budget rho does to the width, is missing. So the
+//! difference in regret is the *price of replicability*.
 //!
 //! The growth is the problem's, or 8 under profile paper.
 
@@ -16,19 +16,19 @@ use std::sync::Arc;
 use super::epochs::{Rule, infeasible_note};
 use crate::budget::doublings;
 use crate::mean::Tally;
-use crate::plan::powers;
+use crate::plan::fit;
 use crate::policy::{self, View};
-use crate::problem::{Problem, Profile};
+use crate::problem::{Problem, Profile, Range};
 use crate::record::Kind;
 use crate::strategy::Strategy;
-use crate::width::hoeffding;
+use crate::width::{radius, variance_max};
 
 pub(super) struct Plain {
     problem: Arc<Problem>,
-    /// The levels' counts.
+    /// The levels' counts; none if the horizon is too short to compare anything.
     levels: Vec<u64>,
     delta_share: f64,
-    /// The latest estimates, quantity by quantity, and widths, per action.
+    /// The latest estimates and widths, quantity by quantity and action by action.
     values: Vec<f64>,
     widths: Vec<f64>,
     infeasible: u64,
@@ -36,18 +36,29 @@ pub(super) struct Plain {
 
 impl Plain {
     pub fn new(problem: &Arc<Problem>) -> Self {
-        let growth = if let Profile::Tight { growth } = problem.profile() {
-            growth
-        } else {
-            8
+        let growth = match problem.profile() {
+            Profile::Tight { growth } => growth,
+            Profile::Paper => 8,
         };
-        let (actions, quantities) = (problem.actions().len(), problem.quantities_estimated());
-        let estimates = (actions * quantities) as f64 * f64::from(doublings(problem.horizon()));
+        let entries = problem.actions().len() * problem.quantities_estimated();
+        let estimates = entries as f64 * f64::from(doublings(problem.horizon()));
+        let delta_share = problem.delta() / estimates;
+        // The share is for more levels than there can be, so the number of levels does not matter.
+        let fitting = fit(problem, growth, |phi, _, count| {
+            (0..problem.quantities_estimated()).all(|quantity| {
+                let means = problem.means(quantity);
+                width(means, delta_share, count) < phi * means.span()
+            })
+        });
+        let levels = fitting.map_or(Vec::new(), |(first, levels)| {
+            let power = |level| first * u64::from(growth).pow(level);
+            (0..levels as u32).map(power).collect()
+        });
         Self {
-            levels: powers(growth, problem.horizon() - 1),
-            delta_share: problem.delta() / estimates,
-            values: vec![f64::NAN; actions * quantities],
-            widths: vec![f64::INFINITY; actions],
+            levels,
+            delta_share,
+            values: vec![f64::NAN; entries],
+            widths: vec![f64::INFINITY; entries],
             infeasible: 0,
             problem: Arc::clone(problem),
         }
@@ -55,35 +66,61 @@ impl Plain {
 
     /// Estimates every action whose count is a level's. One that has not moved since gets the same estimate again.
     fn estimate(&mut self, tally: &Tally) {
-        let actions = self.widths.len();
+        let actions = tally.counts().len();
         for (action, &count) in tally.counts().iter().enumerate() {
-            if self.levels.binary_search(&count).is_ok() {
-                self.widths[action] = hoeffding(self.delta_share, count);
-                for (quantity, row) in self.values.chunks_exact_mut(actions).enumerate() {
-                    row[action] = tally.mean(action as u32, quantity);
-                }
+            if self.levels.binary_search(&count).is_err() {
+                continue;
             }
+            for quantity in 0..self.problem.quantities_estimated() {
+                let entry = quantity * actions + action;
+                self.values[entry] = tally.mean(action as u32, quantity);
+                self.widths[entry] = width(self.problem.means(quantity), self.delta_share, count);
+            }
+        }
+    }
+
+    /// The count below which actions are explored.
+    fn first(&self) -> u64 {
+        self.levels.first().copied().unwrap_or(u64::MAX)
+    }
+
+    fn view(&self, counts: &[u64]) -> View {
+        let actions = counts.len();
+        let limited = (1..self.problem.quantities_estimated()).map(|cost| self.problem.means(cost));
+        if counts.iter().all(|&count| count >= self.first()) {
+            let ends: Vec<Range> = limited.collect();
+            return View::of(actions, &self.values, &self.widths, &ends);
+        }
+        let below = |action: usize| counts[action] < self.first();
+        View::Explore {
+            candidate: Strategy::uniform(actions, below),
+            worst: limited.map(|means| means.high).collect(),
         }
     }
 }
 
+fn width(means: Range, delta: f64, count: u64) -> f64 {
+    radius(variance_max(means), delta, count)
+}
+
 impl Rule for Plain {
     fn target(&self, count: u64) -> Option<u64> {
-        self.levels
-            .get(self.levels.partition_point(|&level| level <= count))
-            .copied()
+        let next = self.levels.partition_point(|&level| level <= count);
+        self.levels.get(next).copied()
+    }
+
+    fn blocks_each(&self, counts: &[u64]) -> Option<u64> {
+        // Under hard limits exploration is a mixture with the safe strategy, drawn round by round.
+        let exploring = self.problem.safe().is_none() && counts[0] == 0;
+        exploring.then(|| self.first())
     }
 
     fn choose(&mut self, tally: &Tally) -> Strategy {
         self.estimate(tally);
-        let view = match tally.counts().iter().position(|&count| count == 0) {
-            Some(action) => View::Explore(action as u32),
-            None => View::of(&self.values, &self.widths, 0.0, 1.0),
-        };
-        let (actions, thresholds) = (self.widths.len(), self.problem.thresholds());
+        let view = self.view(tally.counts());
         let choice = match self.problem.safe() {
-            Some(safe) => policy::hard(&view, actions, thresholds, safe),
-            None => policy::free(&view, actions),
+            Some(safe) => policy::hard(&view, self.problem.thresholds(), safe, true),
+            None => policy::free(&view),
         };
         self.infeasible += u64::from(choice.kind == Kind::Infeasible);
         choice.strategy
