@@ -6,7 +6,7 @@
 
 /// How rho and delta are split.
 pub mod budget {
-    pub use crate::budget::Share;
+    pub use crate::budget::{Portion, Share};
 }
 
 /// The linear program.
@@ -16,7 +16,7 @@ pub mod lp {
 
 /// Widths and cells.
 pub mod width {
-    pub use crate::width::{Width, paper, tight};
+    pub use crate::width::{Width, paper, radius, spread, tight, variance_max};
 }
 
 /// Laws drawn from a stream, and the counts of a whole stretch.

@@ -10,10 +10,11 @@ use common::{
     Bernoulli, binomial_pmf, binomial_upper_tail, draw_epoch, is_clean, names, ones, plan,
 };
 use common::{regret_and_violation, run};
-use debora::internals::budget::Share;
+use debora::internals::budget::{Portion, Share};
 use debora::internals::width;
 use debora::key::Label;
 use debora::mean::round_to_cell;
+use debora::problem::Range;
 use debora::{Engine, Key, Plan, Policy, Problem, Tally, WorldKey};
 
 /// E min(1, |v1 - v2| / cell) for independent means v1, v2 of n Bernoulli(p) samples.
@@ -98,7 +99,7 @@ fn a_single_estimate_splits_as_often_as_its_exact_expectation() {
 fn no_estimate_spends_more_than_its_share_of_rho() {
     for rho in [0.05, 0.3, 0.9] {
         let problem = Problem::free(names(2), 1_000, rho).build().unwrap();
-        let share = Share::tight(&problem, 1);
+        let share = Share::tight(&problem, 1, Portion::WHOLE);
         for (n, p) in [
             (1, 0.5),
             (2, 0.5),
@@ -109,7 +110,7 @@ fn no_estimate_spends_more_than_its_share_of_rho() {
             (512, 0.9),
             (512, 0.01),
         ] {
-            let split = split_expectation(n, p, width::tight(share, n).cell);
+            let split = split_expectation(n, p, width::tight(share, Range::UNIT, n).cell);
             assert!(split <= share.rho, "n {n}, p {p}: {split} of {}", share.rho);
         }
     }

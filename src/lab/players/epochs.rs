@@ -175,6 +175,7 @@ mod tests {
     fn epochs_double_counts() {
         let mut player = Epochs::new(
             &Problem::free(["a", "b"], 100, 0.3).build().unwrap(),
+            Key::from(1u64),
             Alternate,
         );
         for (action, rounds) in [
