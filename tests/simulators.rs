@@ -11,7 +11,7 @@ use debora::internals::sample::{Stream, draw_counts};
 use debora::key::Label;
 use debora::lab::metrics::checkpoints;
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
-use debora::lab::world::{Bernoulli, Beta, Discrete, Table, World};
+use debora::lab::world::{Bernoulli, Beta, Discrete, Recorded, World};
 use debora::mean::{FIXED_ONE, to_fixed};
 use debora::problem::Draft;
 use debora::{Key, Plan, Problem, Strategy, WorldKey};
@@ -255,7 +255,7 @@ fn pulls_at_once_have_the_law_of_pulls_one_by_one() {
                 .unwrap(),
             ),
         ),
-        ("table", Box::new(Table::new(&problem, rows).unwrap())),
+        ("table", Box::new(Recorded::new(&problem, rows).unwrap())),
     ];
     let trials = 3_000u64;
     for (name, world) in &worlds {
