@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::names;
-use debora::internals::sample::{Stream, draw_counts};
 use debora::key::Label;
+use debora::lab::internals::{Stream, draw_counts};
 use debora::lab::metrics::checkpoints;
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
 use debora::lab::world::{Bernoulli, Beta, Discrete, Recorded, World};

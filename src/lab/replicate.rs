@@ -64,6 +64,7 @@ pub struct Experiment {
 
 /// Where two runs diverged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PairDivergence {
     /// The first epoch with different strategies.
     pub epoch: u64,
@@ -75,6 +76,7 @@ pub struct PairDivergence {
 
 /// An estimate that fell into different cells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DivergedEstimate {
     /// The action.
     pub action: u32,
@@ -94,6 +96,7 @@ pub struct DivergedEstimate {
 
 /// Two runs with one policy key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Pair {
     /// Its number.
     pub index: u64,

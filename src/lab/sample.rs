@@ -11,7 +11,7 @@
 //! could draw different numbers. (Its hypergeometric also fails from 1e14 balls on.)
 //!
 //! Private: those who need no equal bits have other libraries. The tests and benchmarks of this one reach it through
-//! `internals`, as they judge it in release mode.
+//! `lab::internals`, as they judge it in release mode.
 
 mod hat;
 mod law;

@@ -48,6 +48,7 @@ pub trait World: Send + Sync {
 
 /// What is true of a world: the best a strategy can do within the thresholds.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Truth {
     /// The optimal safe strategy; none if no strategy keeps all thresholds. Policy free has no thresholds to keep.
     pub best: Option<Strategy>,

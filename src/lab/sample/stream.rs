@@ -32,7 +32,7 @@ impl From<WorldKey> for StreamKey {
 ///
 /// ```
 /// use debora::key::{Key, Label};
-/// use debora::internals::sample::{Stream, binomial};
+/// use debora::lab::internals::{Stream, binomial};
 ///
 /// let epoch = 3;
 /// let mut stream = Stream::new(Key::from(7u64), Label::Skip, [epoch, 0]);
