@@ -118,7 +118,7 @@ fn normal(stream: &mut Stream) -> f64 {
 
 /// A draw from Poisson(mean): the arrivals of a Poisson clock in that time. `mean` is in 0..=[`COUNT_MAX`].
 ///
-/// Inversion for means below 32, else rejection (see the [module](self)).
+/// Inversion for means below 32, else rejection (see the module).
 ///
 /// # Numerics
 ///
@@ -143,7 +143,7 @@ pub fn poisson(stream: &mut Stream, mean: f64) -> u64 {
 /// A draw from Binomial(n, p): the successes of n trials. `n` is at most [`COUNT_MAX`], `p` in [0, 1].
 ///
 /// The rarer of success and failure is counted: by inversion where fewer than 32 are expected, else by rejection (see
-/// the [module](self)).
+/// the module).
 ///
 /// # Numerics
 ///
@@ -189,7 +189,7 @@ fn split(stream: &mut Stream, n: u64, a: f64, b: f64) -> u64 {
 /// `unmarked` ones, are marked. The urn holds at most [`COUNT_MAX`] balls and at least `draws`.
 ///
 /// The rarer kind is counted, in the smaller of the part drawn and the part left: by inversion where fewer than 32 are
-/// expected, else by rejection (see the [module](self)).
+/// expected, else by rejection (see the module).
 ///
 /// # Numerics
 ///

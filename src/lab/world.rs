@@ -50,7 +50,7 @@ pub trait World: Send + Sync {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Truth {
-    /// The optimal safe strategy; none if no strategy keeps all thresholds. Policy free has no thresholds to keep.
+    /// The optimal safe strategy; `None` if no strategy keeps all thresholds. Policy free has no thresholds to keep.
     pub best: Option<Strategy>,
     /// Its expected reward.
     pub reward: Option<f64>,

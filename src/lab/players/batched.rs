@@ -11,7 +11,7 @@ use crate::strategy::Strategy;
 
 /// What differs between the batched rivals.
 pub(super) trait BatchRule: Send {
-    /// The count to which batch `batch`, from 1, brings every active action; none after the last batch.
+    /// The count to which batch `batch`, from 1, brings every active action; `None` after the last batch.
     fn count(&self, batch: u32) -> Option<u64>;
 
     /// Differences of means up to this have no effect on what follows the batch, whatever the key.
@@ -88,7 +88,7 @@ impl<R: BatchRule> Batched<R> {
     fn last_turns(&self, left: u64) -> Vec<(u32, u64)> {
         let last = self.rule.last(&self.active);
         let sharing = last.len() as u64;
-        // With fewer rounds than actions some get none, and no turn either.
+        // With fewer rounds than actions some have no round, and so no turn.
         last.iter()
             .zip(0..sharing.min(left))
             .map(|(&action, place)| {

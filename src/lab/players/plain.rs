@@ -38,7 +38,7 @@ impl Plain {
     pub fn new(problem: &Arc<Problem>) -> Self {
         let growth = match problem.profile() {
             Profile::Tight { growth } => growth,
-            // Profile paper has none; this is the default of tight.
+            // Profile paper has no growth; this is the default of profile tight.
             Profile::Paper => 8,
         };
         let actions = problem.actions().len();
