@@ -152,6 +152,7 @@ fn the_same_run_two_ways() {
                 .pairs(Contestant::Debora, 0..750, &|_| (), &stop)
                 .unwrap()
         });
+        // Twice the bound of Dvoretzky, Kiefer and Wolfowitz for the 1,500 runs of each simulator.
         let tolerance = 2.0 * ((4.0f64 / 1e-7).ln() / (2.0 * 1_500.0)).sqrt();
         let numbers: [Number; 7] = [
             ("count of action 0", &|run| run.counts[0] as f64),
@@ -263,8 +264,10 @@ fn pulls_at_once_have_the_law_of_pulls_one_by_one() {
             let mut sums = [[vec![], vec![]], [vec![], vec![]]];
             for trial in 0..trials {
                 let key = WorldKey::from(3u64).derive(trial, 0);
-                let (mut at_once, mut values) = ([0u128; 2], [0.0; 2]);
+                let mut at_once = [0u128; 2];
                 world.pulls(key, action, 5, 40, &mut at_once);
+                // Other pulls of the same world, so that the two sums are independent.
+                let mut values = [0.0; 2];
                 let mut one_by_one = [0u128; 2];
                 for pull in 100..140 {
                     world.pull(key, action, pull, &mut values);
