@@ -316,7 +316,7 @@ impl Plan {
     }
 
     /// The count on which an action with `count` pulls at the start of an epoch is estimated; `None` if it never was.
-    pub fn estimated_count(&self, count: u64) -> Option<u64> {
+    pub(crate) fn estimated_count(&self, count: u64) -> Option<u64> {
         match self.problem.profile() {
             Profile::Tight { .. } => self.level(count).map(|level| level.count),
             Profile::Paper => (count > 0).then_some(count),

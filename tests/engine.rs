@@ -419,3 +419,44 @@ fn batches_in_order_are_round_by_round() {
         assert_eq!(one.digest(), two.digest());
     }
 }
+
+/// What others would otherwise work out for themselves, beside the definition of each.
+#[test]
+fn facts_have_one_home() {
+    for problem in problems() {
+        let mut engine = Engine::new(problem.clone(), Key::from(4u64));
+        let world = world(&problem);
+        let mut counts = vec![0; problem.actions().len()];
+        while let Ask::Decision(decision) = engine.ask() {
+            counts[decision.action as usize] += 1;
+            // An epoch is handed out exactly when asking would wait, and the counts alone say so.
+            assert_eq!(engine.is_handed_out_at(&counts), engine.is_handed_out());
+            if engine.is_handed_out() {
+                assert!(matches!(
+                    engine.clone().ask(),
+                    Ask::Waiting { outstanding: 1 }
+                ));
+            }
+            tell(&mut engine, &world, decision.round);
+        }
+        assert!(engine.is_handed_out());
+        for estimate in engine.estimates() {
+            let [low, high] = estimate.interval();
+            assert!((0.0..=1.0).contains(&low) && (low..=1.0).contains(&high));
+            assert!(low <= estimate.estimate && estimate.estimate <= high);
+            let Some(index) = estimate.index else {
+                assert_eq!(estimate.nearest_edge(0), None);
+                continue;
+            };
+            // The mean lies between the edges towards the cells on both sides, which are a cell apart.
+            let [below, above] =
+                [index - 1, index + 1].map(|other| estimate.nearest_edge(other).unwrap());
+            assert!(below <= estimate.mean + 1e-12 && estimate.mean < above + 1e-12);
+            assert!((above - below - estimate.cell).abs() < 1e-12);
+        }
+        for (cost, unit) in problem.thresholds().iter().enumerate() {
+            let range = problem.quantity(cost + 1).range;
+            assert_eq!(problem.threshold(cost), range.to_user(*unit));
+        }
+    }
+}

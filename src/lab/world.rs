@@ -17,7 +17,7 @@ use crate::strategy::Strategy;
 use crate::{WorldKey, lp};
 
 /// The most draws a world that cannot be summed may need: about a minute's work.
-pub const DRAWS_MAX: u64 = 1_000_000_000;
+pub(crate) const DRAWS_MAX: u64 = 1_000_000_000;
 
 /// Feedback of known law.
 pub trait World: Send + Sync {
