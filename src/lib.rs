@@ -34,13 +34,13 @@
 pub mod budget;
 mod engine;
 mod error;
-#[cfg(feature = "spec")]
-pub mod job;
 pub mod key;
 #[cfg(feature = "lab")]
 pub mod lab;
 pub mod lp;
 pub mod mean;
+#[cfg(feature = "spec")]
+pub mod measure;
 pub mod plan;
 mod policy;
 pub mod problem;

@@ -97,6 +97,14 @@ pub struct Estimate {
     pub width: f64,
 }
 
+impl Estimate {
+    /// Where the true mean lies unless an event of probability delta happens, on the unit scale.
+    pub fn interval(&self) -> [f64; 2] {
+        // Means lie in [0, 1], so an end outside it says less than the range does.
+        [-1.0, 1.0].map(|sign| (self.estimate + sign * self.width).clamp(0.0, 1.0))
+    }
+}
+
 /// One epoch: a line of the trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochRecord {

@@ -47,12 +47,12 @@ fn perform(cli: &Cli) -> Result<bool> {
             spec,
             trace,
             simulator,
-        } => run::run(spec, trace.as_ref(), (*simulator).into(), common),
+        } => run::run(spec, trace.as_deref(), (*simulator).into(), common),
         Verb::Replicate {
             spec,
             pairs,
             other_world,
-        } => replicate::replicate(spec, pairs, other_world.as_ref(), common),
+        } => replicate::replicate(spec, pairs, other_world.as_deref(), common),
         Verb::Compare {
             spec,
             pairs,

@@ -15,22 +15,22 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::arrays::{self, Costs, to_round};
 use crate::error::{refused, waiting};
-use crate::problem::Problem;
-use crate::record::{EpochRecord, Estimate, Recommendation, ToldMany};
+use crate::problem::PyProblem;
+use crate::record::{PyEpochRecord, PyEstimate, PyRecommendation, PyToldMany};
 use crate::value::to_key;
 
 /// The rounds of one batch at most: its arrays take a third of a gigabyte.
 const BATCH_MAX: u64 = 1 << 24;
 
 /// What to do in a round.
-#[pyclass(module = "debora", frozen)]
-pub struct Decision {
+#[pyclass(name = "Decision", module = "debora", frozen)]
+pub struct PyDecision {
     inner: debora::Decision,
     names: Py<PyTuple>,
 }
 
 #[pymethods]
-impl Decision {
+impl PyDecision {
     /// The round, from 1.
     #[getter]
     fn round(&self) -> u64 {
@@ -80,8 +80,8 @@ impl Decision {
 }
 
 /// Decisions of consecutive rounds of one epoch, as arrays.
-#[pyclass(module = "debora", frozen)]
-pub struct Decisions {
+#[pyclass(name = "Decisions", module = "debora", frozen)]
+pub struct PyDecisions {
     epoch: u64,
     rounds: Py<PyArray1<u64>>,
     actions: Py<PyArray1<u32>>,
@@ -89,7 +89,7 @@ pub struct Decisions {
 }
 
 #[pymethods]
-impl Decisions {
+impl PyDecisions {
     /// The epoch they belong to.
     #[getter]
     fn epoch(&self) -> u64 {
@@ -138,15 +138,15 @@ impl Decisions {
 /// (True, 9)
 /// >>> engine.recommendation()
 /// Recommendation(b 1.0000; reward 0.7103 to 0.8380)
-#[pyclass(module = "debora", frozen)]
-pub struct Engine {
+#[pyclass(name = "Engine", module = "debora", frozen)]
+pub struct PyEngine {
     state: Mutex<debora::Engine>,
     problem: Arc<debora::Problem>,
     names: Py<PyTuple>,
     on_epoch: Mutex<Option<Py<PyAny>>>,
 }
 
-impl Engine {
+impl PyEngine {
     /// A run before its first round.
     pub fn of(py: Python<'_>, plan: Arc<debora::Plan>, key: Key) -> PyResult<Self> {
         Self::wrap(py, debora::Engine::with_plan(plan, key))
@@ -170,16 +170,16 @@ impl Engine {
             .expect("an engine that has not panicked")
     }
 
-    fn decided(&self, py: Python<'_>, inner: debora::Decision) -> Decision {
-        Decision {
+    fn decided(&self, py: Python<'_>, inner: debora::Decision) -> PyDecision {
+        PyDecision {
             inner,
             names: self.names.clone_ref(py),
         }
     }
 
     /// Calls back with a closed epoch's record. The engine has moved on already, whatever the callback raises.
-    fn closed(&self, py: Python<'_>, record: debora::EpochRecord) -> PyResult<Py<EpochRecord>> {
-        let record = Py::new(py, EpochRecord { inner: record })?;
+    fn closed(&self, py: Python<'_>, record: debora::EpochRecord) -> PyResult<Py<PyEpochRecord>> {
+        let record = Py::new(py, PyEpochRecord { inner: record })?;
         if let Some(callback) = self.on_epoch(py) {
             callback.call1(py, (record.clone_ref(py),))?;
         }
@@ -188,11 +188,11 @@ impl Engine {
 }
 
 #[pymethods]
-impl Engine {
+impl PyEngine {
     #[new]
     #[pyo3(signature = (problem, key, *, on_epoch = None))]
     fn new(
-        problem: &Bound<'_, Problem>,
+        problem: &Bound<'_, PyProblem>,
         key: &Bound<'_, PyAny>,
         on_epoch: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
@@ -204,7 +204,7 @@ impl Engine {
 
     /// Hands out the next round. None when all rounds are told; raises `Waiting` when the epoch waits for feedback.
     #[inline]
-    fn ask(&self, py: Python<'_>) -> PyResult<Option<Decision>> {
+    fn ask(&self, py: Python<'_>) -> PyResult<Option<PyDecision>> {
         let asked = self.state(py).ask();
         match asked {
             Ask::Decision(decision) => Ok(Some(self.decided(py, decision))),
@@ -222,7 +222,7 @@ impl Engine {
     /// ...     told = engine.tell_many(batch.rounds, numpy.array([0.25, 0.75])[batch.actions])
     /// >>> engine.is_done
     /// True
-    fn ask_many(&self, py: Python<'_>, rounds: u64) -> PyResult<Decisions> {
+    fn ask_many(&self, py: Python<'_>, rounds: u64) -> PyResult<PyDecisions> {
         // With the interpreter held throughout: nobody else can fork, or write to an array, in between.
         let mut state = self.state(py);
         let (first, epoch) = (state.next_round(), state.epoch());
@@ -242,7 +242,7 @@ impl Engine {
             .collect();
         drop(state);
         let rounds: Vec<u64> = (first..first + actions.len() as u64).collect();
-        Ok(Decisions {
+        Ok(PyDecisions {
             epoch,
             rounds: rounds.into_pyarray(py).unbind(),
             actions: actions.into_pyarray(py).unbind(),
@@ -251,7 +251,7 @@ impl Engine {
     }
 
     /// The decision of a round of the open epoch that was handed out, again.
-    fn decision(&self, py: Python<'_>, round: &Bound<'_, PyAny>) -> PyResult<Decision> {
+    fn decision(&self, py: Python<'_>, round: &Bound<'_, PyAny>) -> PyResult<PyDecision> {
         let round = to_round(round, &self.problem)?;
         let decision = self.state(py).decision(round).map_err(refused)?;
         Ok(self.decided(py, decision))
@@ -302,7 +302,7 @@ impl Engine {
         rounds: &Bound<'py, PyAny>,
         rewards: &Bound<'py, PyAny>,
         costs: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<ToldMany> {
+    ) -> PyResult<PyToldMany> {
         let rounds: PyReadonlyArray1<'py, u64> = arrays::rounds(rounds)?;
         let rewards: PyReadonlyArray1<'py, f64> = arrays::rewards(rewards)?;
         let costs: Option<PyReadonlyArray2<'py, f64>> = arrays::costs(costs, &self.problem)?;
@@ -317,7 +317,7 @@ impl Engine {
             .take()
             .map(|record| self.closed(py, *record))
             .transpose()?;
-        Ok(ToldMany::new(&told, closed))
+        Ok(PyToldMany::new(&told, closed))
     }
 
     /// The number of the open epoch, from 0; after the end, of the last.
@@ -328,8 +328,8 @@ impl Engine {
 
     /// The open epoch as far as it is handed out; after the end, the last.
     #[getter]
-    fn record(&self, py: Python<'_>) -> EpochRecord {
-        EpochRecord {
+    fn record(&self, py: Python<'_>) -> PyEpochRecord {
+        PyEpochRecord {
             inner: self.state(py).open_record().clone(),
         }
     }
@@ -350,13 +350,13 @@ impl Engine {
 
     /// The latest estimate of each quantity of each action that has one.
     #[getter]
-    fn estimates(&self, py: Python<'_>) -> Vec<Estimate> {
-        self.state(py).estimates().map(Estimate::from).collect()
+    fn estimates(&self, py: Python<'_>) -> Vec<PyEstimate> {
+        self.state(py).estimates().map(PyEstimate::from).collect()
     }
 
     /// The current strategy and what it is known to give: what to deploy when the experiment ends.
-    fn recommendation(&self, py: Python<'_>) -> Recommendation {
-        Recommendation::of(&self.state(py))
+    fn recommendation(&self, py: Python<'_>) -> PyRecommendation {
+        PyRecommendation::of(&self.state(py))
     }
 
     /// SHA-256 over the strategies and lengths of all closed epochs: with one key, equal digests mean equal decisions.
@@ -373,8 +373,8 @@ impl Engine {
 
     /// The problem.
     #[getter]
-    fn problem(&self) -> Problem {
-        Problem {
+    fn problem(&self) -> PyProblem {
+        PyProblem {
             inner: Arc::clone(&self.problem),
         }
     }
@@ -421,7 +421,7 @@ impl Engine {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Decision>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyDecision>> {
         self.ask(py)
     }
 

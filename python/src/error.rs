@@ -1,6 +1,6 @@
 //! The library's errors as Python exceptions: one family under `ValueError`, with the library's sentences.
 
-use debora::job::JobError;
+use debora::measure::MeasureError;
 use debora::spec::SpecError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -49,7 +49,7 @@ pub fn spec_refused(error: SpecError) -> PyErr {
     Error::new_err(error.to_string())
 }
 
-/// An error in a job.
-pub fn job_refused(error: JobError) -> PyErr {
+/// An error in a measurement.
+pub fn measure_refused(error: MeasureError) -> PyErr {
     Error::new_err(error.to_string())
 }

@@ -1,12 +1,13 @@
 //! Values on their way in and out: Python objects as TOML, JSON documents as Python objects.
 
 use debora::Key;
+use debora::measure::answer::Answer;
 use debora::spec::quoted;
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::refused;
 
@@ -38,6 +39,11 @@ pub fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyA
             Ok(dict.into_any())
         }
     }
+}
+
+/// An answer as `debora._answer` lays it out: a list of its items.
+pub fn answer_items<'py>(py: Python<'py>, answer: &Answer) -> PyResult<Bound<'py, PyAny>> {
+    to_python(py, &json!(answer.items))
 }
 
 /// A number, text, list or dictionary as a TOML value.

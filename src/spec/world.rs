@@ -190,6 +190,16 @@ pub(super) enum Built<'a> {
 }
 
 impl WorldKind {
+    /// Its word in a spec.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Bernoulli { .. } => "bernoulli",
+            Self::Beta { .. } => "beta",
+            Self::Discrete { .. } => "discrete",
+            Self::Table { .. } => "table",
+        }
+    }
+
     /// Checks every value.
     pub(super) fn build(&self, problem: &Problem) -> Result<Built<'_>, Error> {
         Ok(match self {

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, io};
 
 use anyhow::{Context, Result};
-use debora::job::Loaded;
+use debora::measure::SpecText;
 
 use crate::args::SpecArgs;
 
@@ -51,12 +51,12 @@ pub fn print(text: &str) -> Result<()> {
 }
 
 /// Reads a spec file.
-pub fn load(args: &SpecArgs) -> Result<Loaded> {
+pub fn load(args: &SpecArgs) -> Result<SpecText> {
     let file = args.file.display().to_string();
     let text = fs::read_to_string(&args.file).with_context(|| {
         format!("cannot read {file}; name a spec file, or write one with `debora init`")
     })?;
-    Ok(Loaded::from_text(text, file, args.overrides())?)
+    Ok(SpecText::parse(text, file, args.overrides())?)
 }
 
 /// Opens a table's file.
