@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use debora::internals::lp;
 use debora::key::{Label, to_uniform};
 use debora::lab::players::Rival;
 use debora::mean::to_fixed;
-use debora::{Ask, Engine, Key, Plan, Problem, Tally, WorldKey, lp};
+use debora::{Ask, Engine, Key, Plan, Problem, Tally, WorldKey};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 

@@ -29,34 +29,35 @@ impl Share {
             delta: problem.delta() / shares,
             shares,
         };
-        let whole = |part: f64, total: f64| (part * shares - total).abs() <= 1e-12 * total;
-        assert!(
-            whole(share.rho, problem.rho()) && whole(share.delta, problem.delta()),
-            "shares sum to the whole"
-        );
+        // The promises are union bounds over the shares: what they exceed rho or delta by would be promised to nobody.
+        for (part, whole) in [(share.rho, problem.rho()), (share.delta, problem.delta())] {
+            let sum = part * shares;
+            assert!(
+                (sum - whole).abs() <= 1e-12 * whole,
+                "shares sum to {sum} of {whole}"
+            );
+        }
         share
     }
 
     /// A share when `levels` levels of each action and quantity are estimated.
     pub fn tight(problem: &Problem, levels: usize) -> Self {
-        Self::new(
-            problem,
-            (problem.actions().len() * problem.quantities_estimated() * levels) as f64,
-        )
+        let estimates = problem.actions().len() * problem.quantities_estimated() * levels;
+        Self::new(problem, estimates as f64)
     }
 
     /// A share of the published constants, for a horizon of so many [`doublings`].
     pub fn paper(problem: &Problem, doublings: u32) -> Self {
-        let (actions, doublings) = (problem.actions().len() as f64, f64::from(doublings));
-        Self::new(
-            problem,
-            match problem.policy() {
-                Policy::Free => 2.0 * actions * doublings,
-                Policy::Soft | Policy::Hard => {
-                    2.0 * problem.quantities() as f64 * actions * actions * doublings
-                }
-            },
-        )
+        let actions = problem.actions().len() as f64;
+        let doublings = f64::from(doublings);
+        let shares = match problem.policy() {
+            Policy::Free => 2.0 * actions * doublings,
+            // Every epoch estimates all actions anew, and each action may end one epoch per doubling.
+            Policy::Soft | Policy::Hard => {
+                2.0 * problem.quantities() as f64 * actions * actions * doublings
+            }
+        };
+        Self::new(problem, shares)
     }
 
     /// rho - 2 delta, the room the paper's widths divide by.
@@ -67,6 +68,7 @@ impl Share {
 
 /// L = max(1, ceil(log2 horizon)).
 pub fn doublings(horizon: u64) -> u32 {
+    // By bits, as a logarithm may round to the wrong side of a power of two.
     (u64::BITS - (horizon - 1).leading_zeros()).max(1)
 }
 

@@ -1,4 +1,5 @@
-//! One public error: which rule a value broke, the value, and what to do about it.
+//! The core's error: which rule a value broke, the value, and what to do about it. Simulations have their own,
+//! `lab::LabError`.
 
 /// A wrong input. Nothing has changed when one is returned.
 ///
@@ -228,71 +229,4 @@ pub enum Error {
     /// Bytes that are not a snapshot, or one of another version, or damaged.
     #[error("this is not a usable snapshot: {reason}")]
     Snapshot { reason: String },
-
-    /// A world's list with another length than the problem needs.
-    #[error("the world has {got} {what} where {wanted} are needed; give one for each")]
-    WorldLength {
-        what: &'static str,
-        got: usize,
-        wanted: usize,
-    },
-
-    /// A world's value or mean that is NaN or outside its quantity's range.
-    #[error(
-        "the world gives {name:?} the value {value:?}, outside its range [{low:?}, {high:?}]; use the range's units"
-    )]
-    WorldValue {
-        name: String,
-        value: f64,
-        low: f64,
-        high: f64,
-    },
-
-    /// A discrete law whose probabilities are not in [0, 1] or do not sum to 1 within 1e-9.
-    #[error(
-        "the world's probabilities for {name:?} sum to {sum:?} or are not all from 0 to 1; make them sum to 1"
-    )]
-    WorldProbabilities { name: String, sum: f64 },
-
-    /// concentration < 1e-6, concentration > 1e12 or NaN.
-    #[error("concentration {concentration:?} is outside 1e-6 to 1e12; give a number in it, say 10")]
-    Concentration { concentration: f64 },
-
-    /// A table's row of an action the problem does not have.
-    #[error("a row is of action number {action}, but the problem has {actions} actions, from 0")]
-    TableAction { action: u32, actions: usize },
-
-    /// An action without any row in a table.
-    #[error("the table has no row of action {action:?}; each action needs at least one")]
-    TableEmpty { action: String },
-
-    /// A world that must be drawn sample by sample, for too many samples.
-    #[error(
-        "this world is drawn sample by sample, and {draws} draws exceed {most}; use a discrete world or a shorter horizon"
-    )]
-    WorldSlow { draws: u64, most: u64 },
-
-    /// A horizon beyond what whole epochs can be drawn for.
-    #[error("horizon {horizon} exceeds 2^51, the longest a simulation can draw; shorten it")]
-    HorizonSimulated { horizon: u64 },
-
-    /// A player's name that is not known, or a player of another policy.
-    #[error("no player {name:?} for policy {policy}; there are {known}")]
-    PlayerUnknown {
-        name: String,
-        policy: &'static str,
-        known: String,
-    },
-
-    /// A shard number outside 1 to the number of shards.
-    #[error("shard {shard}/{shards} does not exist; shards are 1 to {shards}")]
-    ShardUnknown { shard: u64, shards: u64 },
-
-    /// Shards that cannot be merged.
-    #[error("these shards do not fit together: {reason}")]
-    ShardMerge { reason: String },
-
-    /// The caller asked to stop.
-    #[error("stopped as asked; nothing is complete")]
-    Cancelled,
 }

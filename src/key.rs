@@ -8,6 +8,9 @@
 //! [`Key`] is the randomness two runs share, [`WorldKey`] the randomness they do not: two types, so that no
 //! offset can ever be drawn from a world. Philox is from Salmon et al., *Parallel random numbers: as easy as
 //! 1, 2, 3* (SC 2011).
+//!
+//! [`Label`] and [`to_uniform`] are public for worlds outside this library, in tests and examples, that want feedback of the
+//! same kind: a function of a [`WorldKey`].
 
 use crate::Error;
 
@@ -35,7 +38,7 @@ pub enum Label {
 
 /// The randomness of a policy: offsets and actions. Two runs that are to replicate share it.
 ///
-/// Whoever holds the key can foretell the decisions, so `Debug` does not show it; [`Key::to_hex`] does.
+/// Anyone who holds the key can predict the decisions, so `Debug` does not show it; [`Key::to_hex`] does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key([u64; 2]);
 
@@ -43,6 +46,7 @@ pub struct Key([u64; 2]);
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct WorldKey([u64; 2]);
 
+// A macro and not a generic type: the two keys must not be one type with a parameter that could be inferred wrongly.
 macro_rules! keyed {
     ($name:ident) => {
         impl $name {
@@ -107,7 +111,7 @@ keyed!(Key);
 keyed!(WorldKey);
 
 impl Key {
-    /// The key of a world that was given none of its own.
+    /// The key of a world without one of its own.
     pub fn world(self) -> WorldKey {
         // Were it the key itself, a pair would derive one and the same key for its policy and its world.
         WorldKey(self.derive(0, 2).0)
@@ -117,16 +121,14 @@ impl Key {
 /// A word's upper 53 bits as a multiple of 2^-53 in [0, 1).
 #[inline]
 pub fn to_uniform(word: u64) -> f64 {
+    // 53 bits: every multiple is exact, and the largest stays below one, where rounding 64 bits could give one.
     (word >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
 /// Ten rounds of philox4x64; multipliers and Weyl increments as in Random123.
 #[inline]
 fn philox4x64(mut key: [u64; 2], mut counter: [u64; 4]) -> [u64; 4] {
-    let multiply = |a: u64, b: u64| {
-        let product = u128::from(a) * u128::from(b);
-        (product as u64, (product >> 64) as u64)
-    };
+    // Seven rounds pass TestU01's BigCrush; ten are the authors' default, for the margin.
     for _ in 0..10 {
         let (low0, high0) = multiply(0xD2E7_470E_E14C_6C93, counter[0]);
         let (low1, high1) = multiply(0xCA5A_8263_9512_1157, counter[2]);
@@ -140,6 +142,13 @@ fn philox4x64(mut key: [u64; 2], mut counter: [u64; 4]) -> [u64; 4] {
         key[1] = key[1].wrapping_add(0xBB67_AE85_84CA_A73B);
     }
     counter
+}
+
+/// The low and the high half of a product.
+#[inline]
+fn multiply(a: u64, b: u64) -> (u64, u64) {
+    let product = u128::from(a) * u128::from(b);
+    (product as u64, (product >> 64) as u64)
 }
 
 #[cfg(test)]

@@ -24,20 +24,22 @@
 //! ```
 //!
 //! Where to read next: [`Problem`] for what can be asked, [`Plan`] for what a run will cost before it starts, [`Engine`] for
-//! asking and telling, `spec` for experiments written down in a file. How it works, bottom up: [`key`], [`mean`],
-//! [`budget`] and [`width`], [`plan`], [`lp`], [`Engine`]. The proofs are in `docs/theory.md`, the differences to the paper
-//! in `docs/deviations.md`.
+//! asking and telling, `spec` for experiments written down in a file. How it works, bottom up: [`key`], [`mean`], `budget`
+//! and `width` (private), [`plan`], `lp` (private), [`Engine`]. The proofs are in `docs/theory.md`, the differences from the
+//! paper in `docs/deviations.md`.
 //!
 //! Values are part of the product: the same problem, key and feedback give the same decisions on every machine, in every
 //! version with the same [`VALUES_VERSION`].
 
-pub mod budget;
+mod budget;
 mod engine;
 mod error;
+#[doc(hidden)]
+pub mod internals;
 pub mod key;
 #[cfg(feature = "lab")]
 pub mod lab;
-pub mod lp;
+mod lp;
 pub mod mean;
 #[cfg(feature = "spec")]
 pub mod measure;
@@ -49,7 +51,7 @@ mod snapshot;
 #[cfg(feature = "spec")]
 pub mod spec;
 pub mod strategy;
-pub mod width;
+mod width;
 
 pub use engine::Engine;
 pub use error::Error;

@@ -23,6 +23,7 @@ use crate::width::{self, Width};
 
 /// A count at which an action is estimated, with the grid's cell and the width that then hold.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Level {
     /// count = growth^level (2^level in profile paper, where levels are only examples: any count may occur).
     pub level: u32,
@@ -41,8 +42,8 @@ pub struct Plan {
     /// What is planned.
     #[serde(skip)]
     pub problem: Arc<Problem>,
-    /// "tight" or "paper".
-    pub profile: &'static str,
+    /// Which constants these are.
+    pub profile: Profile,
     /// By what counts grow between estimates; none in profile paper.
     pub growth: Option<u32>,
     /// What each estimate may spend of rho.
@@ -89,98 +90,98 @@ impl Plan {
     }
 
     fn tight(problem: Arc<Problem>, growth: u32) -> Self {
-        let (horizon, actions) = (problem.horizon(), problem.actions().len() as u64);
-        let mut counts = powers(growth, horizon - 1);
+        let horizon = problem.horizon();
+        let actions = problem.actions().len() as u64;
+        let counts = powers(growth, horizon - 1);
+        // A blind plan explores to the end: every count ends an epoch and none is estimated. Its share is never spent.
         let chosen = choose_levels(&problem, &counts);
-        let blind = chosen.is_none();
-        let (first, top) = chosen.unwrap_or((counts.len(), counts.len().wrapping_sub(1)));
-        counts.truncate(top.wrapping_add(1));
-        let share = Share::tight(&problem, if blind { 1 } else { top - first + 1 });
+        let (first, counts) = match chosen {
+            Some((first, top)) => (first, counts[..=top].to_vec()),
+            None => (counts.len(), counts),
+        };
+        let share = Share::tight(&problem, (counts.len() - first).max(1));
         let levels: Vec<Level> = (first..counts.len())
             .map(|k| level(k, counts[k], width::tight(share, counts[k])))
             .collect();
         let mut plan = Self {
-            profile: "tight",
             growth: Some(growth),
-            rho_share: share.rho,
-            delta_share: share.delta,
-            blind,
+            blind: chosen.is_none(),
             first_informative_count: levels.first().map(|level| level.count),
-            exploration_rounds: (!blind).then(|| exploration(&problem, &counts[..=first])),
+            exploration_rounds: chosen.map(|(first, _)| exploration(&problem, &counts[..=first])),
             epochs_max: (actions * counts.len() as u64 + 1).min(horizon),
             detectable_gap: levels
                 .iter()
                 .rfind(|level| level.count <= horizon / actions)
                 .map(|level| 2.0 * level.width),
-            regret_bound: 0.0,
-            violation_bound: None,
-            bound_probability: 0.0,
-            horizon_needed: if blind {
-                tight_horizon_needed(&problem, growth)
-            } else {
-                None
-            },
-            rho_needed: if blind {
-                tight_rho_needed(&problem, growth)
-            } else {
-                None
-            },
             levels,
-            share,
             counts,
-            problem,
+            ..Self::unfilled(problem, share)
         };
-        plan.set_bounds(if plan.problem.policy() == Policy::Free {
-            1.0
-        } else {
-            2.0
+        if plan.blind {
+            plan.horizon_needed = tight_horizon_needed(&plan.problem, growth);
+            plan.rho_needed = tight_rho_needed(&plan.problem, growth);
+        }
+        // Free strategies are single actions, so that only the estimates can fail; the others add the chance of the draws.
+        plan.set_bounds(match plan.problem.policy() {
+            Policy::Free => 1.0,
+            Policy::Soft | Policy::Hard => 2.0,
         });
         plan
     }
 
     fn paper(problem: Arc<Problem>) -> Self {
-        let (horizon, actions) = (problem.horizon(), problem.actions().len() as u64);
+        let horizon = problem.horizon();
+        let actions = problem.actions().len() as u64;
         let share = Share::paper(&problem, doublings(horizon));
-        let at = |count| width::paper(share, count);
         let informative = paper_informative_count(share);
         let exploration = informative.and_then(|count| count.checked_mul(actions));
-        let blind = exploration.is_none_or(|rounds| rounds >= horizon);
-        let gap = 2.0 * at(horizon / actions).width;
+        let gap = 2.0 * width::paper(share, horizon / actions).width;
         let counts = powers(2, horizon - 1);
         let mut plan = Self {
-            profile: "paper",
-            growth: None,
-            rho_share: share.rho,
-            delta_share: share.delta,
-            blind,
+            blind: exploration.is_none_or(|rounds| rounds >= horizon),
             first_informative_count: informative,
             exploration_rounds: exploration,
+            // Any count may occur in this profile; the doublings show how widths fall.
             levels: counts
                 .iter()
                 .enumerate()
-                .map(|(k, &count)| level(k, count, at(count)))
+                .map(|(k, &count)| level(k, count, width::paper(share, count)))
                 .collect(),
             epochs_max: (actions * u64::from(doublings(horizon)) + 1).min(horizon),
             detectable_gap: (gap < 1.0).then_some(gap),
+            ..Self::unfilled(problem, share)
+        };
+        if plan.blind {
+            plan.horizon_needed = paper_horizon_needed(&plan.problem);
+            plan.rho_needed = paper_rho_needed(&plan.problem, share);
+        }
+        // The published delta' leaves half of delta to the draws (docs/theory.md, section 7), so nothing is added.
+        plan.set_bounds(1.0);
+        plan
+    }
+
+    /// What both profiles fill in alike, and nothing where they differ.
+    fn unfilled(problem: Arc<Problem>, share: Share) -> Self {
+        Self {
+            profile: problem.profile(),
+            growth: None,
+            rho_share: share.rho,
+            delta_share: share.delta,
+            blind: false,
+            first_informative_count: None,
+            exploration_rounds: None,
+            levels: Vec::new(),
+            epochs_max: 0,
+            detectable_gap: None,
             regret_bound: 0.0,
             violation_bound: None,
             bound_probability: 0.0,
-            horizon_needed: if blind {
-                paper_horizon_needed(&problem)
-            } else {
-                None
-            },
-            rho_needed: if blind {
-                paper_rho_needed(&problem, share)
-            } else {
-                None
-            },
+            horizon_needed: None,
+            rho_needed: None,
             share,
             counts: Vec::new(),
             problem,
-        };
-        plan.set_bounds(1.0);
-        plan
+        }
     }
 
     /// Sets the bounds, which fail with probability `failures` times delta.
@@ -196,6 +197,8 @@ impl Plan {
         if !(gap > 0.0 && gap <= most) {
             return Err(Error::Gap { gap, most });
         }
+        // The gap falls with the horizon, but not steadily: a longer one may split rho over one more level. So the first of
+        // a fine row of horizons is taken, where bisection could land on a later one.
         let mut horizon = 10.0f64;
         while horizon < HORIZON_MAX as f64 {
             let plan = Self::of(self.problem.with_horizon(horizon as u64)?);
@@ -214,7 +217,7 @@ impl Plan {
             Profile::Tight { .. } => self.tight_bound(rounds),
             Profile::Paper => self.paper_bound(rounds),
         };
-        // sigma <= d.x / margin: what mixing with the safe strategy costs (docs/theory.md, "Hard constraints").
+        // sigma <= d.x / margin: this is what mixing with the safe strategy costs (docs/theory.md, "Hard constraints").
         let factor = problem
             .margin_min()
             .map_or(1.0, |margin| 1.0 + 1.0 / margin);
@@ -236,6 +239,7 @@ impl Plan {
             .levels
             .first()
             .map_or(pulls, |first| pulls.min(first.count as f64));
+        // As charges never rise from pull to pull, F is concave, and spreading the rounds evenly over the actions is worst.
         for (k, level) in self.levels.iter().enumerate() {
             let end = self
                 .levels
@@ -243,6 +247,7 @@ impl Plan {
                 .map_or(f64::INFINITY, |next| next.count as f64);
             sum += 2.0 * level.width * (pulls.min(end) - level.count as f64).max(0.0);
         }
+        // Azuma and Hoeffding over the draws; free strategies are single actions, and nothing is drawn.
         let drawn = match self.problem.policy() {
             Policy::Free => 0.0,
             Policy::Soft | Policy::Hard => {
@@ -268,12 +273,11 @@ impl Plan {
 
     /// The share of the horizon that exploration takes; 1 if the plan is blind. Above a fifth it deserves a warning.
     pub fn exploration_share(&self) -> f64 {
-        let rounds = if self.blind {
-            None
-        } else {
-            self.exploration_rounds
-        };
-        rounds.map_or(1.0, |rounds| rounds as f64 / self.problem.horizon() as f64)
+        // A blind plan of profile paper knows how long exploration would take, but it does not end in time.
+        match self.exploration_rounds {
+            Some(rounds) if !self.blind => rounds as f64 / self.problem.horizon() as f64,
+            _ => 1.0,
+        }
     }
 
     /// The count at which an action that begins an epoch with `count` ends it, if it can.
@@ -293,19 +297,22 @@ impl Plan {
     /// enters, so no budget is spent.
     pub fn explored(&self, counts: &[u64]) -> Option<u32> {
         match self.problem.profile() {
-            Profile::Tight { .. } => {
-                let first = self.levels.first().map_or(u64::MAX, |first| first.count);
-                if counts.iter().all(|&count| count >= first) {
-                    return None;
-                }
-                let level = |count: u64| self.counts.partition_point(|&target| target <= count);
-                (0..)
-                    .zip(counts)
-                    .min_by_key(|&(action, &count)| (level(count), action))
-                    .map(|(action, _)| action)
-            }
+            Profile::Tight { .. } => self.explored_tight(counts),
             Profile::Paper => counts.iter().all(|&count| count == 0).then_some(0),
         }
+    }
+
+    fn explored_tight(&self, counts: &[u64]) -> Option<u32> {
+        // A blind plan has no level, and explores for ever.
+        let first = self.levels.first().map_or(u64::MAX, |first| first.count);
+        if counts.iter().all(|&count| count >= first) {
+            return None;
+        }
+        let level = |count: u64| self.counts.partition_point(|&target| target <= count);
+        (0..)
+            .zip(counts)
+            .min_by_key(|&(action, &count)| (level(count), action))
+            .map(|(action, _)| action)
     }
 
     /// The count on which an action with `count` pulls at the start of an epoch is estimated; none if it never was.
@@ -356,9 +363,12 @@ pub(crate) fn powers(growth: u32, most: u64) -> Vec<u64> {
 
 /// k0 and top, as the module's first paragraph says.
 fn choose_levels(problem: &Problem, counts: &[u64]) -> Option<(usize, usize)> {
+    // Later levels cost budget too: giving up the last one may be what lets the first begin in time.
     (0..counts.len()).rev().find_map(|top| {
-        let informative =
-            |k: &usize| width::tight(Share::tight(problem, top - k + 1), counts[*k]).width < 0.5;
+        let informative = |&k: &usize| {
+            let share = Share::tight(problem, top - k + 1);
+            width::tight(share, counts[k]).width < 0.5
+        };
         let first = (0..=top).find(informative)?;
         (exploration(problem, &counts[..=first]) < problem.horizon()).then_some((first, top))
     })
@@ -378,6 +388,8 @@ fn exploration(problem: &Problem, counts: &[u64]) -> u64 {
         problem.thresholds().iter().map(|threshold| 1.0 - threshold),
         &safe.margins,
     );
+    // A closed form from the size of the safe strategy's support falls short by up to 1/(1 - sigma) when it spreads thinly,
+    // so the path is followed step by step (docs/deviations.md).
     let mut explored = vec![0.0; problem.actions().len()];
     let mut rounds = 0.0;
     for &count in counts {
@@ -397,14 +409,11 @@ fn exploration(problem: &Problem, counts: &[u64]) -> u64 {
 
 /// The largest y_i / (y_i + margin_i) over positive excesses y_i; 0 if there is none. Algorithm 4, lines 4 and 18.
 pub(crate) fn safe_weight(excesses: impl Iterator<Item = f64>, margins: &[f64]) -> f64 {
-    let weight = |(excess, margin): (f64, &f64)| {
-        if excess > 0.0 {
-            excess / (excess + margin)
-        } else {
-            0.0
-        }
-    };
-    excesses.zip(margins).map(weight).fold(0.0, f64::max)
+    excesses
+        .zip(margins)
+        .filter(|(excess, _)| *excess > 0.0)
+        .map(|(excess, margin)| excess / (excess + margin))
+        .fold(0.0, f64::max)
 }
 
 /// Exploration of the first level that would be informative alone, and one round to use it.
@@ -423,6 +432,7 @@ fn tight_rho_needed(problem: &Problem, growth: u32) -> Option<f64> {
     let counts = powers(growth, problem.horizon() - 1);
     let fits = |level: &usize| exploration(problem, &counts[..=*level]) < problem.horizon();
     let count = counts[(0..counts.len()).rfind(fits)?];
+    // hoeffding + cell/2 < 1/2, solved for rho.
     let shares = Share::tight(problem, 1).shares;
     let room = 1.0 - 2.0 * width::hoeffding(problem.delta() / shares, count);
     let rho = shares / (libm::sqrt(PI * count as f64) * room);

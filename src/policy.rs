@@ -61,7 +61,7 @@ impl View {
 }
 
 /// An epoch's strategy and how it came about.
-pub(crate) struct Choice {
+pub(crate) struct NextStrategy {
     pub kind: Kind,
     pub candidate: Strategy,
     pub sigma: f64,
@@ -69,7 +69,7 @@ pub(crate) struct Choice {
 }
 
 /// Algorithm 2, line 11: the largest index. Ties go to the lowest action, since a tie broken by data would cost rho.
-pub(crate) fn free(view: &View, actions: usize) -> Choice {
+pub(crate) fn free(view: &View, actions: usize) -> NextStrategy {
     let (kind, action) = match view {
         View::Explore(action) => (Kind::Explore, *action),
         View::Estimate { index, .. } => (Kind::Estimate, lp::first_largest(index) as u32),
@@ -78,7 +78,7 @@ pub(crate) fn free(view: &View, actions: usize) -> Choice {
 }
 
 /// Algorithm 3, lines 13 and 14: the best strategy of the optimistic set. If that is empty, the least violation.
-pub(crate) fn soft(view: &View, actions: usize, thresholds: &[f64]) -> Choice {
+pub(crate) fn soft(view: &View, actions: usize, thresholds: &[f64]) -> NextStrategy {
     match view {
         View::Explore(action) => unmixed(Kind::Explore, Strategy::pure(*action, actions)),
         View::Estimate { index, low, .. } => {
@@ -94,12 +94,12 @@ pub(crate) fn soft(view: &View, actions: usize, thresholds: &[f64]) -> Choice {
 }
 
 /// Algorithm 4, lines 14 to 22: the soft candidate, mixed with the safe strategy until its pessimistic costs fit.
-pub(crate) fn hard(view: &View, actions: usize, thresholds: &[f64], safe: &Safe) -> Choice {
-    let Choice {
+pub(crate) fn hard(view: &View, actions: usize, thresholds: &[f64], safe: &Safe) -> NextStrategy {
+    let NextStrategy {
         kind, candidate, ..
     } = soft(view, actions, thresholds);
     if kind == Kind::Infeasible {
-        return Choice {
+        return NextStrategy {
             kind,
             candidate: safe.strategy.clone(),
             sigma: 1.0,
@@ -132,7 +132,7 @@ pub(crate) fn hard(view: &View, actions: usize, thresholds: &[f64], safe: &Safe)
             "mixing with {sigma} leaves a cost of {mixed} above {threshold}"
         );
     }
-    Choice {
+    NextStrategy {
         kind,
         candidate,
         sigma,
@@ -140,8 +140,8 @@ pub(crate) fn hard(view: &View, actions: usize, thresholds: &[f64], safe: &Safe)
     }
 }
 
-fn unmixed(kind: Kind, candidate: Strategy) -> Choice {
-    Choice {
+fn unmixed(kind: Kind, candidate: Strategy) -> NextStrategy {
+    NextStrategy {
         kind,
         sigma: 0.0,
         strategy: candidate.clone(),

@@ -13,6 +13,10 @@ use crate::strategy::Strategy;
 /// The largest horizon: rounds up to here are exact as `f64`.
 pub const HORIZON_MAX: u64 = 1 << 53;
 
+/// The most actions: each is numbered by a `u32` and named in every record, and what is drawn for all of them must stay an
+/// exact count.
+const ACTIONS_MAX: usize = 1 << 20;
+
 /// The policy: which limits it keeps, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -26,7 +30,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// The name in spec files.
+    /// The name in spec files and documents.
     pub fn name(self) -> &'static str {
         match self {
             Policy::Free => "free",
@@ -36,7 +40,7 @@ impl Policy {
     }
 }
 
-/// Which constants a run uses (docs/theory.md has both).
+/// Which constants a run uses (docs/theory.md has both). Serialised by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// Estimates at fixed counts growth^level: the guarantees of the paper with far fewer rounds.
@@ -46,6 +50,23 @@ pub enum Profile {
     },
     /// The published constants, misprints corrected.
     Paper,
+}
+
+impl Profile {
+    /// The name in spec files and documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::Tight { .. } => "tight",
+            Profile::Paper => "paper",
+        }
+    }
+}
+
+// By hand, as documents give the growth a field of its own.
+impl serde::Serialize for Profile {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
 }
 
 /// The least and the largest value a quantity can take, in the user's units.
@@ -83,10 +104,19 @@ impl Range {
 /// A name and a range: the reward, or a cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantity {
-    /// How the user calls it.
+    /// What the user calls it.
     pub name: String,
     /// The values it can take.
     pub range: Range,
+}
+
+impl Quantity {
+    fn new(name: impl Into<String>, [low, high]: [f64; 2]) -> Self {
+        Self {
+            name: name.into(),
+            range: Range { low, high },
+        }
+    }
 }
 
 /// What happens to feedback outside its range.
@@ -101,7 +131,7 @@ pub enum Outside {
 
 /// What is known of the safe strategy, per cost, in the user's units.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Known {
+pub(crate) enum SafeKnown {
     Costs(Vec<f64>),
     Margins(Vec<f64>),
 }
@@ -120,7 +150,7 @@ pub struct Draft {
     pub(crate) outside: Outside,
     pub(crate) reward: Quantity,
     pub(crate) costs: Vec<(Quantity, f64)>,
-    pub(crate) safe: Option<(Vec<f64>, Known)>,
+    pub(crate) safe: Option<(Vec<f64>, SafeKnown)>,
 }
 
 impl Draft {
@@ -130,32 +160,22 @@ impl Draft {
         horizon: u64,
         rho: f64,
     ) -> Self {
-        let reward = Quantity {
-            name: "reward".into(),
-            range: Range {
-                low: 0.0,
-                high: 1.0,
-            },
-        };
-        let actions = actions.into_iter().map(Into::into).collect();
-        let (paper, growth, outside, costs, safe) =
-            (false, None, Outside::Refuse, Vec::new(), None);
         Self {
             policy,
-            actions,
+            actions: actions.into_iter().map(Into::into).collect(),
             horizon,
             rho,
             delta: 0.01,
-            paper,
-            growth,
-            outside,
-            reward,
-            costs,
-            safe,
+            paper: false,
+            growth: None,
+            outside: Outside::Refuse,
+            reward: Quantity::new("reward", [0.0, 1.0]),
+            costs: Vec::new(),
+            safe: None,
         }
     }
 
-    /// The chance that bounds and safety fail; 0.01 unless said.
+    /// The chance that bounds and safety fail; default 0.01.
     pub fn delta(self, delta: f64) -> Self {
         Self { delta, ..self }
     }
@@ -168,7 +188,7 @@ impl Draft {
         }
     }
 
-    /// By what counts grow between estimates in profile tight; 8 unless said.
+    /// By what counts grow between estimates in profile tight; default 8.
     pub fn growth(self, growth: u32) -> Self {
         Self {
             growth: Some(growth),
@@ -176,37 +196,22 @@ impl Draft {
         }
     }
 
-    /// What happens to feedback outside its range; refused unless said.
+    /// What happens to feedback outside its range; by default it is refused.
     pub fn outside(self, outside: Outside) -> Self {
         Self { outside, ..self }
     }
 
-    /// The reward's name and range; "reward" in [0, 1] unless said.
+    /// The reward's name and range; default "reward" in [0, 1].
     pub fn reward(self, name: impl Into<String>, range: [f64; 2]) -> Self {
         Self {
-            reward: Quantity {
-                name: name.into(),
-                range: Range {
-                    low: range[0],
-                    high: range[1],
-                },
-            },
+            reward: Quantity::new(name, range),
             ..self
         }
     }
 
     /// One more cost with its range and the threshold its mean must keep, all in the user's units.
     pub fn cost(mut self, name: impl Into<String>, range: [f64; 2], threshold: f64) -> Self {
-        self.costs.push((
-            Quantity {
-                name: name.into(),
-                range: Range {
-                    low: range[0],
-                    high: range[1],
-                },
-            },
-            threshold,
-        ));
+        self.costs.push((Quantity::new(name, range), threshold));
         self
     }
 
@@ -217,7 +222,7 @@ impl Draft {
         costs: impl Into<Vec<f64>>,
     ) -> Self {
         Self {
-            safe: Some((strategy.into(), Known::Costs(costs.into()))),
+            safe: Some((strategy.into(), SafeKnown::Costs(costs.into()))),
             ..self
         }
     }
@@ -229,7 +234,7 @@ impl Draft {
         margins: impl Into<Vec<f64>>,
     ) -> Self {
         Self {
-            safe: Some((strategy.into(), Known::Margins(margins.into()))),
+            safe: Some((strategy.into(), SafeKnown::Margins(margins.into()))),
             ..self
         }
     }
@@ -237,79 +242,75 @@ impl Draft {
     /// Checks every rule.
     pub fn build(self) -> Result<Problem, Error> {
         self.check_scalars()?;
+        self.check_profile()?;
         self.check_names()?;
         check_range(&self.reward)?;
         for (cost, threshold) in &self.costs {
             check_range(cost)?;
-            let Range { low, high } = cost.range;
-            if !(low..=high).contains(threshold) {
-                return Err(Error::Threshold {
-                    name: cost.name.clone(),
-                    threshold: *threshold,
-                    low,
-                    high,
-                });
-            }
+            check_threshold(cost, *threshold)?;
         }
-        let profile = if self.paper {
-            Profile::Paper
-        } else {
-            Profile::Tight {
-                growth: self.growth.unwrap_or(8),
-            }
-        };
+        // Scaled once, here: everything after compares on the unit scale.
         let thresholds: Vec<f64> = self
             .costs
             .iter()
             .map(|(cost, threshold)| cost.range.to_unit(*threshold))
             .collect();
-        let safe = match (self.policy, &self.safe) {
-            (Policy::Hard, Some((strategy, known))) => {
-                let strategy = safe_strategy(strategy, &self.actions)?;
-                Some(Safe {
-                    strategy,
-                    margins: unit_margins(known, &self.costs, &thresholds)?,
-                })
-            }
-            (Policy::Hard, None) => return Err(Error::SafeMissing),
-            (policy, Some(_)) => {
-                return Err(Error::SafeUnused {
-                    policy: policy.name(),
-                });
-            }
-            (_, None) => None,
-        };
         Ok(Problem {
-            draft: self,
-            profile,
+            profile: self.profile(),
+            safe: self.checked_safe(&thresholds)?,
             thresholds,
-            safe,
+            draft: self,
         })
     }
 
-    fn check_scalars(&self) -> Result<(), Error> {
-        let Self {
-            horizon,
-            rho,
-            delta,
-            ..
-        } = *self;
-        // Far below 1e-100 shares would round to zero; and no horizon could serve such a rho anyway.
-        let inside = |value: f64| (1e-100..1.0).contains(&value);
-        if self.actions.len() < 2 || self.actions.len() > 1 << 20 {
-            return Err(Error::Actions {
-                count: self.actions.len(),
-            });
+    fn profile(&self) -> Profile {
+        if self.paper {
+            return Profile::Paper;
         }
-        if horizon == 0 || horizon > HORIZON_MAX {
+        // A smaller growth renews estimates more often, but every level takes its share of rho; 4 and 16 were tried and are
+        // not better.
+        let growth = self.growth.unwrap_or(8);
+        Profile::Tight { growth }
+    }
+
+    fn checked_safe(&self, thresholds: &[f64]) -> Result<Option<Safe>, Error> {
+        match (self.policy, &self.safe) {
+            (Policy::Hard, Some((strategy, known))) => Ok(Some(Safe {
+                strategy: safe_strategy(strategy, &self.actions)?,
+                margins: unit_margins(known, &self.costs, thresholds)?,
+            })),
+            (Policy::Hard, None) => Err(Error::SafeMissing),
+            (policy, Some(_)) => Err(Error::SafeUnused {
+                policy: policy.name(),
+            }),
+            (_, None) => Ok(None),
+        }
+    }
+
+    fn check_scalars(&self) -> Result<(), Error> {
+        let count = self.actions.len();
+        if !(2..=ACTIONS_MAX).contains(&count) {
+            return Err(Error::Actions { count });
+        }
+        let horizon = self.horizon;
+        if !(1..=HORIZON_MAX).contains(&horizon) {
             return Err(Error::Horizon { horizon });
         }
-        if !inside(rho) {
-            return Err(Error::Rho { rho });
+        // Far below 1e-100 shares would round to zero; and no horizon could serve such a rho anyway.
+        let chances = 1e-100..1.0;
+        if !chances.contains(&self.rho) {
+            return Err(Error::Rho { rho: self.rho });
         }
-        if !inside(delta) {
-            return Err(Error::Delta { delta });
+        if !chances.contains(&self.delta) {
+            return Err(Error::Delta { delta: self.delta });
         }
+        Ok(())
+    }
+
+    fn check_profile(&self) -> Result<(), Error> {
+        let rho = self.rho;
+        let delta = self.delta;
+        // The paper's widths divide by rho - 2 delta.
         match self.growth {
             Some(growth) if self.paper => Err(Error::GrowthWithPaper { growth }),
             Some(growth) if !(2..=64).contains(&growth) => Err(Error::Growth { growth }),
@@ -353,6 +354,19 @@ fn check_range(quantity: &Quantity) -> Result<(), Error> {
     })
 }
 
+fn check_threshold(cost: &Quantity, threshold: f64) -> Result<(), Error> {
+    let Range { low, high } = cost.range;
+    if (low..=high).contains(&threshold) {
+        return Ok(());
+    }
+    Err(Error::Threshold {
+        name: cost.name.clone(),
+        threshold,
+        low,
+        high,
+    })
+}
+
 /// A distribution within 1e-9, renormalised.
 fn safe_strategy(probabilities: &[f64], actions: &[String]) -> Result<Strategy, Error> {
     if probabilities.len() != actions.len() {
@@ -368,6 +382,7 @@ fn safe_strategy(probabilities: &[f64], actions: &[String]) -> Result<Strategy, 
             probability,
         });
     }
+    // People write thirds as 0.333333333: the engine needs the sum to hold to rounding, so what is close enough is scaled.
     let sum: f64 = probabilities.iter().sum();
     if (sum - 1.0).abs() > 1e-9 {
         return Err(Error::SafeSum { sum });
@@ -382,42 +397,36 @@ fn safe_strategy(probabilities: &[f64], actions: &[String]) -> Result<Strategy, 
 
 /// Margins on the unit scale: 0 < margin <= threshold.
 fn unit_margins(
-    known: &Known,
+    known: &SafeKnown,
     costs: &[(Quantity, f64)],
     thresholds: &[f64],
 ) -> Result<Vec<f64>, Error> {
-    let (Known::Costs(values) | Known::Margins(values)) = known;
+    let (SafeKnown::Costs(values) | SafeKnown::Margins(values)) = known;
     if values.len() != costs.len() {
         return Err(Error::MarginCount {
             got: values.len(),
             costs: costs.len(),
         });
     }
-    let margin = |(value, (cost, limit)): (&f64, &(Quantity, f64)), threshold: &f64| {
+    let mut margins = Vec::with_capacity(values.len());
+    for ((value, (cost, limit)), threshold) in values.iter().zip(costs).zip(thresholds) {
         // Departs from the paper: lambda is the margin, not the cost, of the safe strategy (docs/deviations.md, 5).
-        let margin = if matches!(known, Known::Costs(_)) {
-            limit - value
-        } else {
-            *value
+        let margin = match known {
+            SafeKnown::Costs(_) => limit - value,
+            SafeKnown::Margins(_) => *value,
         };
         let unit = margin / cost.range.span();
         // .3 - .1 is not .2: a margin may exceed what it can be by rounding.
-        if unit > 0.0 && unit <= threshold * (1.0 + 1e-12) {
-            Ok(unit.min(*threshold))
-        } else {
-            Err(Error::Margin {
+        if !(unit > 0.0 && unit <= threshold * (1.0 + 1e-12)) {
+            return Err(Error::Margin {
                 name: cost.name.clone(),
                 margin,
                 most: limit - cost.range.low,
-            })
+            });
         }
-    };
-    values
-        .iter()
-        .zip(costs)
-        .zip(thresholds)
-        .map(|(value, threshold)| margin(value, threshold))
-        .collect()
+        margins.push(unit.min(*threshold));
+    }
+    Ok(margins)
 }
 
 /// A strictly safe strategy and its margins, on the unit scale.
@@ -574,20 +583,23 @@ impl Problem {
 
     /// Whether many rounds' feedback can be told: rewards, and the costs of the first round, then of the second, and so on.
     pub(crate) fn accepts(&self, rewards: &[f64], costs: &[f64]) -> bool {
-        let clipped = self.draft.outside == Outside::Clip;
-        let accepted = |quantity: &Quantity, value: &f64| {
-            (quantity.range.low..=quantity.range.high).contains(value)
-                || (clipped && !value.is_nan())
-        };
-        let row = |row: &[f64]| {
-            row.iter()
-                .zip(&self.draft.costs)
-                .all(|(value, (cost, _))| accepted(cost, value))
-        };
+        // Without costs there are no rows, but a row's length must not be 0.
+        let mut rows = costs.chunks_exact(self.draft.costs.len().max(1));
         rewards
             .iter()
-            .all(|reward| accepted(&self.draft.reward, reward))
-            && costs.chunks_exact(self.draft.costs.len().max(1)).all(row)
+            .all(|&reward| self.is_accepted(&self.draft.reward, reward))
+            && rows.all(|row| {
+                row.iter()
+                    .zip(&self.draft.costs)
+                    .all(|(&value, (cost, _))| self.is_accepted(cost, value))
+            })
+    }
+
+    #[inline]
+    fn is_accepted(&self, quantity: &Quantity, value: f64) -> bool {
+        let Range { low, high } = quantity.range;
+        // Nothing can be made of NaN: it has no nearest end.
+        (low..=high).contains(&value) || (self.draft.outside == Outside::Clip && !value.is_nan())
     }
 
     #[inline]

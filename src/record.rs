@@ -7,6 +7,7 @@ use crate::strategy::Strategy;
 
 /// What to do in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Decision {
     /// The round, from 1.
     pub round: u64,
@@ -48,6 +49,7 @@ pub enum Told {
 
 /// What telling many rounds did.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ToldMany {
     /// Rounds whose feedback counts.
     pub recorded: u64,
@@ -73,6 +75,7 @@ pub enum Kind {
 
 /// One rounded mean and all that went into it, on the unit scale.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Estimate {
     /// The epoch at whose start it was made.
     pub epoch: u64,
@@ -103,10 +106,21 @@ impl Estimate {
         // Means lie in [0, 1], so an end outside it says less than the range does.
         [-1.0, 1.0].map(|sign| (self.estimate + sign * self.width).clamp(0.0, 1.0))
     }
+
+    /// The edge of the mean's cell that lies towards another cell, on the unit scale: what separates two runs whose
+    /// means fell into these cells. None if the cell is as wide as the range.
+    ///
+    /// Cell i spans from (offset + i) cell to (offset + i + 1) cell.
+    pub fn nearest_edge(&self, other: i64) -> Option<f64> {
+        let index = self.index?;
+        let cells = if index < other { index + 1 } else { index };
+        Some((self.offset + cells as f64) * self.cell)
+    }
 }
 
 /// One epoch: a line of the trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EpochRecord {
     /// Its number, from 0.
     pub epoch: u64,
@@ -131,23 +145,27 @@ pub struct EpochRecord {
 impl EpochRecord {
     /// An epoch whose strategy is not found yet.
     pub(crate) fn opening(epoch: u64, first_round: u64, counts: Vec<u64>) -> Self {
-        let (kind, candidate, strategy, estimates) =
-            (Kind::Explore, Vec::new(), Vec::new(), Vec::new());
         Self {
             epoch,
             first_round,
             rounds: 0,
-            kind,
-            candidate,
+            kind: Kind::Explore,
+            candidate: Vec::new(),
             sigma: 0.0,
-            strategy,
+            strategy: Vec::new(),
             counts,
-            estimates,
+            estimates: Vec::new(),
         }
+    }
+
+    /// The same epoch with so many rounds: logs write a record both when its epoch opens and when it closes.
+    pub fn with_rounds(self, rounds: u64) -> Self {
+        Self { rounds, ..self }
     }
 }
 
-/// A range of values, in the user's units.
+/// A range of values, in the user's units. Exhaustive: two ends are all an interval will ever have, and callers take it
+/// apart.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
     /// The lower end.
@@ -158,10 +176,11 @@ pub struct Interval {
 
 /// What to deploy when the experiment ends: the current strategy, and what it is known to give.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Recommendation {
     /// A probability per action.
     pub strategy: Vec<f64>,
-    /// How it was found. While exploring it only tells which action comes next.
+    /// How it was found. While exploring it only says which action comes next.
     pub kind: Kind,
     /// Its expected reward lies in here, in the user's units.
     pub reward: Interval,
@@ -174,6 +193,7 @@ pub struct Recommendation {
 /// A chain rather than one long hash, so that its state is 32 bytes and fits a snapshot.
 pub(crate) fn chain(digest: [u8; 32], epoch: u64, rounds: u64, strategy: &Strategy) -> [u8; 32] {
     let mut hash = Sha256::new();
+    // The layout is frozen: digests are compared across versions and published in certificates.
     hash.update(digest);
     hash.update(epoch.to_le_bytes());
     hash.update(rounds.to_le_bytes());

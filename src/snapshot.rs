@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use crate::engine::Engine;
 use crate::key::Key;
 use crate::mean::{FIXED_ONE, Tally};
-use crate::problem::{Draft, Known, Outside, Policy, Problem, Quantity, Range};
+use crate::problem::{Draft, Outside, Policy, Problem, Quantity, Range, SafeKnown};
 use crate::record::EpochRecord;
 use crate::{Error, Plan, VALUES_VERSION};
 
@@ -214,7 +214,7 @@ fn hand_out_again(engine: &mut Engine, rounds: u64) -> Result<(), Error> {
         return Ok(());
     }
     for _ in 0..rounds {
-        check(!engine.ended, too_many)?;
+        check(!engine.handed_out, too_many)?;
         let _ = engine.ask();
     }
     Ok(())
@@ -233,7 +233,7 @@ fn check_told(engine: &Engine) -> Result<(), Error> {
         "its told rounds are not those handed out",
     )?;
     check(
-        done || !engine.ended || low < next,
+        done || !engine.handed_out || low < next,
         "its epoch is told and not closed",
     )?;
     check(
@@ -280,12 +280,12 @@ fn write_draft(bytes: &mut Writer, draft: &Draft) {
     match &draft.safe {
         None => bytes.u64(0),
         Some((strategy, known)) => {
-            bytes.u64(if matches!(known, Known::Costs(_)) {
+            bytes.u64(if matches!(known, SafeKnown::Costs(_)) {
                 1
             } else {
                 2
             });
-            let (Known::Costs(values) | Known::Margins(values)) = known;
+            let (SafeKnown::Costs(values) | SafeKnown::Margins(values)) = known;
             for list in [strategy, values] {
                 bytes.u64(list.len() as u64);
                 list.iter().for_each(|&value| bytes.f64(value));
@@ -314,8 +314,8 @@ fn read_draft(reader: &mut Reader) -> Result<Draft, Error> {
         .collect::<Result<_, Error>>()?;
     let known = reader.choice([
         None,
-        Some(Known::Costs as fn(Vec<f64>) -> Known),
-        Some(Known::Margins),
+        Some(SafeKnown::Costs as fn(Vec<f64>) -> SafeKnown),
+        Some(SafeKnown::Margins),
     ])?;
     let safe = known
         .map(|known| Ok::<_, Error>((reader.f64s()?, known(reader.f64s()?))))

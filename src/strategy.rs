@@ -21,11 +21,12 @@ impl PartialEq for Strategy {
 impl Strategy {
     /// # Panics
     ///
-    /// If an entry is negative or NaN, or the sum is off by more than 1e-12 and its rounding: those who make strategies
-    /// promise it.
+    /// If an entry is negative or NaN, or the sum misses one by more than 1e-12 and its rounding. Whatever makes a strategy
+    /// promises this, so it is an assertion and not an error.
     pub fn new(probabilities: Vec<f64>) -> Self {
         let mut total = 0.0;
         let mut steps = Vec::new();
+        // Only actions with a chance get a step: picking stays fast with a million actions, and zeros can never be picked.
         for (action, &probability) in (0..).zip(&probabilities) {
             assert!(
                 probability >= 0.0,
@@ -61,6 +62,7 @@ impl Strategy {
     /// Turns into the strategy that always plays `action`, in place: what a player does that decides round by round.
     #[inline]
     pub fn become_pure(&mut self, action: u32) {
+        // Only what was played is reset, as filling all probabilities would cost K a round.
         for &(_, played) in &self.steps {
             self.probabilities[played as usize] = 0.0;
         }
@@ -102,6 +104,7 @@ impl Strategy {
     /// The action at `uniform` in [0, 1), by inverse CDF.
     #[inline]
     pub fn pick(&self, uniform: f64) -> u32 {
+        // A sum just below one leaves a gap at its end, which goes to the last action that has a chance.
         let step = self
             .steps
             .partition_point(|(cumulative, _)| *cumulative <= uniform);

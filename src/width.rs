@@ -23,6 +23,7 @@ pub struct Width {
 
 /// Profile tight: the cell spends exactly rho_s, as means of n samples differ by 1/sqrt(pi n) or less in expectation.
 pub fn tight(share: Share, count: u64) -> Width {
+    // The mean distance of two means, not a bound on it that holds with high probability: no logarithm is divided by a share.
     let cell = 1.0 / (share.rho * libm::sqrt(std::f64::consts::PI * count as f64));
     Width {
         width: hoeffding(share.delta, count) + cell / 2.0,
@@ -34,6 +35,7 @@ pub fn tight(share: Share, count: u64) -> Width {
 ///
 /// The paper prints 2 delta / (1 + rho - 2 delta) for the cell, a grid that never gets finer (docs/deviations.md, 1).
 pub fn paper(share: Share, count: u64) -> Width {
+    // The printed min(N, 1) is a misprint: an action never played has the width of one sample (docs/deviations.md, 12).
     let width = libm::sqrt(2.0 * libm::log(2.0 / share.delta) / count.max(1) as f64) / share.room();
     Width {
         width,

@@ -9,9 +9,10 @@ mod common;
 use std::fmt::Write as _;
 
 use common::{Bernoulli, names, run};
+use debora::internals::lp;
 use debora::key::Label;
 use debora::mean::round_to_cell;
-use debora::{Engine, Key, Plan, Problem, Tally, WorldKey, lp};
+use debora::{Engine, Key, Plan, Problem, Tally, WorldKey};
 
 fn bits(value: f64) -> String {
     format!("{:016x}", value.to_bits())

@@ -145,7 +145,7 @@ fn every_promise_holds_over_the_grid() {
         let name = format!(
             "| {} | {} | {} | {} | {:e} | {} |",
             cell.policy.name(),
-            plan.profile,
+            plan.profile.name(),
             cell.actions,
             cell.costs,
             cell.horizon,

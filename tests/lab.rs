@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use common::names;
+use debora::lab::LabError;
 use debora::lab::metrics::{Run, Spread, checkpoints, clopper_pearson, lower_limit};
 use debora::lab::replicate::{Contestant, Experiment, Pair, Simulator};
 use debora::lab::shard::{Shard, share};
 use debora::lab::summary::Summary;
 use debora::lab::world::{Bernoulli, Beta, Discrete, Table, Truth, World};
 use debora::problem::Draft;
-use debora::{Error, Key, Plan, Problem, WorldKey};
+use debora::{Key, Plan, Problem, WorldKey};
 
 fn soft(horizon: u64) -> Draft {
     Problem::soft(names(3), horizon, 0.5).cost("price", [0.0, 2.0], 1.0)
@@ -103,7 +104,7 @@ fn shards_that_do_not_fit_are_refused_with_the_reason() {
         let error = Shard::merge(parts).unwrap_err();
         assert_eq!(
             error,
-            Error::ShardMerge {
+            LabError::PartMerge {
                 reason: reason.to_owned()
             }
         );
@@ -182,7 +183,7 @@ fn progress_is_told_and_cancelling_stops() {
     let stop = |done: u64| cancel.store(done >= 3, Ordering::Relaxed);
     assert_eq!(
         experiment.pairs(Contestant::Debora, 0..100_000, &stop, &cancel),
-        Err(Error::Cancelled)
+        Err(LabError::Cancelled)
     );
 }
 
@@ -400,7 +401,7 @@ fn spreads_interpolate_between_order_statistics() {
 #[test]
 fn bad_worlds_are_refused_with_the_value() {
     let problem = soft(100).build().unwrap();
-    let says = |result: Result<(), Error>, message: &str| {
+    let says = |result: Result<(), LabError>, message: &str| {
         assert_eq!(result.unwrap_err().to_string(), message)
     };
     let bernoulli = |means: &[Vec<f64>]| Bernoulli::new(&problem, means).map(|_| ());
@@ -483,7 +484,7 @@ fn what_would_take_too_long_is_refused() {
     };
     assert!(matches!(
         beta(1_000_000_001),
-        Err(Error::WorldSlow {
+        Err(LabError::WorldSlow {
             draws: 1_000_000_001,
             ..
         })
@@ -492,7 +493,7 @@ fn what_would_take_too_long_is_refused() {
     let endless = experiment(soft(1 << 53), &means()).run(Contestant::Debora, 0, 0);
     assert_eq!(
         endless.unwrap_err(),
-        Error::HorizonSimulated { horizon: 1 << 53 }
+        LabError::HorizonSimulated { horizon: 1 << 53 }
     );
 }
 

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::{Bernoulli, binomial_upper_tail, names, ones, plan};
+use debora::internals::lp;
 use debora::key::Label;
 use debora::lab::players::{Constants, Player, RIVALS, Rival};
 use debora::mean::to_fixed;
 use debora::problem::Draft;
-use debora::{Engine, Key, Plan, Policy, Problem, Strategy, Tally, WorldKey, lp};
+use debora::{Engine, Key, Plan, Policy, Problem, Strategy, Tally, WorldKey};
 
 /// Plays a run round by round. `watch` sees the strategy and the tally at the start of every stretch.
 fn play(

@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::names;
+use debora::internals::sample::{Stream, draw_counts};
 use debora::key::Label;
-use debora::lab::epochs::draw_counts;
 use debora::lab::metrics::checkpoints;
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
-use debora::lab::sample::Stream;
 use debora::lab::world::{Bernoulli, Beta, Discrete, Table, World};
 use debora::mean::{FIXED_ONE, to_fixed};
 use debora::problem::Draft;

@@ -10,10 +10,11 @@ use common::{
     Bernoulli, binomial_pmf, binomial_upper_tail, draw_epoch, is_clean, names, ones, plan,
 };
 use common::{regret_and_violation, run};
-use debora::budget::Share;
+use debora::internals::budget::Share;
+use debora::internals::width;
 use debora::key::Label;
 use debora::mean::round_to_cell;
-use debora::{Engine, Key, Plan, Policy, Problem, Tally, WorldKey, width};
+use debora::{Engine, Key, Plan, Policy, Problem, Tally, WorldKey};
 
 /// E min(1, |v1 - v2| / cell) for independent means v1, v2 of n Bernoulli(p) samples.
 fn split_expectation(n: u64, p: f64, cell: f64) -> f64 {

@@ -71,6 +71,7 @@ impl PyDecision {
             epoch,
             action,
             probability,
+            ..
         } = self.inner;
         let name = self.name(py)?.repr()?;
         Ok(format!(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use debora::lab::LabError;
 use debora::lab::metrics::Run;
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
 use debora::measure::{FirstRun, Io, Measurement, answer, choose, json, warnings};
@@ -13,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyType};
 use serde_json::{Value, json};
 
 use crate::background::beside;
-use crate::error::{Error, measure_refused, refused, spec_refused};
+use crate::error::{Error, measure_refused, spec_refused};
 use crate::part::PyPart;
 use crate::spec::{PySpec, open};
 use crate::value::{answer_items, to_python};
@@ -51,8 +52,8 @@ pub fn simulate<'py>(
     let experiment = spec.experiment(&spec.world(&open).map_err(spec_refused)?, simulator);
     let watched = experiment.clone();
     // On a thread of its own, as the interpreter must see Ctrl-C while a long run goes on.
-    let (run, first_run, trace) =
-        beside(py, Some(1), None, move |_| observed(&watched))?.map_err(refused)?;
+    let (run, first_run, trace) = beside(py, Some(1), None, move |_| observed(&watched))?
+        .map_err(|error| measure_refused(error.into()))?;
     let world = &experiment.worlds[0];
     let warnings = warnings(&spec.plan, Some(&**world));
     let answer = answer::run(spec, world.means(), &run, &warnings);
@@ -72,7 +73,7 @@ pub fn simulate<'py>(
 }
 
 /// The run, and what an observer saw of it; the trace has a record for each epoch.
-fn observed(experiment: &Experiment) -> Result<(Run, FirstRun, Vec<Value>), debora::Error> {
+fn observed(experiment: &Experiment) -> Result<(Run, FirstRun, Vec<Value>), LabError> {
     let mut first_run = FirstRun::default();
     let mut trace = Vec::new();
     let run = experiment.run_observed(Contestant::Debora, 0, 0, &mut |stretch| {

@@ -312,7 +312,7 @@ impl PyPlan {
     /// tight or paper.
     #[getter]
     fn profile(&self) -> &'static str {
-        self.inner.profile
+        self.inner.profile.name()
     }
 
     /// By what counts grow between estimates; None in profile paper.
@@ -360,6 +360,7 @@ impl PyPlan {
                 count,
                 cell,
                 width,
+                ..
             } = *level;
             PyLevel {
                 level,

@@ -47,6 +47,7 @@ impl From<debora::Estimate> for PyEstimate {
             index,
             estimate,
             width,
+            ..
         } = estimate;
         Self {
             epoch,

@@ -2,28 +2,32 @@
 
 use std::sync::Arc;
 
-use super::{Engine, Standing};
+use super::Engine;
+use super::tell::Standing;
 use crate::Error;
 use crate::key::Label;
 use crate::record::{Decision, ToldMany};
 
-/// Rounds whose actions are drawn side by side.
+/// Rounds whose actions are drawn side by side: enough to keep the processor busy, few enough for the stack.
 const AHEAD: usize = 64;
+
+/// The most decisions room is made for at once: a caller may ask for more than memory holds and than the epoch has.
+const ROOM_MAX: usize = 1 << 20;
 
 impl Engine {
     /// Hands out as many rounds as there is room for, fewer where the epoch ends: fills in their actions and returns how many.
     /// They follow one another from the round after those handed out before, and all belong to the open epoch.
     pub fn ask_into(&mut self, actions: &mut [u32]) -> usize {
         let mut rounds = 0;
-        while rounds < actions.len() && !self.ended {
-            let (first, room) = (self.next_round(), AHEAD.min(actions.len() - rounds));
+        while rounds < actions.len() && !self.handed_out {
+            let room = AHEAD.min(actions.len() - rounds);
             let ahead = &mut actions[rounds..][..room];
             // What lies beyond the epoch's end is not counted, and so was never handed out.
-            self.decide_many(first.., ahead);
+            self.decide_many(self.next_round().., ahead);
             for action in ahead {
                 self.count_as_asked(*action, 1);
                 rounds += 1;
-                if self.ended {
+                if self.handed_out {
                     break;
                 }
             }
@@ -35,12 +39,11 @@ impl Engine {
     /// Hands out up to `rounds` rounds, fewer where the epoch ends; none when waiting or done ([`Engine::ask`] says which).
     pub fn ask_many(&mut self, rounds: usize) -> Vec<Decision> {
         let left = self.problem().horizon() + 1 - self.next_round();
-        let mut decisions = Vec::with_capacity(
-            rounds
-                .min(usize::try_from(left).unwrap_or(rounds))
-                .min(1 << 20),
-        );
-        while decisions.len() < rounds && !self.ended {
+        let room = rounds
+            .min(usize::try_from(left).unwrap_or(rounds))
+            .min(ROOM_MAX);
+        let mut decisions = Vec::with_capacity(room);
+        while decisions.len() < rounds && !self.handed_out {
             decisions.push(self.hand_out());
         }
         decisions
@@ -59,9 +62,9 @@ impl Engine {
             for (uniform, round) in uniforms[..some.len()].iter_mut().zip(&mut rounds) {
                 *uniform = self.key.uniform(Label::Round, [round, 0, 0]);
             }
-            some.iter_mut()
-                .zip(uniforms)
-                .for_each(|(action, uniform)| *action = self.strategy.pick(uniform));
+            for (action, uniform) in some.iter_mut().zip(uniforms) {
+                *action = self.strategy.pick(uniform);
+            }
         }
     }
 
@@ -74,32 +77,37 @@ impl Engine {
         rewards: &[f64],
         costs: &[f64],
     ) -> Result<ToldMany, Error> {
-        let quantities = self.problem().quantities();
-        if rewards.len() != rounds.len() || costs.len() != rounds.len() * (quantities - 1) {
-            let told = costs.len();
+        let costs_each = self.problem().quantities() - 1;
+        if rewards.len() != rounds.len() || costs.len() != rounds.len() * costs_each {
             return Err(Error::BatchLength {
                 rounds: rounds.len(),
                 rewards: rewards.len(),
-                told,
-                costs: quantities - 1,
+                told: costs.len(),
+                costs: costs_each,
             });
         }
+        let batch = Batch {
+            rounds,
+            rewards,
+            costs,
+            costs_each,
+        };
+        // The common case: a caller that tells everything, in order.
         if self.told_above.is_empty() && rounds.is_sorted_by(|one, next| one < next) {
-            return self.tell_in_order(rounds, rewards, costs);
+            self.tell_in_order(&batch)
+        } else {
+            self.tell_in_any_order(&batch)
         }
-        let mut fixed = vec![0; rounds.len() * quantities];
+    }
+
+    fn tell_in_any_order(&mut self, batch: &Batch) -> Result<ToldMany, Error> {
+        let mut fixed = FixedRows::new(batch);
         let mut told = ToldMany::default();
         let mut open: Vec<usize> = Vec::new();
-        for (entry, (&round, row)) in rounds
-            .iter()
-            .zip(fixed.chunks_exact_mut(quantities))
-            .enumerate()
-        {
-            self.problem().to_fixed(
-                rewards[entry],
-                &costs[entry * (quantities - 1)..][..quantities - 1],
-                row,
-            )?;
+        for (entry, &round) in batch.rounds.iter().enumerate() {
+            let row = fixed.row_mut(entry);
+            self.problem()
+                .to_fixed(batch.rewards[entry], batch.costs_of(entry), row)?;
             match self.standing(round)? {
                 Standing::Forgotten => told.already_told += 1,
                 Standing::Told(before) if before == row => told.repeated += 1,
@@ -107,69 +115,113 @@ impl Engine {
                 Standing::Open => open.push(entry),
             }
         }
-        // Within the batch, too, a round may come again with equal feedback only. Sorting is stable: the first counts.
-        open.sort_by_key(|&entry| rounds[entry]);
-        let row = |entry: usize| &fixed[entry * quantities..][..quantities];
-        let again = |pair: &&[usize]| rounds[pair[0]] == rounds[pair[1]];
-        if let Some(pair) = open
-            .windows(2)
-            .filter(again)
-            .find(|pair| row(pair[0]) != row(pair[1]))
-        {
-            return Err(Error::Conflict {
-                round: rounds[pair[0]],
-            });
-        }
-        told.repeated += open.len() as u64;
-        open.dedup_by_key(|&mut entry| rounds[entry]);
-        told.repeated -= open.len() as u64;
+        // From here on nothing can fail but a conflict within the batch, which is found before anything is told.
+        told.repeated += drop_repeated(&mut open, batch.rounds, &fixed)?;
         told.recorded = open.len() as u64;
-        open.iter()
-            .for_each(|&entry| self.record(rounds[entry], row(entry)));
+        for &entry in &open {
+            self.record(batch.rounds[entry], fixed.row(entry));
+        }
         told.closed = self.close_if_told().map(Box::new);
         Ok(told)
     }
 
     /// Tells many rounds in increasing order when none is told out of order: as no round can come twice, nothing need be kept
     /// between checking and telling, which saves a third of the time or more.
-    fn tell_in_order(
-        &mut self,
-        rounds: &[u64],
-        rewards: &[f64],
-        costs: &[f64],
-    ) -> Result<ToldMany, Error> {
+    fn tell_in_order(&mut self, batch: &Batch) -> Result<ToldMany, Error> {
         let plan = Arc::clone(&self.plan);
-        let (problem, width) = (&plan.problem, plan.problem.quantities() - 1);
-        let row = |entry: usize| &costs[entry * width..][..width];
-        let mut fixed = vec![0; width + 1];
-        let asked = rounds.first().is_none_or(|&first| first > 0)
-            && rounds.last() < Some(&self.next_round());
-        if !(asked && problem.accepts(rewards, costs)) {
-            // Something is wrong: the first wrong entry is named.
-            for (entry, &round) in rounds.iter().enumerate() {
-                problem.to_fixed(rewards[entry], row(entry), &mut fixed)?;
-                self.check_asked(round)?;
-            }
-        }
-        let already_told = rounds.partition_point(|&round| round < self.low_water);
+        let mut fixed = vec![0; batch.costs_each + 1];
+        self.check_in_order(batch, &mut fixed)?;
+        let already_told = batch
+            .rounds
+            .partition_point(|&round| round < self.low_water);
         let mut actions = [0; AHEAD];
-        for (part, some) in (0..).zip(rounds[already_told..].chunks(AHEAD)) {
-            self.decide_many(some.iter().copied(), &mut actions[..some.len()]);
-            for ((entry, &round), &action) in
-                (already_told + part * AHEAD..).zip(some).zip(&actions)
-            {
-                problem
-                    .to_fixed(rewards[entry], row(entry), &mut fixed)
+        for first in (already_told..batch.rounds.len()).step_by(AHEAD) {
+            let rounds = &batch.rounds[first..];
+            let rounds = &rounds[..rounds.len().min(AHEAD)];
+            self.decide_many(rounds.iter().copied(), &mut actions[..rounds.len()]);
+            for ((entry, &round), &action) in (first..).zip(rounds).zip(&actions) {
+                plan.problem
+                    .to_fixed(batch.rewards[entry], batch.costs_of(entry), &mut fixed)
                     .expect("accepted above");
                 self.record_action(round, action, &fixed);
             }
         }
-        let (recorded, already_told) = ((rounds.len() - already_told) as u64, already_told as u64);
         Ok(ToldMany {
-            recorded,
+            recorded: (batch.rounds.len() - already_told) as u64,
             repeated: 0,
-            already_told,
+            already_told: already_told as u64,
             closed: self.close_if_told().map(Box::new),
         })
     }
+
+    /// Rounds in order are all known if the first and the last are, and one pass over the values sees whether all are in
+    /// range. Only if that fails is every entry looked at by itself, so that the error names the first wrong one.
+    fn check_in_order(&self, batch: &Batch, fixed: &mut [u64]) -> Result<(), Error> {
+        let asked = batch.rounds.first().is_none_or(|&first| first > 0)
+            && batch.rounds.last() < Some(&self.next_round());
+        if asked && self.problem().accepts(batch.rewards, batch.costs) {
+            return Ok(());
+        }
+        for (entry, &round) in batch.rounds.iter().enumerate() {
+            self.problem()
+                .to_fixed(batch.rewards[entry], batch.costs_of(entry), fixed)?;
+            self.check_asked(round)?;
+        }
+        Ok(())
+    }
+}
+
+/// Rounds and their feedback, in the user's units, of lengths that fit each other.
+struct Batch<'a> {
+    rounds: &'a [u64],
+    rewards: &'a [f64],
+    costs: &'a [f64],
+    costs_each: usize,
+}
+
+impl Batch<'_> {
+    #[inline]
+    fn costs_of(&self, entry: usize) -> &[f64] {
+        &self.costs[entry * self.costs_each..][..self.costs_each]
+    }
+}
+
+/// The feedback of a batch in multiples of 2^-53, row after row: kept, as a later entry may be refused.
+struct FixedRows {
+    quantities: usize,
+    values: Vec<u64>,
+}
+
+impl FixedRows {
+    fn new(batch: &Batch) -> Self {
+        let quantities = batch.costs_each + 1;
+        Self {
+            quantities,
+            values: vec![0; batch.rounds.len() * quantities],
+        }
+    }
+
+    fn row(&self, entry: usize) -> &[u64] {
+        &self.values[entry * self.quantities..][..self.quantities]
+    }
+
+    fn row_mut(&mut self, entry: usize) -> &mut [u64] {
+        &mut self.values[entry * self.quantities..][..self.quantities]
+    }
+}
+
+/// Puts entries in the order of their rounds and drops what is told twice within the batch; returns how many that are. As
+/// everywhere, a round may come again with equal feedback only.
+fn drop_repeated(open: &mut Vec<usize>, rounds: &[u64], fixed: &FixedRows) -> Result<u64, Error> {
+    // Sorting is stable: of equal rounds the first counts.
+    open.sort_by_key(|&entry| rounds[entry]);
+    for pair in open.windows(2) {
+        let round = rounds[pair[0]];
+        if round == rounds[pair[1]] && fixed.row(pair[0]) != fixed.row(pair[1]) {
+            return Err(Error::Conflict { round });
+        }
+    }
+    let before = open.len();
+    open.dedup_by_key(|&mut entry| rounds[entry]);
+    Ok((before - open.len()) as u64)
 }

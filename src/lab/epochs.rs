@@ -12,12 +12,13 @@
 //! from the policy key, so both runs of a pair share them. Source: docs/theory.md, section 9.
 
 use crate::key::Label;
+use crate::lab::LabError;
 use crate::lab::players::Player;
 use crate::lab::sample::{self, Stream};
 use crate::lab::world::{DRAWS_MAX, World};
 use crate::problem::Problem;
 use crate::strategy::Strategy;
-use crate::{Error, Key, Tally, WorldKey};
+use crate::{Key, Tally, WorldKey};
 
 /// The longest horizon: what is drawn for a stretch may exceed it a little and must stay a count of the samplers.
 const HORIZON_MAX: u64 = sample::COUNT_MAX / 2;
@@ -39,13 +40,13 @@ pub fn simulate(
     world: &dyn World,
     (key, world_key): (Key, WorldKey),
     observe: &mut dyn FnMut(Stretch),
-) -> Result<Tally, Error> {
+) -> Result<Tally, LabError> {
     let horizon = problem.horizon();
     if horizon > HORIZON_MAX {
-        return Err(Error::HorizonSimulated { horizon });
+        return Err(LabError::HorizonSimulated { horizon });
     }
     if world.is_slow() && horizon > DRAWS_MAX {
-        return Err(Error::WorldSlow {
+        return Err(LabError::WorldSlow {
             draws: horizon,
             most: DRAWS_MAX,
         });

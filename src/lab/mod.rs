@@ -18,15 +18,18 @@
 //! let pairs = experiment.pairs(Contestant::Debora, 0..100, &|_| (), &AtomicBool::new(false))?;
 //! let summary = Summary::of(&experiment.plan, &pairs);
 //! assert!(summary.identical_rate >= 0.9);
-//! # Ok::<(), debora::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod epochs;
+mod error;
 pub mod metrics;
 pub mod players;
 pub mod replicate;
 pub mod rounds;
-pub mod sample;
+pub(crate) mod sample;
 pub mod shard;
 pub mod summary;
 pub mod world;
+
+pub use error::LabError;

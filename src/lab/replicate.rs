@@ -16,13 +16,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::lab::LabError;
 use crate::lab::epochs::{self, Stretch};
 use crate::lab::metrics::{Meter, Run};
 use crate::lab::players::{Player, Rival};
 use crate::lab::rounds;
 use crate::lab::world::{Truth, World};
 use crate::plan::Plan;
-use crate::{Engine, Error, Estimate, Key, WorldKey};
+use crate::{Engine, Estimate, Key, WorldKey};
 
 /// How rounds are simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -209,7 +210,7 @@ impl Path {
 
 impl Experiment {
     /// One run: member 0 or 1 of a pair.
-    pub fn run(&self, contestant: Contestant, pair: u64, member: usize) -> Result<Run, Error> {
+    pub fn run(&self, contestant: Contestant, pair: u64, member: usize) -> Result<Run, LabError> {
         self.run_observed(contestant, pair, member, &mut |_| ())
     }
 
@@ -220,7 +221,7 @@ impl Experiment {
         pair: u64,
         member: usize,
         observe: &mut dyn FnMut(&Stretch),
-    ) -> Result<Run, Error> {
+    ) -> Result<Run, LabError> {
         let (problem, world) = (&self.plan.problem, &*self.worlds[member]);
         let keys = (
             self.key.derive(pair, 0),
@@ -262,7 +263,7 @@ impl Experiment {
     }
 
     /// Both runs of a pair, and where they parted.
-    pub fn pair(&self, contestant: Contestant, index: u64) -> Result<Pair, Error> {
+    pub fn pair(&self, contestant: Contestant, index: u64) -> Result<Pair, LabError> {
         let mut paths = [Path::default(), Path::default()];
         let [one, two] = &mut paths;
         let first = self.run_observed(contestant, index, 0, &mut |stretch| one.add(stretch))?;
@@ -283,11 +284,11 @@ impl Experiment {
         indices: Range<u64>,
         progress: &(dyn Fn(u64) + Sync),
         cancel: &AtomicBool,
-    ) -> Result<Vec<Pair>, Error> {
+    ) -> Result<Vec<Pair>, LabError> {
         let done = AtomicU64::new(0);
         let pair = |index: u64| {
             if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(LabError::Cancelled);
             }
             let pair = self.pair(contestant, index)?;
             progress(done.fetch_add(1, Ordering::Relaxed) + 1);

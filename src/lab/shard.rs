@@ -6,13 +6,17 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::VALUES_VERSION;
+use crate::lab::LabError;
 use crate::lab::replicate::Pair;
-use crate::{Error, VALUES_VERSION};
 
 /// The indices of shard `shard` of `shards`, from 1, of `total` pairs: blocks that differ by one in length at most.
-pub fn share(total: u64, shard: u64, shards: u64) -> Result<Range<u64>, Error> {
+pub fn share(total: u64, shard: u64, shards: u64) -> Result<Range<u64>, LabError> {
     if shard == 0 || shard > shards {
-        return Err(Error::ShardUnknown { shard, shards });
+        return Err(LabError::PartUnknown {
+            part: shard,
+            parts: shards,
+        });
     }
     let end = |shard: u64| (u128::from(total) * u128::from(shard) / u128::from(shards)) as u64;
     Ok(end(shard - 1)..end(shard))
@@ -55,15 +59,15 @@ impl Shard {
     }
 
     /// Reads what [`Shard::to_json`] wrote.
-    pub fn from_json(text: &str) -> Result<Self, Error> {
-        serde_json::from_str(text).map_err(|error| Error::ShardMerge {
+    pub fn from_json(text: &str) -> Result<Self, LabError> {
+        serde_json::from_str(text).map_err(|error| LabError::PartMerge {
             reason: format!("one cannot be read ({error})"),
         })
     }
 
     /// The whole, from parts in any order. Parts may overlap where they agree.
-    pub fn merge(parts: &[Shard]) -> Result<Shard, Error> {
-        let refuse = |reason: String| Err(Error::ShardMerge { reason });
+    pub fn merge(parts: &[Shard]) -> Result<Shard, LabError> {
+        let refuse = |reason: String| Err(LabError::PartMerge { reason });
         let Some(first) = parts.first() else {
             return refuse("there are none".into());
         };

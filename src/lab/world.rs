@@ -9,11 +9,12 @@
 //! are on the unit scale. Rewards and costs of one pull are independent, except in a table, whose rows stay together.
 
 use crate::key::{Label, to_uniform};
+use crate::lab::LabError;
 use crate::lab::sample::{self, Stream};
 use crate::mean::{FIXED_ONE, to_fixed};
 use crate::problem::{Policy, Problem};
 use crate::strategy::Strategy;
-use crate::{Error, WorldKey, lp};
+use crate::{WorldKey, lp};
 
 /// The most draws a world that cannot be summed may need: about a minute's work.
 pub const DRAWS_MAX: u64 = 1_000_000_000;
@@ -92,7 +93,7 @@ impl Truth {
 }
 
 /// Checks means given in the user's units and scales them: per quantity, per action.
-fn unit_means(problem: &Problem, means: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Error> {
+fn unit_means(problem: &Problem, means: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, LabError> {
     check_length("quantities", means.len(), problem.quantities())?;
     let scale = |(quantity, row): (usize, &Vec<f64>)| {
         check_length("actions", row.len(), problem.actions().len())?;
@@ -103,13 +104,13 @@ fn unit_means(problem: &Problem, means: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Er
     means.iter().enumerate().map(scale).collect()
 }
 
-fn unit_value(problem: &Problem, quantity: usize, value: f64) -> Result<f64, Error> {
+fn unit_value(problem: &Problem, quantity: usize, value: f64) -> Result<f64, LabError> {
     let quantity = problem.quantity(quantity);
     let (low, high) = (quantity.range.low, quantity.range.high);
     if (low..=high).contains(&value) {
         return Ok(quantity.range.to_unit(value));
     }
-    Err(Error::WorldValue {
+    Err(LabError::WorldValue {
         name: quantity.name.clone(),
         value,
         low,
@@ -117,11 +118,11 @@ fn unit_value(problem: &Problem, quantity: usize, value: f64) -> Result<f64, Err
     })
 }
 
-fn check_length(what: &'static str, got: usize, wanted: usize) -> Result<(), Error> {
+fn check_length(what: &'static str, got: usize, wanted: usize) -> Result<(), LabError> {
     if got == wanted {
         Ok(())
     } else {
-        Err(Error::WorldLength { what, got, wanted })
+        Err(LabError::WorldLength { what, got, wanted })
     }
 }
 
@@ -133,7 +134,7 @@ pub struct Bernoulli {
 
 impl Bernoulli {
     /// Means in the user's units: per quantity, per action.
-    pub fn new(problem: &Problem, means: &[Vec<f64>]) -> Result<Self, Error> {
+    pub fn new(problem: &Problem, means: &[Vec<f64>]) -> Result<Self, LabError> {
         Ok(Self {
             means: unit_means(problem, means)?,
         })
@@ -177,9 +178,13 @@ pub struct Beta {
 
 impl Beta {
     /// Means in the user's units: per quantity, per action. The law of a mean m is Beta(c m, c (1 - m)).
-    pub fn new(problem: &Problem, means: &[Vec<f64>], concentration: f64) -> Result<Self, Error> {
+    pub fn new(
+        problem: &Problem,
+        means: &[Vec<f64>],
+        concentration: f64,
+    ) -> Result<Self, LabError> {
         if !(1e-6..=1e12).contains(&concentration) {
-            return Err(Error::Concentration { concentration });
+            return Err(LabError::Concentration { concentration });
         }
         Ok(Self {
             means: unit_means(problem, means)?,
@@ -219,7 +224,7 @@ pub type Law = (Vec<f64>, Vec<f64>);
 
 impl Discrete {
     /// Laws per quantity, per action. Probabilities sum to 1 within 1e-9 and are renormalised.
-    pub fn new(problem: &Problem, laws: &[Vec<Law>]) -> Result<Self, Error> {
+    pub fn new(problem: &Problem, laws: &[Vec<Law>]) -> Result<Self, LabError> {
         check_length("quantities", laws.len(), problem.quantities())?;
         let mut scaled = Vec::new();
         for (quantity, row) in laws.iter().enumerate() {
@@ -227,7 +232,7 @@ impl Discrete {
             scaled.push(
                 row.iter()
                     .map(|law| Self::law(problem, quantity, law))
-                    .collect::<Result<Vec<_>, Error>>()?,
+                    .collect::<Result<Vec<_>, LabError>>()?,
             );
         }
         let mean = |(values, law): &(Vec<u64>, Strategy)| {
@@ -251,14 +256,14 @@ impl Discrete {
         problem: &Problem,
         quantity: usize,
         (values, probabilities): &Law,
-    ) -> Result<(Vec<u64>, Strategy), Error> {
+    ) -> Result<(Vec<u64>, Strategy), LabError> {
         check_length("probabilities", probabilities.len(), values.len())?;
         let sum: f64 = probabilities.iter().sum();
         let in_order = probabilities
             .iter()
             .all(|probability| (0.0..=1.0).contains(probability));
         if !in_order || (sum - 1.0).abs() > 1e-9 {
-            return Err(Error::WorldProbabilities {
+            return Err(LabError::WorldProbabilities {
                 name: problem.quantity(quantity).name.clone(),
                 sum,
             });
@@ -318,20 +323,20 @@ impl Table {
     pub fn new(
         problem: &Problem,
         recorded: impl IntoIterator<Item = (u32, Vec<f64>)>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, LabError> {
         let (actions, quantities) = (problem.actions().len(), problem.quantities());
         let mut rows = vec![Vec::new(); actions];
         for (action, values) in recorded {
             let room = rows
                 .get_mut(action as usize)
-                .ok_or(Error::TableAction { action, actions })?;
+                .ok_or(LabError::TableAction { action, actions })?;
             check_length("values in a row", values.len(), quantities)?;
             for (quantity, &value) in values.iter().enumerate() {
                 room.push(to_fixed(unit_value(problem, quantity, value)?));
             }
         }
         if let Some(action) = rows.iter().position(Vec::is_empty) {
-            return Err(Error::TableEmpty {
+            return Err(LabError::TableEmpty {
                 action: problem.actions()[action].clone(),
             });
         }

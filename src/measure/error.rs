@@ -1,6 +1,6 @@
 //! Why something cannot be measured.
 
-use crate::Error;
+use crate::lab::LabError;
 use crate::measure::words::whole;
 use crate::spec::SpecError;
 
@@ -13,9 +13,9 @@ pub enum MeasureError {
     #[error(transparent)]
     Spec(#[from] SpecError),
 
-    /// Any other input.
+    /// A world, a player or a part that the lab refuses.
     #[error(transparent)]
-    Input(#[from] Error),
+    Lab(#[from] LabError),
 
     /// The second run's world cannot be built.
     #[error("the other world, {file}: {error}")]

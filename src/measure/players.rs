@@ -1,6 +1,6 @@
 //! The players of a comparison.
 
-use crate::Error;
+use crate::lab::LabError;
 use crate::lab::players::{RIVALS, Rival};
 use crate::lab::replicate::Contestant;
 use crate::measure::MeasureError;
@@ -74,7 +74,7 @@ fn named(problem: &Problem, wanted: &[String]) -> Result<Choice, MeasureError> {
 }
 
 /// The player of this name.
-pub(super) fn contestant(name: &str, policy: Policy) -> Result<Contestant, Error> {
+pub(super) fn contestant(name: &str, policy: Policy) -> Result<Contestant, LabError> {
     if name == DEBORA {
         Ok(Contestant::Debora)
     } else {
@@ -86,12 +86,12 @@ fn able(policy: Policy) -> impl Iterator<Item = &'static Rival> {
     RIVALS.iter().filter(move |rival| rival.plays(policy))
 }
 
-fn rival(name: &str, policy: Policy) -> Result<&'static Rival, Error> {
+fn rival(name: &str, policy: Policy) -> Result<&'static Rival, LabError> {
     able(policy)
         .find(|rival| rival.name == name)
         .ok_or_else(|| {
             let known: Vec<String> = able(policy).map(|rival| rival.name.to_owned()).collect();
-            Error::PlayerUnknown {
+            LabError::PlayerUnknown {
                 name: name.to_owned(),
                 policy: policy.name(),
                 known: listed(&known),

@@ -66,7 +66,7 @@ fn blind(plan: &Plan) -> String {
     if let Some(rho) = plan.rho_needed {
         ways.push(format!("rho above {}", amount(rho)));
     }
-    if plan.problem.profile() == Profile::Paper {
+    if plan.profile == Profile::Paper {
         ways.push("profile tight".into());
     }
     // Both may be missing: no horizon up to 2^53 and no rho below 1 is enough for very many actions.

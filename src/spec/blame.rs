@@ -3,12 +3,34 @@
 //! The message stays the library's: it has the value, the rule and the remedy.
 
 use crate::Error;
+use crate::lab::LabError;
 use crate::spec::document::{Node, Value};
 use crate::spec::error::{Fault, Place};
 
 /// The error at the key that caused it, or at the nearest section that is there.
 pub(super) fn blame(root: &Node, error: &Error) -> Fault {
     Fault::new(place(root, error), error.to_string())
+}
+
+/// The same for what the lab says of a world.
+pub(super) fn blame_world(root: &Node, error: &LabError) -> Fault {
+    Fault::new(place_in_world(root, error), error.to_string())
+}
+
+fn place_in_world(root: &Node, error: &LabError) -> Place {
+    let at = |path: &[&str]| deepest(root, path).place;
+    match error {
+        LabError::HorizonSimulated { .. } => at(&["horizon"]),
+        LabError::WorldValue { name, value, .. } => {
+            in_world(root, name, &|node| is_number(node, *value))
+        }
+        LabError::WorldProbabilities { name, sum } => {
+            in_world(root, name, &|node| sums_to(node, *sum))
+        }
+        LabError::Concentration { .. } => at(&["world", "concentration"]),
+        LabError::TableEmpty { .. } => at(&["world", "file"]),
+        _ => at(&["world"]),
+    }
 }
 
 fn place(root: &Node, error: &Error) -> Place {
@@ -26,7 +48,7 @@ fn place(root: &Node, error: &Error) -> Place {
             name,
         } => at(&["actions", name]),
         Error::NameRepeated { name, .. } => at(&["cost", name, "name"]),
-        Error::Horizon { .. } | Error::HorizonSimulated { .. } => at(&["horizon"]),
+        Error::Horizon { .. } => at(&["horizon"]),
         Error::Rho { .. } => at(&["rho"]),
         Error::Delta { .. } => at(&["delta"]),
         Error::PaperDelta { .. } if root.child("delta").is_some() => at(&["delta"]),
@@ -44,15 +66,8 @@ fn place(root: &Node, error: &Error) -> Place {
         }
         Error::Margin { name, .. } => at(&["safe", "margin", name]),
         Error::MarginCount { .. } => at(&["safe"]),
-        Error::WorldValue { name, value, .. } => {
-            in_world(root, name, &|node| is_number(node, *value))
-        }
-        Error::WorldProbabilities { name, sum } => {
-            in_world(root, name, &|node| sums_to(node, *sum))
-        }
-        Error::Concentration { .. } => at(&["world", "concentration"]),
-        Error::TableEmpty { .. } => at(&["world", "file"]),
-        _ => at(&["world"]),
+        // Only telling and snapshots raise the others, which no spec leads to.
+        _ => Place::Whole,
     }
 }
 

@@ -98,10 +98,11 @@ pub use service::{OnWait, ServiceSpec};
 pub use world::{WorldKind, WorldSpec};
 pub use write::quoted;
 
+use crate::lab::LabError;
 use crate::lab::world::World;
 use crate::problem::Problem;
 use crate::{Error, Key, WorldKey};
-use blame::blame;
+use blame::blame_world;
 use document::{Document, Value};
 use error::{Fault, Place, Read};
 use field::Field;
@@ -206,7 +207,7 @@ impl Spec {
         let (world, rows) = match spec
             .kind
             .build(&self.problem)
-            .map_err(|error| self.blame(&error))?
+            .map_err(|error| self.blame_world(&error))?
         {
             Built::World(world) => (world, None),
             Built::Rows(file) => self.table(file, open)?,
@@ -239,7 +240,7 @@ impl Spec {
         match table::read(&self.problem, file, reader) {
             Ok((table, rows)) => Ok((Arc::new(table), Some(rows))),
             Err(TableFault::Line(error)) => Err(error),
-            Err(TableFault::Whole(error)) => Err(self.blame(&error)),
+            Err(TableFault::Whole(error)) => Err(self.blame_world(&error)),
         }
     }
 
@@ -256,8 +257,9 @@ impl Spec {
         ))
     }
 
-    fn blame(&self, error: &Error) -> SpecError {
-        self.document.error(blame(self.document.root(), error))
+    fn blame_world(&self, error: &LabError) -> SpecError {
+        self.document
+            .error(blame_world(self.document.root(), error))
     }
 }
 
@@ -270,7 +272,7 @@ fn read_world(top: &problem::Top<'_>) -> Read<Option<WorldSpec>> {
     world
         .kind
         .build(&top.problem)
-        .map_err(|error| blame(top.root, &error))?;
+        .map_err(|error| blame_world(top.root, &error))?;
     Ok(Some(world))
 }
 

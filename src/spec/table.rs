@@ -9,7 +9,7 @@ use std::io::Read;
 use csv::{ByteRecord, ErrorKind, ReaderBuilder};
 use sha2::{Digest as _, Sha256};
 
-use crate::Error;
+use crate::lab::LabError;
 use crate::lab::world::Table;
 use crate::problem::{Outside, Problem, Range};
 use crate::spec::cost_names;
@@ -20,7 +20,7 @@ use crate::spec::spelling::{hint, shorten};
 /// What is wrong with a table: one of its lines, or the whole.
 pub(super) enum TableFault {
     Line(SpecError),
-    Whole(Error),
+    Whole(LabError),
 }
 
 /// The table, and the SHA-256 of what it says: per action, its rows in order.
@@ -37,7 +37,7 @@ pub(super) fn read(
     match table {
         Ok(table) => Ok((table, rows.digest())),
         // Of the row read last.
-        Err(error @ Error::WorldValue { .. }) => {
+        Err(error @ LabError::WorldValue { .. }) => {
             Err(TableFault::Line(rows.at_row(error.to_string())))
         }
         Err(error) => Err(TableFault::Whole(error)),

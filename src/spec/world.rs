@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
+use crate::WorldKey;
+use crate::lab::LabError;
 use crate::lab::world::{Bernoulli, Beta, Discrete, Law, World};
 use crate::problem::Problem;
 use crate::spec::error::{Fault, Place, Read};
 use crate::spec::field::{Field, Section};
 use crate::spec::{cost_names, key};
-use crate::{Error, WorldKey};
 
 /// A simulated world, as the spec states it.
 #[derive(Clone, Debug, PartialEq)]
@@ -201,7 +202,7 @@ impl WorldKind {
     }
 
     /// Checks every value.
-    pub(super) fn build(&self, problem: &Problem) -> Result<Built<'_>, Error> {
+    pub(super) fn build(&self, problem: &Problem) -> Result<Built<'_>, LabError> {
         Ok(match self {
             Self::Bernoulli { means } => Built::World(Arc::new(Bernoulli::new(problem, means)?)),
             Self::Beta {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::problem::{Known, Outside, Policy, Problem, Profile, Quantity};
+use crate::problem::{Outside, Policy, Problem, Profile, Quantity, SafeKnown};
 
 /// A text as a TOML string.
 pub fn quoted(text: &str) -> String {
@@ -56,8 +56,8 @@ impl Problem {
         if let (Policy::Hard, Some((strategy, known))) = (self.policy(), &draft.safe) {
             let costs = draft.costs.iter().map(|(cost, _)| &cost.name);
             let (word, values) = match known {
-                Known::Costs(values) => ("cost", values),
-                Known::Margins(values) => ("margin", values),
+                SafeKnown::Costs(values) => ("cost", values),
+                SafeKnown::Margins(values) => ("margin", values),
             };
             lines.extend(["".into(), "[safe]".into()]);
             lines.push(format!(

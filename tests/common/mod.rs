@@ -118,7 +118,7 @@ pub fn regret_and_violation(
         .collect();
     let best = expectations(
         world,
-        &debora::lp::solve(&world.means[0], &rows, thresholds).strategy,
+        &debora::internals::lp::solve(&world.means[0], &rows, thresholds).strategy,
     )[0];
     let mut regret = 0.0;
     let mut violations = vec![0.0; thresholds.len()];

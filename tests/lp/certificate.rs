@@ -1,7 +1,7 @@
 //! What an answer must show by itself, whatever the instance: its own dual proves it.
 
 use crate::instances::Instance;
-use debora::lp::Solution;
+use debora::internals::lp::Solution;
 
 /// What a proof may miss, relative to the largest coefficients involved.
 pub const TOLERANCE: f64 = 1e-9;

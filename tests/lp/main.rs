@@ -10,7 +10,7 @@ mod oracle;
 use certificate::{
     TOLERANCE, Verdict, certify, close, dot, excess_scale, gain, holds, largest, value_tolerance,
 };
-use debora::lp::{self, Solution};
+use debora::internals::lp::{self, Solution};
 use instances::{ALL, EXACT, Family, Instance, Size};
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use oracle::Optimum;

@@ -271,10 +271,8 @@ impl Auditor {
                 format_args!("going on with round {next_round}"),
             ));
         }
-        let record = EpochRecord {
-            rounds: next_round - open.record.first_round,
-            ..open.record.clone()
-        };
+        let rounds_decided = next_round - open.record.first_round;
+        let record = open.record.clone().with_rounds(rounds_decided);
         equal(place, "its number of rounds", &rounds, &record.rounds)?;
         let text = serde_json::to_string(&record).expect("records are written as JSON");
         let recomputed = open.hash.to_hex();

@@ -152,7 +152,7 @@ fn facts(spec: &SpecText) -> Markup {
         ("rounds", whole(problem.horizon())),
         ("rho", amount(problem.rho())),
         ("delta", amount(problem.delta())),
-        ("profile", plan.profile.to_owned()),
+        ("profile", plan.profile.name().to_owned()),
         ("rounds of exploration", count(plan.exploration_rounds)),
         (
             "first informative count",

@@ -120,7 +120,7 @@ fn constants(plan: &Plan) -> AnswerTable {
     let growth = plan.growth.map_or("2".into(), |growth| growth.to_string());
     let informative = plan.first_informative_count.map_or("none".into(), whole);
     let rows = [
-        ("profile", plan.profile.to_owned()),
+        ("profile", plan.profile.name().to_owned()),
         ("growth", growth),
         ("share of rho", amount(plan.rho_share)),
         ("share of delta", amount(plan.delta_share)),

@@ -163,10 +163,7 @@ impl Walk<'_> {
 
     fn epoch(&mut self, cursor: &mut Cursor) -> Result<()> {
         let (row, record) = self.row(cursor.epoch)?;
-        let record = Box::new(EpochRecord {
-            rounds: 0,
-            ..record.clone()
-        });
+        let record = Box::new(record.clone().with_rounds(0));
         let line = Line::Epoch {
             opened_at: row.opened_at,
             record,

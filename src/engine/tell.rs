@@ -1,0 +1,95 @@
+//! Telling one round: its feedback is checked, tallied, and remembered for as long as it could come again.
+
+use super::Engine;
+use crate::Error;
+use crate::record::{EpochRecord, Told};
+
+/// What is known of a round that was handed out.
+pub(super) enum Standing<'a> {
+    /// Not told.
+    Open,
+    /// Told, above the low-water mark.
+    Told(&'a [u64]),
+    /// Told, below the low-water mark.
+    Forgotten,
+}
+
+impl Engine {
+    /// Tells a round's reward and costs, in the user's units.
+    #[inline]
+    pub fn tell(&mut self, round: u64, reward: f64, costs: &[f64]) -> Result<Told, Error> {
+        // The buffer is lent out and taken back, so that telling a round allocates nothing.
+        let mut fixed = std::mem::take(&mut self.fixed);
+        let told = self.tell_into(round, reward, costs, &mut fixed);
+        self.fixed = fixed;
+        told
+    }
+
+    #[inline]
+    fn tell_into(
+        &mut self,
+        round: u64,
+        reward: f64,
+        costs: &[f64],
+        fixed: &mut [u64],
+    ) -> Result<Told, Error> {
+        self.plan.problem.to_fixed(reward, costs, fixed)?;
+        match self.standing(round)? {
+            Standing::Forgotten => Ok(Told::AlreadyTold),
+            Standing::Told(before) if before == fixed => Ok(Told::Repeated),
+            Standing::Told(_) => Err(Error::Conflict { round }),
+            Standing::Open => {
+                self.record(round, fixed);
+                Ok(self
+                    .close_if_told()
+                    .map_or(Told::Recorded, |record| Told::Closed(Box::new(record))))
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn standing(&self, round: u64) -> Result<Standing<'_>, Error> {
+        self.check_asked(round)?;
+        if round < self.low_water {
+            return Ok(Standing::Forgotten);
+        }
+        Ok(self
+            .told_above
+            .get(&round)
+            .map_or(Standing::Open, |fixed| Standing::Told(fixed)))
+    }
+
+    #[inline]
+    pub(super) fn record(&mut self, round: u64, fixed: &[u64]) {
+        let action = if self.last.0 == round {
+            self.last.1
+        } else {
+            self.decide(round).action
+        };
+        self.record_action(round, action, fixed);
+    }
+
+    #[inline]
+    pub(super) fn record_action(&mut self, round: u64, action: u32, fixed: &[u64]) {
+        self.tally.add(action, fixed);
+        // Feedback in order needs no memory: below the low-water mark the answer is "already told", whatever is told.
+        if round != self.low_water {
+            self.told_above.insert(round, fixed.into());
+            return;
+        }
+        self.low_water += 1;
+        while self
+            .told_above
+            .first_key_value()
+            .is_some_and(|(&round, _)| round == self.low_water)
+        {
+            self.told_above.pop_first();
+            self.low_water += 1;
+        }
+    }
+
+    #[inline]
+    pub(super) fn close_if_told(&mut self) -> Option<EpochRecord> {
+        (self.handed_out && self.low_water == self.next_round()).then(|| self.close_epoch())
+    }
+}

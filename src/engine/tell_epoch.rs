@@ -1,0 +1,134 @@
+//! Telling a whole epoch at once, by its counts and sums: what a simulator draws, and what a service has added up.
+//!
+//! Everything is checked before anything changes. A tally that no sequence of rounds could have given is refused with the
+//! action at fault, since an epoch closed at other counts would move every estimate after it.
+
+use super::Engine;
+use crate::Error;
+use crate::mean::Tally;
+use crate::record::EpochRecord;
+
+impl Engine {
+    /// Tells the whole open epoch at once: its counts and sums. None of its rounds may have been told, and the counts must end
+    /// it exactly: one action at its target, or the horizon.
+    pub fn tell_epoch(&mut self, epoch: &Tally) -> Result<EpochRecord, Error> {
+        self.check_untold()?;
+        self.check_shape(epoch)?;
+        self.check_counts(epoch.counts())?;
+        for (action, &count) in (0..).zip(epoch.counts()) {
+            let asked = self.asked_in_epoch(action as usize);
+            self.count_as_asked(action, count - asked);
+        }
+        self.tally.merge(epoch);
+        self.low_water = self.next_round();
+        Ok(self.close_epoch())
+    }
+
+    /// How often an action was handed out in the open epoch.
+    fn asked_in_epoch(&self, action: usize) -> u64 {
+        self.asked[action] - self.open.counts[action]
+    }
+
+    fn name_of(&self, action: usize) -> String {
+        self.problem().actions()[action].clone()
+    }
+
+    fn check_untold(&self) -> Result<(), Error> {
+        if self.is_done() {
+            return Err(Error::Done {
+                horizon: self.problem().horizon(),
+            });
+        }
+        // What was told is in the tally already and would count twice.
+        let told = self.low_water - self.open.first_round + self.told_above.len() as u64;
+        if told > 0 {
+            return Err(Error::EpochBegun {
+                epoch: self.open.epoch,
+                told,
+            });
+        }
+        Ok(())
+    }
+
+    fn check_shape(&self, epoch: &Tally) -> Result<(), Error> {
+        let actions = epoch.counts().len();
+        let quantities = epoch.quantities();
+        let wanted_actions = self.problem().actions().len();
+        let wanted_quantities = self.problem().quantities();
+        if actions != wanted_actions || quantities != wanted_quantities {
+            return Err(Error::TallyShape {
+                actions,
+                quantities,
+                wanted_actions,
+                wanted_quantities,
+            });
+        }
+        if let Some((action, quantity)) = epoch.impossible_sum() {
+            return Err(Error::TallySum {
+                action: self.name_of(action),
+                quantity,
+                count: epoch.counts()[action],
+            });
+        }
+        Ok(())
+    }
+
+    /// The counts must be those of rounds that end the epoch with their last: exactly one action at its target and none
+    /// beyond it, or as many rounds as are left.
+    fn check_counts(&self, counts: &[u64]) -> Result<(), Error> {
+        let mut ender = None;
+        let mut rounds = 0u64;
+        for (action, &count) in counts.iter().enumerate() {
+            self.check_count(action, count)?;
+            let needed = self.rounds_to_target(action);
+            // Two actions cannot both be at their targets: the epoch ended when the first of them came to its own.
+            if count > needed || (count == needed && ender.is_some()) {
+                let ender = ender.unwrap_or(action);
+                return Err(Error::TallyLong {
+                    action: self.name_of(action),
+                    count,
+                    ender: self.name_of(ender),
+                    target: self.rounds_to_target(ender),
+                });
+            }
+            if count == needed {
+                ender = Some(action);
+            }
+            // Counts come from outside: their sum may exceed what a number holds.
+            rounds = rounds.saturating_add(count);
+        }
+        let left = self.problem().horizon() + 1 - self.open.first_round;
+        match ender {
+            _ if rounds > left => Err(Error::TallyBeyond { rounds, left }),
+            None if rounds < left => Err(Error::TallyShort { rounds, left }),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many rounds of an action end the open epoch, from its start.
+    fn rounds_to_target(&self, action: usize) -> u64 {
+        self.targets[action].saturating_sub(self.open.counts[action])
+    }
+
+    /// One action's count must cover what was handed out and be possible under the strategy.
+    fn check_count(&self, action: usize, count: u64) -> Result<(), Error> {
+        let asked = self.asked_in_epoch(action);
+        let rule = if count < asked || (self.handed_out && count > asked) {
+            let bound = if self.handed_out {
+                "exactly"
+            } else {
+                "at least"
+            };
+            format!("{bound} the {asked} handed out")
+        } else if count > 0 && self.strategy.probabilities()[action] == 0.0 {
+            "none, as its probability is 0".into()
+        } else {
+            return Ok(());
+        };
+        Err(Error::TallyCount {
+            action: self.name_of(action),
+            count,
+            rule,
+        })
+    }
+}
