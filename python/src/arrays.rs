@@ -12,13 +12,13 @@ use crate::error::{Error, refused};
 const ROOM: usize = 8;
 
 /// The costs of one round.
-pub struct Costs {
+pub struct RoundCosts {
     room: [f64; ROOM],
     more: Vec<f64>,
     length: usize,
 }
 
-impl Costs {
+impl RoundCosts {
     fn new() -> Self {
         Self {
             room: [0.0; ROOM],

@@ -13,7 +13,7 @@ use pyo3::sync::MutexExt as _;
 use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
-use crate::arrays::{self, Costs, to_round};
+use crate::arrays::{self, RoundCosts, to_round};
 use crate::error::{refused, waiting};
 use crate::problem::PyProblem;
 use crate::record::{PyEpochRecord, PyEstimate, PyRecommendation, PyToldMany};
@@ -277,7 +277,7 @@ impl PyEngine {
         costs: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<&Bound<'py, PyString>> {
         let round = to_round(round, &self.problem)?;
-        let costs = Costs::read(costs, &self.problem)?;
+        let costs = RoundCosts::read(costs, &self.problem)?;
         let told = self
             .state(py)
             .tell(round, reward, costs.as_slice())

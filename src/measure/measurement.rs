@@ -11,7 +11,7 @@ use crate::lab::replicate::{Contestant, Experiment, Pair, Simulator};
 use crate::lab::shard::{Shard, share};
 use crate::lab::world::{Truth, World};
 use crate::measure::players::contestant;
-use crate::measure::{DEBORA, FirstRun, MeasureError, Open, Part, SpecText, warnings};
+use crate::measure::{DEBORA, FirstRun, MeasureError, OpenTable, Part, SpecText, warnings};
 use crate::spec::{Simulated, SpecError};
 
 /// What pairs of runs are measured for.
@@ -104,7 +104,7 @@ impl TryFrom<Written> for Measurement {
 /// What a measurement needs from outside.
 pub struct Io<'a> {
     /// Opens the tables of worlds.
-    pub open: &'a Open,
+    pub open: &'a OpenTable,
     /// Seconds since any fixed moment.
     pub clock: &'a dyn Fn() -> f64,
     /// Told after each pair how many are done, of [`Measurement::pairs_in`].
@@ -209,7 +209,7 @@ impl Measurement {
         Ok((players, seconds))
     }
 
-    fn other_world(&self, open: &Open) -> Result<Option<Simulated>, MeasureError> {
+    fn other_world(&self, open: &OpenTable) -> Result<Option<Simulated>, MeasureError> {
         let Some(other) = &self.other else {
             return Ok(None);
         };

@@ -40,5 +40,5 @@ pub use first_run::{FirstRun, KnownMean};
 pub use measurement::{Io, MeasuredVerb, Measurement};
 pub use part::{Findings, Part};
 pub use players::{Choice, DEBORA, choose};
-pub use spec_text::{Open, SpecText};
+pub use spec_text::{OpenTable, SpecText};
 pub use warnings::warnings;

@@ -10,7 +10,7 @@ use crate::spec::{Simulated, Spec, SpecError};
 use crate::{Plan, Problem};
 
 /// Opens a table's file.
-pub type Open = dyn Fn(&Path) -> io::Result<Box<dyn io::Read>> + Sync;
+pub type OpenTable = dyn Fn(&Path) -> io::Result<Box<dyn io::Read>> + Sync;
 
 /// A spec, the text it was read from, and its plan.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl SpecText {
     }
 
     /// Its world. A table is read from its file, so ask once.
-    pub fn world(&self, open: &Open) -> Result<Simulated, SpecError> {
+    pub fn world(&self, open: &OpenTable) -> Result<Simulated, SpecError> {
         let folder = Path::new(&self.file).parent().unwrap_or(Path::new(""));
         self.spec.world(&mut |name| open(&folder.join(name)))
     }

@@ -50,7 +50,7 @@ impl std::error::Error for SpecError {}
 
 /// Where a value was read. The order is that of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum SpecPlace {
     /// The whole file: what is missing has no line.
     Whole,
     /// An offset in the text.
@@ -62,12 +62,12 @@ pub(super) enum Place {
 /// An error before it is shown: the document knows the line and its text.
 #[derive(Debug)]
 pub(super) struct Fault {
-    pub place: Place,
+    pub place: SpecPlace,
     pub message: String,
 }
 
 impl Fault {
-    pub fn new(place: Place, message: impl Into<String>) -> Self {
+    pub fn new(place: SpecPlace, message: impl Into<String>) -> Self {
         Self {
             place,
             message: message.into(),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::problem::HORIZON_MAX;
-use crate::spec::document::{Node, Value};
-use crate::spec::error::{Fault, Place, Read};
+use crate::spec::document::{Node, NodeValue};
+use crate::spec::error::{Fault, Read, SpecPlace};
 use crate::spec::spelling::{hint, list, shorten};
 
 /// A value and the path that leads to it, as messages call it.
@@ -31,7 +31,7 @@ impl<'a> Field<'a> {
 
     pub fn text(&self) -> Read<&'a str> {
         match &self.node.value {
-            Value::Text(text) => Ok(text),
+            NodeValue::Text(text) => Ok(text),
             _ => Err(self.wrong("it must be a text in quotes")),
         }
     }
@@ -45,9 +45,9 @@ impl<'a> Field<'a> {
     /// A whole number, spelled 100_000_000, 1e8 or 1E8.
     pub fn whole<T: TryFrom<u128>>(&self, rule: &str) -> Read<T> {
         let whole = match self.node.value {
-            Value::Whole(whole) => Some(whole),
+            NodeValue::Whole(whole) => Some(whole),
             // Above 2^53 the spelling of a float is no longer its value.
-            Value::Number(number)
+            NodeValue::Number(number)
                 if (0.0..=HORIZON_MAX as f64).contains(&number) && number.trunc() == number =>
             {
                 Some(number as u128)
@@ -70,7 +70,7 @@ impl<'a> Field<'a> {
 
     pub fn list(&self) -> Read<Vec<Field<'a>>> {
         match &self.node.value {
-            Value::List(list) => {
+            NodeValue::List(list) => {
                 let entry = |(index, node)| self.inner(format!("{}[{index}]", self.path), node);
                 Ok(list.iter().enumerate().map(entry).collect())
             }
@@ -90,13 +90,13 @@ impl<'a> Field<'a> {
 
     fn table(&self, keys: &str) -> Read<&'a BTreeMap<String, Node>> {
         match &self.node.value {
-            Value::Table(table) => Ok(table),
+            NodeValue::Table(table) => Ok(table),
             _ => Err(self.wrong(&format!("it must be a table with the keys {keys}"))),
         }
     }
 
     /// A table with these keys and no others.
-    pub fn section(&self, known: &[&str]) -> Read<Section<'a>> {
+    pub fn section(&self, known: &[&str]) -> Read<SpecSection<'a>> {
         let table = self.table(&list(known))?;
         let unknown = table
             .iter()
@@ -114,7 +114,7 @@ impl<'a> Field<'a> {
             );
             return Err(Fault::new(node.place, message));
         }
-        Ok(Section {
+        Ok(SpecSection {
             table,
             path: self.path.clone(),
             place: self.node.place,
@@ -171,9 +171,9 @@ impl<'a> Field<'a> {
     /// One entry per action: a list in their order, or a table by their names.
     pub fn each_action(&self, actions: &[&str]) -> Read<Vec<Field<'a>>> {
         match &self.node.value {
-            Value::Table(_) => self.each_by_name("action", actions),
-            Value::List(list) if list.len() == actions.len() => self.list(),
-            Value::List(list) => {
+            NodeValue::Table(_) => self.each_by_name("action", actions),
+            NodeValue::List(list) if list.len() == actions.len() => self.list(),
+            NodeValue::List(list) => {
                 let message = format!(
                     "{} has {} entries for {} actions",
                     self.path,
@@ -189,13 +189,13 @@ impl<'a> Field<'a> {
 }
 
 /// A table of known keys.
-pub(super) struct Section<'a> {
+pub(super) struct SpecSection<'a> {
     table: &'a BTreeMap<String, Node>,
     path: String,
-    place: Place,
+    place: SpecPlace,
 }
 
-impl<'a> Section<'a> {
+impl<'a> SpecSection<'a> {
     pub fn get(&self, key: &str) -> Option<Field<'a>> {
         let path = if self.path.is_empty() {
             key.to_owned()

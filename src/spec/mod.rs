@@ -103,8 +103,8 @@ use crate::lab::world::World;
 use crate::problem::Problem;
 use crate::{Error, Key, WorldKey};
 use blame::blame_world;
-use document::{Document, Value};
-use error::{Fault, Place, Read};
+use document::{Document, NodeValue};
+use error::{Fault, Read, SpecPlace};
 use field::Field;
 use fingerprint::Canon;
 use table::TableFault;
@@ -250,7 +250,7 @@ impl Spec {
             .root()
             .child("world")
             .and_then(|world| world.child("file"));
-        let place = named.map_or(Place::Whole, |node| node.place);
+        let place = named.map_or(SpecPlace::Whole, |node| node.place);
         self.document.error(Fault::new(
             place,
             format!("{file:?} cannot be opened: {error}"),
@@ -279,7 +279,7 @@ fn read_world(top: &problem::Top<'_>) -> Read<Option<WorldSpec>> {
 /// A key: a whole number, or 32 hexadecimal digits.
 fn key<K: From<u128>>(field: &Field<'_>, from_hex: fn(&str) -> Result<K, Error>) -> Read<K> {
     match &field.node.value {
-        Value::Text(text) => from_hex(text).map_err(|error| field.fault(error.to_string())),
+        NodeValue::Text(text) => from_hex(text).map_err(|error| field.fault(error.to_string())),
         _ => Ok(K::from(field.whole(
             "it must be a whole number, 0 or more, or 32 hexadecimal digits in quotes",
         )?)),

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 use toml::de::DeValue;
 
-use crate::spec::document::{Node, Value};
-use crate::spec::error::{Fault, Place, Read};
+use crate::spec::document::{Node, NodeValue};
+use crate::spec::error::{Fault, Read, SpecPlace};
 use crate::spec::spelling::hint;
 
 /// No key of a spec lies deeper; a longer path would only build a deep tree of unknown keys.
 const DEPTH_MAX: usize = 8;
 
 /// Puts a value at a path.
-pub(super) fn set(root: &mut Node, path: &str, value: &str, place: Place) -> Read<()> {
+pub(super) fn set(root: &mut Node, path: &str, value: &str, place: SpecPlace) -> Read<()> {
     let keys = split(path).ok_or_else(|| {
         Fault::new(
             place,
@@ -65,10 +65,10 @@ fn split(path: &str) -> Option<Vec<String>> {
     }
 }
 
-fn parse(value: &str, is_key: bool, place: Place) -> Read<Node> {
+fn parse(value: &str, is_key: bool, place: SpecPlace) -> Read<Node> {
     let value = value.trim();
     let text = || Node {
-        value: Value::Text(value.to_owned()),
+        value: NodeValue::Text(value.to_owned()),
         place,
     };
     // As TOML, 32 hexadecimal digits may be a number, which would be another key.
@@ -86,14 +86,19 @@ fn parse(value: &str, is_key: bool, place: Place) -> Read<Node> {
 }
 
 /// The entry `key` of a node, made if need be.
-fn enter<'a>(node: &'a mut Node, key: &str, above: &[String], place: Place) -> Read<&'a mut Node> {
+fn enter<'a>(
+    node: &'a mut Node,
+    key: &str,
+    above: &[String],
+    place: SpecPlace,
+) -> Read<&'a mut Node> {
     let path = above.join(".");
     match &mut node.value {
-        Value::Table(table) => Ok(table.entry(key.to_owned()).or_insert_with(|| Node {
-            value: Value::Table(BTreeMap::new()),
+        NodeValue::Table(table) => Ok(table.entry(key.to_owned()).or_insert_with(|| Node {
+            value: NodeValue::Table(BTreeMap::new()),
             place,
         })),
-        Value::List(list) => match list
+        NodeValue::List(list) => match list
             .iter()
             .rposition(|entry| is_table(entry) && entry.is_named(key))
         {
@@ -118,7 +123,7 @@ fn enter<'a>(node: &'a mut Node, key: &str, above: &[String], place: Place) -> R
 }
 
 fn is_table(node: &Node) -> bool {
-    matches!(node.value, Value::Table(_))
+    matches!(node.value, NodeValue::Table(_))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use crate::Key;
 use crate::problem::{Draft, Outside, Policy, Problem};
 use crate::spec::blame::blame;
-use crate::spec::document::{Node, Value};
+use crate::spec::document::{Node, NodeValue};
 use crate::spec::error::Read;
-use crate::spec::field::{Field, Section};
+use crate::spec::field::{Field, SpecSection};
 use crate::spec::key;
 
 /// All keys of the top level.
@@ -17,7 +17,7 @@ const KEYS: [&str; 15] = [
 /// The top level, read: what the other sections build on.
 pub(super) struct Top<'a> {
     pub root: &'a Node,
-    pub section: Section<'a>,
+    pub section: SpecSection<'a>,
     pub name: Option<String>,
     pub problem: Problem,
     pub key: Option<Key>,
@@ -45,7 +45,7 @@ pub(super) fn read<'a>(root: &Field<'a>) -> Read<Top<'a>> {
 }
 
 /// Policy, actions, horizon and rho: what every problem needs.
-fn begin(section: &Section<'_>) -> Read<Draft> {
+fn begin(section: &SpecSection<'_>) -> Read<Draft> {
     let policies = [Policy::Free, Policy::Soft, Policy::Hard].map(|policy| (policy.name(), policy));
     let policy = section
         .need("policy", "write policy = \"free\", \"soft\" or \"hard\"")?
@@ -76,7 +76,7 @@ fn begin(section: &Section<'_>) -> Read<Draft> {
     })
 }
 
-fn scalars(section: &Section<'_>, mut draft: Draft) -> Read<Draft> {
+fn scalars(section: &SpecSection<'_>, mut draft: Draft) -> Read<Draft> {
     if let Some(delta) = section.read("delta", Field::number)? {
         draft = draft.delta(delta);
     }
@@ -96,7 +96,7 @@ fn scalars(section: &Section<'_>, mut draft: Draft) -> Read<Draft> {
     Ok(draft.outside(outside.unwrap_or_default()))
 }
 
-fn quantities(section: &Section<'_>, mut draft: Draft) -> Read<Draft> {
+fn quantities(section: &SpecSection<'_>, mut draft: Draft) -> Read<Draft> {
     if let Some(field) = section.get("reward") {
         let reward = field.section(&["name", "range"])?;
         let name = reward.read("name", Field::text)?.unwrap_or("reward");
@@ -108,7 +108,7 @@ fn quantities(section: &Section<'_>, mut draft: Draft) -> Read<Draft> {
     let Some(field) = section.get("cost") else {
         return Ok(draft);
     };
-    if matches!(field.node.value, Value::Table(_)) {
+    if matches!(field.node.value, NodeValue::Table(_)) {
         return Err(field.wrong(
             "there may be several, so write [[cost]] with two brackets, and its name below",
         ));
@@ -120,7 +120,7 @@ fn quantities(section: &Section<'_>, mut draft: Draft) -> Read<Draft> {
 }
 
 fn cost(mut field: Field<'_>, draft: Draft) -> Read<Draft> {
-    if let (Value::Table(_), Some(name)) = (&field.node.value, field.node.name()) {
+    if let (NodeValue::Table(_), Some(name)) = (&field.node.value, field.node.name()) {
         // As overrides and worlds call it.
         field.path = format!("cost.{name}");
     }

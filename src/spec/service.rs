@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::problem::Problem;
 use crate::spec::error::Read;
-use crate::spec::field::{Field, Section};
+use crate::spec::field::{Field, SpecSection};
 
 /// The longest an outcome can be waited for: a hundred years, so that adding it to a time cannot overflow.
 const WAIT_MAX: Duration = Duration::from_secs(36_500 * 86_400);
@@ -31,7 +31,7 @@ pub struct ServiceSpec {
 }
 
 /// Reads `[service]`, if it is there.
-pub(super) fn read(top: &Section<'_>, problem: &Problem) -> Read<ServiceSpec> {
+pub(super) fn read(top: &SpecSection<'_>, problem: &Problem) -> Read<ServiceSpec> {
     let mut service = ServiceSpec {
         on_wait: OnWait::Hold,
         outcome_wait: None,

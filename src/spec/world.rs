@@ -9,8 +9,8 @@ use crate::WorldKey;
 use crate::lab::LabError;
 use crate::lab::world::{Bernoulli, Beta, Discrete, Law, World};
 use crate::problem::Problem;
-use crate::spec::error::{Fault, Place, Read};
-use crate::spec::field::{Field, Section};
+use crate::spec::error::{Fault, Read, SpecPlace};
+use crate::spec::field::{Field, SpecSection};
 use crate::spec::{cost_names, key};
 
 /// A simulated world, as the spec states it.
@@ -50,34 +50,50 @@ pub enum WorldKind {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum KindWord {
     Bernoulli,
     Beta,
     Discrete,
     Table,
 }
 
-const KINDS: [(&str, Kind); 4] = [
-    ("bernoulli", Kind::Bernoulli),
-    ("beta", Kind::Beta),
-    ("discrete", Kind::Discrete),
-    ("table", Kind::Table),
+const KINDS: [(&str, KindWord); 4] = [
+    ("bernoulli", KindWord::Bernoulli),
+    ("beta", KindWord::Beta),
+    ("discrete", KindWord::Discrete),
+    ("table", KindWord::Table),
 ];
 
 /// All keys, and which kinds use them.
-const KEYS: [(&str, &[Kind]); 6] = [
+const KEYS: [(&str, &[KindWord]); 6] = [
     (
         "kind",
-        &[Kind::Bernoulli, Kind::Beta, Kind::Discrete, Kind::Table],
+        &[
+            KindWord::Bernoulli,
+            KindWord::Beta,
+            KindWord::Discrete,
+            KindWord::Table,
+        ],
     ),
     (
         "key",
-        &[Kind::Bernoulli, Kind::Beta, Kind::Discrete, Kind::Table],
+        &[
+            KindWord::Bernoulli,
+            KindWord::Beta,
+            KindWord::Discrete,
+            KindWord::Table,
+        ],
     ),
-    ("reward", &[Kind::Bernoulli, Kind::Beta, Kind::Discrete]),
-    ("cost", &[Kind::Bernoulli, Kind::Beta, Kind::Discrete]),
-    ("concentration", &[Kind::Beta]),
-    ("file", &[Kind::Table]),
+    (
+        "reward",
+        &[KindWord::Bernoulli, KindWord::Beta, KindWord::Discrete],
+    ),
+    (
+        "cost",
+        &[KindWord::Bernoulli, KindWord::Beta, KindWord::Discrete],
+    ),
+    ("concentration", &[KindWord::Beta]),
+    ("file", &[KindWord::Table]),
 ];
 
 /// Reads `[world]`.
@@ -93,8 +109,8 @@ pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
     let key = section.read("key", |field| key(field, WorldKey::from_hex))?;
     let means = || each_quantity(&section, problem, |field| field.number());
     let kind = match kind {
-        Kind::Bernoulli => WorldKind::Bernoulli { means: means()? },
-        Kind::Beta => {
+        KindWord::Bernoulli => WorldKind::Bernoulli { means: means()? },
+        KindWord::Beta => {
             let concentration = section.need(
                 "concentration",
                 "give a positive number, say 10, or a larger one for less spread",
@@ -104,10 +120,10 @@ pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
                 concentration: concentration.number()?,
             }
         }
-        Kind::Discrete => WorldKind::Discrete {
+        KindWord::Discrete => WorldKind::Discrete {
             laws: each_quantity(&section, problem, law)?,
         },
-        Kind::Table => {
+        KindWord::Table => {
             let file = section.need(
                 "file",
                 "name a CSV file with the header action, reward and the names of the costs",
@@ -121,8 +137,8 @@ pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
 }
 
 /// Refuses keys of another kind.
-fn check_keys(section: &Section<'_>, kind: Kind) -> Read<()> {
-    let name = |kind: Kind| {
+fn check_keys(section: &SpecSection<'_>, kind: KindWord) -> Read<()> {
+    let name = |kind: KindWord| {
         KINDS
             .iter()
             .find(|(_, other)| *other == kind)
@@ -144,7 +160,7 @@ fn check_keys(section: &Section<'_>, kind: Kind) -> Read<()> {
 
 /// `reward` and `cost.NAME` for each cost: one entry per action.
 fn each_quantity<T>(
-    section: &Section<'_>,
+    section: &SpecSection<'_>,
     problem: &Problem,
     read: impl Fn(&Field<'_>) -> Read<T>,
 ) -> Read<Vec<Vec<T>>> {
@@ -218,5 +234,5 @@ impl WorldKind {
 /// No world, but one is asked for.
 pub(super) fn missing() -> Fault {
     let message = "there is no [world] to simulate; add one, say kind = \"bernoulli\" with the means of each action";
-    Fault::new(Place::Whole, message)
+    Fault::new(SpecPlace::Whole, message)
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::args::{Common, PairArgs};
 use crate::commands::{CANCELLED, MEASURING, open, print};
 use crate::files::OutDir;
-use crate::report::html::Page;
+use crate::report::html::ReportPage;
 use crate::report::{self, figures, pairs_csv};
 use crate::terminal::{ink_for_stdout, laid_out, progress_bar};
 
@@ -100,7 +100,7 @@ fn write_report(
     };
     let out = OutDir::for_report(path, common.force)?;
     let measurement = &part.measurement;
-    let page = Page {
+    let page = ReportPage {
         verb: measurement.verb.name(),
         answer,
         figures: &figures::of_part(part, findings.summaries[0].1.promised),

@@ -12,7 +12,7 @@ use crate::args::{Common, SpecArgs};
 use crate::commands::measure::{command, report_line};
 use crate::commands::{load, open, print};
 use crate::files::{OutDir, write_whole};
-use crate::report::html::Page;
+use crate::report::html::ReportPage;
 use crate::report::{self, figures, runs_csv};
 use crate::terminal::{ink_for_stdout, laid_out};
 
@@ -37,7 +37,7 @@ pub fn run(
     let document = json::run(&spec, &run, simulator, &warnings);
     let answer = answer::run(&spec, world.means(), &run, &warnings);
     if let Some(out) = out {
-        let page = Page {
+        let page = ReportPage {
             verb: "run",
             answer: &answer,
             figures: &figures::of_runs(&first_run, &spec, &[&run]),

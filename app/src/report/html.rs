@@ -8,7 +8,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::report::plots::Figure;
 
 /// What the page is made of.
-pub struct Page<'a> {
+pub struct ReportPage<'a> {
     pub verb: &'static str,
     /// What the program says.
     pub answer: &'a Answer,
@@ -21,7 +21,7 @@ pub struct Page<'a> {
 }
 
 /// The page.
-pub fn render(page: &Page) -> Markup {
+pub fn render(page: &ReportPage) -> Markup {
     let title = page.spec.name();
     html! {
         (DOCTYPE)
@@ -103,7 +103,7 @@ fn figure(figure: &Figure) -> Markup {
     }
 }
 
-fn advice(page: &Page) -> Markup {
+fn advice(page: &ReportPage) -> Markup {
     let actions = page.spec.problem().actions();
     html! {
         table {
@@ -118,7 +118,7 @@ fn advice(page: &Page) -> Markup {
     }
 }
 
-fn known_means(page: &Page) -> Markup {
+fn known_means(page: &ReportPage) -> Markup {
     html! {
         table {
             @for known in page.first_run.known_means(page.spec.problem()) {

@@ -9,12 +9,12 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::files::OutDir;
-use crate::report::html::Page;
+use crate::report::html::ReportPage;
 
 pub use csv::{CsvFile, pairs_csv, runs_csv};
 
 /// Writes summary.json, the table, the figures and the page.
-pub fn write(out: &OutDir, document: &Value, page: &Page, table: &CsvFile) -> Result<()> {
+pub fn write(out: &OutDir, document: &Value, page: &ReportPage, table: &CsvFile) -> Result<()> {
     out.write("summary.json", format!("{document:#}\n").as_bytes())?;
     out.write(table.name, table.text.as_bytes())?;
     for figure in page.figures {
