@@ -167,7 +167,10 @@ def test_jobs(routing: debora.Spec) -> None:
         (lambda: debora.Measurement.replicate(routing).measure((3, 2)), "shard 3/2 does not exist"),
         (lambda: debora.merge([]), "no parts"),
         (lambda: debora.merge([b"{}"]), "part 1 is not a shard of debora"),
-        (lambda: debora.merge([debora.Measurement.replicate(routing, pairs=4).measure((1, 2))]), "pair 2 of debora is in none"),
+        (
+            lambda: debora.merge([debora.Measurement.replicate(routing, pairs=4).measure((1, 2))]),
+            "pair 2 of debora is in none",
+        ),
     ]
     for call, sentence in calls:
         with pytest.raises(debora.Error) as error:

@@ -87,7 +87,10 @@ def test_tables_travel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for keywords in ({"world.file": str(rows)}, {"world": debora.worlds.table(rows)}):
         moved = spec.replace(**keywords)
         measurement = debora.Measurement.replicate(moved, pairs=6)
-        here, sent = measurement.measure((2, 3)), pickle.dumps((measurement, debora.ray._shipped(measurement, moved, None)))
+        here, sent = (
+            measurement.measure((2, 3)),
+            pickle.dumps((measurement, debora.ray._shipped(measurement, moved, None))),
+        )
         table = rows.read_bytes()
         rows.unlink()
         assert debora.ray._measure_shard(pickle.loads(sent), (2, 3)) == here

@@ -121,15 +121,16 @@ fn entries(table: &DeTable<'_>, place: &dyn Fn(usize) -> SpecPlace) -> BTreeMap<
 }
 
 fn whole_or_number(integer: &DeInteger<'_>) -> NodeValue {
-    let (digits, radix) = (integer.as_str(), integer.radix());
-    match (
-        u128::from_str_radix(digits, radix),
-        i128::from_str_radix(digits, radix),
-    ) {
-        (Ok(whole), _) => NodeValue::Whole(whole),
-        (_, Ok(negative)) => NodeValue::Number(negative as f64),
+    let digits = integer.as_str();
+    let radix = integer.radix();
+    // 128 bits, not the 64 that TOML asks for: a key written as a number has as many.
+    if let Ok(whole) = u128::from_str_radix(digits, radix) {
+        return NodeValue::Whole(whole);
+    }
+    match i128::from_str_radix(digits, radix) {
+        Ok(negative) => NodeValue::Number(negative as f64),
         // Beyond 128 bits: no rule allows it, so its size is all that matters.
-        _ => NodeValue::Number(digits.parse().unwrap_or(f64::INFINITY)),
+        Err(_) => NodeValue::Number(digits.parse().unwrap_or(f64::INFINITY)),
     }
 }
 
@@ -156,19 +157,19 @@ impl Document {
         file: &str,
         overrides: &[(String, String)],
     ) -> Result<Self, SpecError> {
-        let root = Node {
-            value: NodeValue::Table(BTreeMap::new()),
-            place: SpecPlace::Whole,
-        };
         let shown = overrides
             .iter()
             .map(|(path, value)| shorten(&format!("{path}={value}")))
             .collect();
+        // Empty at first: a text that is not TOML needs the document for its error.
         let mut document = Self {
             file: file.to_owned(),
             text: text.to_owned(),
             overrides: shown,
-            root,
+            root: Node {
+                value: NodeValue::Table(BTreeMap::new()),
+                place: SpecPlace::Whole,
+            },
         };
         match read(text, overrides) {
             Ok(value) => document.root.value = value,
@@ -190,33 +191,25 @@ impl Document {
 
     /// The fault with its line and text.
     pub fn error(&self, fault: Fault) -> SpecError {
-        let Fault { place, message } = fault;
-        match place {
-            SpecPlace::Whole => SpecError {
-                origin: self.file.clone(),
-                line: None,
-                excerpt: None,
-                message,
-            },
+        let mut error = SpecError {
+            origin: self.file.clone(),
+            line: None,
+            excerpt: None,
+            message: fault.message,
+        };
+        match fault.place {
+            // What is missing stands nowhere.
+            SpecPlace::Whole => {}
             SpecPlace::Override(number) => {
-                let origin = format!("override {}", self.overrides[number]);
-                SpecError {
-                    origin,
-                    line: None,
-                    excerpt: None,
-                    message,
-                }
+                error.origin = format!("override {}", self.overrides[number]);
             }
             SpecPlace::Text(offset) => {
                 let (line, excerpt) = line_at(&self.text, offset);
-                SpecError {
-                    origin: self.file.clone(),
-                    line: Some(line),
-                    excerpt: Some(excerpt),
-                    message,
-                }
+                error.line = Some(line);
+                error.excerpt = Some(excerpt);
             }
         }
+        error
     }
 }
 
@@ -231,6 +224,7 @@ fn read(text: &str, overrides: &[(String, String)]) -> Read<NodeValue> {
         value: NodeValue::Table(entries(table.get_ref(), &SpecPlace::Text)),
         place: SpecPlace::Whole,
     };
+    // In their order, so that the later of two wins.
     for (number, (path, value)) in overrides.iter().enumerate() {
         overrides::set(&mut root, path, value, SpecPlace::Override(number))?;
     }
@@ -239,6 +233,7 @@ fn read(text: &str, overrides: &[(String, String)]) -> Read<NodeValue> {
 
 /// The line of an offset, from 1, and its text. What stops short at the end of the text is shown on its last line.
 fn line_at(text: &str, offset: usize) -> (u64, String) {
+    // Bytes, as an offset of the parser need not lie between two characters.
     let bytes = &text.as_bytes()[..offset.min(text.len())];
     let before = if offset < text.len() {
         bytes
@@ -267,7 +262,7 @@ fn line_at(text: &str, offset: usize) -> (u64, String) {
     )
 }
 
-/// How much of a line an error shows.
+/// How much of a line an error shows: a list of a thousand means may stand on one.
 const EXCERPT_MAX: usize = 120;
 
 #[cfg(test)]

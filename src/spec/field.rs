@@ -101,6 +101,7 @@ impl<'a> Field<'a> {
         let unknown = table
             .iter()
             .filter(|(key, _)| !known.contains(&key.as_str()));
+        // Of several, the one that the reader meets first.
         if let Some((key, node)) = unknown.min_by_key(|(_, node)| node.place) {
             let section = if self.path.is_empty() {
                 String::new()
@@ -124,34 +125,27 @@ impl<'a> Field<'a> {
     /// A table whose keys are some of these names: what it holds for each.
     pub fn by_name(&self, what: &str, names: &[&str]) -> Read<Vec<Option<Field<'a>>>> {
         let table = self.table(&list(names))?;
-        let numbers: BTreeMap<&str, usize> = names
-            .iter()
-            .enumerate()
-            .map(|(number, name)| (*name, number))
-            .collect();
+        // A map, as there may be thousands of actions on both sides.
+        let numbers: BTreeMap<&str, usize> = names.iter().copied().zip(0..).collect();
         let mut found = vec![None; names.len()];
-        let mut unknown: Option<(&str, &Node)> = None;
+        let mut unknown = Vec::new();
         for (key, node) in table {
             match numbers.get(key.as_str()) {
                 Some(&number) => {
-                    found[number] = Some(self.inner(format!("{}.{key}", self.path), node))
+                    found[number] = Some(self.inner(format!("{}.{key}", self.path), node));
                 }
-                None if unknown.is_none_or(|(_, first)| node.place < first.place) => {
-                    unknown = Some((key, node))
-                }
-                None => {}
+                None => unknown.push((key, node)),
             }
         }
-        let Some((key, node)) = unknown else {
-            return Ok(found);
-        };
-        let message = format!(
-            "unknown {what} {:?} in {}; {}",
-            shorten(key),
-            self.path,
-            hint(key, names.iter().copied())
-        );
-        Err(Fault::new(node.place, message))
+        // Tables are sorted by key; the error is about what the reader meets first.
+        match unknown.into_iter().min_by_key(|(_, node)| node.place) {
+            None => Ok(found),
+            Some((key, node)) => {
+                let rule = hint(key, names.iter().copied());
+                let message = format!("unknown {what} {:?} in {}; {rule}", shorten(key), self.path);
+                Err(Fault::new(node.place, message))
+            }
+        }
     }
 
     /// A table whose keys are all of these names.

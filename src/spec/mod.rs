@@ -117,7 +117,7 @@ pub struct Spec {
     pub name: Option<String>,
     /// The problem.
     pub problem: Problem,
-    /// The policy's key; 0 unless given.
+    /// The policy's key; default 0.
     pub key: Key,
     /// Whether the spec gives the key.
     pub key_given: bool,
@@ -164,35 +164,17 @@ impl Spec {
         overrides: &[(String, String)],
     ) -> Result<Self, SpecError> {
         let document = Document::parse(text, file, overrides)?;
-        let top = problem::read(&document.field());
-        let read = top.and_then(|top| {
-            Ok((
-                read_world(&top)?,
-                service::read(&top.section, &top.problem)?,
-                top,
-            ))
-        });
-        match read {
-            Ok((
-                world,
-                service,
-                problem::Top {
-                    name, problem, key, ..
-                },
-            )) => {
-                let (key, key_given) = (key.unwrap_or(Key::from(0u64)), key.is_some());
-                Ok(Self {
-                    name,
-                    problem,
-                    key,
-                    key_given,
-                    world,
-                    service,
-                    document,
-                })
-            }
-            Err(fault) => Err(document.error(fault)),
-        }
+        let read = Sections::read(&document).map_err(|fault| document.error(fault))?;
+        Ok(Self {
+            name: read.name,
+            problem: read.problem,
+            key: read.key.unwrap_or(Key::from(0u64)),
+            key_given: read.key.is_some(),
+            world: read.world,
+            service: read.service,
+            // Kept for worlds: what is wrong with one may show only when it is built.
+            document,
+        })
     }
 
     /// Builds the world. `open` opens a table's file by the name in the spec.
@@ -263,7 +245,30 @@ impl Spec {
     }
 }
 
-/// `[world]`, built once for its checks.
+/// What a document's sections say.
+struct Sections {
+    name: Option<String>,
+    problem: Problem,
+    key: Option<Key>,
+    world: Option<WorldSpec>,
+    service: ServiceSpec,
+}
+
+impl Sections {
+    fn read(document: &Document) -> Read<Self> {
+        // The problem first: worlds and services are checked against its actions and ranges.
+        let top = problem::read(&document.field())?;
+        Ok(Self {
+            world: read_world(&top)?,
+            service: service::read(&top.section, &top.problem)?,
+            name: top.name,
+            problem: top.problem,
+            key: top.key,
+        })
+    }
+}
+
+/// `[world]`, built once for its checks; a table's rows are not read here.
 fn read_world(top: &problem::Top<'_>) -> Read<Option<WorldSpec>> {
     let Some(field) = top.section.get("world") else {
         return Ok(None);

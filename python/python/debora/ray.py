@@ -76,11 +76,15 @@ def compare(
     return cast(Comparison, _measure(measurement, _shipped(measurement, spec, None), shards, progress))
 
 
-def _measure(measurement: Measurement, table: bytes | None, shards: int | None, progress: Progress | None) -> Replication | Comparison:
+def _measure(
+    measurement: Measurement, table: bytes | None, shards: int | None, progress: Progress | None
+) -> Replication | Comparison:
     if shards is None:
         shards = _shards(measurement)
     if not 1 <= shards <= measurement.pairs:
-        raise Error(f"shards is {shards}; give at least 1 and at most one for each of the {measurement.pairs} pairs, or None")
+        raise Error(
+            f"shards is {shards}; give at least 1 and at most one for each of the {measurement.pairs} pairs, or None"
+        )
     sent = ray.put((measurement, table))
     # Of errors only lost workers and machines are worth another try: the rest would be the same again.
     task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_measure_shard)
