@@ -14,7 +14,7 @@ const MARGIN_TOLERANCE: f64 = 1e-12;
 pub fn warnings(plan: &Plan, world: Option<&dyn World>) -> Vec<String> {
     let mut warnings = Vec::new();
     if plan.blind {
-        // A blind plan explores to the end, so the length of exploration says nothing more.
+        // A blind plan explores to the end: that exploration is long is nothing more to say.
         warnings.push(blind(plan));
     } else {
         warnings.extend(long_exploration(plan));
@@ -27,7 +27,7 @@ pub fn warnings(plan: &Plan, world: Option<&dyn World>) -> Vec<String> {
 
 fn long_exploration(plan: &Plan) -> Option<String> {
     let rounds = plan.exploration_rounds?;
-    let share = rounds as f64 / plan.problem.horizon() as f64;
+    let share = plan.exploration_share();
     (share > EXPLORATION_LONG).then(|| {
         format!(
             "exploration takes {} rounds, {} of the horizon; a longer horizon or a larger rho needs less",
@@ -69,7 +69,7 @@ fn blind(plan: &Plan) -> String {
     if plan.profile == Profile::Paper {
         ways.push("profile tight".into());
     }
-    // Both may be missing: no horizon up to 2^53 and no rho below 1 is enough for very many actions.
+    // Both may be missing: with very many actions no horizon up to 2^53 and no rho below 1 is enough.
     let ways = if ways.is_empty() {
         "fewer actions or costs".to_owned()
     } else {

@@ -22,7 +22,7 @@ impl SpecError {
         &self.origin
     }
 
-    /// The line at fault, from 1; none for what is missing from the whole file, and for overrides.
+    /// The line at fault, from 1; `None` for what is missing from the whole file, and for overrides.
     pub fn line(&self) -> Option<u64> {
         self.line
     }

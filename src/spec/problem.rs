@@ -50,19 +50,14 @@ fn begin(section: &SpecSection<'_>) -> Read<Draft> {
     let policy = section
         .need("policy", "write policy = \"free\", \"soft\" or \"hard\"")?
         .choice(&policies)?;
-    let actions = section
-        .need("actions", "name at least two, say actions = [\"a\", \"b\"]")?
-        .list()?;
-    let actions = actions
-        .iter()
-        .map(Field::text)
-        .collect::<Read<Vec<&str>>>()?;
-    let rounds = section.need(
-        "horizon",
-        "give the number of rounds you will run, say horizon = 1e8",
-    )?;
-    let horizon =
-        rounds.whole::<u64>("it must be a whole number from 1 to 2^53 = 9007199254740992")?;
+    let actions = action_names(section)?;
+    let horizon = section
+        .need(
+            "horizon",
+            "give the number of rounds you will run, say horizon = 1e8",
+        )?
+        // The range itself is the problem's to check; this refuses what is no number of rounds at all.
+        .whole::<u64>("it must be a whole number from 1 to 2^53 = 9007199254740992")?;
     let rho = section
         .need(
             "rho",
@@ -76,19 +71,29 @@ fn begin(section: &SpecSection<'_>) -> Read<Draft> {
     })
 }
 
+fn action_names<'a>(section: &SpecSection<'a>) -> Read<Vec<&'a str>> {
+    section
+        .need("actions", "name at least two, say actions = [\"a\", \"b\"]")?
+        .list()?
+        .iter()
+        .map(Field::text)
+        .collect()
+}
+
 fn scalars(section: &SpecSection<'_>, mut draft: Draft) -> Read<Draft> {
     if let Some(delta) = section.read("delta", Field::number)? {
         draft = draft.delta(delta);
     }
-    if section.read("profile", |field| {
-        field.choice(&[("tight", false), ("paper", true)])
-    })? == Some(true)
-    {
+    let profiles = [("tight", false), ("paper", true)];
+    let paper = section.read("profile", |field| field.choice(&profiles))?;
+    if paper == Some(true) {
         draft = draft.paper();
     }
-    if let Some(growth) = section.read("growth", |field| {
+    let growth = section.read("growth", |field| {
         field.whole("it must be a whole number from 2 to 64")
-    })? {
+    })?;
+    if let Some(growth) = growth {
+        // Also beside profile paper, which refuses it: better an error than a value that changes nothing.
         draft = draft.growth(growth);
     }
     let words = [("refuse", Outside::Refuse), ("clip", Outside::Clip)];
@@ -108,6 +113,7 @@ fn quantities(section: &SpecSection<'_>, mut draft: Draft) -> Read<Draft> {
     let Some(field) = section.get("cost") else {
         return Ok(draft);
     };
+    // [cost] with one bracket reads naturally, and a list of one would hide that a second needs two.
     if matches!(field.node.value, NodeValue::Table(_)) {
         return Err(field.wrong(
             "there may be several, so write [[cost]] with two brackets, and its name below",
@@ -146,13 +152,12 @@ fn safe(field: &Field<'_>, draft: Draft) -> Read<Draft> {
         "strategy",
         "give a strategy known to be safe, say strategy = { small = 1.0 }",
     )?;
-    let strategy = strategy.by_name("action", &actions)?;
-    let probability = |field: &Option<Field<'_>>| field.as_ref().map_or(Ok(0.0), Field::number);
+    // Actions left out are not played: with many actions a safe strategy names one or two.
     let strategy = strategy
+        .by_name("action", &actions)?
         .iter()
-        .map(probability)
+        .map(|field| field.as_ref().map_or(Ok(0.0), Field::number))
         .collect::<Read<Vec<f64>>>()?;
-
     let costs: Vec<&str> = draft
         .costs
         .iter()
@@ -165,6 +170,7 @@ fn safe(field: &Field<'_>, draft: Draft) -> Read<Draft> {
             .map(Field::number)
             .collect()
     };
+    // All costs, not some: an unstated one would be a promise without a premise.
     match (safe.read("cost", known)?, safe.read("margin", known)?) {
         (Some(_), Some(_)) => {
             Err(field.fault("safe has both cost and margin; each tells the other, so give one"))

@@ -22,11 +22,11 @@ pub enum OnWait {
 /// The rules of a live experiment. A spec without `[service]` has the defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceSpec {
-    /// What happens while an epoch waits; hold unless said.
+    /// What happens while an epoch waits; default hold.
     pub on_wait: OnWait,
-    /// After how long a missing outcome is imputed; never unless said.
+    /// After how long a missing outcome is imputed; default never.
     pub outcome_wait: Option<Duration>,
-    /// What is imputed, per quantity (0 is the reward), in the user's units: the worst value unless said.
+    /// What is imputed, per quantity (0 is the reward), in the user's units: default the worst value.
     pub impute: Vec<f64>,
 }
 
@@ -52,6 +52,7 @@ pub(super) fn read(top: &SpecSection<'_>, problem: &Problem) -> Read<ServiceSpec
     Ok(service)
 }
 
+/// The values that flatter no action: a guarantee that holds for them holds for whatever was lost.
 fn worst(problem: &Problem) -> Vec<f64> {
     let costs = (1..problem.quantities()).map(|quantity| problem.quantity(quantity).range.high);
     std::iter::once(problem.quantity(0).range.low)
@@ -85,6 +86,7 @@ fn duration(field: &Field<'_>) -> Read<Duration> {
     let wait = count
         .and_then(|count| count.checked_mul(seconds))
         .map(Duration::from_secs);
+    // Zero would impute every outcome before it can be told.
     wait.filter(|wait| (Duration::from_secs(1)..=WAIT_MAX).contains(wait))
         .ok_or_else(wrong)
 }

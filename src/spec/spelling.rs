@@ -3,7 +3,7 @@
 /// Names longer than this are not compared: the distance takes time in proportion to the product of the lengths.
 const LENGTH_MAX: usize = 64;
 
-/// How many known names a hint lists.
+/// How many known names a hint lists; there may be thousands of actions.
 const NAMES_MAX: usize = 15;
 
 /// `did you mean "soft"?`, or, if nothing is near, `choose from free, soft, hard`.

@@ -106,11 +106,18 @@ pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
         )?
         .choice(&KINDS)?;
     check_keys(&section, kind)?;
-    let key = section.read("key", |field| key(field, WorldKey::from_hex))?;
-    let means = || each_quantity(&section, problem, |field| field.number());
-    let kind = match kind {
+    Ok(WorldSpec {
+        key: section.read("key", |field| key(field, WorldKey::from_hex))?,
+        kind: read_kind(&section, kind, problem)?,
+    })
+}
+
+fn read_kind(section: &SpecSection<'_>, kind: KindWord, problem: &Problem) -> Read<WorldKind> {
+    let means = || each_quantity(section, problem, |field| field.number());
+    Ok(match kind {
         KindWord::Bernoulli => WorldKind::Bernoulli { means: means()? },
         KindWord::Beta => {
+            // Without a default: how far values scatter changes what is found, so the spec has to say it.
             let concentration = section.need(
                 "concentration",
                 "give a positive number, say 10, or a larger one for less spread",
@@ -121,7 +128,7 @@ pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
             }
         }
         KindWord::Discrete => WorldKind::Discrete {
-            laws: each_quantity(&section, problem, law)?,
+            laws: each_quantity(section, problem, law)?,
         },
         KindWord::Table => {
             let file = section.need(
@@ -132,11 +139,10 @@ pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
                 file: file.text()?.to_owned(),
             }
         }
-    };
-    Ok(WorldSpec { kind, key })
+    })
 }
 
-/// Refuses keys of another kind.
+/// Refuses keys of another kind: they would change nothing, and whoever wrote them believes they do.
 fn check_keys(section: &SpecSection<'_>, kind: KindWord) -> Read<()> {
     let name = |kind: KindWord| {
         KINDS

@@ -1,7 +1,7 @@
 """Answers laid out: as text for a console, as HTML for a notebook.
 
-An answer is a list of items, each a dictionary with one key: ``paragraph`` (sentences, each a list of spans with ``tone``
-and ``text``), ``table`` (``columns`` and ``rows``) or ``note`` (a text about the item before it).
+An answer is a list of items, each a dictionary with one key: ``paragraph`` (sentences, each a list of spans with
+``tone`` and ``text``), ``table`` (``columns`` and ``rows``) or ``note`` (a text about the item before it).
 """
 
 from __future__ import annotations

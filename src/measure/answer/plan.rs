@@ -5,7 +5,7 @@ use crate::measure::words::{amount, counted, percent, whole};
 use crate::plan::Level;
 use crate::{Plan, Policy};
 
-/// How many levels are shown: the last ones, which decide. Lower ones see nothing.
+/// How many levels are shown: the last ones, in which a run spends nearly all of its rounds.
 const LEVELS_SHOWN: usize = 12;
 
 /// A plan; `gap` is a difference in reward with the horizon that shows it, if one does.
@@ -55,7 +55,7 @@ fn replicability(plan: &Plan) -> String {
 /// How long exploration takes. A blind plan never ends it, and its warning says so.
 fn exploration(plan: &Plan) -> Option<String> {
     let rounds = plan.exploration_rounds.filter(|_| !plan.blind)?;
-    // Under hard limits the safe strategy is mixed in by chance, so the number is an expectation.
+    // Under hard limits chance decides when the safe strategy is played, and the plan follows the expected path.
     let about = match plan.problem.policy() {
         Policy::Hard => "about ",
         _ => "",
@@ -63,7 +63,7 @@ fn exploration(plan: &Plan) -> Option<String> {
     Some(format!(
         "Exploration takes {about}{} rounds, {} of the horizon.",
         whole(rounds),
-        percent(rounds as f64 / plan.problem.horizon() as f64)
+        percent(plan.exploration_share())
     ))
 }
 
@@ -116,7 +116,7 @@ fn bounds(plan: &Plan) -> String {
 }
 
 fn constants(plan: &Plan) -> AnswerTable {
-    // Profile paper states no growth: its epochs end when a count has doubled.
+    // Profile paper has no growth to choose: its epochs end when a count has doubled.
     let growth = plan.growth.map_or("2".into(), |growth| growth.to_string());
     let informative = plan.first_informative_count.map_or("none".into(), whole);
     let rows = [
