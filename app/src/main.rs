@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
+            // With all causes, on one line.
             eprintln!("error: {error:#}");
             ExitCode::from(2)
         }
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
 fn perform(cli: &Cli) -> Result<bool> {
     let common = &cli.common;
     if let Some(threads) = common.threads {
+        // Before anything runs on rayon, whose pool is made once.
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads.into())
             .build_global()
@@ -82,6 +84,7 @@ fn perform(cli: &Cli) -> Result<bool> {
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "debora", &mut script);
+            // Through `print`, as scripts are often piped into a reader that stops early.
             commands::print(&String::from_utf8(script).context("completions are text")?)?;
             Ok(true)
         }

@@ -29,6 +29,7 @@ pub struct KnownMean {
 impl FirstRun {
     /// Adds a stretch.
     pub fn add(&mut self, stretch: &Stretch) {
+        // All of them: a run has some hundred stretches however long it is.
         self.strategies.push((
             stretch.first_round,
             stretch.rounds,
@@ -60,6 +61,7 @@ impl FirstRun {
 
     /// What the last strategy is known to give, quantity by quantity.
     pub fn known_means(&self, problem: &Problem) -> Vec<KnownMean> {
+        // Nothing is known of what is not estimated: policy free decides without the costs.
         (0..problem.quantities_estimated())
             .map(|quantity| {
                 let range = problem.quantity(quantity).range;

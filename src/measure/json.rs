@@ -15,6 +15,7 @@ use crate::{Plan, Problem, VALUES_VERSION};
 pub fn plan(plan: &Plan, gap: Option<(f64, Option<u64>)>) -> Value {
     let mut document = json!(plan);
     let span = plan.problem.quantity(0).range.span();
+    // A plan counts on the unit scale; its readers count in what they are paid.
     document["regret_bound"] = json!(plan.regret_bound * span);
     document["detectable_gap"] = json!(plan.detectable_gap.map(|gap| gap * span));
     if let Some((gap, horizon)) = gap {

@@ -54,6 +54,7 @@ pub struct Measurement {
 
 /// A measurement as files hold it: texts, since a spec is known by what was written, and is checked again when read.
 #[derive(Serialize, Deserialize)]
+// The order of the fields is that of the files: `debora.ray` replaces these bytes at the beginning of a part.
 struct Written {
     verb: MeasuredVerb,
     text: String,
@@ -150,6 +151,7 @@ impl Measurement {
     }
 
     fn indices(&self, shard: Option<(u64, u64)>) -> Result<Range<u64>, MeasureError> {
+        // The whole is the one share of one.
         let (number, of) = shard.unwrap_or((1, 1));
         Ok(share(self.pairs, number, of)?)
     }
@@ -162,6 +164,7 @@ impl Measurement {
     ) -> Result<(Part, Vec<f64>), MeasureError> {
         let indices = self.indices(shard)?;
         // Tables may hold millions of rows: both worlds are built here, and fingerprint and experiment take them.
+        // Built before anything is measured, so that a wrong table is refused at once.
         let world = self.spec.world(io.open)?;
         let other = self.other_world(io.open)?;
         let mut experiment = self.spec.experiment(&world, self.simulator);
@@ -199,8 +202,11 @@ impl Measurement {
         let mut before = 0;
         for name in &self.players {
             let begun = (io.clock)();
+            // One player after the other, each on all threads: its seconds are then its own.
             let player = contestant(name, self.spec.problem().policy())?;
+            // All players share one count, as whoever waits has one bar.
             let progress = |done: u64| (io.progress)(before + done);
+            // Worlds are keyed by pair and member, not by player: all of them meet the same data.
             let pairs = experiment.pairs(player, indices.clone(), &progress, io.cancel)?;
             seconds.push((io.clock)() - begun);
             before += pairs.len() as u64;
@@ -228,6 +234,7 @@ impl Measurement {
         world: &dyn World,
         other: &Simulated,
     ) -> Result<Arc<dyn World>, MeasureError> {
+        // Quantities and actions; their names and ranges may differ, as only draws are taken from it.
         let shape = |world: &dyn World| (world.means().len(), world.means()[0].len());
         if shape(world) == shape(&*other.world) {
             return Ok(Arc::clone(&other.world));
@@ -246,6 +253,7 @@ impl Measurement {
         Truth::of(self.spec.problem(), world)
             .margins_missing
             .iter()
+            // With the room that unsafe rounds have for the rounding of floats.
             .any(|&missing| missing > UNSAFE_TOLERANCE)
     }
 
@@ -255,6 +263,7 @@ impl Measurement {
             "{} {} {:?} {}",
             self.verb.name(),
             world.fingerprint,
+            // Both simulators have the same law but other draws, so their pairs do not mix.
             self.simulator,
             other.map_or("", |other| &other.fingerprint)
         )

@@ -56,6 +56,7 @@ fn named(problem: &Problem, wanted: &[String]) -> Result<Choice, MeasureError> {
     let mut players = vec![DEBORA.to_owned()];
     // Debora plays whether it is named or not: every row of a comparison is beside its own.
     for name in wanted.iter().filter(|name| *name != DEBORA) {
+        // Refused before anything is measured: it would run for hours, and longer for each pair.
         if rival(name, problem.policy())?.per_round && horizon > ROUND_BY_ROUND_MAX {
             return Err(MeasureError::PlayerSlow {
                 name: name.clone(),

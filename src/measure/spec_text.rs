@@ -59,6 +59,7 @@ impl SpecText {
 
     /// Its world. A table is read from its file, so ask once.
     pub fn world(&self, open: &OpenTable) -> Result<Simulated, SpecError> {
+        // Beside the spec, wherever the program was started.
         let folder = Path::new(&self.file).parent().unwrap_or(Path::new(""));
         self.spec.world(&mut |name| open(&folder.join(name)))
     }
@@ -67,6 +68,7 @@ impl SpecText {
     pub fn experiment(&self, simulated: &Simulated, simulator: Simulator) -> Experiment {
         Experiment {
             plan: Arc::clone(&self.plan),
+            // One law for both runs; `Measurement` replaces the second's where another world is asked for.
             worlds: [simulated.world.clone(), simulated.world.clone()],
             key: self.spec.key,
             world_key: simulated.key,
@@ -77,6 +79,7 @@ impl SpecText {
 
     /// Its name, or its file.
     pub fn name(&self) -> &str {
+        // A spec need not have a name, but a reader needs something to call it.
         self.spec.name.as_deref().unwrap_or(&self.file)
     }
 }

@@ -42,6 +42,7 @@ fn premises(plan: &Plan, world: &dyn World) -> Vec<String> {
     let problem = &plan.problem;
     let truth = Truth::of(problem, world);
     let mut warnings = Vec::new();
+    // Policy free has no limits to keep.
     if problem.policy() != Policy::Free && truth.best.is_none() {
         warnings.push(infeasible(problem, world));
     }
@@ -85,6 +86,7 @@ fn blind(plan: &Plan) -> String {
 /// Which cost cannot be kept, if one alone cannot; else that they cannot be kept together.
 fn infeasible(problem: &Problem, world: &dyn World) -> String {
     for (cost, threshold) in problem.thresholds().iter().enumerate() {
+        // A mixture costs at least as much as the cheapest action, so that alone decides.
         let means = world.means()[cost + 1].iter().copied();
         let cheapest = means.fold(f64::INFINITY, f64::min);
         if cheapest > *threshold {

@@ -47,11 +47,13 @@ fn place(root: &Node, error: &Error) -> SpecPlace {
             what: "action",
             name,
         } => at(&["actions", name]),
+        // The second of two equal names is at fault, and `Node::child` finds the last.
         Error::NameRepeated { name, .. } => at(&["cost", name, "name"]),
         Error::Horizon { .. } => at(&["horizon"]),
         Error::Rho { .. } => at(&["rho"]),
         Error::Delta { .. } => at(&["delta"]),
         Error::PaperDelta { .. } if root.child("delta").is_some() => at(&["delta"]),
+        // Without a delta in the spec it is the profile that rules the default out.
         Error::PaperDelta { .. } => at(&["profile"]),
         Error::Growth { .. } | Error::GrowthWithPaper { .. } => at(&["growth"]),
         Error::Range { name, .. } if is_cost(root, name) => at(&["cost", name, "range"]),
@@ -113,6 +115,7 @@ fn in_world(root: &Node, name: &str, wanted: &dyn Fn(&Node) -> bool) -> SpecPlac
 
 fn is_number(node: &Node, value: f64) -> bool {
     node.number()
+        // NaN is unequal to itself, yet it is the value that was refused.
         .is_some_and(|number| number == value || (number.is_nan() && value.is_nan()))
 }
 
@@ -121,6 +124,7 @@ fn sums_to(node: &Node, sum: f64) -> bool {
         NodeValue::List(list) => {
             let numbers: Option<Vec<f64>> = list.iter().map(Node::number).collect();
             numbers.is_some_and(|numbers| {
+                // Equal to the bit, as the lab adds the same numbers in the same order.
                 let total: f64 = numbers.iter().sum();
                 total == sum || (total.is_nan() && sum.is_nan())
             })

@@ -36,6 +36,7 @@ impl SpecError {
 impl fmt::Display for SpecError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
+            // As compilers write it: editors and terminals make a link of it.
             Some(line) => write!(formatter, "{}:{line}: {}", self.origin, self.message)?,
             None => write!(formatter, "{}: {}", self.origin, self.message)?,
         }

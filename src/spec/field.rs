@@ -85,6 +85,7 @@ impl<'a> Field<'a> {
     /// Least and largest value.
     pub fn range(&self) -> Read<[f64; 2]> {
         let ends = self.numbers()?;
+        // Whether the ends are in order is the problem's to check, and its error names them.
         <[f64; 2]>::try_from(ends).map_err(|_| self.wrong("give two numbers, [least, largest]"))
     }
 
@@ -166,6 +167,7 @@ impl<'a> Field<'a> {
     pub fn each_action(&self, actions: &[&str]) -> Read<Vec<Field<'a>>> {
         match &self.node.value {
             NodeValue::Table(_) => self.each_by_name("action", actions),
+            // A list that is too short would give the means of one action to another.
             NodeValue::List(list) if list.len() == actions.len() => self.list(),
             NodeValue::List(list) => {
                 let message = format!(
@@ -207,6 +209,7 @@ impl<'a> SpecSection<'a> {
             format!("{}.", self.path)
         };
         self.get(key)
+            // At the section that lacks it, since what is missing has no line of its own.
             .ok_or_else(|| Fault::new(self.place, format!("{section}{key} is missing; {remedy}")))
     }
 

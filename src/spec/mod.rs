@@ -194,6 +194,7 @@ impl Spec {
             Built::World(world) => (world, None),
             Built::Rows(file) => self.table(file, open)?,
         };
+        // Derived from the policy's key, not equal to it: world and policy must not share draws.
         let key = spec.key.unwrap_or_else(|| self.key.world());
         let canon = Canon::of(&self.problem, self.key).world(&spec.kind, key, rows.as_deref());
         Ok(Simulated {
@@ -218,6 +219,7 @@ impl Spec {
         file: &str,
         open: &mut dyn FnMut(&str) -> io::Result<Box<dyn io::Read>>,
     ) -> Result<(Arc<dyn World>, Option<String>), SpecError> {
+        // The caller opens files: a library that opens none can be used where there are none.
         let reader = open(file).map_err(|error| self.unopened(file, &error))?;
         match table::read(&self.problem, file, reader) {
             Ok((table, rows)) => Ok((Arc::new(table), Some(rows))),
@@ -232,6 +234,7 @@ impl Spec {
             .root()
             .child("world")
             .and_then(|world| world.child("file"));
+        // The line that names the file, since that is what to mend.
         let place = named.map_or(SpecPlace::Whole, |node| node.place);
         self.document.error(Fault::new(
             place,
@@ -284,6 +287,7 @@ fn read_world(top: &problem::Top<'_>) -> Read<Option<WorldSpec>> {
 /// A key: a whole number, or 32 hexadecimal digits.
 fn key<K: From<u128>>(field: &Field<'_>, from_hex: fn(&str) -> Result<K, Error>) -> Read<K> {
     match &field.node.value {
+        // In quotes they are hexadecimal, bare they are decimal: 32 digits could be either.
         NodeValue::Text(text) => from_hex(text).map_err(|error| field.fault(error.to_string())),
         _ => Ok(K::from(field.whole(
             "it must be a whole number, 0 or more, or 32 hexadecimal digits in quotes",

@@ -67,6 +67,7 @@ fn duration(field: &Field<'_>) -> Read<Duration> {
             "it must be a whole number of days, hours, minutes or seconds up to 36500d, say \"7d\"",
         )
     };
+    // A bare number has no unit, which is what the rule is about.
     let text = field.text().map_err(|_| wrong())?;
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {
@@ -102,6 +103,7 @@ fn impute(field: &Field<'_>, problem: &Problem, values: &mut [f64]) -> Read<()> 
         .enumerate()
     {
         if let Some(field) = field {
+            // What is not named keeps its worst value.
             values[quantity] = inside(&field, problem, quantity)?;
         }
     }

@@ -105,6 +105,7 @@ pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
             "write kind = \"bernoulli\", \"beta\", \"discrete\" or \"table\"",
         )?
         .choice(&KINDS)?;
+    // First, as a key of another kind often means that the kind is the mistake.
     check_keys(&section, kind)?;
     Ok(WorldSpec {
         key: section.read("key", |field| key(field, WorldKey::from_hex))?,
@@ -136,6 +137,7 @@ fn read_kind(section: &SpecSection<'_>, kind: KindWord, problem: &Problem) -> Re
                 "name a CSV file with the header action, reward and the names of the costs",
             )?;
             WorldKind::Table {
+                // As written: whoever opens it knows what it is relative to.
                 file: file.text()?.to_owned(),
             }
         }
@@ -177,6 +179,7 @@ fn each_quantity<T>(
         Some(field) => fields.extend(field.each_by_name("cost", &costs)?),
         None if costs.is_empty() => {}
         None => {
+            // With the path that the spec would have, so that it can be copied.
             section.need(&format!("cost.{}", costs[0]), "give one entry per action")?;
         }
     }
@@ -193,6 +196,7 @@ fn law(field: &Field<'_>) -> Read<Law> {
         .need("values", "list the values this action can give")?
         .numbers()?;
     let chances = law.need("probabilities", "give one for each value")?;
+    // Signs and sums are checked when the world is built, by the rules of the lab.
     let probabilities = chances.numbers()?;
     if probabilities.len() != values.len() {
         let message = format!(
@@ -232,6 +236,7 @@ impl WorldKind {
                 concentration,
             } => Built::World(Arc::new(Beta::new(problem, means, *concentration)?)),
             Self::Discrete { laws } => Built::World(Arc::new(Discrete::new(problem, laws)?)),
+            // Its rows are not in the spec, and reading them is left until a world is asked for.
             Self::Table { file } => Built::Rows(file),
         })
     }

@@ -110,6 +110,7 @@ fn write_report(
             &flags(measurement),
         ),
         spec: &measurement.spec,
+        // A file edited by hand may lack what every whole measurement has.
         first_run: part
             .first_run
             .as_ref()

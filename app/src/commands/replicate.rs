@@ -20,6 +20,7 @@ pub fn replicate(
 ) -> Result<bool> {
     let spec = load(args)?;
     let other = other.map(load_other).transpose()?;
+    // The default is here and not in `PairArgs`, as it differs by verb.
     let count = pairs.pairs.unwrap_or(PAIRS);
     let measurement = Measurement::replicate(spec, count, pairs.simulator.into(), other);
     measure(&measurement, pairs, common)

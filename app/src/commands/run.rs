@@ -71,6 +71,7 @@ fn observed(experiment: &Experiment, trace: Option<&Path>, force: bool) -> Resul
     let mut lines = String::new();
     let run = experiment.run_observed(Contestant::Debora, 0, 0, &mut |stretch| {
         first_run.add(stretch);
+        // Only if a trace is wanted: records hold every estimate.
         if let (Some(_), Some(record)) = (trace, stretch.player.record()) {
             // The observer comes before the rounds are counted in, so the record does not have their number yet.
             let mut record = json!(record);

@@ -9,6 +9,7 @@ use crate::report::plots::{self, Figure, Series};
 /// The figures of a whole measurement.
 pub fn of_part(part: &Part, promised: f64) -> Vec<Figure> {
     match (part.measurement.verb, &part.first_run) {
+        // A comparison is about the players' curves; the first run would be debora's alone.
         (MeasuredVerb::Compare, _) => of_players(part),
         (MeasuredVerb::Replicate, None) => Vec::new(),
         (MeasuredVerb::Replicate, Some(first_run)) => {
@@ -181,6 +182,7 @@ fn strategy(first_run: &FirstRun, actions: &[String]) -> Figure {
     for (first, length, strategy) in &first_run.strategies {
         // Just before the next stretch begins, so that strategies change in steps.
         for round in [*first as f64, (first + length) as f64 - 0.01] {
+            // Here and not by the axis: probabilities stay linear.
             rounds.push(round.log10());
             strategies.push(strategy.clone());
         }
@@ -199,6 +201,7 @@ fn estimates(first_run: &FirstRun, spec: &SpecText) -> Vec<Figure> {
         "estimates-cost-5",
     ];
     let problem = spec.problem();
+    // Policy free estimates no cost, so it has none to draw.
     NAMES[..problem.quantities_estimated().min(NAMES.len())]
         .iter()
         .enumerate()

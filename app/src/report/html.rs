@@ -111,6 +111,7 @@ fn advice(page: &ReportPage) -> Markup {
                 tr {
                     td { (action) }
                     td { (percent(*x)) }
+                    // A tenth of a percent is finer than a pixel of the bar.
                     td.bar { i style=(format!("width:{:.1}%", 100.0 * x)) {} }
                 }
             }
@@ -133,6 +134,7 @@ fn known_means(page: &ReportPage) -> Markup {
 fn beside(known: &KnownMean) -> String {
     match known.threshold {
         None => String::new(),
+        // The upper end decides: a cost is known to be kept only if all of its interval is.
         Some(threshold) if known.interval[1] <= threshold => {
             format!("within its threshold of {}", amount(threshold))
         }
@@ -162,6 +164,7 @@ fn facts(spec: &SpecText) -> Markup {
         ("regret at most", format!("{regret} {}", reward.name)),
         ("with probability", percent(plan.bound_probability)),
         ("version", crate::args::VERSION.to_owned()),
+        // A simulated key is no secret: with it anyone gets the same runs.
         ("key", spec.spec.key.to_hex()),
     ];
     html! {

@@ -20,7 +20,9 @@ pub fn wrapped(text: &str) -> String {
 pub(super) fn broken(line: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut open = String::new();
+    // At every single blank, so that blanks within a line are kept as they are.
     for word in line.split(' ') {
+        // Greedy, as typewriters do it: lines of even length are for justified text.
         if !open.is_empty() && shown(&open) + 1 + shown(word) > WIDTH {
             lines.push(std::mem::take(&mut open));
         }

@@ -91,6 +91,7 @@ impl Answer {
     /// An answer that begins with what a person must know first: a paragraph for each warning.
     pub fn with_warnings(warnings: &[String]) -> Self {
         let mut answer = Self::default();
+        // A paragraph for each: they are about different things, and none may be overlooked.
         for warning in warnings {
             answer.paragraph([Sentence::of(Tone::Alarm, warning)]);
         }
@@ -100,6 +101,7 @@ impl Answer {
     /// Adds sentences that belong together; without any, nothing.
     pub fn paragraph(&mut self, sentences: impl IntoIterator<Item = Sentence>) {
         let sentences: Vec<Sentence> = sentences.into_iter().collect();
+        // Callers pass what may turn out to be nothing, and a reader would show an empty paragraph as a gap.
         if !sentences.is_empty() {
             self.items.push(Item::Paragraph(sentences));
         }

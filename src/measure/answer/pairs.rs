@@ -42,7 +42,9 @@ fn replicate(part: &Part, findings: &Findings) -> Answer {
     sentences.extend(diverged(summary).map(Sentence::plain));
     let mut answer = Answer::with_warnings(&part.warnings);
     answer.paragraph(sentences);
+    // Per round, not in all: totals of a billion rounds say little to anyone.
     answer.table(per_round(spec, &part.shard.players[0].1, summary));
+    // Only hard limits promise something of single rounds.
     if spec.problem().policy() == Policy::Hard {
         answer.paragraph([Sentence::plain(format!(
             "Runs with an unsafe round: {} of {}; promised at most {}.",
@@ -56,6 +58,7 @@ fn replicate(part: &Part, findings: &Findings) -> Answer {
 
 /// The experiment's name, and the answer.
 fn named(spec: &SpecText, answer: String) -> Sentence {
+    // The name stays plain, as the answer is what must stand out.
     Sentence::plain(format!("{}: ", spec.name())).and(Tone::Strong, answer)
 }
 
@@ -159,6 +162,7 @@ fn mean_regret(problem: &Problem, summary: &Summary) -> f64 {
     summary
         .regret
         .as_ref()
+        // Infinite, so that it loses against every player that has one, and is shown as none.
         .map_or(f64::INFINITY, |regret| regret.spread.mean * span)
 }
 

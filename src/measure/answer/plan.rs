@@ -85,6 +85,7 @@ fn gap_needs(plan: &Plan, gap: f64, horizon: Option<u64>) -> String {
     );
     match horizon {
         Some(horizon) => format!("To see {gap} takes {} rounds.", whole(horizon)),
+        // 2^53 is the largest horizon: rounds are counted exactly up to it, in doubles as well.
         None => format!("No horizon up to 2^53 shows {gap}."),
     }
 }
@@ -93,6 +94,7 @@ fn bounds(plan: &Plan) -> String {
     let problem = &plan.problem;
     let reward = problem.quantity(0);
     let horizon = problem.horizon() as f64;
+    // The theorems bound the total; what a round loses is what one can picture.
     let regret = plan.regret_bound * reward.range.span();
     let bound = format!(
         "With probability {} the regret is at most {} {} in all, {} a round",

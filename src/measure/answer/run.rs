@@ -75,6 +75,7 @@ fn cost_kept(problem: &Problem, means: &[Vec<f64>], run: &Run, cost: usize) -> S
         .zip(&run.counts)
         .map(|(mean, &count)| mean * count as f64);
     let average = quantity.range.to_user(played.sum::<f64>() / rounds);
+    // Only rounds above the threshold count: those below do not make up for them.
     let excess = run.violations[cost] * quantity.range.span() / rounds;
     format!(
         "{}: {} on average, threshold {}; rounds above it exceed it by {} per round of the run.",
