@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::error::Error;
 
-/// How often signals and progress are looked at.
+/// How often signals and progress are looked at: at once for people, seldom for the machine.
 const TICK: Duration = Duration::from_millis(50);
 
 /// What the work tells and is told.
@@ -52,6 +52,7 @@ pub fn beside<T: Send + 'static>(
     let mut told = 0;
     let receiver = std::sync::Mutex::new(receiver);
     loop {
+        // Other threads of Python run while this one waits.
         let received = py.detach(|| receiver.lock().expect("one reader").recv_timeout(TICK));
         let mut outcome = py.check_signals();
         let done = watch.done.load(Ordering::Relaxed);

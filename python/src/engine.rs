@@ -154,7 +154,9 @@ impl PyEngine {
     }
 
     fn wrap(py: Python<'_>, engine: debora::Engine) -> PyResult<Self> {
+        // Kept beside the engine: to read costs needs the problem, and must not wait for the lock.
         let problem = Arc::clone(&engine.plan().problem);
+        // One tuple for all decisions, so that a name costs nothing until it is asked for.
         let names = PyTuple::new(py, problem.actions())?.unbind();
         Ok(Self {
             state: Mutex::new(engine),
@@ -206,6 +208,7 @@ impl PyEngine {
     /// Hands out the next round. None when all rounds are told; raises `Waiting` when the epoch waits for feedback.
     #[inline]
     fn ask(&self, py: Python<'_>) -> PyResult<Option<PyDecision>> {
+        // The lock ends with this line: making Python objects may run the garbage collector.
         let asked = self.state(py).ask();
         match asked {
             Ask::Decision(decision) => Ok(Some(self.decided(py, decision))),
@@ -228,10 +231,12 @@ impl PyEngine {
         let mut state = self.state(py);
         let (first, epoch) = (state.next_round(), state.epoch());
         let left = state.problem().horizon() + 1 - first;
+        // Room for no more rounds than are left, whatever was asked for.
         let mut actions = vec![0; rounds.min(left).min(BATCH_MAX) as usize];
         let handed = state.ask_into(&mut actions);
         actions.truncate(handed);
         let outstanding = state.outstanding_count();
+        // Done, if nothing is outstanding: then an empty batch ends the caller's loop.
         if actions.is_empty() && rounds > 0 && outstanding > 0 {
             drop(state);
             return Err(waiting(py, outstanding));
@@ -283,6 +288,7 @@ impl PyEngine {
             .tell(round, reward, costs.as_slice())
             .map_err(refused)?;
         match told {
+            // Interned: one text for all rounds, not one each.
             Told::Recorded => Ok(intern!(py, "recorded")),
             Told::Repeated => Ok(intern!(py, "repeated")),
             Told::AlreadyTold => Ok(intern!(py, "already told")),
@@ -311,6 +317,7 @@ impl PyEngine {
         let costs = costs
             .as_ref()
             .map_or(Ok(&[][..]), |costs| costs.as_slice())?;
+        // Read in place: the arrays cannot change meanwhile, as the interpreter is held.
         let told = self.state(py).tell_many(rounds, rewards, costs);
         let mut told = told.map_err(refused)?;
         let closed = told
@@ -331,6 +338,7 @@ impl PyEngine {
     #[getter]
     fn record(&self, py: Python<'_>) -> PyEpochRecord {
         PyEpochRecord {
+            // A copy, since the engine goes on and a record does not change.
             inner: self.state(py).open_record().clone(),
         }
     }

@@ -30,6 +30,7 @@ pub fn waiting(py: Python<'_>, outstanding: u64) -> PyErr {
         "all rounds of the epoch are handed out and {outstanding} are not told yet; tell them first"
     );
     let error = Waiting::new_err(sentence);
+    // On the exception itself: a loop that waits needs the number, not the sentence.
     match error.value(py).setattr("outstanding", outstanding) {
         Ok(()) => error,
         Err(error) => error,
@@ -39,6 +40,7 @@ pub fn waiting(py: Python<'_>, outstanding: u64) -> PyErr {
 /// Any error of the library.
 pub fn refused(error: debora::Error) -> PyErr {
     match error {
+        // A class of its own: a caller may live with it, as the first feedback stays.
         debora::Error::Conflict { .. } => Conflict::new_err(error.to_string()),
         _ => Error::new_err(error.to_string()),
     }

@@ -122,6 +122,7 @@ pub struct PyMeasurement {
 
 impl PyMeasurement {
     fn wrap(inner: Measurement, left_out: Vec<String>) -> PyResult<Self> {
+        // The library measures nothing then, and a summary of nothing has no numbers.
         if inner.pairs == 0 {
             return Err(Error::new_err("pairs is 0; give at least 1"));
         }
@@ -208,6 +209,7 @@ impl PyMeasurement {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let part = self._measure(py, shard, threads, progress)?;
+        // The text grows with the pairs; other threads go on meanwhile.
         let bytes = py.detach(|| part.inner.to_json());
         Ok(PyBytes::new(py, bytes.as_bytes()))
     }

@@ -178,6 +178,7 @@ fn add_splits(columns: &Bound<'_, PyDict>, pairs: &[Pair]) -> PyResult<()> {
 /// What the first or the second run of each pair cost.
 fn add_runs(columns: &Bound<'_, PyDict>, pairs: &[Pair], member: usize, span: f64) -> PyResult<()> {
     let py = columns.py();
+    // Regret in the reward's units; violation stays a share, as costs have no common unit.
     let regret = numbers(pairs, |pair| {
         pair.runs[member].regret.map(|regret| regret * span)
     });

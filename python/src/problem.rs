@@ -51,6 +51,7 @@ impl PyProblem {
         safe: Option<&Bound<'_, PyDict>>,
         outside: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        // Written as a spec and read by its reader: one set of rules and messages for both.
         let mut lines = vec![format!("policy = {}", debora::spec::quoted(policy))];
         let given = [("actions", actions), ("horizon", horizon), ("rho", rho)]
             .map(|(word, value)| (word, Some(value)));
@@ -86,6 +87,7 @@ impl PyProblem {
                 to_toml(by_action(actions, safe)?.as_any())?
             ));
         }
+        // Without file and line, which nobody has seen.
         let spec = Spec::parse(&lines.join("\n"), "problem")
             .map_err(|error| Error::new_err(error.message().to_owned()));
         Ok(Self {
@@ -119,6 +121,7 @@ impl PyProblem {
         let horizon = |gap| inner.horizon_for_gap(gap).map(|horizon| (gap, horizon));
         let gap = gap.map(horizon).transpose().map_err(refused)?;
         Ok(PyPlan {
+            // A problem has no name; the answer needs one to begin with.
             name: "plan".into(),
             inner,
             gap,
@@ -208,6 +211,7 @@ impl PyProblem {
             self.horizon(),
             self.rho()
         );
+        // Most problems have none, and `costs=()` would be noise.
         if self.inner.quantities() > 1 {
             text += &format!(", costs={}", self.costs(py)?.repr()?);
         }
@@ -235,7 +239,9 @@ fn by_action<'py>(
     actions: &Bound<'py, PyAny>,
     safe: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    // A copy, since the dictionary is the caller's.
     let safe = safe.copy()?;
+    // A list has no names, but the spec's words go by them.
     let Some(strategy) = safe
         .get_item("strategy")?
         .filter(|strategy| !strategy.is_instance_of::<PyDict>())

@@ -36,6 +36,7 @@ pub struct PyEstimate {
 
 impl From<debora::Estimate> for PyEstimate {
     fn from(estimate: debora::Estimate) -> Self {
+        // The same fields, copied: `get_all` makes attributes of a struct's own fields only.
         let debora::Estimate {
             epoch,
             action,
@@ -168,6 +169,7 @@ impl PyEpochRecord {
 }
 
 fn kind(kind: debora::Kind) -> String {
+    // By way of its JSON, so that traces and attributes have the same word.
     json!(kind).as_str().expect("a word").to_owned()
 }
 
@@ -210,6 +212,7 @@ impl PyToldMany {
             already_told,
             closed,
         } = self;
+        // A record's own text would be longer than all the rest.
         let closed = if closed.is_some() {
             "an EpochRecord"
         } else {
@@ -282,6 +285,7 @@ impl PyRecommendation {
             .actions
             .iter()
             .zip(&self.inner.strategy)
+            // Of many actions a strategy plays a few, and only they are worth a line.
             .filter(|(_, share)| **share > 0.0);
         let shares: Vec<String> = shares
             .map(|(name, share)| format!("{name} {share:.4}"))

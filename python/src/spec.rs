@@ -62,6 +62,7 @@ impl PySpec {
     ) -> PyResult<Self> {
         let mut text = name.map_or(String::new(), |name| format!("name = {}\n", quoted(name)));
         if let Some(key) = key {
+            // As text: TOML's integers end at 2^63.
             text += &format!("key = \"{}\"\n", to_key(key)?.to_hex());
         }
         text += &problem.get().inner.to_toml();
@@ -94,6 +95,7 @@ impl PySpec {
     ) -> PyResult<Self> {
         let overrides = overrides.map_or(Ok(Vec::new()), set)?;
         match path_or_text.cast::<PyString>() {
+            // No path has a line break, and no spec fits on one line: it needs at least four keys.
             Ok(text) if text.to_cow()?.contains('\n') => {
                 Self::parse(text.to_cow()?.into_owned(), NO_FILE.into(), overrides)
             }
@@ -195,6 +197,7 @@ impl PySpec {
         PyEngine::of(
             py,
             Arc::clone(&self.spec_text.plan),
+            // As the lab derives it, so that an engine told by hand repeats a simulated run.
             self.spec_text.spec.key.derive(pair, 0),
         )
     }
@@ -250,6 +253,7 @@ fn unread(file: &str, error: &io::Error) -> PyErr {
         "cannot read {file:?}: {error}; give a path to a spec file, or its text of several lines"
     );
     match error.kind() {
+        // The class that Python itself would raise, so that callers can expect it.
         io::ErrorKind::NotFound => PyFileNotFoundError::new_err(sentence),
         _ => PyOSError::new_err(sentence),
     }
@@ -309,6 +313,7 @@ impl PyWorld {
                 actions - 1
             )));
         }
+        // Worlds draw on the unit scale.
         let mut values = vec![0.0; self.problem.quantities()];
         self.simulated.world.pull(
             self.simulated.key.derive(pair, member),
