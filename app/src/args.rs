@@ -123,7 +123,7 @@ pub enum Verb {
         #[command(flatten)]
         access: AccessArgs,
     },
-    /// API keys: who may read, decide or administer; beside a running server too
+    /// API keys with the right to read, decide or administer; also while a server is running
     Keys {
         #[command(subcommand)]
         action: KeysVerb,
@@ -231,7 +231,7 @@ impl AccessArgs {
 pub enum KeysVerb {
     /// Make a key and print it, this once: only its hash is kept
     Add {
-        /// What the log will call whoever uses it
+        /// What the log will call its user
         name: String,
         /// What it allows
         #[arg(long)]

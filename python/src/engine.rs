@@ -1,7 +1,7 @@
 //! The engine: one ask, one tell, singly and by the million.
 //!
 //! Its state sits behind a lock, so threads may share it. No Python code runs while the lock is held: feedback is read before,
-//! callbacks come after, and whoever waits for the lock lets go of the interpreter. So it can neither deadlock nor show
+//! callbacks come after, and a thread that waits for the lock lets go of the interpreter. So it can neither deadlock nor show
 //! anyone a half-changed state.
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -217,7 +217,7 @@ impl PyEngine {
         }
     }
 
-    /// Hands out up to `rounds` rounds (2^24 at most), fewer where the epoch ends; none when all are told. Raises `Waiting` like
+    /// Hands out up to `rounds` rounds (2^24 at most), fewer where the epoch ends; no rounds when all are told. Raises `Waiting` like
     /// `ask`.
     ///
     /// >>> import debora, numpy
@@ -299,7 +299,7 @@ impl PyEngine {
         }
     }
 
-    /// Tells many rounds: either all, or on an error none.
+    /// Tells many rounds: all of them, or none if there is an error.
     ///
     /// Costs have a row for each round and a column for each cost, or come as a dictionary of arrays by their names.
     #[pyo3(signature = (rounds, rewards, costs = None))]

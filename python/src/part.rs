@@ -46,7 +46,7 @@ impl PyPart {
         self.inner.measurement.verb.name()
     }
 
-    /// Seconds each player took; none after a merge.
+    /// Seconds each player took; empty after a merge.
     #[getter]
     fn seconds(&self) -> Vec<f64> {
         self.seconds.clone()

@@ -1,4 +1,4 @@
-//! What to run, and running a share of it.
+//! What to run, and running a part of it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -144,25 +144,25 @@ impl Measurement {
         }
     }
 
-    /// How many pairs a share measures, over all players.
-    pub fn pairs_in(&self, shard: Option<(u64, u64)>) -> Result<u64, MeasureError> {
-        let indices = self.indices(shard)?;
+    /// How many pairs a part has, over all players.
+    pub fn pairs_in(&self, part: Option<(u64, u64)>) -> Result<u64, MeasureError> {
+        let indices = self.indices(part)?;
         Ok((indices.end - indices.start) * self.players.len() as u64)
     }
 
-    fn indices(&self, shard: Option<(u64, u64)>) -> Result<Range<u64>, MeasureError> {
-        // The whole is the one share of one.
-        let (number, of) = shard.unwrap_or((1, 1));
+    fn indices(&self, part: Option<(u64, u64)>) -> Result<Range<u64>, MeasureError> {
+        // The whole is the one part of one.
+        let (number, of) = part.unwrap_or((1, 1));
         Ok(share(self.pairs, number, of)?)
     }
 
-    /// Measures a share, `(number from 1, of how many)`: all of it without one. Also the seconds of each player.
+    /// Measures a part, `(number from 1, of how many)`: the whole without one. Also the seconds of each player.
     pub fn measure(
         &self,
-        shard: Option<(u64, u64)>,
+        part: Option<(u64, u64)>,
         io: &Io,
     ) -> Result<(Part, Vec<f64>), MeasureError> {
-        let indices = self.indices(shard)?;
+        let indices = self.indices(part)?;
         // Tables may hold millions of rows: both worlds are built here, and fingerprint and experiment take them.
         // Built before anything is measured, so that a wrong table is refused at once.
         let world = self.spec.world(io.open)?;
@@ -176,7 +176,7 @@ impl Measurement {
             measurement: self.clone(),
             warnings: warnings(&self.spec.plan, Some(&*world.world)),
             premise_false: self.premise_is_false(&*world.world),
-            // One share has pair 0, so the first run is observed once however the work is divided.
+            // One part has pair 0, so the first run is observed once however the work is divided.
             first_run: (indices.start == 0)
                 .then(|| first_run(&experiment))
                 .transpose()?,
@@ -204,7 +204,7 @@ impl Measurement {
             let begun = (io.clock)();
             // One player after the other, each on all threads: its seconds are then its own.
             let player = contestant(name, self.spec.problem().policy())?;
-            // All players share one count, as whoever waits has one bar.
+            // All players share one count, as there is one bar to watch.
             let progress = |done: u64| (io.progress)(before + done);
             // Worlds are keyed by pair and member, not by player: all of them meet the same data.
             let pairs = experiment.pairs(player, indices.clone(), &progress, io.cancel)?;

@@ -2,11 +2,11 @@
 //! the answer for people.
 //!
 //! ```text
-//! SpecText (a spec as read) -> Measurement (what to run) -> Part (what a share of it measured)
+//! SpecText (a spec as read) -> Measurement (what to run) -> Part (what was measured of it)
 //! Parts -> merge -> Findings -> json, answer
 //! ```
 //!
-//! A part is a function of its measurement and its share, so parts measured anywhere merge to the bytes of the whole. Files,
+//! A part is a function of its measurement and its number, so parts measured anywhere merge to the bytes of the whole. Files,
 //! the clock and the wish to stop are the caller's ([`Io`]): nothing here opens or times anything.
 //!
 //! ```

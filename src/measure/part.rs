@@ -1,4 +1,4 @@
-//! What a share of a measurement measured, and what the whole found.
+//! Parts of a measurement as they were measured, and what the whole found.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub struct Part {
     /// Pair 0's first run; in the part that has it.
     #[serde(rename = "story")]
     pub first_run: Option<FirstRun>,
-    /// The pairs.
+    /// Its pairs.
     pub shard: Shard,
 }
 

@@ -207,7 +207,7 @@ impl Spec {
     /// 64 hexadecimal digits that stand for all a live experiment depends on: problem, key and service, not the world.
     ///
     /// Two specs that mean the same have the same. A name of the experiment changes nothing; the order of actions or costs
-    /// does, as their draws go by number. **It depends on the key**: show it only to those who could guess a weak one.
+    /// does, as their draws go by number. **It depends on the key**: with it a weak key can be guessed, so keep it as secret.
     pub fn fingerprint(&self) -> String {
         Canon::of(&self.problem, self.key)
             .service(&self.service)
@@ -219,7 +219,7 @@ impl Spec {
         file: &str,
         open: &mut dyn FnMut(&str) -> io::Result<Box<dyn io::Read>>,
     ) -> Result<(Arc<dyn World>, Option<String>), SpecError> {
-        // The caller opens files: a library that opens none can be used where there are none.
+        // The caller opens files: a library that opens nothing works where there is no disk.
         let reader = open(file).map_err(|error| self.unopened(file, &error))?;
         match table::read(&self.problem, file, reader) {
             Ok((table, rows)) => Ok((Arc::new(table), Some(rows))),

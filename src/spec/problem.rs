@@ -56,7 +56,7 @@ fn begin(section: &SpecSection<'_>) -> Read<Draft> {
             "horizon",
             "give the number of rounds you will run, say horizon = 1e8",
         )?
-        // The range itself is the problem's to check; this refuses what is no number of rounds at all.
+        // The range itself is the problem's to check; this refuses what is not a number of rounds at all.
         .whole::<u64>("it must be a whole number from 1 to 2^53 = 9007199254740992")?;
     let rho = section
         .need(

@@ -218,7 +218,7 @@ fn columns(header: &ByteRecord, names: &[&str]) -> Result<Vec<usize>, String> {
         let number = column(&String::from_utf8_lossy(cell), names)?;
         if columns[number].replace(place).is_some() {
             return Err(format!(
-                "column {:?} is there twice; leave one out",
+                "column {:?} appears twice; leave one out",
                 names[number]
             ));
         }

@@ -137,14 +137,14 @@ fn read_kind(section: &SpecSection<'_>, kind: KindWord, problem: &Problem) -> Re
                 "name a CSV file with the header action, reward and the names of the costs",
             )?;
             WorldKind::Table {
-                // As written: whoever opens it knows what it is relative to.
+                // As written: the caller, which opens it, knows what it is relative to.
                 file: file.text()?.to_owned(),
             }
         }
     })
 }
 
-/// Refuses keys of another kind: they would change nothing, and whoever wrote them believes they do.
+/// Refuses keys of another kind: they would change nothing, although their author believes they do.
 fn check_keys(section: &SpecSection<'_>, kind: KindWord) -> Read<()> {
     let name = |kind: KindWord| {
         KINDS

@@ -8,7 +8,7 @@ use crate::args::{Common, PairArgs, SpecArgs};
 use crate::commands::load;
 use crate::commands::measure::measure;
 
-/// Pairs unless said otherwise: fewer than replicate's, as each is played by all players.
+/// The default number of pairs: fewer than replicate's, as each is played by all players.
 const PAIRS: u64 = 200;
 
 pub fn compare(

@@ -25,7 +25,7 @@ pub fn measure(measurement: &Measurement, pairs: &PairArgs, common: &Common) -> 
     }
 }
 
-/// Measures a share, all without one, and shows how far it is.
+/// Measures a part, or the whole, and shows how far it is.
 fn watched(
     measurement: &Measurement,
     shard: Option<(u64, u64)>,

@@ -32,7 +32,7 @@ pub static MEASURING: AtomicBool = AtomicBool::new(false);
 /// Ctrl-C asks the measuring of pairs to stop. Other work, and a second Ctrl-C, end at once, without a half file.
 pub fn listen_for_interrupts() -> Result<()> {
     ctrlc::set_handler(|| {
-        // Whoever measures stops between two pairs and cleans up itself; nothing else looks at the flag.
+        // A measurement stops between two pairs and cleans up itself; nothing else looks at the flag.
         if CANCELLED.swap(true, Ordering::Relaxed) || !MEASURING.load(Ordering::Relaxed) {
             crate::files::remove_unfinished();
             eprintln!("error: stopped as asked; nothing is complete");

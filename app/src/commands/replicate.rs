@@ -9,7 +9,7 @@ use crate::args::{Common, PairArgs, SpecArgs};
 use crate::commands::load;
 use crate::commands::measure::measure;
 
-/// Pairs unless said otherwise: the interval of a rate near 1 is then about a percent wide.
+/// The default number of pairs: the interval of a rate near 1 is then about two percent wide.
 const PAIRS: u64 = 1_000;
 
 pub fn replicate(

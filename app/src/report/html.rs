@@ -164,7 +164,7 @@ fn facts(spec: &SpecText) -> Markup {
         ("regret at most", format!("{regret} {}", reward.name)),
         ("with probability", percent(plan.bound_probability)),
         ("version", crate::args::VERSION.to_owned()),
-        // A simulated key is no secret: with it anyone gets the same runs.
+        // The key of a simulation is not a secret: with it anyone gets the same runs.
         ("key", spec.spec.key.to_hex()),
     ];
     html! {

@@ -8,7 +8,7 @@ use kuva::render::plots::Plot;
 use kuva::render::render::render_multiple;
 use kuva::render::theme::Theme;
 
-/// Colours that can be told apart on light and dark, also by most who see few colours (Okabe and Ito 2008).
+/// Colours that can be told apart on light and dark, with most kinds of colour blindness too (Okabe and Ito 2008).
 const COLOURS: [&str; 8] = [
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#999999",
 ];

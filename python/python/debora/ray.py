@@ -1,6 +1,6 @@
-"""Replications and comparisons on more machines: shares of a measurement as tasks of Ray.
+"""Replications and comparisons on more machines: parts of a measurement as tasks of Ray.
 
-A share's result depends on its number alone, so a task that Ray runs again, after a worker or a machine is lost, gives
+A part's result depends on its number alone, so a task that Ray runs again, after a worker or a machine is lost, gives
 the same bytes, and the merged result is the one of :func:`debora.replicate` and :func:`debora.compare`, byte for byte.
 
 Ray is told where to work in its own ways: ``ray.init(address=...)`` beforehand, or ``RAY_ADDRESS``. Without either it
@@ -23,7 +23,7 @@ from debora._results import Comparison, Replication
 try:
     import ray
 except ImportError:
-    raise ImportError("ray is not there; install it, or the extra: pip install 'debora[ray]'") from None
+    raise ImportError("ray is not installed; install it, or the extra: pip install 'debora[ray]'") from None
 
 __all__ = ["compare", "replicate"]
 
@@ -118,7 +118,7 @@ def _measure_shard(sent: tuple[Measurement, bytes | None], shard: tuple[int, int
 
 
 def _shards(measurement: Measurement) -> int:
-    """How many shards of the wanted length the measurement has, by the clock of a growing share measured here."""
+    """How many shards of the wanted length the measurement has, by the clock of a growing part measured here."""
     pairs = 1
     while True:
         of = max(1, measurement.pairs // pairs)

@@ -105,7 +105,7 @@ fn bounds(plan: &Plan) -> String {
     );
     match plan.violation_bound {
         None => bound + ".",
-        // Hard limits hold in every round but for an event of probability delta: there is no average to bound.
+        // Hard limits hold in every round, except in an event of probability delta: there is no average to bound.
         Some(0.0) => format!(
             "{bound}; with probability {} every round is safe.",
             percent(1.0 - problem.delta())
