@@ -53,6 +53,7 @@ pub struct Engine {
     /// All rounds below are told.
     pub(crate) low_water: u64,
     /// Told out of order: feedback of rounds above the low-water mark.
+    // Ordered, as the mark moves up over the first entries.
     pub(crate) told_above: BTreeMap<u64, Box<[u64]>>,
     /// Of all closed epochs.
     pub(crate) digest: [u8; 32],
@@ -218,6 +219,7 @@ impl Engine {
 
     /// How many rounds are handed out and not told.
     pub fn outstanding_count(&self) -> u64 {
+        // Without walking over them: every request that has to wait is told this number.
         self.next_round() - self.low_water - self.told_above.len() as u64
     }
 }

@@ -8,7 +8,10 @@
 //! within half a cell of the mean. Paper: Algorithm 1 (RepMean), with the width in place of delta in its line 1 and without
 //! the maximum with 0 in its line 5 (docs/deviations.md, 1 and 2): the first, partial cell has index -1.
 //!
-//! Means come from a [`Tally`] of exact sums, so neither order nor sharding of the feedback can move one.
+//! Means come from a [`Tally`] of exact sums, so neither the order of the feedback nor its division into parts can move one.
+//!
+//! [`to_fixed`], [`FIXED_ONE`] and [`round_to_cell`] are public for callers that add up a whole epoch themselves
+//! ([`Engine::tell_epoch`](crate::Engine::tell_epoch)), and for those who recompute an estimate from a record.
 
 /// One, as a multiple of 2^-53.
 pub const FIXED_ONE: u64 = 1 << 53;
@@ -32,6 +35,8 @@ pub fn to_fixed(unit: f64) -> u64 {
 }
 
 /// Counts per action and exact sums per action and quantity, in multiples of 2^-53. Merging is exact, in any order.
+///
+/// Floats would sum to other bits in another order, and next to a cell's edge a bit is another estimate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
     quantities: usize,
@@ -107,13 +112,11 @@ impl Tally {
             (other.counts.len(), other.quantities),
             "tallies of one shape"
         );
-        for (action, &count) in (0..).zip(&other.counts) {
+        let rows = other.sums.chunks_exact(self.quantities);
+        for ((action, &count), sums) in (0..).zip(&other.counts).zip(rows) {
+            // An epoch plays few of its actions.
             if count > 0 {
-                self.add_sums(
-                    action,
-                    count,
-                    &other.sums[action as usize * self.quantities..][..self.quantities],
-                );
+                self.add_sums(action, count, sums);
             }
         }
     }
@@ -135,21 +138,20 @@ impl Tally {
 
     /// The first action and quantity whose sum exceeds its count, as no sum of values in [0, 1] does.
     pub(crate) fn impossible_sum(&self) -> Option<(usize, usize)> {
-        (0..)
-            .zip(
-                self.counts
-                    .iter()
-                    .zip(self.sums.chunks_exact(self.quantities)),
-            )
-            .find_map(|(action, (&count, sums))| {
-                let most = u128::from(count) * u128::from(FIXED_ONE);
-                Some((action, sums.iter().position(|&sum| sum > most)?))
-            })
+        let rows = self.sums.chunks_exact(self.quantities);
+        for (action, (&count, sums)) in self.counts.iter().zip(rows).enumerate() {
+            let most = u128::from(count) * u128::from(FIXED_ONE);
+            if let Some(quantity) = sums.iter().position(|&sum| sum > most) {
+                return Some((action, quantity));
+            }
+        }
+        None
     }
 
     /// The mean of a quantity of an action that was played.
     pub fn mean(&self, action: u32, quantity: usize) -> f64 {
         let sum = self.sums[action as usize * self.quantities + quantity];
+        // Scaled last, by a power of two, which rounds nothing: the order is part of the values.
         sum as f64 / self.counts[action as usize] as f64 * (1.0 / FIXED_ONE as f64)
     }
 }

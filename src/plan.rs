@@ -8,8 +8,8 @@
 //! the first top whose k0 exists and whose exploration, explore(growth^k0) rounds, fits into T - 1
 //! ```
 //!
-//! If there is none the plan is *blind*: nothing will ever be compared, and the plan says which horizon or rho would not
-//! be. Sources: docs/theory.md; for profile paper, Algorithms 2 to 4 and the bounds of docs/deviations.md.
+//! If no top will do the plan is *blind*: nothing will ever be compared, and the plan says which horizon or rho would
+//! change that. Sources: docs/theory.md; for profile paper, Algorithms 2 to 4 and the bounds of docs/deviations.md.
 
 use std::f64::consts::PI;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct Plan {
     pub problem: Arc<Problem>,
     /// Which constants these are.
     pub profile: Profile,
-    /// By what counts grow between estimates; none in profile paper.
+    /// The factor by which counts grow between estimates; `None` in profile paper.
     pub growth: Option<u32>,
     /// What each estimate may spend of rho.
     pub rho_share: f64,
@@ -68,9 +68,9 @@ pub struct Plan {
     pub violation_bound: Option<f64>,
     /// The probability of the bounds.
     pub bound_probability: f64,
-    /// If blind: the smallest horizon known not to be. None if that exceeds 2^53, or the plan is not blind.
+    /// If blind: the smallest horizon known to be enough. None if that exceeds 2^53, or the plan is not blind.
     pub horizon_needed: Option<u64>,
-    /// If blind: any rho above this would not be. None if no rho below 1 helps, or the plan is not blind.
+    /// If blind: any rho above this would be enough. None if no rho below 1 helps, or the plan is not blind.
     pub rho_needed: Option<f64>,
     #[serde(skip)]
     share: Share,
@@ -291,7 +291,7 @@ impl Plan {
         }
     }
 
-    /// The action to play, whatever its estimates, at the start of an epoch with these counts; none once all are estimated.
+    /// The action to play, whatever its estimates, at the start of an epoch with these counts; `None` once all are estimated.
     ///
     /// Tight: the smallest (level, index) while some action is below level k0. Paper: action 0 in the first epoch. No data
     /// enters, so no budget is spent.
@@ -303,7 +303,7 @@ impl Plan {
     }
 
     fn explored_tight(&self, counts: &[u64]) -> Option<u32> {
-        // A blind plan has no level, and explores for ever.
+        // A blind plan has no level and explores to the end.
         let first = self.levels.first().map_or(u64::MAX, |first| first.count);
         if counts.iter().all(|&count| count >= first) {
             return None;
@@ -315,7 +315,7 @@ impl Plan {
             .map(|(action, _)| action)
     }
 
-    /// The count on which an action with `count` pulls at the start of an epoch is estimated; none if it never was.
+    /// The count on which an action with `count` pulls at the start of an epoch is estimated; `None` if it never was.
     pub fn estimated_count(&self, count: u64) -> Option<u64> {
         match self.problem.profile() {
             Profile::Tight { .. } => self.level(count).map(|level| level.count),
@@ -439,7 +439,7 @@ fn tight_rho_needed(problem: &Problem, growth: u32) -> Option<f64> {
     (room > 0.0 && rho < 1.0).then_some(rho)
 }
 
-/// The smallest count of profile paper with width below 1/2; none beyond 2^53.
+/// The smallest count of profile paper with width below 1/2; `None` beyond 2^53.
 fn paper_informative_count(share: Share) -> Option<u64> {
     // width(1)^2 / n < 1/4. The closed form may be off by one in the last bit, so look at the count itself.
     let guess = libm::floor(4.0 * width::paper(share, 1).width * width::paper(share, 1).width);

@@ -32,35 +32,18 @@ impl View {
     /// to `most`.
     pub fn of(values: &[f64], widths: &[f64], least: f64, most: f64) -> Self {
         let (rewards, costs) = values.split_at(widths.len());
-        let (mut low, mut high) = (
-            Vec::with_capacity(costs.len()),
-            Vec::with_capacity(costs.len()),
-        );
-        for row in costs.chunks_exact(widths.len()) {
-            low.extend(
-                row.iter()
-                    .zip(widths)
-                    .map(|(cost, width)| (cost - width).max(least)),
-            );
-            high.extend(
-                row.iter()
-                    .zip(widths)
-                    .map(|(cost, width)| (cost + width).min(most)),
-            );
-        }
+        // Each cost has a row of actions, and all rows the same widths.
+        let costs = costs.iter().zip(widths.iter().cycle());
         View::Estimate {
-            index: rewards
-                .iter()
-                .zip(widths)
-                .map(|(reward, width)| reward + width)
-                .collect(),
-            low,
-            high,
+            // Not clipped at 1: optimism beyond the range still says which action is known least.
+            index: rewards.iter().zip(widths).map(|(r, w)| r + w).collect(),
+            low: costs.clone().map(|(g, w)| (g - w).max(least)).collect(),
+            high: costs.map(|(g, w)| (g + w).min(most)).collect(),
         }
     }
 }
 
-/// An epoch's strategy and how it came about.
+/// An epoch's strategy and how it was found.
 pub(crate) struct NextStrategy {
     pub kind: Kind,
     pub candidate: Strategy,
@@ -82,6 +65,7 @@ pub(crate) fn soft(view: &View, actions: usize, thresholds: &[f64]) -> NextStrat
     match view {
         View::Explore(action) => unmixed(Kind::Explore, Strategy::pure(*action, actions)),
         View::Estimate { index, low, .. } => {
+            // Optimistic costs, as the true best strategy must not be shut out by a wide interval.
             let solution = lp::solve(index, low, thresholds);
             let kind = if solution.violation > 0.0 {
                 Kind::Infeasible
@@ -95,48 +79,56 @@ pub(crate) fn soft(view: &View, actions: usize, thresholds: &[f64]) -> NextStrat
 
 /// Algorithm 4, lines 14 to 22: the soft candidate, mixed with the safe strategy until its pessimistic costs fit.
 pub(crate) fn hard(view: &View, actions: usize, thresholds: &[f64], safe: &Safe) -> NextStrategy {
-    let NextStrategy {
-        kind, candidate, ..
-    } = soft(view, actions, thresholds);
-    if kind == Kind::Infeasible {
+    let soft = soft(view, actions, thresholds);
+    if soft.kind == Kind::Infeasible {
+        // Under hard limits even the least violation is one too many (docs/deviations.md, 8).
         return NextStrategy {
-            kind,
+            kind: soft.kind,
             candidate: safe.strategy.clone(),
             sigma: 1.0,
             strategy: safe.strategy.clone(),
         };
     }
-    let worst: Vec<f64> = match view {
-        View::Explore(_) => vec![1.0; thresholds.len()],
-        View::Estimate { high, .. } => high
-            .chunks(actions)
-            .map(|row| candidate.expectation(row).min(1.0))
-            .collect(),
-    };
-    let sigma = safe_weight(
-        worst
-            .iter()
-            .zip(thresholds)
-            .map(|(worst, threshold)| worst - threshold),
-        &safe.margins,
-    );
+    let candidate = soft.candidate;
+    let worst = worst_costs(view, &candidate, thresholds.len());
+    let excesses = worst
+        .iter()
+        .zip(thresholds)
+        .map(|(worst, limit)| worst - limit);
+    let sigma = safe_weight(excesses, &safe.margins);
+    assert_mixed_costs_fit(sigma, &worst, thresholds, &safe.margins);
     let strategy = if sigma > 0.0 {
         Strategy::mix(sigma, &safe.strategy, &candidate)
     } else {
         candidate.clone()
     };
-    for ((worst, threshold), margin) in worst.iter().zip(thresholds).zip(&safe.margins) {
+    NextStrategy {
+        kind: soft.kind,
+        candidate,
+        sigma,
+        strategy,
+    }
+}
+
+/// The most a strategy may cost, cost by cost. Of an action that is not estimated all costs may be 1.
+fn worst_costs(view: &View, candidate: &Strategy, costs: usize) -> Vec<f64> {
+    match view {
+        View::Explore(_) => vec![1.0; costs],
+        View::Estimate { high, .. } => high
+            .chunks(candidate.probabilities().len())
+            .map(|row| candidate.expectation(row).min(1.0))
+            .collect(),
+    }
+}
+
+/// The promise of policy hard, checked wherever a strategy is made; 1e-12 is for the rounding of the check itself.
+fn assert_mixed_costs_fit(sigma: f64, worst: &[f64], thresholds: &[f64], margins: &[f64]) {
+    for ((worst, threshold), margin) in worst.iter().zip(thresholds).zip(margins) {
         let mixed = sigma * (threshold - margin) + (1.0 - sigma) * worst;
         assert!(
             mixed <= threshold + 1e-12,
             "mixing with {sigma} leaves a cost of {mixed} above {threshold}"
         );
-    }
-    NextStrategy {
-        kind,
-        candidate,
-        sigma,
-        strategy,
     }
 }
 

@@ -45,7 +45,7 @@ impl Policy {
 pub enum Profile {
     /// Estimates at fixed counts growth^level: the guarantees of the paper with far fewer rounds.
     Tight {
-        /// By what an action's count grows between two of its estimates.
+        /// The factor by which an action's count grows between two of its estimates.
         growth: u32,
     },
     /// The published constants, misprints corrected.
@@ -188,7 +188,7 @@ impl Draft {
         }
     }
 
-    /// By what counts grow between estimates in profile tight; default 8.
+    /// The factor by which counts grow between estimates in profile tight; default 8.
     pub fn growth(self, growth: u32) -> Self {
         Self {
             growth: Some(growth),
@@ -324,10 +324,12 @@ impl Draft {
         let quantities =
             std::iter::once(&self.reward).chain(self.costs.iter().map(|(cost, _)| cost));
         let quantities: Vec<&str> = quantities.map(|quantity| quantity.name.as_str()).collect();
+        // Reward and costs have one namespace: they are columns of a table and keys of documents side by side.
         for (what, names) in [("action", actions), ("quantity", quantities)] {
             if let Some(number) = names.iter().position(|name| name.is_empty()) {
                 return Err(Error::NameEmpty { what, number });
             }
+            // Sorted, as comparing each with each is out of reach for a million actions.
             let mut sorted = names;
             sorted.sort_unstable();
             if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -477,6 +479,7 @@ impl Problem {
 
     /// The same problem over another number of rounds.
     pub fn with_horizon(&self, horizon: u64) -> Result<Self, Error> {
+        // Built anew, as the horizon has a rule of its own; the other rules hold again.
         Draft {
             horizon,
             ..self.draft.clone()
@@ -567,6 +570,7 @@ impl Problem {
     /// The one place where feedback is judged: what this refuses, every way of telling refuses.
     #[inline]
     pub fn to_fixed(&self, reward: f64, costs: &[f64], fixed: &mut [u64]) -> Result<(), Error> {
+        // By the room given, which is this problem's number of quantities: engines keep it between rounds.
         if costs.len() + 1 != fixed.len() {
             return Err(Error::CostCount {
                 got: costs.len(),
@@ -608,6 +612,7 @@ impl Problem {
         if (low..=high).contains(&value) {
             return Ok(to_fixed(quantity.range.to_unit(value)));
         }
+        // An infinite value has a nearest end, too.
         if self.draft.outside == Outside::Clip && !value.is_nan() {
             return Ok(to_fixed(if value < low { 0.0 } else { 1.0 }));
         }

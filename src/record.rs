@@ -40,6 +40,7 @@ pub enum Told {
     /// The feedback counts.
     Recorded,
     /// The feedback counts, and it was the epoch's last.
+    // Boxed, as a record is far larger than the answers that nearly all rounds get.
     Closed(Box<EpochRecord>),
     /// The same feedback was told before; it counts once.
     Repeated,
@@ -113,6 +114,7 @@ impl Estimate {
     /// Cell i spans from (offset + i) cell to (offset + i + 1) cell.
     pub fn nearest_edge(&self, other: i64) -> Option<f64> {
         let index = self.index?;
+        // A cell begins at its own number and ends where the next one begins.
         let cells = if index < other { index + 1 } else { index };
         Some((self.offset + cells as f64) * self.cell)
     }

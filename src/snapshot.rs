@@ -1,4 +1,5 @@
-//! Snapshots: an engine as bytes, exactly, and back. **A snapshot holds the key**: who reads it can foretell decisions.
+//! Snapshots: an engine as bytes, exactly, and back. **A snapshot holds the key**: anyone who reads it can predict
+//! decisions.
 //!
 //! ```text
 //! "debora snapshot" | version | values version | problem | key | facts of the run | SHA-256 of all before
@@ -7,8 +8,6 @@
 //! Integers are little endian, floats their bits, texts and lists preceded by their length. Only facts are kept: what was
 //! told, what was handed out, the raw means behind the estimates. Strategy, targets and rounded means are computed again by
 //! the code that computed them first, so a snapshot cannot contradict them.
-
-use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
@@ -35,46 +34,40 @@ impl Engine {
         bytes.u64(self.open.epoch);
         bytes.u64(self.open.first_round);
         bytes.u64(self.open.rounds);
-        self.open.counts.iter().for_each(|&count| bytes.u64(count));
-        for (action, epoch) in self.estimates.epochs.iter().enumerate() {
-            bytes.u64(epoch.map_or(0, |epoch| epoch + 1));
-            if epoch.is_some() {
-                let means = self.estimates.means[action..]
-                    .iter()
-                    .step_by(self.asked.len());
-                means.for_each(|&mean| bytes.f64(mean));
-            }
-        }
-        self.tally
-            .counts()
-            .iter()
-            .for_each(|&count| bytes.u64(count));
+        bytes.u64s(&self.open.counts);
+        self.write_estimates(&mut bytes);
+        bytes.u64s(self.tally.counts());
         self.tally.sums().iter().for_each(|&sum| bytes.u128(sum));
         bytes.u64(self.low_water);
         bytes.u64(self.told_above.len() as u64);
         for (&round, fixed) in &self.told_above {
             bytes.u64(round);
-            fixed.iter().for_each(|&value| bytes.u64(value));
+            bytes.u64s(fixed);
         }
         let checksum = Sha256::digest(&bytes.0);
         bytes.0.extend(checksum);
         bytes.0
     }
 
+    /// Per action the epoch of its estimate, and the raw means behind it. The rounded ones follow from them.
+    fn write_estimates(&self, bytes: &mut Writer) {
+        for (action, epoch) in self.estimates.epochs.iter().enumerate() {
+            // One more, so that 0 can mean that the action has no estimate.
+            bytes.u64(epoch.map_or(0, |epoch| epoch + 1));
+            if epoch.is_some() {
+                let means = self.estimates.means[action..].iter();
+                means
+                    .step_by(self.asked.len())
+                    .for_each(|&mean| bytes.f64(mean));
+            }
+        }
+    }
+
     /// The engine that [`Engine::to_bytes`] wrote; it goes on bit for bit.
     ///
     /// Takes time in proportion to the open epoch's rounds handed out, whose decisions are drawn again.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        let (content, checksum) = bytes
-            .split_at_checked(bytes.len().saturating_sub(CHECKSUM))
-            .unwrap_or_default();
-        if !content.starts_with(MAGIC) {
-            return Err(bad("it does not begin as one"));
-        }
-        if Sha256::digest(content)[..] != *checksum {
-            return Err(bad("its checksum is wrong, so it is damaged or incomplete"));
-        }
-        let mut reader = Reader(&content[MAGIC.len()..]);
+        let mut reader = Reader(checked_content(bytes)?);
         let version = reader.u64()?;
         if version != VERSION {
             return Err(bad(&format!(
@@ -90,12 +83,24 @@ impl Engine {
         }
         let problem = read_draft(&mut reader)?.build()?;
         let engine = read_run(&mut reader, problem)?;
-        if reader.0.is_empty() {
-            Ok(engine)
-        } else {
-            Err(bad("it goes on after its end"))
-        }
+        check(reader.0.is_empty(), "it goes on after its end")?;
+        Ok(engine)
     }
+}
+
+/// What stands between the first word and the checksum, if both are right.
+fn checked_content(bytes: &[u8]) -> Result<&[u8], Error> {
+    let (content, checksum) = bytes
+        .split_at_checked(bytes.len().saturating_sub(CHECKSUM))
+        .unwrap_or_default();
+    if !content.starts_with(MAGIC) {
+        return Err(bad("it does not begin as one"));
+    }
+    // Against accidents, not against people: anyone who can write a snapshot can hash it.
+    if Sha256::digest(content)[..] != *checksum {
+        return Err(bad("its checksum is wrong, so it is damaged or incomplete"));
+    }
+    Ok(&content[MAGIC.len()..])
 }
 
 fn bad(reason: &str) -> Error {
@@ -108,18 +113,31 @@ fn check(holds: bool, rule: &str) -> Result<(), Error> {
     if holds { Ok(()) } else { Err(bad(rule)) }
 }
 
+/// Reads a run in the order in which it is computed: the epoch, its estimates, its strategy, its rounds, what was told.
+///
+/// Every number is checked against the others: a snapshot may come from another program, and an engine that contradicts
+/// itself would fail rounds later, where nobody sees why.
 fn read_run(reader: &mut Reader, problem: Problem) -> Result<Engine, Error> {
-    let (actions, quantities, horizon) = (
-        problem.actions().len(),
-        problem.quantities(),
-        problem.horizon(),
-    );
     let key = Key::from_hex(&reader.text()?)?;
     let mut engine = Engine::with_plan(Plan::of(problem).into(), key);
     engine.digest = reader.take(32)?.try_into().expect("32 bytes");
+    let rounds = read_epoch(reader, &mut engine)?;
+    read_estimates(reader, &mut engine)?;
+    engine.open_epoch();
+    hand_out_again(&mut engine, rounds)?;
+    read_tally(reader, &mut engine)?;
+    read_told(reader, &mut engine)?;
+    check_told(&engine)?;
+    Ok(engine)
+}
 
-    let (epoch, first_round, rounds) = (reader.u64()?, reader.u64()?, reader.u64()?);
-    let counts = reader.u64s(actions)?;
+/// Reads the open epoch; returns how many of its rounds are handed out.
+fn read_epoch(reader: &mut Reader, engine: &mut Engine) -> Result<u64, Error> {
+    let horizon = engine.problem().horizon();
+    let epoch = reader.u64()?;
+    let first_round = reader.u64()?;
+    let rounds = reader.u64()?;
+    let counts = reader.u64s(engine.asked.len())?;
     let before = counts
         .iter()
         .try_fold(1u64, |sum, &count| sum.checked_add(count));
@@ -135,47 +153,51 @@ fn read_run(reader: &mut Reader, problem: Problem) -> Result<Engine, Error> {
         (epoch == 0) == (first_round == 1),
         "its epoch does not fit its first round",
     )?;
+    // After the check above, which keeps the subtraction from wrapping.
     check(
         rounds <= horizon + 1 - first_round,
         "its epoch goes beyond the horizon",
     )?;
     engine.asked.clone_from(&counts);
     engine.open = EpochRecord::opening(epoch, first_round, counts);
-    read_estimates(reader, &mut engine)?;
-    engine.open_epoch();
-    hand_out_again(&mut engine, rounds)?;
+    Ok(rounds)
+}
 
-    let counts = reader.u64s(actions)?;
-    let sums = (0..actions * quantities)
+fn read_tally(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error> {
+    let quantities = engine.problem().quantities();
+    let counts = reader.u64s(engine.asked.len())?;
+    let sums = (0..counts.len() * quantities)
         .map(|_| reader.u128())
         .collect::<Result<_, _>>()?;
     engine.tally = Tally::from_parts(quantities, counts, sums);
     check(
         engine.tally.impossible_sum().is_none(),
         "a sum exceeds its count",
-    )?;
+    )
+}
+
+/// Reads the low-water mark and the feedback told above it.
+fn read_told(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error> {
+    let quantities = engine.problem().quantities();
     engine.low_water = reader.u64()?;
     let entries = reader.u64()?;
-    let mut told = BTreeMap::new();
     for _ in 0..entries {
-        let (round, fixed) = (reader.u64()?, reader.u64s(quantities)?);
+        let round = reader.u64()?;
+        let fixed = reader.u64s(quantities)?;
         check(
             fixed.iter().all(|&value| value <= FIXED_ONE),
             "feedback is outside its range",
         )?;
-        check(
-            told.insert(round, fixed.into_boxed_slice()).is_none(),
-            "a round was told twice",
-        )?;
+        let before = engine.told_above.insert(round, fixed.into_boxed_slice());
+        check(before.is_none(), "a round was told twice")?;
     }
-    engine.told_above = told;
-    check_told(&engine)?;
-    Ok(engine)
+    Ok(())
 }
 
 fn read_estimates(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error> {
     let actions = engine.asked.len();
     for action in 0..actions {
+        // Written as one more than the epoch; 0 means that the action has no estimate.
         let epoch = reader.u64()?.checked_sub(1);
         let due = engine
             .plan()
@@ -190,6 +212,7 @@ fn read_estimates(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error>
                 epoch > 0 && epoch <= engine.open.epoch,
                 "an estimate is from an epoch that was not",
             )?;
+            // Raw means only: the offsets that round them come from the key.
             for quantity in 0..engine.problem().quantities_estimated() {
                 let mean = reader.f64()?;
                 check((0.0..=1.0).contains(&mean), "a mean is outside its range")?;
@@ -204,6 +227,7 @@ fn read_estimates(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error>
 
 /// Draws the open epoch's decisions again; a pure strategy has one action for all.
 fn hand_out_again(engine: &mut Engine, rounds: u64) -> Result<(), Error> {
+    // Counts of millions of rounds are common here, and with one action there is nothing to draw.
     let too_many = "more rounds are handed out than its epoch has";
     if let Some(action) = engine.strategy.only() {
         let room = engine
@@ -213,6 +237,7 @@ fn hand_out_again(engine: &mut Engine, rounds: u64) -> Result<(), Error> {
         engine.count_as_asked(action, rounds);
         return Ok(());
     }
+    // One by one, as only the draws say which action had how many of them.
     for _ in 0..rounds {
         check(!engine.handed_out, too_many)?;
         let _ = engine.ask();
@@ -222,20 +247,18 @@ fn hand_out_again(engine: &mut Engine, rounds: u64) -> Result<(), Error> {
 
 /// What is told must be rounds handed out, must leave one open unless the run is over, and must add up to the tally.
 fn check_told(engine: &Engine) -> Result<(), Error> {
-    let (first, low, next) = (
-        engine.open.first_round,
-        engine.low_water,
-        engine.next_round(),
-    );
-    let done = engine.is_done();
+    let first = engine.open.first_round;
+    let low = engine.low_water;
+    let next = engine.next_round();
     check(
         (first..=next).contains(&low),
         "its told rounds are not those handed out",
     )?;
     check(
-        done || !engine.handed_out || low < next,
+        engine.is_done() || !engine.handed_out || low < next,
         "its epoch is told and not closed",
     )?;
+    // The low-water mark itself is open, or it would be higher.
     check(
         engine
             .told_above
@@ -243,6 +266,7 @@ fn check_told(engine: &Engine) -> Result<(), Error> {
             .all(|round| (low + 1..next).contains(round)),
         "its told rounds are not in order",
     )?;
+    // Decisions are functions of their rounds, so the tally's counts can be had again from which rounds are told.
     let mut counts = engine.open.counts.clone();
     let above = engine.told_above.keys().copied();
     match engine.strategy.only() {
@@ -257,6 +281,7 @@ fn check_told(engine: &Engine) -> Result<(), Error> {
     )
 }
 
+/// The problem as the user stated it: scaled to the unit interval and back, a range or threshold might lose a bit.
 fn write_draft(bytes: &mut Writer, draft: &Draft) {
     bytes.u64(match draft.policy {
         Policy::Free => 0,
@@ -280,27 +305,28 @@ fn write_draft(bytes: &mut Writer, draft: &Draft) {
     match &draft.safe {
         None => bytes.u64(0),
         Some((strategy, known)) => {
-            bytes.u64(if matches!(known, SafeKnown::Costs(_)) {
-                1
-            } else {
-                2
-            });
-            let (SafeKnown::Costs(values) | SafeKnown::Margins(values)) = known;
-            for list in [strategy, values] {
-                bytes.u64(list.len() as u64);
-                list.iter().for_each(|&value| bytes.f64(value));
-            }
+            // Costs or margins, as given: one computed from the other would round.
+            let (which, values) = match known {
+                SafeKnown::Costs(values) => (1, values),
+                SafeKnown::Margins(values) => (2, values),
+            };
+            bytes.u64(which);
+            bytes.f64s(strategy);
+            bytes.f64s(values);
         }
     }
 }
 
 fn read_draft(reader: &mut Reader) -> Result<Draft, Error> {
+    // Nothing is judged here: what is read goes through the same checks as a problem stated by hand.
     let policy = reader.choice([Policy::Free, Policy::Soft, Policy::Hard])?;
     let count = reader.u64()?;
     let actions = (0..count)
         .map(|_| reader.text())
         .collect::<Result<_, _>>()?;
-    let (horizon, rho, delta) = (reader.u64()?, reader.f64()?, reader.f64()?);
+    let horizon = reader.u64()?;
+    let rho = reader.f64()?;
+    let delta = reader.f64()?;
     let paper = reader.choice([false, true])?;
     let growth = match reader.u64()?.checked_sub(1) {
         None => None,
@@ -312,14 +338,7 @@ fn read_draft(reader: &mut Reader) -> Result<Draft, Error> {
     let costs = (0..count)
         .map(|_| Ok((reader.quantity()?, reader.f64()?)))
         .collect::<Result<_, Error>>()?;
-    let known = reader.choice([
-        None,
-        Some(SafeKnown::Costs as fn(Vec<f64>) -> SafeKnown),
-        Some(SafeKnown::Margins),
-    ])?;
-    let safe = known
-        .map(|known| Ok::<_, Error>((reader.f64s()?, known(reader.f64s()?))))
-        .transpose()?;
+    let safe = read_safe(reader)?;
     Ok(Draft {
         policy,
         actions,
@@ -333,6 +352,21 @@ fn read_draft(reader: &mut Reader) -> Result<Draft, Error> {
         costs,
         safe,
     })
+}
+
+fn read_safe(reader: &mut Reader) -> Result<Option<(Vec<f64>, SafeKnown)>, Error> {
+    let which = reader.choice([0, 1, 2])?;
+    if which == 0 {
+        return Ok(None);
+    }
+    let strategy = reader.f64s()?;
+    let values = reader.f64s()?;
+    let known = if which == 1 {
+        SafeKnown::Costs(values)
+    } else {
+        SafeKnown::Margins(values)
+    };
+    Ok(Some((strategy, known)))
 }
 
 fn write_quantity(bytes: &mut Writer, quantity: &Quantity) {
@@ -354,6 +388,16 @@ impl Writer {
 
     fn f64(&mut self, value: f64) {
         self.u64(value.to_bits());
+    }
+
+    /// Without their number, which the reader knows.
+    fn u64s(&mut self, values: &[u64]) {
+        values.iter().for_each(|&value| self.u64(value));
+    }
+
+    fn f64s(&mut self, values: &[f64]) {
+        self.u64(values.len() as u64);
+        values.iter().for_each(|&value| self.f64(value));
     }
 
     fn text(&mut self, text: &str) {
@@ -401,6 +445,7 @@ impl<'a> Reader<'a> {
     }
 
     fn text(&mut self) -> Result<String, Error> {
+        // A length that this machine cannot address is beyond the bytes, too, and `take` says so.
         let length = usize::try_from(self.u64()?).unwrap_or(usize::MAX);
         String::from_utf8(self.take(length)?.to_vec()).map_err(|_| bad("a name is not text"))
     }

@@ -1,4 +1,4 @@
-//! The lab as its users meet it: worlds, pairs, shards, metrics; equal bytes however the work is shared out.
+//! The lab as its users meet it: worlds, pairs, parts, metrics; equal bytes however the work is divided.
 
 mod common;
 
@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use common::names;
 use debora::lab::LabError;
 use debora::lab::metrics::{Run, Spread, checkpoints, clopper_pearson, lower_limit};
+use debora::lab::part::{PartPairs, part_indices};
 use debora::lab::replicate::{Contestant, Experiment, Pair, Simulator};
-use debora::lab::shard::{Shard, share};
-use debora::lab::summary::Summary;
-use debora::lab::world::{Bernoulli, Beta, Discrete, Table, Truth, World};
+use debora::lab::summary::{Promise, Summary};
+use debora::lab::world::{Bernoulli, Beta, Discrete, Recorded, Truth, World};
 use debora::problem::Draft;
 use debora::{Key, Plan, Problem, WorldKey};
 
@@ -47,61 +47,63 @@ fn pairs(experiment: &Experiment, indices: std::ops::Range<u64>) -> Vec<Pair> {
         .unwrap()
 }
 
-fn shard(pairs: Vec<Pair>, total: u64) -> Shard {
-    Shard::new("spec", total, vec![("debora".to_owned(), pairs)])
+fn part(pairs: Vec<Pair>, total: u64) -> PartPairs {
+    PartPairs::new("spec", total, vec![("debora".to_owned(), pairs)])
+}
+
+fn json(part: &PartPairs) -> String {
+    serde_json::to_string(part).unwrap()
 }
 
 #[test]
-fn any_number_of_threads_and_shards_gives_the_same_bytes() {
+fn any_number_of_threads_and_parts_gives_the_same_bytes() {
     let experiment = experiment(soft(1_000_000), &means());
     let total = 40;
-    let whole = shard(pairs(&experiment, 0..total), total).to_json();
+    let whole = json(&part(pairs(&experiment, 0..total), total));
     for threads in [1, 2, 7] {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build()
             .unwrap();
-        let parallel = pool.install(|| shard(pairs(&experiment, 0..total), total).to_json());
+        let parallel = pool.install(|| json(&part(pairs(&experiment, 0..total), total)));
         assert_eq!(parallel, whole, "{threads} threads");
     }
-    for shards in [1, 3, 11] {
-        let parts: Vec<Shard> = (1..=shards)
+    for count in [1, 3, 11] {
+        // Through their files: floats are written so that they are read back to the bit.
+        let parts: Vec<PartPairs> = (1..=count)
             .rev()
-            .map(|number| {
-                shard(
-                    pairs(&experiment, share(total, number, shards).unwrap()),
-                    total,
-                )
-            })
-            .map(|part| Shard::from_json(&part.to_json()).unwrap())
+            .map(|number| part_indices(total, number, count).unwrap())
+            .map(|indices| json(&part(pairs(&experiment, indices), total)))
+            .map(|text| serde_json::from_str(&text).unwrap())
             .collect();
-        let merged = Shard::merge(&parts).unwrap();
-        assert!(merged.is_whole());
-        assert_eq!(merged.to_json(), whole, "{shards} shards");
+        let merged = PartPairs::merge(&parts).unwrap();
+        let indices = merged.players[0].1.iter().map(|pair| pair.index);
+        assert!(indices.eq(0..total));
+        assert_eq!(json(&merged), whole, "{count} parts");
     }
 }
 
 #[test]
-fn shares_cover_every_pair_once() {
-    for (total, shards) in [(10, 3), (1, 4), (1_000, 7), (0, 2)] {
-        let covered: Vec<u64> = (1..=shards)
-            .flat_map(|number| share(total, number, shards).unwrap())
+fn parts_cover_every_pair_once() {
+    for (total, parts) in [(10, 3), (1, 4), (1_000, 7), (0, 2)] {
+        let covered: Vec<u64> = (1..=parts)
+            .flat_map(|number| part_indices(total, number, parts).unwrap())
             .collect();
         assert_eq!(covered, (0..total).collect::<Vec<_>>());
     }
     assert_eq!(
-        share(10, 0, 3).unwrap_err().to_string(),
+        part_indices(10, 0, 3).unwrap_err().to_string(),
         "shard 0/3 does not exist; shards are 1 to 3"
     );
-    assert!(share(10, 4, 3).is_err());
+    assert!(part_indices(10, 4, 3).is_err());
 }
 
 #[test]
-fn shards_that_do_not_fit_are_refused_with_the_reason() {
+fn parts_that_do_not_fit_are_refused_with_the_reason() {
     let experiment = experiment(soft(10_000), &means());
-    let [one, two, three] = [0..2, 2..4, 4..6].map(|indices| shard(pairs(&experiment, indices), 6));
-    let refused = |parts: &[Shard], reason: &str| {
-        let error = Shard::merge(parts).unwrap_err();
+    let [one, two, three] = [0..2, 2..4, 4..6].map(|indices| part(pairs(&experiment, indices), 6));
+    let refused = |parts: &[PartPairs], reason: &str| {
+        let error = PartPairs::merge(parts).unwrap_err();
         assert_eq!(
             error,
             LabError::PartMerge {
@@ -153,18 +155,12 @@ fn shards_that_do_not_fit_are_refused_with_the_reason() {
         "pair 9 of debora is beyond the 6 of the whole",
     );
     assert_eq!(
-        Shard::merge(&[three, one.clone(), two, one])
+        PartPairs::merge(&[three, one.clone(), two, one])
             .unwrap()
             .players[0]
             .1
             .len(),
         6
-    );
-    assert!(
-        Shard::from_json("{")
-            .unwrap_err()
-            .to_string()
-            .starts_with("these shards do not fit together: one cannot be read")
     );
 }
 
@@ -310,7 +306,7 @@ fn a_split_names_the_estimate_and_the_edge() {
     let pairs = pairs(&experiment, 0..300);
     let splits: Vec<_> = pairs
         .iter()
-        .filter_map(|pair| pair.split.as_ref())
+        .filter_map(|pair| pair.divergence.as_ref())
         .collect();
     assert!(
         splits.len() > 5 && splits.len() < 150,
@@ -328,11 +324,11 @@ fn a_split_names_the_estimate_and_the_edge() {
         assert!((one - estimate.edge).abs() <= estimate.cell, "{estimate:?}");
         assert!(split.round > 1 && split.epoch > 0);
     }
-    for pair in pairs.iter().filter(|pair| pair.split.is_none()) {
+    for pair in pairs.iter().filter(|pair| pair.divergence.is_none()) {
         assert_eq!(pair.runs[0].digest, pair.runs[1].digest);
         assert_eq!(pair.runs[0].counts, pair.runs[1].counts);
     }
-    for pair in pairs.iter().filter(|pair| pair.split.is_some()) {
+    for pair in pairs.iter().filter(|pair| pair.divergence.is_some()) {
         assert_ne!(pair.runs[0].digest, pair.runs[1].digest);
     }
 }
@@ -348,7 +344,11 @@ fn a_broken_promise_is_measured_as_broken() {
     experiment.worlds[1] = Arc::new(Bernoulli::new(&experiment.plan.problem, &other).unwrap());
     let summary = Summary::of(&experiment.plan, &pairs(&experiment, 0..200));
     let broken = summary.broken(&experiment.plan);
-    assert_eq!(broken[0].promise, "identical decisions");
+    assert_eq!(broken[0].promise, Promise::Identical);
+    assert_eq!(
+        serde_json::to_value(&broken[0]).unwrap()["promise"],
+        "identical decisions"
+    );
     assert!(broken[0].limit < 0.5);
 }
 
@@ -454,7 +454,7 @@ fn bad_worlds_are_refused_with_the_value() {
         law(vec![0.0], vec![0.5, 0.5]),
         "the world has 2 probabilities where 1 are needed; give one for each",
     );
-    let table = |rows: Vec<(u32, Vec<f64>)>| Table::new(&problem, rows).map(|_| ());
+    let table = |rows: Vec<(u32, Vec<f64>)>| Recorded::new(&problem, rows).map(|_| ());
     says(
         table(vec![]),
         r#"the table has no row of action "action 0"; each action needs at least one"#,
@@ -507,7 +507,7 @@ fn a_table_of_ten_million_rows_works() {
             vec![f64::from(row % 7) / 6.0, f64::from(row % 5) / 4.0],
         )
     });
-    let world: Arc<dyn World> = Arc::new(Table::new(&problem, rows).unwrap());
+    let world: Arc<dyn World> = Arc::new(Recorded::new(&problem, rows).unwrap());
     assert!((world.means()[0][1] - 0.5).abs() < 1e-6 && (world.means()[1][2] - 0.25).abs() < 1e-6);
     let experiment = Experiment {
         worlds: [world.clone(), world],

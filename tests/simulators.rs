@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::names;
-use debora::internals::sample::{Stream, draw_counts};
 use debora::key::Label;
+use debora::lab::internals::{Stream, draw_counts};
 use debora::lab::metrics::checkpoints;
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
-use debora::lab::world::{Bernoulli, Beta, Discrete, Table, World};
+use debora::lab::world::{Bernoulli, Beta, Discrete, Recorded, World};
 use debora::mean::{FIXED_ONE, to_fixed};
 use debora::problem::Draft;
 use debora::{Key, Plan, Problem, Strategy, WorldKey};
@@ -176,8 +176,13 @@ fn the_same_run_two_ways() {
                 "problem {number}, {what}: distance {distance} above {tolerance}"
             );
         }
-        let [fast, slow] = runs
-            .map(|pairs| pairs.iter().filter(|pair| pair.split.is_none()).count() as f64 / 750.0);
+        let [fast, slow] = runs.map(|pairs| {
+            pairs
+                .iter()
+                .filter(|pair| pair.divergence.is_none())
+                .count() as f64
+                / 750.0
+        });
         let tolerance = 2.0 * ((4.0f64 / 1e-7).ln() / (2.0 * 750.0)).sqrt();
         assert!(
             (fast - slow).abs() <= tolerance,
@@ -250,7 +255,7 @@ fn pulls_at_once_have_the_law_of_pulls_one_by_one() {
                 .unwrap(),
             ),
         ),
-        ("table", Box::new(Table::new(&problem, rows).unwrap())),
+        ("table", Box::new(Recorded::new(&problem, rows).unwrap())),
     ];
     let trials = 3_000u64;
     for (name, world) in &worlds {

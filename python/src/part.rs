@@ -1,7 +1,7 @@
 //! What was measured, as arrays.
 
 use debora::lab::metrics::{Run, checkpoints};
-use debora::lab::replicate::{Pair, Split, SplitEstimate};
+use debora::lab::replicate::{DivergedEstimate, Pair, PairDivergence};
 use debora::measure::{FirstRun, Part, answer, json};
 use numpy::{IntoPyArray as _, PyArray2};
 use pyo3::prelude::*;
@@ -76,9 +76,9 @@ impl PyPart {
         let pairs = self.pairs(player)?;
         let columns = PyDict::new(py);
         columns.set_item("pair", whole(pairs, |pair| pair.index).into_pyarray(py))?;
-        let identical: Vec<bool> = pairs.iter().map(|pair| pair.split.is_none()).collect();
+        let identical: Vec<bool> = pairs.iter().map(|pair| pair.divergence.is_none()).collect();
         columns.set_item("identical", identical.into_pyarray(py))?;
-        add_splits(&columns, pairs)?;
+        add_divergences(&columns, pairs)?;
         for member in [0, 1] {
             add_runs(&columns, pairs, member, self.span())?;
         }
@@ -110,7 +110,7 @@ impl PyPart {
 
 impl PyPart {
     fn pairs(&self, player: usize) -> PyResult<&[Pair]> {
-        let players = &self.inner.shard.players;
+        let players = &self.inner.pairs.players;
         let found = players.get(player).map(|(_, pairs)| pairs.as_slice());
         found.ok_or_else(|| {
             let many = players.len();
@@ -148,18 +148,20 @@ fn read(number: usize, bytes: &[u8]) -> PyResult<Part> {
 }
 
 /// Where each pair diverged, and the estimate that made it.
-fn add_splits(columns: &Bound<'_, PyDict>, pairs: &[Pair]) -> PyResult<()> {
-    let splits = |read: fn(&Split) -> f64| numbers(pairs, |pair| pair.split.as_ref().map(read));
-    let estimates = |read: fn(&SplitEstimate) -> f64| {
+fn add_divergences(columns: &Bound<'_, PyDict>, pairs: &[Pair]) -> PyResult<()> {
+    let places = |read: fn(&PairDivergence) -> f64| {
+        numbers(pairs, |pair| pair.divergence.as_ref().map(read))
+    };
+    let estimates = |read: fn(&DivergedEstimate) -> f64| {
         numbers(pairs, |pair| {
-            let estimate = pair.split.as_ref()?.estimate.as_ref();
+            let estimate = pair.divergence.as_ref()?.estimate.as_ref();
             estimate.map(read)
         })
     };
     // As doubles, also what is whole: integers have no NaN.
     for (name, column) in [
-        ("split_epoch", splits(|split| split.epoch as f64)),
-        ("split_round", splits(|split| split.round as f64)),
+        ("split_epoch", places(|place| place.epoch as f64)),
+        ("split_round", places(|place| place.round as f64)),
         ("split_action", estimates(|estimate| estimate.action.into())),
         (
             "split_quantity",

@@ -34,7 +34,7 @@ impl Engine {
         let count = &mut self.asked[action as usize];
         *count += rounds;
         self.open.rounds += rounds;
-        // Only the action just counted can have come to its target: comparing all of them would cost K a round.
+        // Only the action just counted can have reached its target: comparing all of them would cost K a round.
         self.handed_out |= *count == self.targets[action as usize]
             || self.next_round() > self.plan.problem.horizon();
     }

@@ -31,6 +31,7 @@ impl Engine {
                     break;
                 }
             }
+            // What comes next is most often the telling of the round handed out last.
             self.last = (self.next_round() - 1, actions[rounds - 1]);
         }
         rounds
@@ -39,6 +40,7 @@ impl Engine {
     /// Hands out up to `rounds` rounds, fewer where the epoch ends; none when waiting or done ([`Engine::ask`] says which).
     pub fn ask_many(&mut self, rounds: usize) -> Vec<Decision> {
         let left = self.problem().horizon() + 1 - self.next_round();
+        // The horizon bounds the rounds left, where the epoch's end is not known before its rounds are drawn.
         let room = rounds
             .min(usize::try_from(left).unwrap_or(rounds))
             .min(ROOM_MAX);
@@ -140,6 +142,7 @@ impl Engine {
             let rounds = &rounds[..rounds.len().min(AHEAD)];
             self.decide_many(rounds.iter().copied(), &mut actions[..rounds.len()]);
             for ((entry, &round), &action) in (first..).zip(rounds).zip(&actions) {
+                // Judged a second time, which is cheaper than keeping every row.
                 plan.problem
                     .to_fixed(batch.rewards[entry], batch.costs_of(entry), &mut fixed)
                     .expect("accepted above");

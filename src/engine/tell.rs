@@ -61,6 +61,8 @@ impl Engine {
 
     #[inline]
     pub(super) fn record(&mut self, round: u64, fixed: &[u64]) {
+        // Actions are not stored per round, so that memory does not grow with the rounds in flight; all but the last are
+        // drawn again.
         let action = if self.last.0 == round {
             self.last.1
         } else {

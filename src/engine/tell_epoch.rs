@@ -15,6 +15,7 @@ impl Engine {
         self.check_untold()?;
         self.check_shape(epoch)?;
         self.check_counts(epoch.counts())?;
+        // Some rounds may have been handed out before: only the rest is counted.
         for (action, &count) in (0..).zip(epoch.counts()) {
             let asked = self.asked_in_epoch(action as usize);
             self.count_as_asked(action, count - asked);
@@ -81,7 +82,7 @@ impl Engine {
         for (action, &count) in counts.iter().enumerate() {
             self.check_count(action, count)?;
             let needed = self.rounds_to_target(action);
-            // Two actions cannot both be at their targets: the epoch ended when the first of them came to its own.
+            // Two actions cannot both be at their targets: the epoch ended when the first of them reached its own.
             if count > needed || (count == needed && ender.is_some()) {
                 let ender = ender.unwrap_or(action);
                 return Err(Error::TallyLong {

@@ -8,7 +8,7 @@
 //! count_a ~ Binomial(q_a - 1, G_w / G_a)  with a quota,   Poisson(x_a G_w)  without
 //! ```
 //!
-//! If the horizon falls inside, the rounds before it are a multivariate hypergeometric part of those drawn. The draws come
+//! If the horizon falls inside, the rounds before it are a multivariate hypergeometric draw from them. The draws come
 //! from the policy key, so both runs of a pair share them. Source: docs/theory.md, section 9.
 
 use crate::key::Label;
@@ -41,7 +41,55 @@ pub fn simulate(
     (key, world_key): (Key, WorldKey),
     observe: &mut dyn FnMut(Stretch),
 ) -> Result<Tally, LabError> {
-    let horizon = problem.horizon();
+    check_horizon(problem.horizon(), world)?;
+    let actions = problem.actions().len();
+    let quantities = problem.quantities();
+    let mut told = Tally::new(actions, quantities);
+    let mut tally = Tally::new(actions, quantities);
+    let mut counts = vec![0; actions];
+    let mut quotas = vec![None; actions];
+    let mut sums = vec![0; quantities];
+    let mut left = problem.horizon();
+    for stretch in 0.. {
+        for (action, quota) in (0..).zip(&mut quotas) {
+            let stop = player.stop(action);
+            *quota = stop.map(|stop| stop - told.counts()[action as usize]);
+        }
+        let rounds_max = player.rounds_max().unwrap_or(left).min(left);
+        // From the policy's key, by the stretch's number: runs of a pair share these draws for as long as they agree.
+        let mut stream = Stream::new(key, Label::Skip, [stretch, 0]);
+        draw_counts(
+            &mut stream,
+            player.strategy(),
+            &quotas,
+            rounds_max,
+            &mut counts,
+        );
+        tally.clear();
+        for (action, &count) in (0..).zip(&counts).filter(|(_, count)| **count > 0) {
+            let first = told.counts()[action as usize];
+            world.pulls(world_key, action, first, count, &mut sums);
+            tally.add_sums(action, count, &sums);
+        }
+        let rounds = counts.iter().sum();
+        observe(Stretch {
+            player,
+            first_round: problem.horizon() - left + 1,
+            rounds,
+        });
+        told.merge(&tally);
+        left -= rounds;
+        if left == 0 {
+            player.finish(&tally);
+            break;
+        }
+        player.tell(&tally);
+    }
+    Ok(told)
+}
+
+/// Refuses what would not be exact, and what would take too long.
+fn check_horizon(horizon: u64, world: &dyn World) -> Result<(), LabError> {
     if horizon > HORIZON_MAX {
         return Err(LabError::HorizonSimulated { horizon });
     }
@@ -51,55 +99,31 @@ pub fn simulate(
             most: DRAWS_MAX,
         });
     }
-    let (actions, quantities) = (problem.actions().len(), problem.quantities());
-    let mut told = Tally::new(actions, quantities);
-    let (mut counts, mut quotas, mut sums) =
-        (vec![0; actions], vec![None; actions], vec![0; quantities]);
-    let mut tally = Tally::new(actions, quantities);
-    let mut rounds_told = 0;
-    for stretch in 0.. {
-        for (action, quota) in (0..).zip(&mut quotas) {
-            *quota = player
-                .stop(action)
-                .map(|stop| stop - told.counts()[action as usize]);
-        }
-        let left = horizon - rounds_told;
-        let rounds_max = player.rounds_max().unwrap_or(left).min(left);
-        let mut stream = Stream::new(key, Label::Skip, [stretch, 0]);
-        draw_counts(
-            &mut stream,
-            player.strategy(),
-            &quotas,
-            rounds_max,
-            &mut counts,
-        );
-        let rounds = counts.iter().sum();
+    Ok(())
+}
 
-        tally.clear();
-        for (action, &count) in (0..).zip(&counts).filter(|(_, count)| **count > 0) {
-            world.pulls(
-                world_key,
+/// An action that can end the stretch.
+struct Racer {
+    action: usize,
+    quota: u64,
+    /// When its clock rings for the quota's last time.
+    time: f64,
+}
+
+/// The actions that are played and have a quota, each with the time at which it would end the stretch.
+fn race(stream: &mut Stream, x: &[f64], quotas: &[Option<u64>]) -> Vec<Racer> {
+    let mut racers = Vec::new();
+    for (action, (&rate, &quota)) in x.iter().zip(quotas).enumerate() {
+        if let (true, Some(quota)) = (rate > 0.0, quota) {
+            let time = sample::gamma(stream, quota) / rate;
+            racers.push(Racer {
                 action,
-                told.counts()[action as usize],
-                count,
-                &mut sums,
-            );
-            tally.add_sums(action, count, &sums);
+                quota,
+                time,
+            });
         }
-        observe(Stretch {
-            player,
-            first_round: rounds_told + 1,
-            rounds,
-        });
-        told.merge(&tally);
-        rounds_told += rounds;
-        if rounds_told == horizon {
-            player.finish(&tally);
-            break;
-        }
-        player.tell(&tally);
     }
-    Ok(told)
+    racers
 }
 
 /// How often each action is played in a stretch that ends when an action with a quota has reached it, or after `rounds_max`
@@ -118,29 +142,21 @@ pub fn draw_counts(
         return;
     }
     let x = strategy.probabilities();
-    let racing = |a: &usize| x[*a] > 0.0 && quotas[*a].is_some();
-    let times: Vec<(usize, u64, f64)> = (0..x.len())
-        .filter(racing)
-        .map(|a| {
-            (
-                a,
-                quotas[a].unwrap_or(0),
-                sample::gamma(stream, quotas[a].unwrap_or(1)) / x[a],
-            )
-        })
-        .collect();
-    let Some(&(winner, quota, end)) = times
+    let racers = race(stream, x, quotas);
+    let Some(winner) = racers
         .iter()
-        .reduce(|best, next| if next.2 < best.2 { next } else { best })
+        .reduce(|best, next| if next.time < best.time { next } else { best })
     else {
         // No action can end the stretch: it lasts to its last round.
         return sample::multinomial(stream, rounds_max, x, counts);
     };
     // Rings come at rate one, so more than `rounds_max` of them have come by this time but for a chance below e^-1000.
     let long_enough = rounds_max as f64 + 60.0 * libm::sqrt(rounds_max as f64) + 4_000.0;
+    let end = winner.time;
     let time = end.min(long_enough);
-    for &(a, quota, ring) in &times {
-        counts[a] = sample::binomial(stream, quota - 1, time / ring);
+    // Given its time, a racer's earlier rings are spread evenly over it.
+    for racer in &racers {
+        counts[racer.action] = sample::binomial(stream, racer.quota - 1, time / racer.time);
     }
     for a in (0..x.len()).filter(|&a| x[a] > 0.0 && quotas[a].is_none()) {
         counts[a] = sample::poisson(stream, x[a] * time);
@@ -155,5 +171,5 @@ pub fn draw_counts(
         time == end,
         "{before} rounds at time {time} of a stretch that lasts to {end}"
     );
-    counts[winner] = quota;
+    counts[winner.action] = winner.quota;
 }

@@ -19,7 +19,8 @@ use crate::problem::Problem;
 pub const UNSAFE_TOLERANCE: f64 = 1e-9;
 
 /// What one run cost.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Run {
     /// Rounds played.
     pub rounds: u64,
@@ -54,6 +55,7 @@ pub struct Run {
 /// Rounds 1, 2, 3, 6, 10, 18, 32, 56, 100, .. (four a decade), and the horizon.
 pub fn checkpoints(horizon: u64) -> Vec<u64> {
     let quarter = |step: u32| (libm::exp10(f64::from(step) / 4.0) + 0.5) as u64;
+    // The first few round to the same numbers.
     let mut rounds: Vec<u64> = (0..)
         .map(quarter)
         .take_while(|&round| round < horizon)
@@ -87,22 +89,6 @@ impl<'a> Meter<'a> {
         checkpoints: &'a [u64],
     ) -> Self {
         let thresholds = problem.thresholds();
-        let run = Run {
-            rounds: 0,
-            epochs: 0,
-            regret: None,
-            violation: 0.0,
-            violations: Vec::new(),
-            signed_violation: None,
-            unsafe_rounds: 0,
-            infeasible_epochs: 0,
-            reward_mean: 0.0,
-            counts: Vec::new(),
-            final_strategy: Vec::new(),
-            digest: None,
-            regret_curve: Vec::new(),
-            violation_curve: Vec::new(),
-        };
         let zeros = vec![0.0; thresholds.len()];
         Self {
             problem,
@@ -114,7 +100,7 @@ impl<'a> Meter<'a> {
             excess: Vec::new(),
             positive: zeros.clone(),
             signed: zeros,
-            run,
+            run: Run::default(),
         }
     }
 
@@ -124,49 +110,59 @@ impl<'a> Meter<'a> {
         let loss = self
             .best
             .map_or(0.0, |best| best - strategy.expectation(&self.means[0]));
-        let costs = self.means[1..].iter().map(|row| strategy.expectation(row));
+        // A buffer of the meter's own: players that decide round by round have a stretch for every round.
         self.excess.clear();
+        let costs = self.means[1..].iter().map(|row| strategy.expectation(row));
         self.excess.extend(
             costs
                 .zip(self.thresholds)
                 .map(|(cost, threshold)| cost - threshold),
         );
-        let excess = &self.excess;
-        let end = self.run.rounds + stretch.rounds;
-        while let Some(&checkpoint) = self
-            .checkpoints
-            .get(self.run.violation_curve.len())
-            .filter(|&&c| c <= end)
-        {
-            let rounds = (checkpoint - self.run.rounds) as f64;
-            if self.best.is_some() {
-                self.run.regret_curve.push(self.regret + loss * rounds);
-            }
-            let so_far = self
-                .positive
-                .iter()
-                .zip(excess)
-                .map(|(sum, excess)| sum + excess.max(0.0) * rounds);
-            self.run.violation_curve.push(so_far.fold(0.0, f64::max));
-        }
-        let rounds = stretch.rounds as f64;
-        self.regret += loss * rounds;
-        for ((positive, signed), excess) in
-            self.positive.iter_mut().zip(&mut self.signed).zip(excess)
-        {
-            *positive += excess.max(0.0) * rounds;
-            *signed += excess * rounds;
-        }
-        if excess.iter().any(|&excess| excess > UNSAFE_TOLERANCE) {
-            self.run.unsafe_rounds += stretch.rounds;
-        }
-        self.run.rounds = end;
+        self.read_curves(stretch, loss);
+        self.add_sums(stretch.rounds, loss);
         self.run.epochs += 1;
         let infeasible = stretch
             .player
             .record()
             .is_some_and(|record| record.kind == Kind::Infeasible);
         self.run.infeasible_epochs += u64::from(infeasible);
+    }
+
+    /// Reads the curves at the checkpoints within a stretch, in which every sum grows linearly.
+    fn read_curves(&mut self, stretch: &Stretch, loss: f64) {
+        let end = self.run.rounds + stretch.rounds;
+        while let Some(&checkpoint) = self
+            .checkpoints
+            .get(self.run.violation_curve.len())
+            .filter(|&&checkpoint| checkpoint <= end)
+        {
+            let rounds = (checkpoint - self.run.rounds) as f64;
+            // Without a safe strategy there is nothing to regret, and the curve stays empty.
+            if self.best.is_some() {
+                self.run.regret_curve.push(self.regret + loss * rounds);
+            }
+            let so_far = self
+                .positive
+                .iter()
+                .zip(&self.excess)
+                .map(|(sum, excess)| sum + excess.max(0.0) * rounds);
+            self.run.violation_curve.push(so_far.fold(0.0, f64::max));
+        }
+    }
+
+    fn add_sums(&mut self, rounds: u64, loss: f64) {
+        self.run.rounds += rounds;
+        if self.excess.iter().any(|&excess| excess > UNSAFE_TOLERANCE) {
+            self.run.unsafe_rounds += rounds;
+        }
+        let rounds = rounds as f64;
+        self.regret += loss * rounds;
+        let sums = self.positive.iter_mut().zip(&mut self.signed);
+        for ((positive, signed), excess) in sums.zip(&self.excess) {
+            // A round below its threshold repays nothing in the first, and all it can in the second.
+            *positive += excess.max(0.0) * rounds;
+            *signed += excess * rounds;
+        }
     }
 
     /// The run's costs, with what only its end tells.
@@ -176,6 +172,7 @@ impl<'a> Meter<'a> {
         final_strategy: &[f64],
         digest: Option<String>,
     ) -> Run {
+        // The mean of all rounds from exact sums, whatever the order in which actions were played.
         let quantities = tally.quantities();
         let sum: u128 = tally.sums().iter().step_by(quantities).sum();
         let mean = sum as f64 / self.run.rounds as f64 / crate::mean::FIXED_ONE as f64;
@@ -195,6 +192,7 @@ impl<'a> Meter<'a> {
 
 /// Mean and quantiles of a number over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Spread {
     /// The mean.
     pub mean: f64,
@@ -207,24 +205,32 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these values, in any order; none of none. Quantiles are interpolated linearly between order statistics.
+    /// Of these values, in any order; `None` if there are no values. Quantiles are interpolated linearly between order
+    /// statistics.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
+        if sorted.is_empty() {
+            return None;
+        }
+        // Before sorting, in the order of the runs: the order of a sum is part of its value.
         let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
         sorted.sort_by(f64::total_cmp);
-        let last = sorted.len().checked_sub(1)?;
-        let quantile = |share: f64| {
-            let place = share * last as f64;
-            let (below, part) = (libm::floor(place) as usize, place - libm::floor(place));
-            sorted[below] + part * (sorted[(below + 1).min(last)] - sorted[below])
-        };
         Some(Self {
             mean,
-            p05: quantile(0.05),
-            median: quantile(0.5),
-            p95: quantile(0.95),
+            p05: quantile(&sorted, 0.05),
+            median: quantile(&sorted, 0.5),
+            p95: quantile(&sorted, 0.95),
         })
     }
+}
+
+/// The value below which this share of them lies; there must be one at least.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let last = sorted.len() - 1;
+    let place = share * last as f64;
+    let below = libm::floor(place) as usize;
+    let part = place - libm::floor(place);
+    sorted[below] + part * (sorted[(below + 1).min(last)] - sorted[below])
 }
 
 /// The Clopper-Pearson interval for a probability of which `hits` of `trials` were seen: it misses the truth with
@@ -238,23 +244,26 @@ pub fn clopper_pearson(hits: u64, trials: u64, miss: f64) -> [f64; 2] {
 
 /// The one-sided lower limit: the truth is below it with probability at most `miss`, which is below 1/2.
 ///
-/// The p with P(Binomial(trials, p) >= hits) = miss, by bisection to the last bit. Inverting the beta law, the usual way, is left
-/// alone: the library at hand never returns from some ten million trials on.
+/// The p with P(Binomial(trials, p) >= hits) = miss, by bisection to the last bit. The usual way is to invert the beta law, and
+/// statrs 0.19 does so in microseconds even for 1e12 trials; but it takes its logarithms from the standard library, whose last
+/// bits differ between platforms, and a limit decides an exit code.
 pub fn lower_limit(hits: u64, trials: u64, miss: f64) -> f64 {
     if hits == 0 {
         return 0.0;
     }
-    let (mut low, mut high) = (0.0, hits as f64 / trials as f64);
+    // The limit lies below the observed rate, since a miss is below 1/2.
+    let mut low = 0.0;
+    let mut high = hits as f64 / trials as f64;
     loop {
         let middle = 0.5 * (low + high);
         if middle <= low || middle >= high {
             return low;
         }
-        *(if upper_tail(hits, trials, middle) > miss {
-            &mut high
+        if upper_tail(hits, trials, middle) > miss {
+            high = middle;
         } else {
-            &mut low
-        }) = middle;
+            low = middle;
+        }
     }
 }
 
@@ -262,7 +271,9 @@ pub fn lower_limit(hits: u64, trials: u64, miss: f64) -> f64 {
 fn upper_tail(hits: u64, trials: u64, p: f64) -> f64 {
     let (n, k) = (trials as f64, hits as f64);
     let ways = libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0);
-    let (mut term, mut sum) = (1.0, 0.0);
+    // In units of the first term, the largest: its logarithm may be far below what a double holds.
+    let mut term = 1.0;
+    let mut sum = 0.0;
     for j in hits..=trials {
         sum += term;
         if term < 1e-17 * sum {

@@ -1,10 +1,11 @@
-//! Pairs of runs: one policy key, two world keys. Were the decisions the same, and if not, where and why did they part?
+//! Pairs of runs: one policy key, two world keys. Were the decisions the same, and if not, where and why did they
+//! diverge?
 //!
 //! ```text
 //! pair j: policy key derive(key, j, 0),  world keys derive(world key, j, 0) and derive(world key, j, 1)
 //! ```
 //!
-//! As rho is over keys too, each pair has its own. A pair is a function of its index, so pairs can be shared out over threads
+//! As rho is over keys too, each pair has its own. A pair is a function of its index, so pairs can be divided among threads
 //! and machines and put together again in order: the result is the same bytes.
 
 use std::cmp::Reverse;
@@ -61,20 +62,22 @@ pub struct Experiment {
     pub checkpoints: Vec<u64>,
 }
 
-/// Where two runs parted.
+/// Where two runs diverged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Split {
+#[non_exhaustive]
+pub struct PairDivergence {
     /// The first epoch with different strategies.
     pub epoch: u64,
     /// The first round with different strategies.
     pub round: u64,
-    /// An estimate in force there that fell into another cell, the latest such; none if the player does not round.
-    pub estimate: Option<SplitEstimate>,
+    /// An estimate in force there that fell into another cell, the latest such; `None` if the player does not round.
+    pub estimate: Option<DivergedEstimate>,
 }
 
 /// An estimate that fell into different cells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SplitEstimate {
+#[non_exhaustive]
+pub struct DivergedEstimate {
     /// The action.
     pub action: u32,
     /// The quantity; 0 is the reward.
@@ -93,11 +96,14 @@ pub struct SplitEstimate {
 
 /// Two runs with one policy key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Pair {
     /// Its number.
     pub index: u64,
-    /// Where they parted; none if all strategies were equal.
-    pub split: Option<Split>,
+    /// Where they diverged; `None` if all strategies were equal.
+    // The name in the files of parts.
+    #[serde(rename = "split")]
+    pub divergence: Option<PairDivergence>,
     /// The two runs.
     pub runs: [Run; 2],
 }
@@ -106,6 +112,7 @@ pub struct Pair {
 #[derive(Default)]
 struct Path {
     /// First round and probability bits.
+    // As bits, since replicated strategies are equal to the last one.
     strategies: Vec<(u64, Vec<u64>)>,
     /// The first round of each epoch.
     epochs: Vec<u64>,
@@ -116,16 +123,10 @@ struct Path {
 impl Path {
     fn add(&mut self, stretch: &Stretch) {
         let probabilities = stretch.player.strategy().probabilities();
-        let same = |bits: &Vec<u64>| {
-            bits.iter()
-                .zip(probabilities)
-                .all(|(bits, x)| *bits == x.to_bits())
-        };
-        if !self.strategies.last().is_some_and(|(_, bits)| same(bits)) {
-            self.strategies.push((
-                stretch.first_round,
-                probabilities.iter().map(|x| x.to_bits()).collect(),
-            ));
+        // Players that decide round by round hold one strategy for many stretches: a path of a million rounds stays short.
+        if !self.ends_with(probabilities) {
+            let bits = probabilities.iter().map(|x| x.to_bits()).collect();
+            self.strategies.push((stretch.first_round, bits));
         }
         if let Some(record) = stretch.player.record() {
             self.epochs.push(stretch.first_round);
@@ -133,78 +134,72 @@ impl Path {
         }
     }
 
+    fn ends_with(&self, probabilities: &[f64]) -> bool {
+        self.strategies.last().is_some_and(|(_, last)| {
+            last.iter()
+                .zip(probabilities)
+                .all(|(bits, x)| *bits == x.to_bits())
+        })
+    }
+
     /// The first round at which the two paths hold different strategies.
-    fn parts_from(&self, other: &Self) -> Option<u64> {
-        let pairs = self.strategies.iter().zip(&other.strategies);
-        if let Some((one, two)) = pairs.clone().find(|(one, two)| one != two) {
+    fn first_difference(&self, other: &Self) -> Option<u64> {
+        let mut pairs = self.strategies.iter().zip(&other.strategies);
+        if let Some((one, two)) = pairs.find(|(one, two)| one != two) {
             // A strategy that began earlier in one run differs there from the one before it in the other.
             return Some(one.0.min(two.0));
         }
-        let longer = if self.strategies.len() > other.strategies.len() {
+        let shared = self.strategies.len().min(other.strategies.len());
+        let longer = if self.strategies.len() > shared {
             self
         } else {
             other
         };
-        longer.strategies.get(pairs.len()).map(|(round, _)| *round)
+        longer.strategies.get(shared).map(|(round, _)| *round)
     }
 
-    fn split(&self, other: &Self) -> Option<Split> {
-        let round = self.parts_from(other)?;
+    fn divergence(&self, other: &Self) -> Option<PairDivergence> {
+        let round = self.first_difference(other)?;
         let epoch = self
             .epochs
             .partition_point(|first| *first <= round)
             .saturating_sub(1) as u64;
-        // The strategies differ because estimates in force do: of those, the ones made latest, as these parted the runs.
-        let in_force = |path: &Self| {
-            let mut latest = BTreeMap::new();
-            for estimate in path
-                .estimates
-                .iter()
-                .filter(|estimate| estimate.epoch <= epoch)
-            {
-                latest.insert((estimate.action, estimate.quantity), *estimate);
-            }
-            latest
-        };
-        let (ours, theirs) = (in_force(self), in_force(other));
-        let both = ours
-            .values()
-            .filter_map(|one| Some((one, theirs.get(&(one.action, one.quantity))?)));
-        let differing = both.filter(|(one, two)| one.count == two.count && one.index != two.index);
-        let latest =
-            differing.max_by_key(|(one, _)| (one.epoch, Reverse((one.action, one.quantity))));
-        let estimate = latest.and_then(|(one, two)| {
-            let indices = [one.index?, two.index?];
-            // Cell z spans from (offset + z) cell to (offset + z + 1) cell.
-            let edge = (one.offset
-                + if indices[1] > indices[0] {
-                    indices[0] + 1
-                } else {
-                    indices[0]
-                } as f64)
-                * one.cell;
-            let Estimate {
-                action,
-                quantity,
-                count,
-                cell,
-                ..
-            } = *one;
-            Some(SplitEstimate {
-                action,
-                quantity,
-                count,
-                cell,
-                edge,
-                means: [one.mean, two.mean],
-                indices,
-            })
-        });
-        Some(Split {
+        Some(PairDivergence {
             epoch,
             round,
-            estimate,
+            estimate: self.diverged_estimate(other, epoch),
         })
+    }
+
+    /// The strategies differ because estimates in force do: of those, the one made latest, as it made the runs diverge.
+    fn diverged_estimate(&self, other: &Self, epoch: u64) -> Option<DivergedEstimate> {
+        let theirs = other.in_force(epoch);
+        let ours = self.in_force(epoch);
+        let (one, two) = ours
+            .iter()
+            .filter_map(|(place, one)| Some((one, theirs.get(place)?)))
+            // Estimates from other counts lie on other grids, where cells cannot be compared.
+            .filter(|(one, two)| one.count == two.count && one.index != two.index)
+            .max_by_key(|(one, _)| (one.epoch, Reverse((one.action, one.quantity))))?;
+        Some(DivergedEstimate {
+            action: one.action,
+            quantity: one.quantity,
+            count: one.count,
+            cell: one.cell,
+            edge: one.nearest_edge(two.index?)?,
+            means: [one.mean, two.mean],
+            indices: [one.index?, two.index?],
+        })
+    }
+
+    /// By action and quantity, the latest estimate made up to the start of an epoch.
+    fn in_force(&self, epoch: u64) -> BTreeMap<(u32, u32), Estimate> {
+        // Later entries replace earlier ones, as estimates are in the order in which they were made.
+        self.estimates
+            .iter()
+            .filter(|estimate| estimate.epoch <= epoch)
+            .map(|estimate| ((estimate.action, estimate.quantity), *estimate))
+            .collect()
     }
 }
 
@@ -222,7 +217,9 @@ impl Experiment {
         member: usize,
         observe: &mut dyn FnMut(&Stretch),
     ) -> Result<Run, LabError> {
-        let (problem, world) = (&self.plan.problem, &*self.worlds[member]);
+        let problem = &self.plan.problem;
+        let world = &*self.worlds[member];
+        // Both members have one policy key, and each its own world: that is what a pair is.
         let keys = (
             self.key.derive(pair, 0),
             self.world_key.derive(pair, member as u64),
@@ -241,36 +238,33 @@ impl Experiment {
             Contestant::Debora => {
                 let mut engine = Engine::with_plan(Arc::clone(&self.plan), keys.0);
                 let tally = play(&mut engine, self.simulator)?;
-                Ok(meter.finish(
-                    &tally,
-                    engine.strategy().probabilities(),
-                    Some(engine.digest()),
-                ))
+                let digest = Some(engine.digest());
+                Ok(meter.finish(&tally, engine.strategy().probabilities(), digest))
             }
             Contestant::Rival(rival) => {
                 let mut player = rival.player(&self.plan, keys.0);
-                let tally = play(
-                    &mut *player,
-                    if rival.per_round {
-                        Simulator::Rounds
-                    } else {
-                        self.simulator
-                    },
-                )?;
+                // Whole epochs gain nothing for a player whose stretches last one round.
+                let simulator = if rival.per_round {
+                    Simulator::Rounds
+                } else {
+                    self.simulator
+                };
+                let tally = play(&mut *player, simulator)?;
                 Ok(meter.finish(&tally, player.strategy().probabilities(), None))
             }
         }
     }
 
-    /// Both runs of a pair, and where they parted.
+    /// Both runs of a pair, and where they diverged.
     pub fn pair(&self, contestant: Contestant, index: u64) -> Result<Pair, LabError> {
+        // Compared as they are played, so that no run's records are kept longer than its pair.
         let mut paths = [Path::default(), Path::default()];
         let [one, two] = &mut paths;
         let first = self.run_observed(contestant, index, 0, &mut |stretch| one.add(stretch))?;
         let second = self.run_observed(contestant, index, 1, &mut |stretch| two.add(stretch))?;
         Ok(Pair {
             index,
-            split: paths[0].split(&paths[1]),
+            divergence: paths[0].divergence(&paths[1]),
             runs: [first, second],
         })
     }
@@ -286,14 +280,18 @@ impl Experiment {
         cancel: &AtomicBool,
     ) -> Result<Vec<Pair>, LabError> {
         let done = AtomicU64::new(0);
-        let pair = |index: u64| {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(LabError::Cancelled);
-            }
-            let pair = self.pair(contestant, index)?;
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-            Ok(pair)
-        };
-        indices.into_par_iter().map(pair).collect()
+        // Collected in the order of the indices, whichever thread is first.
+        indices
+            .into_par_iter()
+            .map(|index| {
+                // Between pairs only: a pair is short, and half of one is of no use.
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(LabError::Cancelled);
+                }
+                let pair = self.pair(contestant, index)?;
+                progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+                Ok(pair)
+            })
+            .collect()
     }
 }

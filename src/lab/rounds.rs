@@ -18,13 +18,14 @@ pub fn simulate(
     (key, world_key): (Key, WorldKey),
     observe: &mut dyn FnMut(Stretch),
 ) -> Tally {
-    let (actions, quantities) = (problem.actions().len(), problem.quantities());
-    let (mut told, mut stretch) = (
-        Tally::new(actions, quantities),
-        Tally::new(actions, quantities),
-    );
-    let (mut values, mut fixed) = (vec![0.0; quantities], vec![0; quantities]);
+    let actions = problem.actions().len();
+    let quantities = problem.quantities();
+    let mut told = Tally::new(actions, quantities);
+    let mut stretch = Tally::new(actions, quantities);
+    let mut values = vec![0.0; quantities];
+    let mut fixed = vec![0; quantities];
     let mut first_round = 1;
+    // Asked for once a stretch, as a player may not change its mind within one.
     let mut rounds_max = player.rounds_max().unwrap_or(u64::MAX);
     for round in 1..=problem.horizon() {
         let action = match player.strategy().only() {
@@ -33,38 +34,34 @@ pub fn simulate(
                 .strategy()
                 .pick(key.uniform(Label::Round, [round, 0, 0])),
         };
-        world.pull(
-            world_key,
-            action,
-            told.counts()[action as usize],
-            &mut values,
-        );
-        fixed
-            .iter_mut()
-            .zip(&values)
-            .for_each(|(fixed, &value)| *fixed = to_fixed(value));
+        // By the number of the pull and not of the round, so that another player meets the same feedback in another order.
+        let pull = told.counts()[action as usize];
+        world.pull(world_key, action, pull, &mut values);
+        for (fixed, &value) in fixed.iter_mut().zip(&values) {
+            *fixed = to_fixed(value);
+        }
         told.add(action, &fixed);
         stretch.add(action, &fixed);
         let rounds = round + 1 - first_round;
         let last = round == problem.horizon();
-        if last
-            || rounds == rounds_max
-            || player.stop(action) == Some(told.counts()[action as usize])
-        {
-            observe(Stretch {
-                player,
-                first_round,
-                rounds,
-            });
-            if last {
-                player.finish(&stretch);
-            } else {
-                player.tell(&stretch);
-            }
-            stretch.clear();
-            first_round = round + 1;
-            rounds_max = player.rounds_max().unwrap_or(u64::MAX);
+        let stopped = player.stop(action) == Some(told.counts()[action as usize]);
+        if !(last || rounds == rounds_max || stopped) {
+            continue;
         }
+        observe(Stretch {
+            player,
+            first_round,
+            rounds,
+        });
+        // The last stretch opens no other, whatever ended it.
+        if last {
+            player.finish(&stretch);
+        } else {
+            player.tell(&stretch);
+        }
+        stretch.clear();
+        first_round = round + 1;
+        rounds_max = player.rounds_max().unwrap_or(u64::MAX);
     }
     told
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::Plan;
-use crate::lab::metrics::{Spread, clopper_pearson, lower_limit};
+use crate::lab::metrics::{Run, Spread, clopper_pearson, lower_limit};
 use crate::lab::replicate::Pair;
 use crate::problem::Policy;
 
@@ -14,6 +14,7 @@ pub const ALARM: f64 = 0.001;
 
 /// A spread beside its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Bounded {
     /// Mean and quantiles over runs.
     #[serde(flatten)]
@@ -24,6 +25,7 @@ pub struct Bounded {
 
 /// What many pairs showed. Field names are those of the JSON contract; regret and violation on the unit scale.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Summary {
     /// Pairs measured.
     pub pairs: u64,
@@ -39,7 +41,7 @@ pub struct Summary {
     pub regret: Option<Bounded>,
     /// The largest total excess over a threshold.
     pub violation: Bounded,
-    /// The same with negative excesses counted; none without costs.
+    /// The same with negative excesses counted; `None` without costs.
     pub signed_violation: Option<Spread>,
     /// Runs with a round whose strategy was not safe.
     pub unsafe_runs: u64,
@@ -47,7 +49,7 @@ pub struct Summary {
     pub runs_above_bound: u64,
     /// Runs in all.
     pub runs: u64,
-    /// Pairs by the epoch in which they parted.
+    /// Pairs by the epoch in which they diverged.
     pub first_split: BTreeMap<u64, u64>,
     /// Stretches of one strategy per run, on average.
     pub epochs_mean: f64,
@@ -55,11 +57,37 @@ pub struct Summary {
     pub reward_mean: f64,
 }
 
+/// What debora's own policies promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Promise {
+    /// Two runs of a pair decide alike, with probability 1 - rho.
+    #[serde(rename = "identical decisions")]
+    Identical,
+    /// No round's strategy exceeds a threshold, with probability 1 - delta. Of policy hard.
+    #[serde(rename = "safe in every round")]
+    Safe,
+    /// Regret and violation stay within the plan's bounds.
+    #[serde(rename = "within the bounds")]
+    WithinBounds,
+}
+
+impl Promise {
+    /// The promise in words, as documents have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Promise::Identical => "identical decisions",
+            Promise::Safe => "safe in every round",
+            Promise::WithinBounds => "within the bounds",
+        }
+    }
+}
+
 /// A promise that was measured as broken.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Broken {
-    /// Which one, in words.
-    pub promise: &'static str,
+    /// Which one.
+    pub promise: Promise,
     /// What was promised.
     pub promised: f64,
     /// The 99.9 % limit that lies beyond it.
@@ -71,31 +99,20 @@ impl Summary {
     pub fn of(plan: &Plan, pairs: &[Pair]) -> Self {
         assert!(!pairs.is_empty(), "a summary needs a pair");
         let runs = || pairs.iter().flat_map(|pair| &pair.runs);
-        let count = |holds: &dyn Fn(&crate::lab::metrics::Run) -> bool| {
-            runs().filter(|run| holds(run)).count() as u64
-        };
         let total = pairs.len() as u64;
-        let identical = pairs.iter().filter(|pair| pair.split.is_none()).count() as u64;
         let mut first_split = BTreeMap::new();
-        for split in pairs.iter().filter_map(|pair| pair.split.as_ref()) {
-            *first_split.entry(split.epoch).or_insert(0) += 1;
+        for divergence in pairs.iter().filter_map(|pair| pair.divergence.as_ref()) {
+            *first_split.entry(divergence.epoch).or_insert(0) += 1;
         }
-        // Floats are summed to within 1e-9 of a round each.
-        let slack = 1e-9 * plan.problem.horizon() as f64;
-        let violation_bound = plan.violation_bound.unwrap_or(f64::INFINITY) + slack;
-        let above = |run: &crate::lab::metrics::Run| {
-            run.regret
-                .is_some_and(|regret| regret > plan.regret_bound + slack)
-                || run.violation > violation_bound
-        };
-        let regret = Spread::of(runs().filter_map(|run| run.regret));
+        // Every pair counts once, whatever happens after its runs diverged: rho is about whole runs.
+        let identical = total - first_split.values().sum::<u64>();
         Self {
             pairs: total,
             identical,
             identical_rate: identical as f64 / total as f64,
             interval: clopper_pearson(identical, total, 0.05),
             promised: 1.0 - plan.problem.rho(),
-            regret: regret.map(|spread| Bounded {
+            regret: Spread::of(runs().filter_map(|run| run.regret)).map(|spread| Bounded {
                 spread,
                 bound: Some(plan.regret_bound),
             }),
@@ -104,16 +121,12 @@ impl Summary {
                 bound: plan.violation_bound,
             },
             signed_violation: Spread::of(runs().filter_map(|run| run.signed_violation)),
-            unsafe_runs: count(&|run| run.unsafe_rounds > 0),
-            runs_above_bound: count(&above),
+            unsafe_runs: runs().filter(|run| run.unsafe_rounds > 0).count() as u64,
+            runs_above_bound: runs().filter(|run| is_above_bound(plan, run)).count() as u64,
             runs: 2 * total,
             first_split,
-            epochs_mean: Spread::of(runs().map(|run| run.epochs as f64))
-                .expect("a run")
-                .mean,
-            reward_mean: Spread::of(runs().map(|run| run.reward_mean))
-                .expect("a run")
-                .mean,
+            epochs_mean: mean(runs().map(|run| run.epochs as f64)),
+            reward_mean: mean(runs().map(|run| run.reward_mean)),
         }
     }
 
@@ -121,40 +134,46 @@ impl Summary {
     ///
     /// If no strategy is safe there is nothing to bound, and only replicability is promised.
     pub fn broken(&self, plan: &Plan) -> Vec<Broken> {
-        let mut broken = Vec::new();
+        // An upper limit here and lower ones below: each promise has the benefit of the doubt.
         let upper = 1.0 - lower_limit(self.pairs - self.identical, self.pairs, ALARM);
-        if upper < self.promised {
-            broken.push(Broken {
-                promise: "identical decisions",
-                promised: self.promised,
-                limit: upper,
-            });
-        }
+        let identical = (upper < self.promised).then_some(Broken {
+            promise: Promise::Identical,
+            promised: self.promised,
+            limit: upper,
+        });
+        let mut broken = Vec::from_iter(identical);
         if self.regret.is_none() {
             return broken;
         }
-        let mut exceeds = |promise: &'static str, runs: u64, chance: f64| {
-            let limit = lower_limit(runs, self.runs, ALARM);
-            if limit > chance {
-                broken.push(Broken {
-                    promise,
-                    promised: chance,
-                    limit,
-                });
-            }
-        };
         if plan.problem.policy() == Policy::Hard {
-            exceeds(
-                "safe in every round",
-                self.unsafe_runs,
-                plan.problem.delta(),
-            );
+            let delta = plan.problem.delta();
+            broken.extend(self.exceeded(Promise::Safe, self.unsafe_runs, delta));
         }
-        exceeds(
-            "within the bounds",
-            self.runs_above_bound,
-            1.0 - plan.bound_probability,
-        );
+        let chance = 1.0 - plan.bound_probability;
+        broken.extend(self.exceeded(Promise::WithinBounds, self.runs_above_bound, chance));
         broken
     }
+
+    /// The promise as broken, if so many bad runs show that they are more frequent than `chance`.
+    fn exceeded(&self, promise: Promise, bad_runs: u64, chance: f64) -> Option<Broken> {
+        let limit = lower_limit(bad_runs, self.runs, ALARM);
+        (limit > chance).then_some(Broken {
+            promise,
+            promised: chance,
+            limit,
+        })
+    }
+}
+
+fn is_above_bound(plan: &Plan, run: &Run) -> bool {
+    // Floats are summed to within 1e-9 of a round each.
+    let slack = 1e-9 * plan.problem.horizon() as f64;
+    let above = |value: f64, bound: Option<f64>| bound.is_some_and(|bound| value > bound + slack);
+    run.regret
+        .is_some_and(|regret| above(regret, Some(plan.regret_bound)))
+        || above(run.violation, plan.violation_bound)
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    Spread::of(values).expect("a run").mean
 }

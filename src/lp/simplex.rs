@@ -81,6 +81,7 @@ impl Simplex {
     /// Pivots to the end. Gives 0 at the optimum, else a lower bound on the largest excess of every strategy; `None` if it
     /// stalls or the basis becomes singular.
     pub(super) fn run(&mut self) -> Option<f64> {
+        // Eight more than the rows, so that the smallest programs have room as well.
         while (self.pivots as usize) < PIVOTS_PER_ROW_MAX * (self.size + 8) {
             self.factor()?;
             let Some((position, proof)) = self.leaving() else {
@@ -153,6 +154,7 @@ impl Simplex {
             .filter(|&j| row[j] < least && !self.basis.contains(&j))
             .collect();
         for level in 0..self.levels.len() {
+            // Reduced costs take a pass over the whole matrix and are needed only where there is a choice.
             if tied.len() > 1 {
                 let reduced = self.reduced(level);
                 keep_smallest(&mut tied, &row, self.tolerance, |variable| {
@@ -257,6 +259,7 @@ impl Simplex {
                 strategy[variable] = value;
             }
         }
+        // What was negligible is missing from the sum, and a strategy must sum to one.
         let total: f64 = strategy.iter().sum();
         strategy
             .iter_mut()
@@ -266,6 +269,7 @@ impl Simplex {
 
     /// The violation of [`Self::least_violation`], from its last column; `None` if rounding has kept that out of the basis.
     pub(super) fn violation(&self) -> Option<f64> {
+        // The column holds violation + 2.
         let position = self
             .basis
             .iter()

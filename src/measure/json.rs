@@ -87,7 +87,7 @@ pub fn measured(part: &Part, findings: &Findings) -> Value {
     document["warnings"] = json!(part.warnings);
     document["broken"] = json!(findings.broken);
     // The version that measured, which need not be the one that merges.
-    document["values_version"] = json!(part.shard.values_version);
+    document["values_version"] = json!(part.pairs.values_version);
     document
 }
 

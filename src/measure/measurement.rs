@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use serde::{Deserialize, Serialize};
 
 use crate::lab::metrics::UNSAFE_TOLERANCE;
+use crate::lab::part::{PartPairs, part_indices};
 use crate::lab::replicate::{Contestant, Experiment, Pair, Simulator};
-use crate::lab::shard::{Shard, share};
 use crate::lab::world::{Truth, World};
 use crate::measure::players::contestant;
 use crate::measure::{DEBORA, FirstRun, MeasureError, OpenTable, Part, SpecText, warnings};
@@ -153,7 +153,7 @@ impl Measurement {
     fn indices(&self, part: Option<(u64, u64)>) -> Result<Range<u64>, MeasureError> {
         // The whole is the one part of one.
         let (number, of) = part.unwrap_or((1, 1));
-        Ok(share(self.pairs, number, of)?)
+        Ok(part_indices(self.pairs, number, of)?)
     }
 
     /// Measures a part, `(number from 1, of how many)`: the whole without one. Also the seconds of each player.
@@ -180,7 +180,7 @@ impl Measurement {
             first_run: (indices.start == 0)
                 .then(|| first_run(&experiment))
                 .transpose()?,
-            shard: Shard::new(
+            pairs: PartPairs::new(
                 self.fingerprint(&world, other.as_ref()),
                 self.pairs,
                 players,

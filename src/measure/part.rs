@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::lab::metrics::{Run, checkpoints};
-use crate::lab::shard::Shard;
-use crate::lab::summary::{Broken, Summary};
+use crate::lab::part::PartPairs;
+use crate::lab::summary::{Broken, Promise, Summary};
 use crate::measure::{FirstRun, MeasureError, Measurement};
 
 /// A measurement and what was measured of it: the content of a shard's file, whose field names stay.
@@ -21,7 +21,8 @@ pub struct Part {
     #[serde(rename = "story")]
     pub first_run: Option<FirstRun>,
     /// Its pairs.
-    pub shard: Shard,
+    #[serde(rename = "shard")]
+    pub pairs: PartPairs,
 }
 
 /// A whole measurement, summed up.
@@ -41,20 +42,20 @@ impl Part {
 
     /// The whole, from parts in any order. Parts may overlap where they agree.
     pub fn merge(mut parts: Vec<Part>) -> Result<Part, MeasureError> {
-        let shards: Vec<Shard> = parts.iter().map(|part| part.shard.clone()).collect();
-        let shard = Shard::merge(&shards)?;
-        parts[0].check_shape(&shard)?;
+        let pairs: Vec<PartPairs> = parts.iter().map(|part| part.pairs.clone()).collect();
+        let pairs = PartPairs::merge(&pairs)?;
+        parts[0].check_shape(&pairs)?;
         let first_run = parts.iter_mut().find_map(|part| part.first_run.take());
         let first = parts.swap_remove(0);
         Ok(Part {
             first_run,
-            shard,
+            pairs,
             ..first
         })
     }
 
     /// Every run must have the numbers the spec asks for: a file edited by hand may not.
-    fn check_shape(&self, shard: &Shard) -> Result<(), MeasureError> {
+    fn check_shape(&self, pairs: &PartPairs) -> Result<(), MeasureError> {
         let problem = self.measurement.spec.problem();
         let costs = problem.thresholds().len();
         let checkpoints = checkpoints(problem.horizon()).len();
@@ -65,12 +66,12 @@ impl Part {
                 && run.violation_curve.len() == checkpoints
                 && (regret == checkpoints || (regret == 0 && run.regret.is_none()))
         };
-        let mut runs = shard
+        let mut runs = pairs
             .players
             .iter()
             .flat_map(|(_, pairs)| pairs)
             .flat_map(|pair| &pair.runs);
-        if shard.players.is_empty() || shard.total == 0 || !runs.all(fits) {
+        if pairs.players.is_empty() || pairs.total == 0 || !runs.all(fits) {
             return Err(MeasureError::PartShape);
         }
         Ok(())
@@ -80,7 +81,7 @@ impl Part {
     pub fn findings(&self) -> Findings {
         let plan = &self.measurement.spec.plan;
         let summaries: Vec<(String, Summary)> = self
-            .shard
+            .pairs
             .players
             .iter()
             .map(|(name, pairs)| (name.clone(), Summary::of(plan, pairs)))
@@ -89,7 +90,7 @@ impl Part {
         let mut broken = summaries[0].1.broken(plan);
         if self.premise_false {
             // What rests on the safe strategy's margins is not promised then.
-            broken.retain(|broken| broken.promise == "identical decisions");
+            broken.retain(|broken| broken.promise == Promise::Identical);
         }
         Findings { summaries, broken }
     }

@@ -10,7 +10,7 @@ use csv::{ByteRecord, ErrorKind, ReaderBuilder};
 use sha2::{Digest as _, Sha256};
 
 use crate::lab::LabError;
-use crate::lab::world::Table;
+use crate::lab::world::Recorded;
 use crate::problem::{Outside, Problem, Range};
 use crate::spec::cost_names;
 use crate::spec::error::SpecError;
@@ -28,9 +28,9 @@ pub(super) fn read(
     problem: &Problem,
     file: &str,
     reader: Box<dyn Read>,
-) -> Result<(Table, String), TableFault> {
+) -> Result<(Recorded, String), TableFault> {
     let mut rows = Rows::open(problem, file, reader).map_err(TableFault::Line)?;
-    let table = Table::new(problem, &mut rows);
+    let table = Recorded::new(problem, &mut rows);
     if let Some(error) = rows.error.take() {
         return Err(TableFault::Line(error));
     }

@@ -116,7 +116,7 @@ fn write_report(
             .as_ref()
             .context("the shards hold no first run")?,
     };
-    report::write(&out, document, &page, &pairs_csv(&part.shard.players))
+    report::write(&out, document, &page, &pairs_csv(&part.pairs.players))
 }
 
 /// Where the report is, if there is one.

@@ -52,15 +52,15 @@ pub fn pairs_csv(players: &[(String, Vec<Pair>)]) -> CsvFile {
 }
 
 fn pair_columns(pair: &Pair) -> [String; 16] {
-    let split = pair.split.as_ref();
+    let divergence = pair.divergence.as_ref();
     // A player that does not round has no estimate to blame.
-    let estimate = split.and_then(|split| split.estimate.as_ref());
+    let estimate = divergence.and_then(|divergence| divergence.estimate.as_ref());
     let [first, second] = &pair.runs;
     [
         pair.index.to_string(),
-        split.is_none().to_string(),
-        cell(split.map(|split| split.epoch)),
-        cell(split.map(|split| split.round)),
+        divergence.is_none().to_string(),
+        cell(divergence.map(|divergence| divergence.epoch)),
+        cell(divergence.map(|divergence| divergence.round)),
         cell(estimate.map(|estimate| estimate.action)),
         cell(estimate.map(|estimate| estimate.quantity)),
         cell(estimate.map(|estimate| estimate.count)),

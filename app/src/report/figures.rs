@@ -13,7 +13,7 @@ pub fn of_part(part: &Part, promised: f64) -> Vec<Figure> {
         (MeasuredVerb::Compare, _) => of_players(part),
         (MeasuredVerb::Replicate, None) => Vec::new(),
         (MeasuredVerb::Replicate, Some(first_run)) => {
-            let pairs = &part.shard.players[0].1;
+            let pairs = &part.pairs.players[0].1;
             let mut figures = vec![plots::identical_by_epoch(
                 &identical_shares(pairs),
                 promised,
@@ -42,8 +42,10 @@ fn runs_of(pairs: &[Pair]) -> Vec<&Run> {
 fn identical_shares(pairs: &[Pair]) -> Vec<(f64, f64)> {
     let epochs = runs_of(pairs).iter().map(|run| run.epochs).max();
     let diverged_by = |epoch: u64| {
-        let splits = pairs.iter().filter_map(|pair| pair.split.as_ref());
-        splits.filter(|split| split.epoch <= epoch).count()
+        let divergences = pairs.iter().filter_map(|pair| pair.divergence.as_ref());
+        divergences
+            .filter(|divergence| divergence.epoch <= epoch)
+            .count()
     };
     (0..epochs.unwrap_or(1))
         .map(|epoch| {
@@ -172,7 +174,7 @@ fn players<'a>(
             ..series
         })
     };
-    part.shard.players.iter().filter_map(series).collect()
+    part.pairs.players.iter().filter_map(series).collect()
 }
 
 /// The strategy against the logarithm of the round, each stretch drawn from its first to its last round.

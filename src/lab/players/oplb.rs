@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use super::epochs::{AnytimeWidth, Rule};
+use super::epochs::{AnytimeWidth, EpochRule};
 use crate::lp;
 use crate::mean::Tally;
 use crate::problem::Problem;
@@ -43,6 +43,7 @@ impl Oplb {
     /// ur(a).
     fn reward_high(&self, tally: &Tally, action: u32) -> f64 {
         match tally.counts()[action as usize] {
+            // Mean and width 1/2: the range itself, widened like any other interval.
             0 => 0.5 + self.optimism * 0.5,
             count => tally.mean(action, 0) + self.optimism * self.width.at(count),
         }
@@ -57,7 +58,7 @@ impl Oplb {
     }
 }
 
-impl Rule for Oplb {
+impl EpochRule for Oplb {
     fn choose(&mut self, tally: &Tally) -> Strategy {
         let actions = tally.counts().len() as u32;
         let safe = self
@@ -70,13 +71,8 @@ impl Rule for Oplb {
             .collect();
         objective.push(safe.strategy.expectation(&objective));
         let mut rows = Vec::with_capacity(objective.len() * safe.margins.len());
-        for (cost, (threshold, margin)) in self
-            .problem
-            .thresholds()
-            .iter()
-            .zip(&safe.margins)
-            .enumerate()
-        {
+        let limits = self.problem.thresholds().iter().zip(&safe.margins);
+        for (cost, (threshold, margin)) in limits.enumerate() {
             rows.extend((0..actions).map(|action| self.cost_high(tally, action, cost + 1)));
             rows.push(threshold - margin);
         }
@@ -85,6 +81,7 @@ impl Rule for Oplb {
             solution.violation, 0.0,
             "the safe strategy meets every limit"
         );
+        // What the last column got is played as the safe strategy plays.
         let mut mixture = solution.strategy;
         let weight = mixture.pop().expect("the safe strategy's weight");
         for (probability, safe) in mixture.iter_mut().zip(safe.strategy.probabilities()) {

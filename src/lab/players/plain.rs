@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use super::epochs::{Rule, infeasible_note};
+use super::epochs::{EpochRule, infeasible_note};
 use crate::budget::doublings;
 use crate::mean::Tally;
 use crate::plan::powers;
@@ -36,12 +36,13 @@ pub(super) struct Plain {
 
 impl Plain {
     pub fn new(problem: &Arc<Problem>) -> Self {
-        let growth = if let Profile::Tight { growth } = problem.profile() {
-            growth
-        } else {
-            8
+        let growth = match problem.profile() {
+            Profile::Tight { growth } => growth,
+            // Profile paper has no growth; this is the default of profile tight.
+            Profile::Paper => 8,
         };
-        let (actions, quantities) = (problem.actions().len(), problem.quantities_estimated());
+        let actions = problem.actions().len();
+        let quantities = problem.quantities_estimated();
         let estimates = (actions * quantities) as f64 * f64::from(doublings(problem.horizon()));
         Self {
             levels: powers(growth, problem.horizon() - 1),
@@ -57,6 +58,7 @@ impl Plain {
     fn estimate(&mut self, tally: &Tally) {
         let actions = self.widths.len();
         for (action, &count) in tally.counts().iter().enumerate() {
+            // At the level's count only, as in the engine: the width is that of a fixed number of samples.
             if self.levels.binary_search(&count).is_ok() {
                 self.widths[action] = hoeffding(self.delta_share, count);
                 for (quantity, row) in self.values.chunks_exact_mut(actions).enumerate() {
@@ -67,7 +69,7 @@ impl Plain {
     }
 }
 
-impl Rule for Plain {
+impl EpochRule for Plain {
     fn target(&self, count: u64) -> Option<u64> {
         self.levels
             .get(self.levels.partition_point(|&level| level <= count))
@@ -80,7 +82,9 @@ impl Rule for Plain {
             Some(action) => View::Explore(action as u32),
             None => View::of(&self.values, &self.widths, 0.0, 1.0),
         };
-        let (actions, thresholds) = (self.widths.len(), self.problem.thresholds());
+        // The engine's own policies, so that rounding and the width are the only difference to measure.
+        let actions = self.widths.len();
+        let thresholds = self.problem.thresholds();
         let choice = match self.problem.safe() {
             Some(safe) => policy::hard(&view, actions, thresholds, safe),
             None => policy::free(&view, actions),

@@ -13,7 +13,7 @@
 //! 4 e_rep from run to run, and a threshold spread over w separates them with probability 4 e_rep/w, half a share. As w halves
 //! from phase to phase, a gap is near the thresholds of two phases at most: rho/3 for commits, rho/3 for all drops.
 
-use super::batched::Rule;
+use super::batched::BatchRule;
 use crate::budget::doublings;
 use crate::key::{Key, Label};
 use crate::lp::first_largest;
@@ -50,17 +50,14 @@ impl Phases {
 
     /// The threshold of a phase, on the draw for this index.
     fn drawn(&self, at_one: f64, phase: u32, index: u64) -> f64 {
-        at_one
-            * scale(phase)
-            * (1.0
-                + self
-                    .key
-                    .uniform(Label::Threshold, [u64::from(phase), index, 0]))
+        let indices = [u64::from(phase), index, 0];
+        at_one * scale(phase) * (1.0 + self.key.uniform(Label::Threshold, indices))
     }
 }
 
 /// 1/sqrt(N_p) = 2^-p, exactly.
 fn scale(phase: u32) -> f64 {
+    // A power of two rounds nothing, where a root of a count could.
     libm::ldexp(1.0, -(phase as i32))
 }
 
@@ -77,7 +74,7 @@ fn threshold(problem: &Problem, share: f64) -> f64 {
     (2.0 * regret).max(8.0 * repeat / share)
 }
 
-impl Rule for Phases {
+impl BatchRule for Phases {
     fn count(&self, batch: u32) -> Option<u64> {
         (batch <= self.phases).then(|| 1 << (2 * batch))
     }
@@ -93,6 +90,7 @@ impl Rule for Phases {
         let smallest = others
             .map(|place| means[best] - means[place])
             .fold(f64::INFINITY, f64::min);
+        // Committing first: an action that beats all others ends the search, whatever could be dropped.
         if smallest > self.drawn(self.commit, batch, 0) {
             return vec![active[best]];
         }

@@ -3,7 +3,7 @@
 use crate::Policy;
 use crate::lab::metrics::Spread;
 use crate::lab::replicate::Pair;
-use crate::lab::summary::{Broken, Summary};
+use crate::lab::summary::{Broken, Promise, Summary};
 use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone};
 use crate::measure::words::{amount, counted, percent, whole};
 use crate::measure::{DEBORA, Findings, MeasuredVerb, Part, SpecText};
@@ -21,14 +21,14 @@ fn broken(broken: &Broken) -> Sentence {
     let promised = percent(broken.promised);
     let limit = percent(broken.limit);
     // The first promise is about a share of pairs that must be large, the others about one that must be small.
-    let sentence = if broken.promise == "identical decisions" {
+    let sentence = if broken.promise == Promise::Identical {
         format!(
             "BROKEN: identical decisions are promised in {promised} of pairs or more, and with 99.9 % confidence are at most {limit}."
         )
     } else {
         format!(
             "BROKEN: \"{}\" may fail in {promised} of runs at most, and with 99.9 % confidence fails in {limit} or more.",
-            broken.promise
+            broken.promise.name()
         )
     };
     Sentence::of(Tone::Alarm, sentence)
@@ -43,7 +43,7 @@ fn replicate(part: &Part, findings: &Findings) -> Answer {
     let mut answer = Answer::with_warnings(&part.warnings);
     answer.paragraph(sentences);
     // Per round, not in all: totals of a billion rounds say little to anyone.
-    answer.table(per_round(spec, &part.shard.players[0].1, summary));
+    answer.table(per_round(spec, &part.pairs.players[0].1, summary));
     // Only hard limits promise something of single rounds.
     if spec.problem().policy() == Policy::Hard {
         answer.paragraph([Sentence::plain(format!(
@@ -194,7 +194,7 @@ fn players(part: &Part, findings: &Findings) -> AnswerTable {
     let rows = findings
         .summaries
         .iter()
-        .zip(&part.shard.players)
+        .zip(&part.pairs.players)
         .map(|((name, summary), (_, pairs))| player_row(problem, name, summary, pairs))
         .collect();
     AnswerTable::of_numbers(heading, rows)
