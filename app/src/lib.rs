@@ -11,3 +11,4 @@ pub mod files;
 pub mod report;
 pub mod service;
 pub mod store;
+pub mod terminal;

@@ -110,11 +110,13 @@ impl Server {
         let mut response = agent
             .post(format!("http://{}{path}", self.address))
             .header("authorization", format!("Bearer {KEY}"))
-            .send_json(body)
+            .content_type("application/json")
+            .send(body.to_string())
             .unwrap();
+        let text = response.body_mut().read_to_string().unwrap();
         (
             response.status().as_u16(),
-            response.body_mut().read_json().unwrap(),
+            serde_json::from_str(&text).unwrap(),
         )
     }
 

@@ -33,7 +33,7 @@ use crate::service::chain;
 use crate::service::log::{Heading, LOG_VERSION, Line};
 use crate::store::Status;
 use course::Course;
-use debora::job::words::whole;
+use debora::measure::words::whole;
 use epoch::Open;
 
 /// Where a log and what follows from it part.

@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 use crate::args::Common;
 use crate::audit::{self, Access, Audited, Source, Verdict};
 use crate::commands::print;
-use debora::job::words::{Ink, counted, whole, wrapped};
-
-use crate::report::words::ink_for_stdout;
+use crate::terminal::{Ink, ink_for_stdout, wrapped};
+use debora::measure::words::{counted, whole};
 
 /// What came of one experiment.
 enum Finding {

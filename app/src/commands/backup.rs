@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use debora::job::words::counted;
+use debora::measure::words::counted;
 use serde_json::json;
 
 use crate::args::Common;

@@ -6,9 +6,8 @@ use serde_json::json;
 use crate::args::Common;
 use crate::audit::{self, Access, Comparison, Log, Parting, Source, Split};
 use crate::commands::print;
-use debora::job::words::{Ink, counted, listed, percent, significant, table, whole, wrapped};
-
-use crate::report::words::ink_for_stdout;
+use crate::terminal::{Ink, ink_for_stdout, table, wrapped};
+use debora::measure::words::{counted, listed, percent, significant, whole};
 
 /// False if they part.
 pub fn diff(first: &str, second: &str, access: &Access, common: &Common) -> Result<bool> {

@@ -1,7 +1,7 @@
 //! `debora keys`: who may do what. A key is shown once; the store has its hash.
 
 use anyhow::{Context as _, Result, bail, ensure};
-use debora::job::words::{listed, table};
+use debora::measure::words::listed;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -10,6 +10,7 @@ use crate::calendar::{now, utc};
 use crate::commands::print;
 use crate::service::chain::hex;
 use crate::store::{ApiKey, Location, Purpose, Role, Store};
+use crate::terminal::table;
 
 /// What the log calls those who need no key.
 const KEYLESS: &str = "loopback";

@@ -235,7 +235,7 @@ fn draft(create: &Create, now: i64) -> Result<Result<Experiment, Refusal>> {
     let plan = Plan::of(spec.problem);
     if plan.blind && !create.blind {
         return Ok(Err(Refusal::Blind(
-            debora::job::warnings(&plan, None).swap_remove(0),
+            debora::measure::warnings(&plan, None).swap_remove(0),
         )));
     }
     let key = match create.key {

@@ -16,7 +16,7 @@
 //! epochs (told against imputed) and of the open one (told against decided, whose actions take turns at random), and p is
 //! twice the smaller.
 
-use debora::job::words::{amount, percent, whole};
+use debora::measure::words::{amount, percent, whole};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -339,7 +339,7 @@ fn help_states_what_an_audit_cannot_find() {
     let help: Vec<&str> = help.split_whitespace().collect();
     let help = help.join(" ");
     for words in [
-        "Who can rewrite the whole store",
+        "Anyone who can rewrite the whole store",
         "--head",
         "request keys",
         "in no hash yet",

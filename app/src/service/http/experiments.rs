@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use debora::job::document;
+use debora::measure::json;
 use debora::{Key, Plan};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -270,7 +270,7 @@ pub async fn show(
     Ok(Reply(Shown {
         listed: Listed::of(&experiment, &progress, &card),
         key_hash: chain::key_hash(experiment.salt, experiment.key),
-        plan: document::plan(&Plan::of(card.problem.clone()), None),
+        plan: json::plan(&Plan::of(card.problem.clone()), None),
         key: revealed.then(|| experiment.key.to_hex()),
         salt: revealed.then(|| chain::hex(&experiment.salt)),
         spec: experiment.spec,

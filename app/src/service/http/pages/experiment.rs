@@ -2,7 +2,7 @@
 
 use axum::extract::State as Shared;
 use axum::response::{Html, Response};
-use debora::job::words::{amount, percent, whole};
+use debora::measure::words::{amount, percent, whole};
 use maud::{Markup, html};
 
 use super::{Guest, PageError, figures, page, see, text};

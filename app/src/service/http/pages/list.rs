@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 use debora::Key;
-use debora::job::words::{percent, whole};
+use debora::measure::words::{percent, whole};
 use maud::{Markup, html};
 use serde::Deserialize;
 

@@ -1,6 +1,6 @@
 //! An experiment's state in words.
 
-use debora::job::words::{counted, whole};
+use debora::measure::words::{counted, whole};
 use debora::record::Kind;
 
 use crate::calendar::utc;

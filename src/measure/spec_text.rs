@@ -4,18 +4,17 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::Plan;
-use crate::job::JobError;
 use crate::lab::metrics::checkpoints;
 use crate::lab::replicate::{Experiment, Simulator};
 use crate::spec::{Simulated, Spec, SpecError};
+use crate::{Plan, Problem};
 
 /// Opens a table's file.
-pub type Open = dyn Fn(&Path) -> io::Result<Box<dyn io::Read>> + Sync;
+pub type OpenTable = dyn Fn(&Path) -> io::Result<Box<dyn io::Read>> + Sync;
 
 /// A spec, the text it was read from, and its plan.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct SpecText {
     /// The TOML.
     pub text: String,
     /// What errors call it; tables are looked for beside it.
@@ -28,9 +27,16 @@ pub struct Loaded {
     pub plan: Arc<Plan>,
 }
 
-impl Loaded {
-    /// Reads a spec.
-    pub fn from_text(
+impl PartialEq for SpecText {
+    /// Spec and plan follow from the text, its place and what replaces its values.
+    fn eq(&self, other: &Self) -> bool {
+        (&self.text, &self.file, &self.overrides) == (&other.text, &other.file, &other.overrides)
+    }
+}
+
+impl SpecText {
+    /// Reads a spec. This is the one place where a measurement parses its text: everything after has the values.
+    pub fn parse(
         text: String,
         file: String,
         overrides: Vec<(String, String)>,
@@ -46,31 +52,34 @@ impl Loaded {
         })
     }
 
-    /// The world of the spec.
-    pub fn world(&self, open: &Open) -> Result<Simulated, SpecError> {
+    /// The problem it states.
+    pub fn problem(&self) -> &Problem {
+        &self.spec.problem
+    }
+
+    /// Its world. A table is read from its file, so ask once.
+    pub fn world(&self, open: &OpenTable) -> Result<Simulated, SpecError> {
+        // Beside the spec, wherever the program was started.
         let folder = Path::new(&self.file).parent().unwrap_or(Path::new(""));
         self.spec.world(&mut |name| open(&folder.join(name)))
     }
 
-    /// The spec as the lab simulates it.
-    pub fn experiment(&self, simulator: Simulator, open: &Open) -> Result<Experiment, JobError> {
-        let Simulated {
-            world,
-            key: world_key,
-            ..
-        } = self.world(open)?;
-        Ok(Experiment {
+    /// The spec as the lab simulates it on a world that [`SpecText::world`] built.
+    pub fn experiment(&self, simulated: &Simulated, simulator: Simulator) -> Experiment {
+        Experiment {
             plan: Arc::clone(&self.plan),
-            worlds: [world.clone(), world],
+            // One law for both runs; `Measurement` replaces the second's where another world is asked for.
+            worlds: [simulated.world.clone(), simulated.world.clone()],
             key: self.spec.key,
-            world_key,
+            world_key: simulated.key,
             simulator,
-            checkpoints: checkpoints(self.spec.problem.horizon()),
-        })
+            checkpoints: checkpoints(self.problem().horizon()),
+        }
     }
 
     /// Its name, or its file.
     pub fn name(&self) -> &str {
+        // A spec need not have a name, but a reader needs something to call it.
         self.spec.name.as_deref().unwrap_or(&self.file)
     }
 }

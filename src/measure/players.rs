@@ -1,10 +1,10 @@
-//! Who takes part in a comparison.
+//! The players of a comparison.
 
-use crate::job::JobError;
-use crate::job::words::listed;
 use crate::lab::LabError;
 use crate::lab::players::{RIVALS, Rival};
 use crate::lab::replicate::Contestant;
+use crate::measure::MeasureError;
+use crate::measure::words::listed;
 use crate::problem::{Policy, Problem};
 
 /// The name of debora's own row.
@@ -26,29 +26,39 @@ pub struct Choice {
 }
 
 /// debora first, then the rivals asked for; without a wish, all that can play this problem in reasonable time.
-pub fn choose(problem: &Problem, wanted: &[String], pairs: u64) -> Result<Choice, JobError> {
+pub fn choose(problem: &Problem, wanted: &[String], pairs: u64) -> Result<Choice, MeasureError> {
+    if wanted.is_empty() {
+        Ok(all_quick(problem, pairs))
+    } else {
+        named(problem, wanted)
+    }
+}
+
+fn all_quick(problem: &Problem, pairs: u64) -> Choice {
+    // A pair is two runs; saturating, as both numbers are the user's.
+    let rounds = problem.horizon().saturating_mul(2).saturating_mul(pairs);
+    let mut choice = Choice {
+        players: vec![DEBORA.to_owned()],
+        left_out: Vec::new(),
+    };
+    for rival in able(problem.policy()) {
+        if rival.per_round && rounds > ROUNDS_UNASKED_MAX {
+            choice.left_out.push(rival.name.to_owned());
+        } else {
+            choice.players.push(rival.name.to_owned());
+        }
+    }
+    choice
+}
+
+fn named(problem: &Problem, wanted: &[String]) -> Result<Choice, MeasureError> {
     let horizon = problem.horizon();
     let mut players = vec![DEBORA.to_owned()];
-    if wanted.is_empty() {
-        let slow = |rival: &&Rival| {
-            rival.per_round && horizon.saturating_mul(2).saturating_mul(pairs) > ROUNDS_UNASKED_MAX
-        };
-        let (slow, quick): (Vec<&Rival>, Vec<&Rival>) = able(problem.policy()).partition(slow);
-        let names = |rivals: Vec<&Rival>| {
-            rivals
-                .iter()
-                .map(|rival| rival.name.to_owned())
-                .collect::<Vec<_>>()
-        };
-        players.extend(names(quick));
-        return Ok(Choice {
-            players,
-            left_out: names(slow),
-        });
-    }
+    // Debora plays whether it is named or not: every row of a comparison is beside its own.
     for name in wanted.iter().filter(|name| *name != DEBORA) {
+        // Refused before anything is measured: it would run for hours, and longer for each pair.
         if rival(name, problem.policy())?.per_round && horizon > ROUND_BY_ROUND_MAX {
-            return Err(JobError::PlayerSlow {
+            return Err(MeasureError::PlayerSlow {
                 name: name.clone(),
                 horizon,
                 most: ROUND_BY_ROUND_MAX,
@@ -64,7 +74,7 @@ pub fn choose(problem: &Problem, wanted: &[String], pairs: u64) -> Result<Choice
     })
 }
 
-/// Who plays under this name.
+/// The player of this name.
 pub(super) fn contestant(name: &str, policy: Policy) -> Result<Contestant, LabError> {
     if name == DEBORA {
         Ok(Contestant::Debora)

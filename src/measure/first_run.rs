@@ -8,7 +8,7 @@ use crate::record::Estimate;
 
 /// A run as its observer saw it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Story {
+pub struct FirstRun {
     /// First round, rounds and strategy of each stretch.
     pub strategies: Vec<(u64, u64, Vec<f64>)>,
     /// The latest estimate of each action and quantity.
@@ -17,7 +17,7 @@ pub struct Story {
 
 /// What a strategy is known to give of one quantity, in the user's units.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct KnownMean {
     /// The quantity.
     pub name: String,
     /// Its mean lies in here.
@@ -26,25 +26,18 @@ pub struct Known {
     pub threshold: Option<f64>,
 }
 
-impl Story {
-    /// A story before its first stretch.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
+impl FirstRun {
     /// Adds a stretch.
     pub fn add(&mut self, stretch: &Stretch) {
+        // All of them: a run has some hundred stretches however long it is.
         self.strategies.push((
             stretch.first_round,
             stretch.rounds,
             stretch.player.strategy().probabilities().to_vec(),
         ));
-        for estimate in stretch
-            .player
-            .record()
-            .iter()
-            .flat_map(|record| &record.estimates)
-        {
+        let record = stretch.player.record();
+        for estimate in record.iter().flat_map(|record| &record.estimates) {
+            // Older estimates decide nothing any more, and would make the file grow with the number of epochs.
             self.estimates
                 .retain(|old| (old.action, old.quantity) != (estimate.action, estimate.quantity));
             self.estimates.push(*estimate);
@@ -67,32 +60,32 @@ impl Story {
     }
 
     /// What the last strategy is known to give, quantity by quantity.
-    pub fn known(&self, problem: &Problem) -> Vec<Known> {
-        let end = |quantity: usize, sign: f64| -> f64 {
+    pub fn known_means(&self, problem: &Problem) -> Vec<KnownMean> {
+        // Nothing is known of what is not estimated: policy free decides without the costs.
+        (0..problem.quantities_estimated())
+            .map(|quantity| {
+                let range = problem.quantity(quantity).range;
+                KnownMean {
+                    name: problem.quantity(quantity).name.clone(),
+                    interval: self.mean_interval(quantity).map(|end| range.to_user(end)),
+                    threshold: quantity.checked_sub(1).map(|cost| problem.threshold(cost)),
+                }
+            })
+            .collect()
+    }
+
+    /// The last strategy's mean of a quantity, on the unit scale. An action without an estimate may give anything.
+    fn mean_interval(&self, quantity: usize) -> [f64; 2] {
+        [0, 1].map(|end| {
             let bound = |action: usize| {
                 let found = self.estimate(action, quantity);
-                found.map_or(0.5 + 0.5 * sign, |e| {
-                    (e.estimate + sign * e.width).clamp(0.0, 1.0)
-                })
+                found.map_or([0.0, 1.0], Estimate::interval)[end]
             };
             self.last_strategy()
                 .iter()
                 .enumerate()
                 .map(|(action, x)| x * bound(action))
                 .sum()
-        };
-        let known = |quantity: usize| {
-            let range = problem.quantity(quantity).range;
-            let threshold = quantity
-                .checked_sub(1)
-                .map(|cost| range.to_user(problem.thresholds()[cost]));
-            let interval = [-1.0, 1.0].map(|sign| range.to_user(end(quantity, sign)));
-            Known {
-                name: problem.quantity(quantity).name.clone(),
-                interval,
-                threshold,
-            }
-        };
-        (0..problem.quantities_estimated()).map(known).collect()
+        })
     }
 }

@@ -1,14 +1,14 @@
-//! Why a job cannot be done.
+//! Why something cannot be measured.
 
-use crate::job::words::whole;
 use crate::lab::LabError;
+use crate::measure::words::whole;
 use crate::spec::SpecError;
 
 /// A spec that cannot be used, a wrong input, or parts that do not hold what they say.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // The fields are the offending values, named as in the condition.
-pub enum JobError {
+pub enum MeasureError {
     /// The spec, or a table it names.
     #[error(transparent)]
     Spec(#[from] SpecError),
