@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use debora_app::service::chain::hex;
+use debora_app::hex;
 use debora_app::store::{ApiKey, Location, Purpose, Role};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -37,7 +37,7 @@ impl Folder {
     fn add_key(&self) {
         let location = Location::of(&self.store());
         let mut store = location.open(Purpose::Serve).unwrap();
-        let hash = hex(&Sha256::digest(KEY));
+        let hash = hex::encode(&Sha256::digest(KEY));
         let key = ApiKey {
             name: "ops".into(),
             role: Role::Admin,
@@ -425,7 +425,7 @@ fn secrets_are_never_in_the_log() {
         log.contains("request method=\"POST\" route=\"/v1/experiments/{id}/decisions\" status=200"),
         "{log}"
     );
-    let hash = hex(&Sha256::digest(KEY));
+    let hash = hex::encode(&Sha256::digest(KEY));
     for secret in [&KEY[7..], &hash, "order-4711", "token=", "horizon"] {
         assert!(!log.contains(secret), "{secret} is in\n{log}");
     }

@@ -6,9 +6,8 @@ use debora::{EpochRecord, Problem};
 use sha2::{Digest as _, Sha256};
 
 use super::{Auditor, Check, Course, Rules, differs, equal};
-use crate::service::chain::{self, RoundsHash};
-use crate::service::log::Given;
-use crate::service::request::ROUNDS_MAX;
+use crate::log::chain::{self, RoundsHash};
+use crate::log::{Given, ROUNDS_MAX};
 use crate::store::Outcome;
 
 /// The epoch that is being read.

@@ -29,8 +29,9 @@ pub use facts::Fact;
 pub use parting::{Comparison, Parting, Split, compare};
 pub use source::{Access, Log, Source};
 
-use crate::service::chain;
-use crate::service::log::{Heading, LOG_VERSION, Line};
+use crate::hex;
+use crate::log::chain;
+use crate::log::{Heading, LOG_VERSION, Line};
 use crate::store::Status;
 use course::Course;
 use debora::job::words::whole;
@@ -432,7 +433,7 @@ fn revealed(heading: &Heading) -> Check<Option<Key>> {
             ));
         }
     };
-    let bytes: Option<[u8; 16]> = chain::unhex(salt).and_then(|bytes| bytes.try_into().ok());
+    let bytes: Option<[u8; 16]> = hex::decode(salt).and_then(|bytes| bytes.try_into().ok());
     let (Some(salt), Ok(key)) = (bytes, Key::from_hex(key)) else {
         return Err(differs(
             place,

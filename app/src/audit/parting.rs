@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::facts::{Fact, differences};
 use super::source::Log;
-use crate::service::log::{Heading, Line};
+use crate::log::{Heading, Line};
 
 /// Two experiments beside each other.
 #[derive(Clone, Debug, PartialEq, Serialize)]

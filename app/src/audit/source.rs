@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{Auditor, Check, rows};
-use crate::service::log::{self, Line, NEXT_HEADER, Page};
+use crate::log::{self, Line, NEXT_HEADER, Page};
 use crate::store::{Location, Purpose, Store};
 
 /// Lines asked for at once.

@@ -2,7 +2,7 @@
 
 use super::epoch::in_range;
 use super::{Auditor, Check, differs, equal};
-use crate::service::chain::hex;
+use crate::hex;
 use crate::store::{Progress, Status};
 
 impl Auditor {
@@ -159,7 +159,12 @@ impl Auditor {
             &progress.infeasible,
             &counts.infeasible,
         )?;
-        equal(place, "digest", &progress.digest, &hex(&self.digest))?;
+        equal(
+            place,
+            "digest",
+            &progress.digest,
+            &hex::encode(&self.digest),
+        )?;
         equal(place, "head", &progress.head, &self.head)?;
         let status = if done {
             Some(Status::Done)

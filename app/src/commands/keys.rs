@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::args::{Common, KeysVerb};
 use crate::calendar::{now, utc};
 use crate::commands::print;
-use crate::service::chain::hex;
+use crate::hex;
 use crate::store::{ApiKey, Location, Purpose, Role, Store};
 
 /// What the log calls those who need no key.
@@ -34,8 +34,8 @@ fn add(location: &Location, name: &str, role: Role, common: &Common) -> Result<(
     let mut store = location.open(if made { Purpose::Serve } else { Purpose::Write })?;
     let mut random = [0; 32];
     getrandom::fill(&mut random).context("the system gives no random numbers")?;
-    let key = format!("debora_{}", hex(&random));
-    let hash = hex(&Sha256::digest(&key));
+    let key = format!("debora_{}", hex::encode(&random));
+    let hash = hex::encode(&Sha256::digest(&key));
     change(&mut *store, |keys| {
         // The log names keys, so a name that was another's would mislead its readers.
         if keys.iter().any(|key| key.name == name) {

@@ -9,7 +9,8 @@ use anyhow::Result;
 use debora::spec::Spec;
 use debora::{Engine, Key, Plan, VALUES_VERSION};
 
-use crate::service::chain;
+use crate::hex;
+use crate::log::chain;
 use crate::service::live::Live;
 use crate::service::request::{Answer, Create, Refusal, Request, beginning, is_id};
 use crate::service::sitting::{Sitting, opened};
@@ -217,7 +218,7 @@ fn live_at<'a>(
 fn draft(create: &Create, now: i64) -> Result<Result<Experiment, Refusal>> {
     let id = match &create.id {
         Some(id) => id.clone(),
-        None => chain::hex(&random::<8>()?),
+        None => hex::encode(&random::<8>()?),
     };
     if !is_id(&id) {
         return Ok(Err(Refusal::IdText { id }));

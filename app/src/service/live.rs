@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use debora::spec::{ServiceSpec, Spec};
 use debora::{Engine, VALUES_VERSION};
 
-use crate::service::chain::Fold;
+use crate::log::chain::Fold;
 use crate::service::request::Sheet;
 use crate::store::{Outcome, Progress, Store};
 

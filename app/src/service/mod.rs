@@ -8,12 +8,9 @@
 //! An epoch's decisions depend only on key, strategy and round, so nodes that share a store need to agree on round numbers,
 //! on outcomes and, a few hundred times in an experiment's life, on the next epoch: the lock on one row of progress does it.
 
-pub mod certificate;
-pub mod chain;
 pub mod desk;
 pub mod http;
 pub mod live;
-pub mod log;
 pub mod ratio;
 pub mod request;
 #[cfg(test)]

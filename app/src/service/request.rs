@@ -5,10 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use debora::Key;
 
+use crate::log::ROUNDS_MAX;
 use crate::store::{Lease, Progress, Status};
-
-/// The most rounds one request is given.
-pub const ROUNDS_MAX: u64 = 10_000;
 
 /// The longest request key, and the longest name of an experiment.
 pub const NAME_MAX: usize = 128;

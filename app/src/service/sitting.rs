@@ -8,11 +8,11 @@ use debora::Engine;
 use debora::record::Kind;
 use debora::spec::OnWait;
 
-use crate::service::chain;
+use crate::log::{ROUNDS_MAX, chain};
 use crate::service::desk::Answered;
 use crate::service::live::{Live, outstanding};
 use crate::service::request::{
-    Answer, Change, Decided, NAME_MAX, Of, ROUNDS_MAX, Refusal, Request, Sheet, Telling,
+    Answer, Change, Decided, NAME_MAX, Of, Refusal, Request, Sheet, Telling,
 };
 use crate::store::{EpochRow, Event, Lease, Outcome, Progress, Status, Store};
 

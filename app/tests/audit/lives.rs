@@ -1,8 +1,8 @@
 //! Whatever happens in an experiment's life, its audit says that all is equal; and what the log says is what happened.
 
 use debora_app::audit::{Audited, Verdict};
-use debora_app::service::certificate;
-use debora_app::service::log::{Line, page};
+use debora_app::log::certificate;
+use debora_app::log::{Line, page};
 use debora_app::service::request::Change;
 use debora_app::store::{Progress, Status};
 
@@ -219,9 +219,7 @@ fn cursors_that_no_page_gave_are_refused() {
     ] {
         let error = page(&mut *trial.reader(), trial.id, Some(cursor), 10, true).unwrap_err();
         assert!(
-            error
-                .downcast_ref::<debora_app::service::log::BadCursor>()
-                .is_some(),
+            error.downcast_ref::<debora_app::log::BadCursor>().is_some(),
             "{cursor}: {error}"
         );
     }

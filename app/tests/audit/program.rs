@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 
-use debora_app::service::log::{NEXT_HEADER, page};
+use debora_app::log::{NEXT_HEADER, page};
 use debora_app::service::request::Change;
 use debora_app::store::Location;
 use serde_json::Value;

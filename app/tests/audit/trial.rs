@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use debora::WorldKey;
 use debora::key::Label;
 use debora_app::audit::{Access, Log, Source, Verdict, audit};
+use debora_app::log::{Line, page};
 use debora_app::service::desk::Desk;
-use debora_app::service::log::{Line, page};
 use debora_app::service::request::{Answer, Change, Create, Of, Refusal, Request, Telling};
 use debora_app::store::{Location, Progress, Purpose, Status, Store};
 

@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, StatusCode};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 
-use crate::service::chain::hex;
+use crate::hex;
 use crate::service::http::Site;
 use crate::service::http::error::ApiError;
 use crate::store::{ApiKey, Role};
@@ -62,7 +62,9 @@ struct Known {
 
 impl Known {
     fn holder(&self, token: &str) -> Option<Caller> {
-        self.callers.get(&hex(&Sha256::digest(token))).cloned()
+        self.callers
+            .get(&hex::encode(&Sha256::digest(token)))
+            .cloned()
     }
 }
 

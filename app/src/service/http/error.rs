@@ -9,7 +9,8 @@ use debora::Error;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::service::request::{NAME_MAX, ROUNDS_MAX, Refusal};
+use crate::log::ROUNDS_MAX;
+use crate::service::request::{NAME_MAX, Refusal};
 use crate::store::Role;
 
 /// Seconds after which a request that found the service busy or waiting is worth repeating.

@@ -14,7 +14,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::service::chain;
+use crate::hex;
+use crate::log::chain;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
@@ -272,7 +273,7 @@ pub async fn show(
         key_hash: chain::key_hash(experiment.salt, experiment.key),
         plan: document::plan(&Plan::of(card.problem.clone()), None),
         key: revealed.then(|| experiment.key.to_hex()),
-        salt: revealed.then(|| chain::hex(&experiment.salt)),
+        salt: revealed.then(|| hex::encode(&experiment.salt)),
         spec: experiment.spec,
     }))
 }

@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
 
-use crate::service::certificate::{self, Certificate};
+use crate::log::certificate::{self, Certificate};
+use crate::log::{self, BadCursor, LINES_MAX, NEXT_HEADER, Page};
 use crate::service::http::Site;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::experiments::row;
 use crate::service::http::extract::{Asked, Id};
-use crate::service::log::{self, BadCursor, LINES_MAX, NEXT_HEADER, Page};
 use crate::service::request::Refusal;
 use crate::store::Role;
 

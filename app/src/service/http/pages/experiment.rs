@@ -189,7 +189,7 @@ fn buttons(state: &State) -> Markup {
 
 fn documents(experiment: &Experiment, state: &State, over: bool) -> Markup {
     let to = |what: &str| format!("/v1/experiments/{}/{what}", state.id);
-    let key_hash = crate::service::chain::key_hash(experiment.salt, experiment.key);
+    let key_hash = crate::log::chain::key_hash(experiment.salt, experiment.key);
     html! {
         h2 { "For the record" }
         p {

@@ -13,23 +13,28 @@
 use debora::{Engine, Error, Key, Tally};
 use sha2::{Digest as _, Sha256};
 
+use crate::hex;
 use crate::store::{Experiment, Outcome};
 
 /// What is published of a key before the experiment is over.
 pub fn key_hash(salt: [u8; 16], key: Key) -> String {
-    hex(&Sha256::new()
-        .chain_update(salt)
-        .chain_update(unhex(&key.to_hex()).expect("hexadecimal digits"))
-        .finalize())
+    hex::encode(
+        &Sha256::new()
+            .chain_update(salt)
+            .chain_update(hex::decode(&key.to_hex()).expect("hexadecimal digits"))
+            .finalize(),
+    )
 }
 
 /// The head before any epoch is closed.
 pub fn genesis(values_version: u32, spec: &str, key_hash: &str) -> String {
     let hash = Sha256::new_with_prefix("debora log 1\n").chain_update(values_version.to_le_bytes());
-    hex(&hash
-        .chain_update(Sha256::digest(spec))
-        .chain_update(unhex(key_hash).unwrap_or_default())
-        .finalize())
+    hex::encode(
+        &hash
+            .chain_update(Sha256::digest(spec))
+            .chain_update(hex::decode(key_hash).unwrap_or_default())
+            .finalize(),
+    )
 }
 
 /// The same, of an experiment.
@@ -47,12 +52,14 @@ pub fn head(
 
 /// The hash of a closed epoch.
 pub fn epoch_hash(before: &str, record: &str, rounds_hash: &str) -> String {
-    let hash =
-        Sha256::new_with_prefix("debora epoch 1\n").chain_update(unhex(before).unwrap_or_default());
-    hex(&hash
-        .chain_update(record)
-        .chain_update(unhex(rounds_hash).unwrap_or_default())
-        .finalize())
+    let hash = Sha256::new_with_prefix("debora epoch 1\n")
+        .chain_update(hex::decode(before).unwrap_or_default());
+    hex::encode(
+        &hash
+            .chain_update(record)
+            .chain_update(hex::decode(rounds_hash).unwrap_or_default())
+            .finalize(),
+    )
 }
 
 /// The hash over an epoch's rounds, in order.
@@ -72,7 +79,7 @@ impl RoundsHash {
 
     /// As 64 hexadecimal digits.
     pub fn to_hex(&self) -> String {
-        hex(&self.0.clone().finalize())
+        hex::encode(&self.0.clone().finalize())
     }
 }
 
@@ -121,17 +128,6 @@ impl Fold {
     pub fn rounds_hash(&self) -> String {
         self.hash.to_hex()
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Hexadecimal digits as bytes.
-pub fn unhex(text: &str) -> Option<Vec<u8>> {
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    text.as_bytes().chunks(2).map(pair).collect()
 }
 
 #[cfg(test)]

@@ -4,9 +4,13 @@ use anyhow::{Context as _, Result, ensure};
 use debora::EpochRecord;
 
 use super::cursor::{BadCursor, Cursor, Mark, Section};
-use super::{Heading, LOG_VERSION, Line};
-use crate::service::chain;
+use super::line::{Heading, LOG_VERSION, Line};
+use crate::hex;
+use crate::log::chain;
 use crate::store::{EpochRow, Experiment, Progress, Status, Store};
+
+/// The header in which the service gives the next page's cursor, as its body is all lines.
+pub const NEXT_HEADER: &str = "debora-next";
 
 /// The most lines in a page.
 pub const LINES_MAX: usize = 10_000;
@@ -106,7 +110,7 @@ impl Walk<'_> {
             log: LOG_VERSION,
             id: id.clone(),
             spec: spec.clone(),
-            salt: shown.then(|| chain::hex(salt)),
+            salt: shown.then(|| hex::encode(salt)),
             key: shown.then(|| key.to_hex()),
             created_at: *created_at,
             values_version: *values_version,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::service::chain::hex;
+use crate::hex;
 use crate::store::{Progress, Status};
 
 /// A kind of lines, in the order of the log.
@@ -61,7 +61,7 @@ pub struct Mark {
 impl Mark {
     pub fn of(progress: &Progress) -> Self {
         let text = serde_json::to_string(progress).expect("counts are written as JSON");
-        let hash = hex(&Sha256::digest(text)[..8]);
+        let hash = hex::encode(&Sha256::digest(text)[..8]);
         let (next_round, next_serial) = (progress.next_round, progress.next_serial);
         Self {
             open: progress.status != Status::Done,

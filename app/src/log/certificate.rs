@@ -6,7 +6,8 @@ use debora::record::{Interval, Kind};
 use debora::spec::Spec;
 use serde::Serialize;
 
-use crate::service::chain;
+use crate::hex;
+use crate::log::chain;
 use crate::store::{Event, Experiment, Progress, Status, Store};
 
 /// Events read at once.
@@ -159,7 +160,7 @@ fn document(
         status: progress.status,
         spec: text,
         key: key.to_hex(),
-        salt: chain::hex(&salt),
+        salt: hex::encode(&salt),
         key_hash: chain::key_hash(salt, key),
         values_version,
         epochs: progress.epoch + u64::from(done),

@@ -1,31 +1,15 @@
-//! The log of an experiment as JSON lines: from it alone, with the key, every decision can be recomputed.
-//!
-//! ```text
-//! experiment
-//!     epoch, decisions.., outcome.., overtime.., aside.., closed      for every epoch in order; of the open one, no `closed`
-//! late.., event.., state
-//! ```
-//!
-//! Lines are read in pages, while the experiment goes on. A page's cursor says where the next begins; what is closed never
-//! changes, so its lines are the same whenever they are read. Of the open epoch the log shows what was decided when its
-//! `epoch` line was written, and if the experiment went on before the last line, that line says so.
-
-mod cursor;
-mod page;
+//! The lines of a log, each one JSON object.
 
 use debora::EpochRecord;
 use serde::{Deserialize, Serialize};
-
-pub use cursor::BadCursor;
-pub use page::{LINES_MAX, Page, page};
 
 use crate::store::{Lease, Progress};
 
 /// The version of the lines and of the hashes over them.
 pub const LOG_VERSION: u32 = 1;
 
-/// The header in which the service gives the next page's cursor, as its body is all lines.
-pub const NEXT_HEADER: &str = "debora-next";
+/// The most rounds one request is given, and so the most actions in one line.
+pub const ROUNDS_MAX: u64 = 10_000;
 
 /// A line. Numbers are written so that they are read back bit for bit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
