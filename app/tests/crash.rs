@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use debora::key::Label;
 use debora::spec::Spec;
 use debora::{Ask, Engine, Key, WorldKey};
-use debora_app::store::{Lease, Location, Outcome, Purpose, Status};
+use debora_app::store::{Lease, Location, OutcomeRow, Purpose, Status};
 use serde_json::{Value, json};
 
 const SPEC: &str = r#"
@@ -391,7 +391,7 @@ fn check(location: &Location, id: &str, key: Key, noted: &Acknowledged) -> (u64,
             (*overtime, *epoch, *first, actions)
         );
     }
-    let stored: BTreeMap<u64, &Outcome> = outcomes
+    let stored: BTreeMap<u64, &OutcomeRow> = outcomes
         .iter()
         .map(|outcome| (outcome.round, outcome))
         .collect();

@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use debora::Key;
-use debora_app::store::{EpochRow, Experiment, Lease, Outcome, Progress, Status, Store};
+use debora_app::store::{EpochRow, ExperimentRow, Lease, OutcomeRow, Progress, Status, Store};
 
 const ID: &str = "raw";
 
 /// Adds the experiment that is written to.
 pub fn create(store: &mut dyn Store) {
     let digits = "0".repeat(64);
-    let experiment = Experiment {
+    let experiment = ExperimentRow {
         id: ID.into(),
         spec: String::new(),
         key: Key::from(1u64),
@@ -78,7 +78,7 @@ pub fn outcomes_per_second(store: &mut dyn Store, batch: u64, time: Duration) ->
         store.begin().expect("begins");
         let mut progress = store.lock(ID).expect("locks").expect("is there");
         let first = progress.told[0] + 1;
-        let outcome = |round| Outcome {
+        let outcome = |round| OutcomeRow {
             round,
             reward: 1.0 / round as f64,
             costs: vec![0.003, 1.5],

@@ -15,8 +15,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use debora::Key;
-use debora_app::service::desk::Desk;
-use debora_app::service::request::{Answer, Create, Of, Request, Telling};
+use debora_app::service::request::{Answer, Create, DecisionId, Request, ToldOutcome};
+use debora_app::service::transaction::Executor;
 use debora_app::store::{Lease, Location, Progress, Purpose};
 use load::{Measured, load};
 
@@ -66,8 +66,8 @@ async fn main() {
     let raw = std::env::var("DEBORA_BENCH_RAW")
         .unwrap_or_else(|_| folder.join("raw.db").display().to_string());
 
-    let desk = folder.join("desk.db").display().to_string();
-    asking(&store, &desk, &raw, &id).await;
+    let executor = folder.join("executor.db").display().to_string();
+    asking(&store, &executor, &raw, &id).await;
     let told = telling(&store, &raw, &id).await;
     if let Some(outcomes) = std::env::var("DEBORA_BENCH_OUTCOMES")
         .ok()
@@ -79,9 +79,9 @@ async fn main() {
 }
 
 /// Decisions in batches over many connections, beside a bare handler and the store alone: by turns, as machines are noisy.
-async fn asking(store: &str, desk_store: &str, raw_store: &str, id: &str) {
+async fn asking(store: &str, executor_store: &str, raw_store: &str, id: &str) {
     drop(begin(store, id));
-    let mut desk = begin(desk_store, BESIDE);
+    let mut executor = begin(executor_store, BESIDE);
     let (mut server, address) = serve(store);
     let path = format!("/v1/experiments/{id}/decisions");
     let mut yardstick = Location::of(raw_store)
@@ -104,17 +104,17 @@ async fn asking(store: &str, desk_store: &str, raw_store: &str, id: &str) {
         let (_, other) =
             beside.get_or_insert_with(|| start(program().args(["bare", &asked.body.to_string()])));
         let answered = load(other, "/", CONNECTIONS, TURN, ask).await;
-        // The same requests in the same groups: the desk without HTTP, and the very rows without the desk.
+        // The same requests in the same groups: transactions without HTTP, and the very rows without the logic.
         let (leases, group) = (
             leases(store, id, first),
             (asked.requests / commits.max(1)).max(1) as usize,
         );
         let seconds = [
-            desk_seconds(&mut desk, &leases, group),
+            executor_seconds(&mut executor, &leases, group),
             raw::lease_seconds(&mut *yardstick, &leases, group),
         ];
-        let [at_desk, alone] = seconds.map(|seconds| leases.len() as f64 / seconds);
-        turns.push([asked.rate(), answered.rate(), at_desk, alone]);
+        let [at_executor, alone] = seconds.map(|seconds| leases.len() as f64 / seconds);
+        turns.push([asked.rate(), answered.rate(), at_executor, alone]);
         groups += commits;
         service.add(asked);
         bare.add(answered);
@@ -138,19 +138,19 @@ async fn asking(store: &str, desk_store: &str, raw_store: &str, id: &str) {
         middle(|turn| turn[0]),
         middle(|turn| turn[0] / turn[1]),
     );
-    let [at_desk, alone] = [middle(|turn| turn[2]), middle(|turn| turn[3])];
+    let [at_executor, alone] = [middle(|turn| turn[2]), middle(|turn| turn[3])];
     println!(
-        "  in groups of {group:.1}, requests/s: store alone {alone:.0}, with the desk {at_desk:.0}"
+        "  in groups of {group:.1}, requests/s: store alone {alone:.0}, with the logic {at_executor:.0}"
     );
-    let [desk, served] = [
+    let [logic, served] = [
         middle(|turn| turn[2] / turn[3]),
         middle(|turn| turn[0] / turn[3]),
     ];
-    println!("  of the store alone: the desk {desk:.2}, the service {served:.2}");
+    println!("  of the store alone: the logic {logic:.2}, the service {served:.2}");
 }
 
-/// Seconds that a desk without HTTP takes for the requests that got these leases.
-fn desk_seconds(desk: &mut Desk, leases: &[Lease], group: usize) -> f64 {
+/// Seconds that an executor without HTTP takes for the requests that got these leases.
+fn executor_seconds(executor: &mut Executor, leases: &[Lease], group: usize) -> f64 {
     let ask = |lease: &Lease| Request::Decide {
         id: BESIDE.into(),
         rounds: lease.asked,
@@ -159,7 +159,8 @@ fn desk_seconds(desk: &mut Desk, leases: &[Lease], group: usize) -> f64 {
     let begun = Instant::now();
     for group in leases.chunks(group) {
         let requests: Vec<Request> = group.iter().map(ask).collect();
-        desk.serve(&requests, 0)
+        executor
+            .serve(&requests, 0)
             .into_iter()
             .for_each(|answer| drop(answer.expect("decisions")));
     }
@@ -252,8 +253,8 @@ fn outcomes(before: u64) -> String {
 }
 
 /// Makes the experiment and goes through its short epochs.
-fn begin(store: &str, id: &str) -> Desk {
-    let mut desk = Desk::new(Location::of(store).open(Purpose::Serve).expect("a store"));
+fn begin(store: &str, id: &str) -> Executor {
+    let mut executor = Executor::new(Location::of(store).open(Purpose::Serve).expect("a store"));
     let spec = SPEC.to_owned();
     let create = Create {
         id: Some(id.to_owned()),
@@ -262,7 +263,8 @@ fn begin(store: &str, id: &str) -> Desk {
         blind: true,
         actor: "bench".into(),
     };
-    desk.serve(&[Request::Create(create)], 0)
+    executor
+        .serve(&[Request::Create(create)], 0)
         .swap_remove(0)
         .expect("an experiment");
     let mut told = 0;
@@ -272,12 +274,12 @@ fn begin(store: &str, id: &str) -> Desk {
             rounds: 10_000,
             request_key: None,
         };
-        let Ok(Answer::Decided(decided)) = desk.serve(&[ask], 0).swap_remove(0) else {
+        let Ok(Answer::Decided(decided)) = executor.serve(&[ask], 0).swap_remove(0) else {
             panic!("no decisions")
         };
         let (first, count) = (decided.lease.first, decided.lease.actions.len() as u64);
-        let one = |round: u64| Telling {
-            of: Of::Round(round),
+        let one = |round: u64| ToldOutcome {
+            decision: DecisionId::Round(round),
             reward: (round % 2) as f64,
             costs: vec![0.25, 0.5],
         };
@@ -285,10 +287,10 @@ fn begin(store: &str, id: &str) -> Desk {
             id: id.to_owned(),
             outcomes: (first..first + count).map(one).collect(),
         };
-        desk.serve(&[tell], 0).swap_remove(0).expect("receipts");
+        executor.serve(&[tell], 0).swap_remove(0).expect("receipts");
         told = first + count - 1;
     }
-    desk
+    executor
 }
 
 /// Asks until this round is decided.

@@ -5,13 +5,13 @@ use debora::spec::OnWait;
 use debora::{EpochRecord, Problem};
 use sha2::{Digest as _, Sha256};
 
-use super::{Auditor, Check, Course, Rules, differs, equal};
+use super::{Auditor, Check, Replay, Rules, differs, equal};
 use crate::log::chain::{self, RoundsHash};
 use crate::log::{Given, ROUNDS_MAX};
-use crate::store::Outcome;
+use crate::store::OutcomeRow;
 
 /// The epoch that is being read.
-pub struct Open {
+pub struct OpenEpoch {
     pub record: EpochRecord,
     /// The round whose outcome comes next.
     pub next_outcome: u64,
@@ -19,7 +19,7 @@ pub struct Open {
     pub missing: Option<u64>,
     hash: RoundsHash,
     pub next_serial: u64,
-    last_aside: u64,
+    last_overtime_outcome: u64,
     /// Whether a request was given fewer rounds than it asked for: no other may follow.
     cut: bool,
     pub outcomes: u64,
@@ -29,7 +29,7 @@ pub struct Open {
     pub closed: bool,
 }
 
-impl Open {
+impl OpenEpoch {
     fn of(record: EpochRecord) -> Self {
         Self {
             next_outcome: record.first_round,
@@ -37,7 +37,7 @@ impl Open {
             missing: None,
             hash: RoundsHash::default(),
             next_serial: 1,
-            last_aside: 0,
+            last_overtime_outcome: 0,
             cut: false,
             outcomes: 0,
             last_imputed: 0,
@@ -52,21 +52,21 @@ impl Open {
 }
 
 impl Auditor {
-    fn parts(&mut self) -> (&Rules, &mut Course, &mut Open) {
-        let parts = (
+    fn reading(&mut self) -> (&Rules, &mut Replay, &mut OpenEpoch) {
+        let reading = (
             self.rules.as_ref(),
-            self.course.as_mut(),
+            self.replay.as_mut(),
             self.open.as_mut(),
         );
-        let (Some(rules), Some(course), Some(open)) = parts else {
+        let (Some(rules), Some(replay), Some(open)) = reading else {
             unreachable!("the order of lines is checked")
         };
-        (rules, course, open)
+        (rules, replay, open)
     }
 
     pub(super) fn open_epoch(&mut self, record: EpochRecord) -> Check {
         let place = || format!("the record of epoch {}", record.epoch);
-        let (Some(rules), Some(course)) = (&self.rules, &mut self.course) else {
+        let (Some(rules), Some(replay)) = (&self.rules, &mut self.replay) else {
             unreachable!("the order is checked")
         };
         if self.counts.next_round > rules.problem.horizon() {
@@ -92,16 +92,16 @@ impl Auditor {
             &record.strategy.len(),
             &self.counts.decided.len(),
         )?;
-        course.open(&record)?;
+        replay.open(&record)?;
         self.audited.epochs += 1;
         self.counts.infeasible += u64::from(record.kind == Kind::Infeasible);
-        self.open = Some(Open::of(record));
+        self.open = Some(OpenEpoch::of(record));
         Ok(())
     }
 
     pub(super) fn decisions(&mut self, given: &Given) -> Check {
         let next_round = self.counts.next_round;
-        let (_, course, open) = self.parts();
+        let (_, replay, open) = self.reading();
         let epoch = open.record.epoch;
         let place = || format!("epoch {epoch}, the request of round {}", given.first);
         equal(place, "its epoch", &given.epoch, &epoch)?;
@@ -116,10 +116,10 @@ impl Auditor {
             ));
         }
         for (round, &action) in (given.first..).zip(&given.actions) {
-            course.decide(epoch, round, action)?;
+            replay.decide(epoch, round, action)?;
         }
         open.cut = (given.actions.len() as u64) < given.asked;
-        if open.cut && course.is_decided() == Some(false) {
+        if open.cut && replay.is_decided() == Some(false) {
             let given = format!("{} of {}", given.actions.len(), given.asked);
             return Err(differs(
                 place(),
@@ -137,9 +137,9 @@ impl Auditor {
         Ok(())
     }
 
-    pub(super) fn outcome(&mut self, outcome: &Outcome) -> Check {
+    pub(super) fn outcome(&mut self, outcome: &OutcomeRow) -> Check {
         let next_round = self.counts.next_round;
-        let (rules, course, open) = self.parts();
+        let (rules, replay, open) = self.reading();
         let (epoch, round) = (open.record.epoch, outcome.round);
         let place = || format!("epoch {epoch}, the outcome of round {round}");
         if !(open.next_outcome..next_round).contains(&round) {
@@ -156,9 +156,9 @@ impl Auditor {
             open.missing.get_or_insert(open.next_outcome);
         }
         open.next_outcome = round + 1;
-        let action = course.action(open.record.first_round, round);
+        let action = replay.action(open.record.first_round, round);
         if open.missing.is_none() {
-            course.tell(outcome)?;
+            replay.tell(outcome)?;
             open.hash.add(action, outcome);
         }
         open.outcomes += 1;
@@ -171,7 +171,7 @@ impl Auditor {
     }
 
     fn count_imputed(&mut self, round: u64, action: u32) {
-        self.parts().2.last_imputed = round;
+        self.reading().2.last_imputed = round;
         self.counts.imputed[action as usize] += 1;
         self.audited.imputed += 1;
         match self.counts.imputed_runs.last_mut() {
@@ -181,7 +181,7 @@ impl Auditor {
     }
 
     pub(super) fn overtime(&mut self, given: &Given) -> Check {
-        let (rules, course, open) = self.parts();
+        let (rules, replay, open) = self.reading();
         let epoch = open.record.epoch;
         let place = || format!("epoch {epoch}, the overtime from serial {}", given.first);
         equal(place, "its epoch", &given.epoch, &epoch)?;
@@ -201,7 +201,7 @@ impl Auditor {
                 "held, as the spec says",
             ));
         }
-        if course.is_decided() == Some(false) {
+        if replay.is_decided() == Some(false) {
             return Err(differs(
                 place(),
                 "overtime",
@@ -210,7 +210,7 @@ impl Auditor {
             ));
         }
         for (serial, &action) in (given.first..).zip(&given.actions) {
-            let expected = course.overtime(serial).unwrap_or(action);
+            let expected = replay.overtime(serial).unwrap_or(action);
             equal(
                 || format!("epoch {epoch}, serial {serial} of overtime"),
                 "the action",
@@ -223,8 +223,14 @@ impl Auditor {
         Ok(())
     }
 
-    pub(super) fn aside(&mut self, epoch: u64, serial: u64, reward: f64, costs: &[f64]) -> Check {
-        let (rules, _, open) = self.parts();
+    pub(super) fn overtime_outcome(
+        &mut self,
+        epoch: u64,
+        serial: u64,
+        reward: f64,
+        costs: &[f64],
+    ) -> Check {
+        let (rules, _, open) = self.reading();
         let place = || {
             format!(
                 "epoch {}, the outcome of serial {serial} of overtime",
@@ -232,7 +238,7 @@ impl Auditor {
             )
         };
         equal(place, "its epoch", &epoch, &open.record.epoch)?;
-        if !(open.last_aside + 1..open.next_serial).contains(&serial) {
+        if !(open.last_overtime_outcome + 1..open.next_serial).contains(&serial) {
             return Err(differs(
                 place(),
                 "its serial",
@@ -241,7 +247,7 @@ impl Auditor {
             ));
         }
         in_range(&rules.problem, &place(), reward, costs)?;
-        open.last_aside = serial;
+        open.last_overtime_outcome = serial;
         Ok(())
     }
 
@@ -254,7 +260,7 @@ impl Auditor {
         hash: &str,
     ) -> Check {
         let (next_round, head_before) = (self.counts.next_round, self.head.clone());
-        let (_, course, open) = self.parts();
+        let (_, replay, open) = self.reading();
         let number = open.record.epoch;
         let place = || format!("the end of epoch {number}");
         equal(place, "its epoch", &epoch, &number)?;
@@ -262,7 +268,7 @@ impl Auditor {
             let place = format!("{}, round {}", place(), open.first_missing());
             return Err(differs(place, "its outcome", "missing", "due"));
         }
-        if course.is_complete() == Some(false) {
+        if replay.is_complete() == Some(false) {
             return Err(differs(
                 place(),
                 "the epoch",
@@ -331,7 +337,7 @@ pub(super) fn in_range(problem: &Problem, place: &str, reward: f64, costs: &[f64
 }
 
 /// An imputed outcome has the values of the spec, which must say that outcomes are imputed.
-fn check_imputed(rules: &Rules, place: &str, outcome: &Outcome) -> Check {
+fn check_imputed(rules: &Rules, place: &str, outcome: &OutcomeRow) -> Check {
     if !outcome.imputed {
         return Ok(());
     }

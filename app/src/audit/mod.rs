@@ -3,19 +3,19 @@
 //!
 //! ```text
 //! file, store or address ─► source ─► lines ─► Auditor ─► all equal, or the first difference
-//!                                              Engine: ask, compare, tell, compare
+//!                                              Engine: ask, diff, tell, compare
 //! ```
 //!
 //! The service draws decisions, sums whole epochs and tells an engine their tallies; the audit asks and tells an engine of
 //! its own round by round. Lines stream through it: memory does not grow with the log, but for one number per run of
 //! imputed rounds and, without the key, one per round of the longest epoch.
 
-mod course;
+mod diff;
 mod epoch;
-mod facts;
-mod parting;
+mod replay;
 mod rows;
 mod source;
+mod spec_diff;
 mod state;
 
 use std::fmt;
@@ -25,19 +25,19 @@ use debora::spec::{ServiceSpec, Spec};
 use debora::{Engine, Key, Problem, VALUES_VERSION};
 use serde::Serialize;
 
-pub use facts::Fact;
-pub use parting::{Comparison, Parting, Split, compare};
-pub use source::{Access, Log, Source};
+pub use diff::{Diff, Divergence, DivergingEstimate, diff};
+pub use source::{Credentials, Log, LogSource};
+pub use spec_diff::SpecDifference;
 
 use crate::hex;
 use crate::log::chain;
 use crate::log::{Heading, LOG_VERSION, Line};
 use crate::store::Status;
-use course::Course;
 use debora::job::words::whole;
-use epoch::Open;
+use epoch::OpenEpoch;
+use replay::Replay;
 
-/// Where a log and what follows from it part.
+/// Where a log differs from what follows from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Where.
@@ -173,16 +173,16 @@ pub fn audit(log: &mut Log, head: Option<&str>) -> Result<Verdict> {
 #[derive(Default)]
 struct Auditor {
     /// What has been read last.
-    at: Place,
+    at: LineKind,
     audited: Audited,
     rules: Option<Rules>,
-    course: Option<Course>,
-    open: Option<Open>,
+    replay: Option<Replay>,
+    open: Option<OpenEpoch>,
     /// The hash of the last closed epoch, recomputed.
     head: String,
     /// Over the strategies of closed epochs.
     digest: [u8; 32],
-    counts: Counts,
+    counts: SeenCounts,
     /// What the events so far lead to.
     status: Option<Status>,
     /// A head that must be in the chain.
@@ -199,7 +199,7 @@ struct Rules {
 
 /// What was seen, to be compared with the last line.
 #[derive(Default)]
-struct Counts {
+struct SeenCounts {
     next_round: u64,
     decided: Vec<u64>,
     told: Vec<u64>,
@@ -214,7 +214,7 @@ struct Counts {
 
 /// How far a log has been read; lines come in this order, epoch after epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum LineKind {
     #[default]
     Start,
     Experiment,
@@ -222,14 +222,14 @@ enum Place {
     Decisions,
     Outcomes,
     Overtime,
-    Asides,
+    OvertimeOutcomes,
     Closed,
     Late,
     Events,
     State,
 }
 
-impl Place {
+impl LineKind {
     fn of(line: &Line) -> Self {
         match line {
             Line::Experiment(_) => Self::Experiment,
@@ -237,7 +237,7 @@ impl Place {
             Line::Decisions(_) => Self::Decisions,
             Line::Outcome { .. } => Self::Outcomes,
             Line::Overtime(_) => Self::Overtime,
-            Line::Aside { .. } => Self::Asides,
+            Line::OvertimeOutcome { .. } => Self::OvertimeOutcomes,
             Line::Closed { .. } => Self::Closed,
             Line::Late { .. } => Self::Late,
             Line::Event { .. } => Self::Events,
@@ -251,7 +251,7 @@ impl Place {
             Self::Decisions
                 | Self::Outcomes
                 | Self::Overtime
-                | Self::Asides
+                | Self::OvertimeOutcomes
                 | Self::Late
                 | Self::Events
         )
@@ -271,9 +271,9 @@ impl Place {
 
 impl Auditor {
     fn take(&mut self, line: Line) -> Result<Check> {
-        let place = Place::of(&line);
+        let place = LineKind::of(&line);
         if !self.at.may_precede(place) {
-            let at = if self.at == Place::Start {
+            let at = if self.at == LineKind::Start {
                 "the beginning".into()
             } else {
                 format!("{:?}", self.at).to_lowercase()
@@ -303,7 +303,7 @@ impl Auditor {
                 costs,
                 imputed,
                 at,
-            } => self.outcome(&crate::store::Outcome {
+            } => self.outcome(&crate::store::OutcomeRow {
                 round,
                 reward,
                 costs,
@@ -311,13 +311,13 @@ impl Auditor {
                 at,
             }),
             Line::Overtime(given) => self.overtime(&given),
-            Line::Aside {
+            Line::OvertimeOutcome {
                 epoch,
                 serial,
                 reward,
                 costs,
                 ..
-            } => self.aside(epoch, serial, reward, &costs),
+            } => self.overtime_outcome(epoch, serial, reward, &costs),
             Line::Closed {
                 epoch,
                 rounds,
@@ -370,11 +370,11 @@ impl Auditor {
             problem, service, ..
         } = Spec::parse(&heading.spec, "spec").context("the spec of the log cannot be read")?;
         let actions = problem.actions().len();
-        self.counts = Counts {
+        self.counts = SeenCounts {
             next_round: 1,
-            ..Counts::default()
+            ..SeenCounts::default()
         };
-        let Counts {
+        let SeenCounts {
             decided,
             told,
             imputed,
@@ -384,9 +384,9 @@ impl Auditor {
         for counts in [decided, told, imputed, imputed_before] {
             *counts = vec![0; actions];
         }
-        self.course = Some(match key {
-            Some(key) => Course::of(Engine::new(problem.clone(), key)),
-            None => Course::recorded(actions),
+        self.replay = Some(match key {
+            Some(key) => Replay::of(Engine::new(problem.clone(), key)),
+            None => Replay::recorded(actions),
         });
         self.audited.key = key.is_some();
         self.rules = Some(Rules { problem, service });
@@ -401,7 +401,7 @@ impl Auditor {
     }
 
     fn finish(&mut self) -> Result<Check> {
-        if self.at != Place::State {
+        if self.at != LineKind::State {
             bail!(
                 "the log ends before its last line, the state: take all its pages, one after another"
             );

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::course::Course;
+use super::replay::Replay;
 use super::{Auditor, Check, differs, equal};
 use crate::store::{EpochRow, Store};
 
@@ -29,7 +29,7 @@ pub fn check(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check
 
 fn check_epoch(row: &EpochRow, auditor: &Auditor) -> Check {
     let place = || format!("the row of epoch {}", row.epoch);
-    let (Some(open), Some(Course::Keyed { opening, .. })) = (&auditor.open, &auditor.course) else {
+    let (Some(open), Some(Replay::Keyed { opening, .. })) = (&auditor.open, &auditor.replay) else {
         return Ok(());
     };
     let last = open.record.epoch;

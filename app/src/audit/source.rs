@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{Auditor, Check, rows};
-use crate::log::{self, Line, NEXT_HEADER, Page};
+use crate::log::{self, Line, LogPage, NEXT_HEADER};
 use crate::store::{Location, Purpose, Store};
 
 /// Lines asked for at once.
@@ -19,7 +19,7 @@ const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// What was named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum LogSource {
     /// A file of JSON lines.
     File(PathBuf),
     /// Standard input.
@@ -32,12 +32,12 @@ pub enum Source {
 
 /// What opens doors.
 #[derive(Clone, Default)]
-pub struct Access {
+pub struct Credentials {
     /// The API key that a service wants.
     pub api_key: Option<String>,
 }
 
-impl Source {
+impl LogSource {
     /// From what was typed, with the experiment that may be named behind `#`.
     pub fn of(text: &str) -> Result<(Self, Option<String>)> {
         let (place, experiment) = match text.rsplit_once('#') {
@@ -80,7 +80,7 @@ impl Source {
     }
 
     /// Opens the log of an experiment.
-    pub fn open(&self, experiment: Option<&str>, access: &Access) -> Result<Log> {
+    pub fn open(&self, experiment: Option<&str>, credentials: &Credentials) -> Result<Log> {
         match self {
             Self::File(path) => {
                 let file =
@@ -95,10 +95,10 @@ impl Source {
                 location,
                 experiment.context("name the experiment with --experiment")?,
             ),
-            Self::Web(url) => Ok(Log(Kind::Web(Web {
+            Self::Web(url) => Ok(Log(LogReader::Web(Web {
                 url: address(url, experiment)?,
                 agent: agent(),
-                api_key: access.api_key.clone(),
+                api_key: credentials.api_key.clone(),
                 page: None,
                 next: Next::First,
             }))),
@@ -116,9 +116,9 @@ fn is_sqlite(path: &PathBuf) -> Result<bool> {
 }
 
 /// A log, line by line.
-pub struct Log(Kind);
+pub struct Log(LogReader);
 
-enum Kind {
+enum LogReader {
     Text {
         lines: TextLines,
         experiment: Option<String>,
@@ -130,7 +130,7 @@ enum Kind {
 impl Log {
     /// A log from its lines; if an experiment is named, it must be that one's.
     pub fn text(reader: Box<dyn BufRead>, experiment: Option<&str>) -> Self {
-        Self(Kind::Text {
+        Self(LogReader::Text {
             lines: TextLines { reader, number: 0 },
             experiment: experiment.map(str::to_owned),
         })
@@ -148,7 +148,7 @@ impl Log {
                 .collect();
             bail!("{location} has no experiment {id:?}; it has {names:?}");
         }
-        Ok(Self(Kind::Store(StoreLog {
+        Ok(Self(LogReader::Store(StoreLog {
             store,
             id: id.to_owned(),
             lines: Vec::new().into_iter(),
@@ -159,8 +159,8 @@ impl Log {
     /// Checks what a store has beside its log.
     pub(super) fn check_rows(&mut self, auditor: &Auditor) -> Result<Check> {
         match &mut self.0 {
-            Kind::Store(log) => rows::check(&mut *log.store, &log.id, auditor),
-            Kind::Text { .. } | Kind::Web(_) => Ok(Ok(())),
+            LogReader::Store(log) => rows::check(&mut *log.store, &log.id, auditor),
+            LogReader::Text { .. } | LogReader::Web(_) => Ok(Ok(())),
         }
     }
 }
@@ -170,12 +170,12 @@ impl Iterator for Log {
 
     fn next(&mut self) -> Option<Result<Line>> {
         match &mut self.0 {
-            Kind::Text { lines, experiment } => {
+            LogReader::Text { lines, experiment } => {
                 let line = lines.next()?;
                 Some(line.and_then(|line| of_experiment(line, experiment.as_deref())))
             }
-            Kind::Store(log) => log.next(),
-            Kind::Web(log) => log.next(),
+            LogReader::Store(log) => log.next(),
+            LogReader::Web(log) => log.next(),
         }
     }
 }
@@ -254,7 +254,7 @@ impl StoreLog {
                 }
             };
             match page {
-                Ok(Some(Page { lines, next_cursor })) => {
+                Ok(Some(LogPage { lines, next_cursor })) => {
                     self.lines = lines.into_iter();
                     self.next = Next::of(next_cursor);
                 }
@@ -375,15 +375,15 @@ mod tests {
 
     #[test]
     fn an_experiment_is_named_behind_a_hash() {
-        let (source, experiment) = Source::of("postgres://host/db#a").unwrap();
+        let (source, experiment) = LogSource::of("postgres://host/db#a").unwrap();
         assert_eq!(
             source,
-            Source::Store(Location::Postgres("postgres://host/db".into()))
+            LogSource::Store(Location::Postgres("postgres://host/db".into()))
         );
         assert_eq!(experiment.as_deref(), Some("a"));
-        assert_eq!(Source::of("-").unwrap(), (Source::Stdin, None));
+        assert_eq!(LogSource::of("-").unwrap(), (LogSource::Stdin, None));
         assert!(
-            Source::of("nowhere.db")
+            LogSource::of("nowhere.db")
                 .unwrap_err()
                 .to_string()
                 .contains("cannot read nowhere.db")

@@ -115,7 +115,7 @@ impl Auditor {
         let place = || "the state".to_owned();
         if !done
             && (open.closed
-                || self.course.as_ref().and_then(super::Course::is_complete) == Some(true))
+                || self.replay.as_ref().and_then(super::Replay::is_complete) == Some(true))
         {
             return Err(differs(
                 place(),

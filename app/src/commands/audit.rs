@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::args::Common;
-use crate::audit::{self, Access, Audited, Source, Verdict};
+use crate::audit::{self, Audited, Credentials, LogSource, Verdict};
 use crate::commands::print;
 use debora::job::words::{Ink, counted, whole, wrapped};
 
@@ -25,10 +25,10 @@ pub fn audit(
     source: &str,
     experiment: Option<&str>,
     head: Option<&str>,
-    access: &Access,
+    credentials: &Credentials,
     common: &Common,
 ) -> Result<bool> {
-    let (source, named) = Source::of(source)?;
+    let (source, named) = LogSource::of(source)?;
     let experiments = source.experiments(experiment.or(named.as_deref()))?;
     if let Some(head) = head {
         let digits = head.len() == 64 && head.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -50,7 +50,7 @@ pub fn audit(
     let (mut documents, mut different, mut unknown) = (Vec::new(), false, Vec::new());
     for experiment in experiments {
         let verdict = source
-            .open(experiment.as_deref(), access)
+            .open(experiment.as_deref(), credentials)
             .and_then(|mut log| audit::audit(&mut log, head));
         let finding = match verdict {
             Ok(Verdict::Equal(audited)) => Finding::Equal(audited),

@@ -1,35 +1,35 @@
-//! `debora diff`: where two live experiments part, and why.
+//! `debora diff`: where two live experiments diverge, and why.
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
 use crate::args::Common;
-use crate::audit::{self, Access, Comparison, Log, Parting, Source, Split};
+use crate::audit::{self, Credentials, Diff, Divergence, DivergingEstimate, Log, LogSource};
 use crate::commands::print;
 use debora::job::words::{Ink, counted, listed, percent, significant, table, whole, wrapped};
 
 use crate::report::words::ink_for_stdout;
 
-/// False if they part.
-pub fn diff(first: &str, second: &str, access: &Access, common: &Common) -> Result<bool> {
+/// False if they diverge.
+pub fn diff(first: &str, second: &str, credentials: &Credentials, common: &Common) -> Result<bool> {
     let logs = [
-        open(first, access).context("A")?,
-        open(second, access).context("B")?,
+        open(first, credentials).context("A")?,
+        open(second, credentials).context("B")?,
     ];
-    let comparison = audit::compare(logs)?;
+    let diff = audit::diff(logs)?;
     if common.json {
-        print(&format!("{:#}\n", json!(comparison)))?;
+        print(&format!("{:#}\n", json!(diff)))?;
     } else {
-        print(&wrapped(&words(&comparison, &ink_for_stdout())))?;
+        print(&wrapped(&words(&diff, &ink_for_stdout())))?;
     }
-    Ok(comparison.parting.is_none())
+    Ok(diff.divergence.is_none())
 }
 
 /// The one log that is meant.
-fn open(text: &str, access: &Access) -> Result<Log> {
-    let (source, named) = Source::of(text)?;
+fn open(text: &str, credentials: &Credentials) -> Result<Log> {
+    let (source, named) = LogSource::of(text)?;
     match &source.experiments(named.as_deref())?[..] {
-        [experiment] => source.open(experiment.as_deref(), access),
+        [experiment] => source.open(experiment.as_deref(), credentials),
         many => {
             let names: Vec<String> = many.iter().flatten().cloned().collect();
             bail!(
@@ -41,18 +41,18 @@ fn open(text: &str, access: &Access) -> Result<Log> {
     }
 }
 
-fn words(comparison: &Comparison, ink: &Ink) -> String {
-    let [one, two] = &comparison.experiments;
-    let mut text = format!("A is {one}, B is {two}.\n{}", premises(comparison));
-    let rounds = counted(comparison.rounds, "round", "rounds");
-    match &comparison.parting {
+fn words(diff: &Diff, ink: &Ink) -> String {
+    let [one, two] = &diff.experiments;
+    let mut text = format!("A is {one}, B is {two}.\n{}", premises(diff));
+    let rounds = counted(diff.rounds, "round", "rounds");
+    match &diff.divergence {
         None => {
-            let epochs = counted(comparison.epochs, "epoch", "epochs");
+            let epochs = counted(diff.epochs, "epoch", "epochs");
             text += &ink.strong(&format!(
                 "The same decisions throughout: {rounds} in {epochs}."
             ));
             text += "\n";
-            let [one, two] = comparison.decided;
+            let [one, two] = diff.decided;
             if one != two {
                 let (longer, more) = if one > two {
                     ("A", one - two)
@@ -64,64 +64,68 @@ fn words(comparison: &Comparison, ink: &Ink) -> String {
                     counted(more, "round", "rounds")
                 );
             }
-            text += &estimates(comparison);
+            text += &estimates(diff);
         }
-        Some(parting) => {
+        Some(divergence) => {
             text += &ink.strong(&format!(
-                "They part in epoch {}, after {rounds} with the same decisions.",
-                parting.epoch
+                "They diverge in epoch {}, after {rounds} with the same decisions.",
+                divergence.epoch
             ));
             text += "\n";
-            text += &reasons(parting, comparison);
-            text += &strategies(parting);
+            text += &reasons(divergence, diff);
+            text += &strategies(divergence);
         }
     }
     text
 }
 
 /// How many estimates fell into different cells all the same.
-fn estimates(comparison: &Comparison) -> String {
-    let made = counted(comparison.estimates, "estimate", "estimates");
-    match comparison.estimates_apart {
+fn estimates(diff: &Diff) -> String {
+    let made = counted(diff.estimates, "estimate", "estimates");
+    match diff.estimates_diverged {
         0 => format!("Each of {made} fell into the same cell in both.\n"),
-        apart => format!(
+        diverged => format!(
             "Of {made}, {} fell into different cells, which changed nothing.\n",
-            whole(apart)
+            whole(diverged)
         ),
     }
 }
 
 /// What must be the same for decisions to be.
-fn premises(comparison: &Comparison) -> String {
+fn premises(diff: &Diff) -> String {
     let mut text = String::new();
-    if comparison.specs.is_empty() {
+    if diff.specs.is_empty() {
         text += "Their specs say the same. ";
     } else {
         let none = || "nothing".to_owned();
-        let fact = |fact: &audit::Fact| {
-            let [first, second] =
-                [&fact.first, &fact.second].map(|value| value.clone().unwrap_or_else(none));
-            format!("{} ({first} against {second})", fact.what)
+        let difference = |difference: &audit::SpecDifference| {
+            let [first, second] = [&difference.first, &difference.second]
+                .map(|value| value.clone().unwrap_or_else(none));
+            format!("{} ({first} against {second})", difference.what)
         };
-        let facts: Vec<String> = comparison.specs.iter().map(fact).collect();
-        text += &format!("Their specs differ in {}. ", listed(&facts));
+        let differences: Vec<String> = diff.specs.iter().map(difference).collect();
+        text += &format!("Their specs differ in {}. ", listed(&differences));
     }
-    text += match comparison.same_key {
+    text += match diff.same_key {
         Some(true) => "They have one key.",
         Some(false) => "They have different keys.",
         None => "Whether they have one key is not known, as it is not revealed.",
     };
-    if !comparison.specs.is_empty() || comparison.same_key == Some(false) {
+    if !diff.specs.is_empty() || diff.same_key == Some(false) {
         text += " So the same decisions were not to be expected.";
     }
     text + "\n"
 }
 
-fn reasons(parting: &Parting, comparison: &Comparison) -> String {
-    if !parting.splits.is_empty() {
-        return parting.splits.iter().map(sentence).collect();
+fn reasons(divergence: &Divergence, diff: &Diff) -> String {
+    if !divergence.diverging_estimates.is_empty() {
+        return divergence
+            .diverging_estimates
+            .iter()
+            .map(sentence)
+            .collect();
     }
-    let expected = comparison.specs.is_empty() && comparison.same_key == Some(true);
+    let expected = diff.specs.is_empty() && diff.same_key == Some(true);
     if expected {
         return "No estimate fell into another cell, so the same decisions were due: `debora audit` tells which log is \
                 not what it should be.\n"
@@ -131,43 +135,43 @@ fn reasons(parting: &Parting, comparison: &Comparison) -> String {
 }
 
 /// Which estimate fell where, and how close each mean was to the edge between.
-fn sentence(split: &Split) -> String {
+fn sentence(estimate: &DivergingEstimate) -> String {
     let precise = |value: f64| significant(value, 6);
     let short = |value: f64| significant(value, 3);
-    let [one, two] = split.cells;
+    let [one, two] = estimate.cells;
     let (first_side, second_side) = if one < two {
         ("below", "above")
     } else {
         ("above", "below")
     };
     let edge = if one.abs_diff(two) == 1 {
-        format!("the edge between them at {}", precise(split.edges[0]))
+        format!("the edge between them at {}", precise(estimate.edges[0]))
     } else {
-        format!("its edge at {}", precise(split.edges[0]))
+        format!("its edge at {}", precise(estimate.edges[0]))
     };
     let second_edge = if one.abs_diff(two) == 1 {
         "it".to_owned()
     } else {
-        format!("its edge at {}", precise(split.edges[1]))
+        format!("its edge at {}", precise(estimate.edges[1]))
     };
     format!(
         "The estimate of {} of {}, made in epoch {} from {} each, fell into cell {one} in A and cell {two} in B: A's mean {} \
          lies {} ({} cells) {first_side} {edge}, B's mean {} lies {} ({} cells) {second_side} {second_edge}.\n",
-        split.quantity,
-        split.action,
-        split.epoch,
-        counted(split.count, "sample", "samples"),
-        precise(split.means[0]),
-        short(split.distances[0]),
-        short(split.distances_in_cells[0]),
-        precise(split.means[1]),
-        short(split.distances[1]),
-        short(split.distances_in_cells[1]),
+        estimate.quantity,
+        estimate.action,
+        estimate.epoch,
+        counted(estimate.count, "sample", "samples"),
+        precise(estimate.means[0]),
+        short(estimate.distances[0]),
+        short(estimate.distances_in_cells[0]),
+        precise(estimate.means[1]),
+        short(estimate.distances[1]),
+        short(estimate.distances_in_cells[1]),
     )
 }
 
-fn strategies(parting: &Parting) -> String {
-    let mut text = match &parting.first_different {
+fn strategies(divergence: &Divergence) -> String {
+    let mut text = match &divergence.first_different {
         Some((round, [one, two])) => {
             format!(
                 "The first different decision is that of round {}: {one} in A, {two} in B.\n",
@@ -178,19 +182,19 @@ fn strategies(parting: &Parting) -> String {
             "The decisions that both have taken in this epoch are the same all the same.\n".into()
         }
     };
-    let rows: Vec<Vec<String>> = (0..parting.actions.len())
+    let rows: Vec<Vec<String>> = (0..divergence.actions.len())
         .map(|action| {
             let share = |side: usize| {
-                parting.strategies[side]
+                divergence.strategies[side]
                     .get(action)
                     .map_or("none".into(), |share| percent(*share))
             };
-            vec![parting.actions[action].clone(), share(0), share(1)]
+            vec![divergence.actions[action].clone(), share(0), share(1)]
         })
         .collect();
     text += &format!(
         "The strategies from round {} on:\n\n",
-        whole(parting.first_round)
+        whole(divergence.first_round)
     );
     text + &table(&["action", "A", "B"], &rows)
 }

@@ -20,7 +20,7 @@ use crate::args::{Common, ServeArgs};
 use crate::calendar::now;
 use crate::commands::print;
 use crate::service::http::server::{self, Terms};
-use crate::service::http::{Shared, Site};
+use crate::service::http::{AppState, Shared};
 use crate::service::request::Refusal;
 use crate::service::writer::Service;
 use crate::store::Location;
@@ -112,8 +112,8 @@ async fn run(
     } else {
         format!("listening on {url}, store {store}\n")
     })?;
-    let site = Shared::new(Arc::clone(service), Duration::from_secs(args.timeout));
-    let ticking = tokio::spawn(tick(Arc::clone(&site)));
+    let app = Shared::new(Arc::clone(service), Duration::from_secs(args.timeout));
+    let ticking = tokio::spawn(tick(Arc::clone(&app)));
     let stopped = async {
         tokio::select! {
             _ = terminate.recv() => None,
@@ -127,7 +127,7 @@ async fn run(
     };
     let mut failed = false;
     let end = async { failed = stopped.await.is_some() };
-    server::serve(listener, site, terms, end).await;
+    server::serve(listener, app, terms, end).await;
     if failed {
         bail!(
             "the writer has ended, which is a bug; what was answered is durable, and the log says more. Start it again"
@@ -138,13 +138,13 @@ async fn run(
 }
 
 /// Imputes what is due, every second, as long as there is a writer.
-async fn tick(site: Site) {
+async fn tick(app: AppState) {
     let mut interval = tokio::time::interval(TICK);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        match site.service.tick().await {
-            Ok(imputed) => drop(site.metrics.imputed.inc_by(imputed)),
+        match app.service.tick().await {
+            Ok(imputed) => drop(app.metrics.imputed.inc_by(imputed)),
             Err(Refusal::Stopping) => return,
             Err(Refusal::Store { detail }) => tracing::error!(detail, "cannot impute what is due"),
             Err(refusal) => tracing::error!(%refusal, "cannot impute what is due"),

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::hex;
 use crate::log::chain;
-use crate::store::{Event, Experiment, Progress, Status, Store};
+use crate::store::{Event, ExperimentRow, Progress, Status, Store};
 
 /// Events read at once.
 const CHUNK: usize = 1_000;
@@ -106,7 +106,7 @@ pub fn of(store: &mut dyn Store, id: &str) -> Result<Option<Certificate>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
-    if !matches!(progress.status, Status::Closed | Status::Done) {
+    if progress.status.is_open() {
         return Ok(None);
     }
     let last = store.epochs(id, progress.epoch, 1)?.into_iter().next();
@@ -137,12 +137,12 @@ fn last_event(store: &mut dyn Store, id: &str) -> Result<Event> {
 }
 
 fn document(
-    experiment: Experiment,
+    experiment: ExperimentRow,
     progress: Progress,
     engine: &Engine,
     ended_at: i64,
 ) -> Result<Certificate> {
-    let Experiment {
+    let ExperimentRow {
         id,
         spec: text,
         key,

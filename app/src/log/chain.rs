@@ -14,7 +14,7 @@ use debora::{Engine, Error, Key, Tally};
 use sha2::{Digest as _, Sha256};
 
 use crate::hex;
-use crate::store::{Experiment, Outcome};
+use crate::store::{ExperimentRow, OutcomeRow};
 
 /// What is published of a key before the experiment is over.
 pub fn key_hash(salt: [u8; 16], key: Key) -> String {
@@ -39,13 +39,13 @@ pub fn genesis(values_version: u32, spec: &str, key_hash: &str) -> String {
 
 /// The same, of an experiment.
 pub fn head(
-    Experiment {
+    ExperimentRow {
         values_version,
         spec,
         salt,
         key,
         ..
-    }: &Experiment,
+    }: &ExperimentRow,
 ) -> String {
     genesis(*values_version, spec, &key_hash(*salt, *key))
 }
@@ -68,7 +68,7 @@ pub struct RoundsHash(Sha256);
 
 impl RoundsHash {
     /// Adds the next round.
-    pub fn add(&mut self, action: u32, outcome: &Outcome) {
+    pub fn add(&mut self, action: u32, outcome: &OutcomeRow) {
         self.0.update(outcome.round.to_le_bytes());
         self.0.update(action.to_le_bytes());
         self.0.update([u8::from(outcome.imputed)]);
@@ -109,7 +109,7 @@ impl Fold {
     }
 
     /// Adds the next round.
-    pub fn add(&mut self, action: u32, outcome: &Outcome, engine: &Engine) -> Result<(), Error> {
+    pub fn add(&mut self, action: u32, outcome: &OutcomeRow, engine: &Engine) -> Result<(), Error> {
         engine
             .problem()
             .to_fixed(outcome.reward, &outcome.costs, &mut self.fixed)?;
@@ -150,7 +150,7 @@ mod tests {
                     0.1 * (decision.round % 7) as f64,
                     1.0 / (1.0 + decision.round as f64),
                 );
-                let outcome = Outcome {
+                let outcome = OutcomeRow {
                     round: decision.round,
                     reward,
                     costs: vec![cost],

@@ -10,35 +10,35 @@ use crate::store::{Progress, Status};
 
 /// A kind of lines, in the order of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
+pub enum LogSection {
     Epoch,
     Decisions,
     Outcomes,
     Overtime,
-    Asides,
+    OvertimeOutcomes,
     Closed,
     Late,
     Events,
     State,
 }
 
-const SECTIONS: [(Section, &str); 9] = [
-    (Section::Epoch, "epoch"),
-    (Section::Decisions, "decisions"),
-    (Section::Outcomes, "outcomes"),
-    (Section::Overtime, "overtime"),
-    (Section::Asides, "asides"),
-    (Section::Closed, "closed"),
-    (Section::Late, "late"),
-    (Section::Events, "events"),
-    (Section::State, "state"),
+const SECTIONS: [(LogSection, &str); 9] = [
+    (LogSection::Epoch, "epoch"),
+    (LogSection::Decisions, "decisions"),
+    (LogSection::Outcomes, "outcomes"),
+    (LogSection::Overtime, "overtime"),
+    (LogSection::OvertimeOutcomes, "asides"),
+    (LogSection::Closed, "closed"),
+    (LogSection::Late, "late"),
+    (LogSection::Events, "events"),
+    (LogSection::State, "state"),
 ];
 
 /// Where a page begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
     pub epoch: u64,
-    pub section: Section,
+    pub section: LogSection,
     /// The first round, serial or number to be shown.
     pub position: u64,
     /// Of the last epoch, as its first line was written.
@@ -87,14 +87,14 @@ impl Cursor {
     pub fn at_epoch(epoch: u64) -> Self {
         Self {
             epoch,
-            section: Section::Epoch,
+            section: LogSection::Epoch,
             position: 0,
             mark: None,
         }
     }
 
     /// The beginning of another section.
-    pub fn enter(&mut self, section: Section, position: u64) {
+    pub fn enter(&mut self, section: LogSection, position: u64) {
         (self.section, self.position) = (section, position);
     }
 }

@@ -42,7 +42,8 @@ pub enum Line {
     /// What one request was given while the epoch waited: `first` is a serial.
     Overtime(Given),
     /// What came of a decision outside the horizon; never counted.
-    Aside {
+    #[serde(rename = "aside")]
+    OvertimeOutcome {
         /// The epoch.
         epoch: u64,
         /// The serial.
@@ -179,7 +180,7 @@ impl Line {
             Self::Decisions(_) => "decisions",
             Self::Outcome { .. } => "outcome",
             Self::Overtime(_) => "overtime",
-            Self::Aside { .. } => "aside",
+            Self::OvertimeOutcome { .. } => "aside",
             Self::Closed { .. } => "closed",
             Self::Late { .. } => "late",
             Self::Event { .. } => "event",

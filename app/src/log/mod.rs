@@ -21,4 +21,4 @@ mod page;
 
 pub use cursor::BadCursor;
 pub use line::{Given, Heading, LOG_VERSION, Line, ROUNDS_MAX};
-pub use page::{LINES_MAX, NEXT_HEADER, Page, page};
+pub use page::{LINES_MAX, LogPage, NEXT_HEADER, page};

@@ -3,11 +3,11 @@
 use anyhow::{Context as _, Result, ensure};
 use debora::EpochRecord;
 
-use super::cursor::{BadCursor, Cursor, Mark, Section};
+use super::cursor::{BadCursor, Cursor, LogSection, Mark};
 use super::line::{Heading, LOG_VERSION, Line};
 use crate::hex;
 use crate::log::chain;
-use crate::store::{EpochRow, Experiment, Progress, Status, Store};
+use crate::store::{EpochRow, ExperimentRow, Progress, Store};
 
 /// The header in which the service gives the next page's cursor, as its body is all lines.
 pub const NEXT_HEADER: &str = "debora-next";
@@ -23,7 +23,7 @@ const LEASES_A_READ: usize = 32;
 
 /// Consecutive lines of a log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Page {
+pub struct LogPage {
     /// The lines.
     pub lines: Vec<Line>,
     /// Where the next page begins; none after the last.
@@ -41,7 +41,7 @@ pub fn page(
     cursor: Option<&str>,
     limit: usize,
     reveal: bool,
-) -> Result<Option<Page>> {
+) -> Result<Option<LogPage>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
@@ -74,7 +74,7 @@ pub fn page(
     while walk.at.is_some() && walk.lines.len() < limit && walk.decisions < DECISIONS_MAX {
         walk.step(limit - walk.lines.len())?;
     }
-    Ok(Some(Page {
+    Ok(Some(LogPage {
         next_cursor: walk.at.map(|cursor| cursor.to_string()),
         lines: walk.lines,
     }))
@@ -83,7 +83,7 @@ pub fn page(
 /// A walk through the rows in the log's order.
 struct Walk<'a> {
     store: &'a mut dyn Store,
-    experiment: Experiment,
+    experiment: ExperimentRow,
     progress: Progress,
     /// None after the last line.
     at: Option<Cursor>,
@@ -96,7 +96,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn heading(&self, reveal: bool) -> Line {
-        let Experiment {
+        let ExperimentRow {
             id,
             spec,
             key,
@@ -105,7 +105,7 @@ impl Walk<'_> {
             values_version,
         } = &self.experiment;
         let key_hash = chain::key_hash(*salt, *key);
-        let shown = reveal || matches!(self.progress.status, Status::Closed | Status::Done);
+        let shown = reveal || !self.progress.status.is_open();
         Line::Experiment(Box::new(Heading {
             log: LOG_VERSION,
             id: id.clone(),
@@ -123,13 +123,13 @@ impl Walk<'_> {
     fn step(&mut self, room: usize) -> Result<()> {
         let mut cursor = self.at.take().expect("only called before the last line");
         match cursor.section {
-            Section::Epoch => self.epoch(&mut cursor)?,
-            Section::Decisions | Section::Overtime => self.leases(&mut cursor, room)?,
-            Section::Outcomes => self.outcomes(&mut cursor, room)?,
-            Section::Asides | Section::Late => self.asides(&mut cursor, room)?,
-            Section::Closed => self.closed(&mut cursor)?,
-            Section::Events => self.events(&mut cursor, room)?,
-            Section::State => {
+            LogSection::Epoch => self.epoch(&mut cursor)?,
+            LogSection::Decisions | LogSection::Overtime => self.leases(&mut cursor, room)?,
+            LogSection::Outcomes => self.outcomes(&mut cursor, room)?,
+            LogSection::OvertimeOutcomes | LogSection::Late => self.uncounted(&mut cursor, room)?,
+            LogSection::Closed => self.closed(&mut cursor)?,
+            LogSection::Events => self.events(&mut cursor, room)?,
+            LogSection::State => {
                 let moved = cursor.mark != Some(Mark::of(&self.progress));
                 self.lines.push(Line::State {
                     progress: Box::new(self.progress.clone()),
@@ -177,12 +177,12 @@ impl Walk<'_> {
         };
         self.lines.push(line);
         cursor.mark = (cursor.epoch == self.progress.epoch).then(|| Mark::of(&self.progress));
-        cursor.enter(Section::Decisions, 0);
+        cursor.enter(LogSection::Decisions, 0);
         Ok(())
     }
 
     fn leases(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
-        let overtime = cursor.section == Section::Overtime;
+        let overtime = cursor.section == LogSection::Overtime;
         let limit = room.min(LEASES_A_READ);
         let leases = self.store.leases(
             &self.experiment.id,
@@ -213,8 +213,8 @@ impl Walk<'_> {
         if complete || shown < limit {
             let first_round = self.row(cursor.epoch)?.1.first_round;
             match overtime {
-                true => cursor.enter(Section::Asides, 0),
-                false => cursor.enter(Section::Outcomes, first_round),
+                true => cursor.enter(LogSection::OvertimeOutcomes, 0),
+                false => cursor.enter(LogSection::Outcomes, first_round),
             }
         }
         Ok(())
@@ -235,7 +235,7 @@ impl Walk<'_> {
         {
             shown += 1;
             cursor.position = outcome.round + 1;
-            let crate::store::Outcome {
+            let crate::store::OutcomeRow {
                 round,
                 reward,
                 costs,
@@ -251,33 +251,33 @@ impl Walk<'_> {
             });
         }
         if shown < room {
-            cursor.enter(Section::Overtime, 0);
+            cursor.enter(LogSection::Overtime, 0);
         }
         Ok(())
     }
 
-    fn asides(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
-        let overtime = cursor.section == Section::Asides;
+    fn uncounted(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
+        let overtime = cursor.section == LogSection::OvertimeOutcomes;
         let epoch = if overtime { cursor.epoch } else { 0 };
         let end = open(cursor)
             .filter(|_| overtime)
             .map_or(u64::MAX, |mark| mark.next_serial);
-        let asides =
+        let rows =
             self.store
-                .asides(&self.experiment.id, epoch, overtime, cursor.position, room)?;
+                .uncounted(&self.experiment.id, epoch, overtime, cursor.position, room)?;
         let mut shown = 0;
-        for aside in asides.into_iter().take_while(|aside| aside.number < end) {
+        for outcome in rows.into_iter().take_while(|outcome| outcome.number < end) {
             shown += 1;
-            cursor.position = aside.number + 1;
-            let crate::store::Aside {
+            cursor.position = outcome.number + 1;
+            let crate::store::UncountedOutcome {
                 number,
                 reward,
                 costs,
                 at,
                 ..
-            } = aside;
+            } = outcome;
             self.lines.push(match overtime {
-                true => Line::Aside {
+                true => Line::OvertimeOutcome {
                     epoch,
                     serial: number,
                     reward,
@@ -295,9 +295,9 @@ impl Walk<'_> {
         if shown < room {
             cursor.enter(
                 if overtime {
-                    Section::Closed
+                    LogSection::Closed
                 } else {
-                    Section::Events
+                    LogSection::Events
                 },
                 0,
             );
@@ -342,7 +342,7 @@ impl Walk<'_> {
                 .into());
             }
             None => *cursor = Cursor::at_epoch(epoch + 1),
-            Some(_) => cursor.enter(Section::Late, 0),
+            Some(_) => cursor.enter(LogSection::Late, 0),
         }
         Ok(())
     }
@@ -353,7 +353,7 @@ impl Walk<'_> {
             .events(&self.experiment.id, cursor.position, room)?;
         cursor.position += events.len() as u64;
         if events.len() < room {
-            cursor.enter(Section::State, 0);
+            cursor.enter(LogSection::State, 0);
         }
         let lines = events.into_iter().map(|event| Line::Event {
             at: event.at,

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Aside, EpochRow, Experiment, Lease, Progress, Store};
+use super::{EpochRow, ExperimentRow, Lease, Progress, Store, UncountedOutcome};
 
 /// Rows read at a time.
 const PAGE: usize = 10_000;
@@ -24,7 +24,7 @@ pub fn copy(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
 fn copy_experiment(
     from: &mut dyn Store,
     to: &mut dyn Store,
-    experiment: &Experiment,
+    experiment: &ExperimentRow,
     progress: &Progress,
 ) -> Result<()> {
     let id = &experiment.id;
@@ -43,9 +43,9 @@ fn copy_experiment(
                 add,
                 next,
             )?;
-            let add = |rows: &[Aside]| to.add_asides(id, rows).map(drop);
+            let add = |rows: &[UncountedOutcome]| to.add_uncounted(id, rows).map(drop);
             pages(
-                |first| from.asides(id, epoch, overtime, first, PAGE),
+                |first| from.uncounted(id, epoch, overtime, first, PAGE),
                 add,
                 |row| row.number + 1,
             )?;
@@ -60,7 +60,7 @@ fn copy_experiment(
 fn copy_epochs(
     from: &mut dyn Store,
     to: &mut dyn Store,
-    experiment: &Experiment,
+    experiment: &ExperimentRow,
     progress: &Progress,
 ) -> Result<()> {
     let mut last: Option<EpochRow> = None;

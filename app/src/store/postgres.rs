@@ -15,7 +15,7 @@ use postgres::types::ToSql;
 use postgres::{Client, Config, Row, Statement};
 
 use super::Purpose;
-use super::database::{Columns, Database, Each, Table, Value};
+use super::database::{Columns, Database, Each, SqlTable, SqlValue};
 use super::sql::Sql;
 
 pub use opening::{parse, shown};
@@ -132,7 +132,7 @@ impl Database for PostgresServer {
         }
     }
 
-    fn query(&mut self, sql: &str, values: &[Value<'_>], each: Each<'_>) -> Result<()> {
+    fn query(&mut self, sql: &str, values: &[SqlValue<'_>], each: Each<'_>) -> Result<()> {
         self.rows(sql, &parameters(values))?
             .iter()
             .try_for_each(|row| each(row))
@@ -142,7 +142,7 @@ impl Database for PostgresServer {
         &mut self,
         sql: &str,
         first: i64,
-        seconds: &[Value<'_>],
+        seconds: &[SqlValue<'_>],
         each: Each<'_>,
     ) -> Result<()> {
         if seconds.is_empty() {
@@ -157,14 +157,14 @@ impl Database for PostgresServer {
             .try_for_each(|row| each(row))
     }
 
-    fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64> {
+    fn execute(&mut self, sql: &str, values: &[SqlValue<'_>]) -> Result<u64> {
         self.run(|server| {
             let statement = server.prepared(sql)?;
             server.client.execute(&statement, &parameters(values))
         })
     }
 
-    fn insert(&mut self, table: &Table, rows: &[Vec<Value<'_>>]) -> Result<Vec<bool>> {
+    fn insert(&mut self, table: &SqlTable, rows: &[Vec<SqlValue<'_>>]) -> Result<Vec<bool>> {
         let Some(first) = rows.first() else {
             return Ok(Vec::new());
         };
@@ -193,10 +193,10 @@ impl Database for PostgresServer {
                 .collect::<Result<Vec<_>>>()
         };
         let mut added = added.iter().map(key).collect::<Result<BTreeSet<_>>>()?;
-        let key = |row: &Vec<Value<'_>>| {
+        let key = |row: &Vec<SqlValue<'_>>| {
             row[..table.keys]
                 .iter()
-                .map(Value::as_number)
+                .map(SqlValue::as_number)
                 .collect::<Vec<_>>()
         };
         Ok(rows.iter().map(|row| added.remove(&key(row))).collect())
@@ -211,28 +211,30 @@ fn is_lost(error: &postgres::Error) -> bool {
 }
 
 /// The values of one column, as an array.
-fn column<'a>(values: impl Iterator<Item = &'a Value<'a>> + Clone) -> Box<dyn ToSql + Sync + 'a> {
+fn column<'a>(
+    values: impl Iterator<Item = &'a SqlValue<'a>> + Clone,
+) -> Box<dyn ToSql + Sync + 'a> {
     match values.clone().next() {
-        Some(Value::Bytes(_)) => Box::new(values.map(Value::as_bytes).collect::<Vec<_>>()),
-        Some(Value::Text(_)) => Box::new(values.map(Value::as_text).collect::<Vec<_>>()),
-        _ => Box::new(values.map(Value::as_number).collect::<Vec<_>>()),
+        Some(SqlValue::Bytes(_)) => Box::new(values.map(SqlValue::as_bytes).collect::<Vec<_>>()),
+        Some(SqlValue::Text(_)) => Box::new(values.map(SqlValue::as_text).collect::<Vec<_>>()),
+        _ => Box::new(values.map(SqlValue::as_number).collect::<Vec<_>>()),
     }
 }
 
-fn type_of(value: &Value<'_>) -> &'static str {
+fn type_of(value: &SqlValue<'_>) -> &'static str {
     match value {
-        Value::Number(_) => "BIGINT",
-        Value::Text(_) => "TEXT",
-        Value::Bytes(_) => "BYTEA",
+        SqlValue::Number(_) => "BIGINT",
+        SqlValue::Text(_) => "TEXT",
+        SqlValue::Bytes(_) => "BYTEA",
     }
 }
 
-fn parameters<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
-    let parameter = |value: &'a Value<'a>| -> &'a (dyn ToSql + Sync) {
+fn parameters<'a>(values: &'a [SqlValue<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    let parameter = |value: &'a SqlValue<'a>| -> &'a (dyn ToSql + Sync) {
         match value {
-            Value::Number(number) => number,
-            Value::Text(text) => text,
-            Value::Bytes(bytes) => bytes,
+            SqlValue::Number(number) => number,
+            SqlValue::Text(text) => text,
+            SqlValue::Bytes(bytes) => bytes,
         }
     };
     values.iter().map(parameter).collect()

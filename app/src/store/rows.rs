@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What an experiment is; never changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Experiment {
+pub struct ExperimentRow {
     /// Its name in addresses: lower-case letters, digits and dashes.
     pub id: String,
     /// The spec, as it was given.
@@ -32,6 +32,13 @@ pub enum Status {
     Closed,
     /// All rounds of the horizon have their outcomes.
     Done,
+}
+
+impl Status {
+    /// Whether outcomes still change something: neither closed nor done.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Running | Self::Paused)
+    }
 }
 
 /// What changes as an experiment goes on, but for its growing lists: one row, rewritten.
@@ -107,7 +114,7 @@ pub struct Lease {
 
 /// What came of a round, in the user's units.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct OutcomeRow {
     /// The round.
     pub round: u64,
     /// The reward.
@@ -122,7 +129,7 @@ pub struct Outcome {
 
 /// An outcome that is logged and never counted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Aside {
+pub struct UncountedOutcome {
     /// The epoch of a decision outside the horizon; 0 of a late outcome, whose round tells it.
     pub epoch: u64,
     /// Whether it is of a decision outside the horizon; else it came after its round was imputed.

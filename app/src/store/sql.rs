@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::codec::{self, bound, stored};
-use super::database::{Columns, Database, Value, values};
+use super::database::{Columns, Database, SqlValue, values};
 use super::tables::*;
-use super::{ApiKey, Aside, EpochRow, Event, Experiment, Lease, Outcome, Progress, Store};
+use super::{
+    ApiKey, EpochRow, Event, ExperimentRow, Lease, OutcomeRow, Progress, Store, UncountedOutcome,
+};
 
 /// A store in a database.
 pub struct Sql<D> {
@@ -48,7 +50,7 @@ impl<D: Database> Sql<D> {
     fn rows<T>(
         &mut self,
         sql: &str,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
         read: fn(&dyn Columns) -> Result<T>,
     ) -> Result<Vec<T>> {
         let mut found = Vec::new();
@@ -65,7 +67,7 @@ impl<D: Database> Sql<D> {
         &mut self,
         sql: &str,
         number: i64,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
         read: fn(&dyn Columns) -> Result<T>,
     ) -> Result<Vec<T>> {
         let mut found = Vec::new();
@@ -95,7 +97,7 @@ impl<D: Database> Sql<D> {
         &mut self,
         id: &str,
         sql: &str,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
         read: fn(&dyn Columns) -> Result<T>,
     ) -> Result<Vec<T>> {
         let Some(number) = self.number(id)? else {
@@ -177,13 +179,13 @@ impl<D: Database> Store for Sql<D> {
         }
     }
 
-    fn experiments(&mut self) -> Result<Vec<(Experiment, Progress)>> {
+    fn experiments(&mut self) -> Result<Vec<(ExperimentRow, Progress)>> {
         let sql = "SELECT id, spec, key, salt, created_at, values_version, progress
             FROM experiments JOIN progress ON experiment = number ORDER BY number";
         self.rows(sql, &[], read_experiment)
     }
 
-    fn experiment(&mut self, id: &str) -> Result<Option<(Experiment, Progress)>> {
+    fn experiment(&mut self, id: &str) -> Result<Option<(ExperimentRow, Progress)>> {
         let sql = "SELECT id, spec, key, salt, created_at, values_version, progress
             FROM experiments JOIN progress ON experiment = number WHERE id = $1";
         Ok(self.rows(sql, &values![id], read_experiment)?.pop())
@@ -220,7 +222,7 @@ impl<D: Database> Store for Sql<D> {
             WHERE experiment = $1 AND request_key = $2";
         let request_keys: Vec<_> = request_keys
             .iter()
-            .map(|request_key| Value::from(*request_key))
+            .map(|request_key| SqlValue::from(*request_key))
             .collect();
         self.rows_each(sql, number, &request_keys, read_lease)
     }
@@ -246,7 +248,7 @@ impl<D: Database> Store for Sql<D> {
         )
     }
 
-    fn outcomes(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Outcome>> {
+    fn outcomes(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<OutcomeRow>> {
         let sql = "SELECT round, feedback, imputed, at FROM outcomes
             WHERE experiment = $1 AND round >= $2 ORDER BY round LIMIT $3";
         self.page(
@@ -257,21 +259,21 @@ impl<D: Database> Store for Sql<D> {
         )
     }
 
-    fn asides(
+    fn uncounted(
         &mut self,
         id: &str,
         epoch: u64,
         overtime: bool,
         from: u64,
         limit: usize,
-    ) -> Result<Vec<Aside>> {
+    ) -> Result<Vec<UncountedOutcome>> {
         let sql = "SELECT epoch, overtime, number, feedback, at FROM asides
             WHERE experiment = $1 AND epoch = $2 AND overtime = $3 AND number >= $4 ORDER BY number LIMIT $5";
         self.page(
             id,
             sql,
             &values![bound(epoch), overtime, bound(from), bound(limit as u64)],
-            read_aside,
+            read_uncounted,
         )
     }
 
@@ -288,14 +290,14 @@ impl<D: Database> Store for Sql<D> {
 
     fn create(
         &mut self,
-        experiment: &Experiment,
+        experiment: &ExperimentRow,
         progress: &Progress,
         opened: &EpochRow,
     ) -> Result<bool> {
         self.write(|store| {
             let sql = "INSERT INTO experiments (id, spec, key, salt, created_at, values_version)
                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO NOTHING";
-            let Experiment {
+            let ExperimentRow {
                 id,
                 spec,
                 key,
@@ -354,7 +356,11 @@ impl<D: Database> Store for Sql<D> {
         })
     }
 
-    fn add_outcomes(&mut self, id: &str, outcomes: &[Outcome]) -> Result<Vec<Option<Outcome>>> {
+    fn add_outcomes(
+        &mut self,
+        id: &str,
+        outcomes: &[OutcomeRow],
+    ) -> Result<Vec<Option<OutcomeRow>>> {
         self.write_to(id, |store, number| {
             let rows = outcomes.iter().map(|outcome| outcome_values(number, outcome)).collect::<Result<Vec<_>>>()?;
             let added = store.database.insert(&OUTCOMES, &rows)?;
@@ -368,18 +374,24 @@ impl<D: Database> Store for Sql<D> {
         })
     }
 
-    fn add_asides(&mut self, id: &str, asides: &[Aside]) -> Result<Vec<Option<Aside>>> {
+    fn add_uncounted(
+        &mut self,
+        id: &str,
+        outcomes: &[UncountedOutcome],
+    ) -> Result<Vec<Option<UncountedOutcome>>> {
         self.write_to(id, |store, number| {
-            let rows = asides
+            let rows = outcomes
                 .iter()
-                .map(|aside| aside_values(number, aside))
+                .map(|outcome| uncounted_values(number, outcome))
                 .collect::<Result<Vec<_>>>()?;
-            let added = store.database.insert(&ASIDES, &rows)?;
+            let added = store.database.insert(&UNCOUNTED, &rows)?;
             let sql = "SELECT epoch, overtime, number, feedback, at FROM asides
                 WHERE experiment = $1 AND epoch = $2 AND overtime = $3 AND number = $4";
-            let first = |(row, added): (&Vec<Value<'_>>, bool)| match added {
+            let first = |(row, added): (&Vec<SqlValue<'_>>, bool)| match added {
                 true => Ok(None),
-                false => Ok(store.rows(sql, &row[..ASIDES.keys], read_aside)?.pop()),
+                false => Ok(store
+                    .rows(sql, &row[..UNCOUNTED.keys], read_uncounted)?
+                    .pop()),
             };
             rows.iter().zip(added).map(first).collect()
         })

@@ -15,7 +15,7 @@ fn equal(verdict: anyhow::Result<Verdict>) -> Audited {
     }
 }
 
-/// The audit's counts are the desk's.
+/// The audit's counts are the service's.
 fn fits(audited: &Audited, progress: &Progress) {
     let sum = |counts: &[u64]| counts.iter().sum::<u64>();
     let counts = (
@@ -132,7 +132,7 @@ fn closed_epochs_have_the_same_lines_ever_after() {
     let settled = |lines: &[Line]| -> Vec<Line> {
         lines
             .iter()
-            .filter(|line| !matches!(line, Line::Aside { .. }))
+            .filter(|line| !matches!(line, Line::OvertimeOutcome { .. }))
             .cloned()
             .collect()
     };

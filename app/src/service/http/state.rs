@@ -8,14 +8,14 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::Id;
-use crate::service::live::{Live, outstanding};
-use crate::service::ratio::{self, SampleRatio};
 use crate::service::request::Refusal;
-use crate::store::{Experiment, Progress, Role, Status, Store};
+use crate::service::resident::{Resident, outstanding};
+use crate::service::sample_ratio::{self, SampleRatio};
+use crate::store::{ExperimentRow, Progress, Role, Status, Store};
 
 /// Where an experiment stands.
 #[derive(Serialize, ToSchema)]
@@ -143,13 +143,13 @@ pub struct Expected {
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "Where it stands", body = State)))]
 pub async fn state(
-    Shared(site): Shared<Site>,
+    Shared(app): Shared<AppState>,
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<State>, ApiError> {
     caller.require(Role::Read)?;
     let asked = id.clone();
-    let state = site.read(move |store| read(store, &asked)).await?;
+    let state = app.read(move |store| read(store, &asked)).await?;
     Ok(Reply(state.ok_or(Refusal::NoExperiment { id })?))
 }
 
@@ -158,18 +158,23 @@ pub fn read(store: &mut dyn Store, id: &str) -> anyhow::Result<Option<State>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
-    let Some(live) = Live::read(store, id)? else {
+    let Some(resident) = Resident::read(store, id)? else {
         return Ok(None);
     };
     let name = debora::spec::Spec::parse(&experiment.spec, id)?.name;
-    Ok(Some(State::of(name, experiment, progress, &live)))
+    Ok(Some(State::of(name, experiment, progress, &resident)))
 }
 
 impl State {
-    fn of(name: Option<String>, experiment: Experiment, progress: Progress, live: &Live) -> Self {
-        let (engine, problem) = (&live.engine, live.engine.problem());
+    fn of(
+        name: Option<String>,
+        experiment: ExperimentRow,
+        progress: Progress,
+        resident: &Resident,
+    ) -> Self {
+        let (engine, problem) = (&resident.engine, resident.engine.problem());
         let outstanding = outstanding(&progress);
-        let open = matches!(progress.status, Status::Running | Status::Paused);
+        let open = progress.status.is_open();
         // After the last round no epoch is open, but the engine stands at the beginning of the last.
         let done = progress.status == Status::Done;
         let before = if done {
@@ -184,7 +189,7 @@ impl State {
             horizon: problem.horizon(),
             decided: progress.next_round - 1,
             outstanding,
-            waiting: open && outstanding > 0 && live.ended(&progress),
+            waiting: open && outstanding > 0 && resident.ended(&progress),
             epoch: progress.epoch,
             kind: engine.open_record().kind,
             strategy: by_name(problem, engine.strategy().probabilities()),
@@ -195,7 +200,7 @@ impl State {
             late: progress.late,
             overtime: progress.overtime,
             infeasible: progress.infeasible,
-            sample_ratio: ratio::check(problem.actions(), &progress, before),
+            sample_ratio: sample_ratio::check(problem.actions(), &progress, before),
             digest: progress.digest,
             head: progress.head,
         }

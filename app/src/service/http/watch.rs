@@ -16,7 +16,7 @@ use crate::service::http::access::Caller;
 use crate::service::http::error::{ApiError, Code};
 use crate::service::http::guard::guarded;
 use crate::service::http::metrics::{Ended, method_name};
-use crate::service::http::{Shared, Site};
+use crate::service::http::{AppState, Shared};
 use crate::store::Role;
 
 /// All routes, as they are counted: the most frequent ones first.
@@ -64,9 +64,9 @@ pub struct Health {
 /// It reads from the store, and the writer is there. Needs no key.
 #[utoipa::path(get, path = "/health", tag = "service", security(()),
     responses((status = 200, description = "It works", body = Health)))]
-pub async fn health(State(site): State<Site>) -> Result<axum::Json<Health>, ApiError> {
-    site.read(|store| store.keys()).await?;
-    if !site.service.is_serving() {
+pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, ApiError> {
+    app.read(|store| store.keys()).await?;
+    if !app.service.is_serving() {
         let message = "the writer has stopped; the service must be started again";
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", message).retry());
     }
@@ -83,15 +83,15 @@ pub async fn health(State(site): State<Site>) -> Result<axum::Json<Health>, ApiE
 /// Role read. Requests by route and status with their latency, decisions, outcomes by receipt.
 #[utoipa::path(get, path = "/metrics", tag = "service",
     responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text")))]
-pub async fn metrics(State(site): State<Site>, caller: Caller) -> Result<Response, ApiError> {
+pub async fn metrics(State(app): State<AppState>, caller: Caller) -> Result<Response, ApiError> {
     caller.require(Role::Read)?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(CONTENT_TYPE, kind)], site.metrics.text()).into_response())
+    Ok(([(CONTENT_TYPE, kind)], app.metrics.text()).into_response())
 }
 
 /// Has a request answered, counts it and writes a line about it. Around the router: a layer within it costs each request ten
 /// allocations.
-pub async fn observed(site: &Shared, router: Router, request: Request) -> Response {
+pub async fn observed(app: &Shared, router: Router, request: Request) -> Response {
     let start = Instant::now();
     let (method, route) = (method_name(request.method()), route(request.uri().path()));
     let response = guarded(router, request).await;
@@ -105,7 +105,7 @@ pub async fn observed(site: &Shared, router: Router, request: Request) -> Respon
         microseconds = taken.as_micros() as u64,
         "request"
     );
-    site.metrics.ended(
+    app.metrics.ended(
         Ended {
             method,
             route,

@@ -23,7 +23,7 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use maud::{DOCTYPE, Markup, html};
 
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::{ApiError, Code};
 
@@ -34,7 +34,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false}"#;
 
 /// All pages.
-pub fn router() -> Router<Site> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/", get(list::show))
         .route("/experiments", post(list::create))
@@ -64,11 +64,11 @@ async fn protect(request: Request, next: Next) -> Response {
 /// Who looks at a page.
 struct Guest(Caller);
 
-impl FromRequestParts<Site> for Guest {
+impl FromRequestParts<AppState> for Guest {
     type Rejection = PageError;
 
-    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, PageError> {
-        Ok(Self(Caller::from_request_parts(parts, site).await?))
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
+        Ok(Self(Caller::from_request_parts(parts, app).await?))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where two experiments part, and why: which estimate fell into another cell of the grid they share.
+//! Where two experiments diverge, and why: which estimate fell into another cell of the grid they share.
 //!
 //! ```text
 //! edge between cells i and i + 1 = (offset + i + 1) * cell
@@ -14,36 +14,36 @@ use debora::spec::Spec;
 use debora::{EpochRecord, Estimate, Problem};
 use serde::Serialize;
 
-use super::facts::{Fact, differences};
 use super::source::Log;
+use super::spec_diff::{SpecDifference, differences};
 use crate::log::{Heading, Line};
 
 /// Two experiments beside each other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct Diff {
     /// Their names.
     pub experiments: [String; 2],
     /// In what their specs differ.
-    pub specs: Vec<Fact>,
+    pub specs: Vec<SpecDifference>,
     /// Whether they have one key; none if that cannot be known yet.
     pub same_key: Option<bool>,
     /// Rounds with the same decision in both, from the first on.
     pub rounds: u64,
-    /// Epochs that both have reached, up to the one where they part.
+    /// Epochs that both have reached, up to the one where they diverge.
     pub epochs: u64,
     /// Estimates that were made by both, up to there.
     pub estimates: u64,
     /// Of these, in different cells.
-    pub estimates_apart: u64,
-    /// Rounds decided in all, where they do not part.
+    pub estimates_diverged: u64,
+    /// Rounds decided in all, where they do not diverge.
     pub decided: [u64; 2],
-    /// Where they part.
-    pub parting: Option<Parting>,
+    /// Where they diverge.
+    pub divergence: Option<Divergence>,
 }
 
-/// Where two experiments part.
+/// Where two experiments diverge.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Parting {
+pub struct Divergence {
     /// The epoch.
     pub epoch: u64,
     /// Its first round.
@@ -53,14 +53,14 @@ pub struct Parting {
     /// The strategies.
     pub strategies: [Vec<f64>; 2],
     /// The estimates in force that lie in different cells of one grid.
-    pub splits: Vec<Split>,
+    pub diverging_estimates: Vec<DivergingEstimate>,
     /// The first round with different actions, among those of this epoch that both have decided.
     pub first_different: Option<(u64, [String; 2])>,
 }
 
 /// An estimate that fell into different cells. Values are in the user's units.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Split {
+pub struct DivergingEstimate {
     /// The action.
     pub action: String,
     /// The quantity.
@@ -81,45 +81,45 @@ pub struct Split {
     pub distances_in_cells: [f64; 2],
 }
 
-/// Compares two logs up to the first epoch where they part.
-pub fn compare(logs: [Log; 2]) -> Result<Comparison> {
+/// Compares two logs up to the first epoch where they diverge.
+pub fn diff(logs: [Log; 2]) -> Result<Diff> {
     let [one, two] = logs;
     let mut walks = [
         Walk::begin(one).context("the first log")?,
         Walk::begin(two).context("the second log")?,
     ];
-    let mut comparison = Comparison {
+    let mut diff = Diff {
         experiments: [0, 1].map(|side| walks[side].heading.id.clone()),
         specs: differences(&walks[0].spec, &walks[1].spec),
         same_key: same_key(&walks[0].heading, &walks[1].heading),
         rounds: 0,
         epochs: 0,
         estimates: 0,
-        estimates_apart: 0,
+        estimates_diverged: 0,
         decided: [0, 0],
-        parting: None,
+        divergence: None,
     };
     while let [Some(one), Some(two)] = [walks[0].next_epoch()?, walks[1].next_epoch()?] {
-        comparison.epochs += 1;
-        comparison.count_estimates(&one, &two);
+        diff.epochs += 1;
+        diff.count_estimates(&one, &two);
         let same = (one.first_round, bits(&one.strategy)) == (two.first_round, bits(&two.strategy));
         let first_different =
-            comparison.compare_decisions(&mut walks, one.first_round == two.first_round)?;
+            diff.compare_decisions(&mut walks, one.first_round == two.first_round)?;
         if !same || first_different.is_some() {
-            comparison.parting = Some(Parting::of(&walks, one, two, first_different));
-            return Ok(comparison);
+            diff.divergence = Some(Divergence::of(&walks, one, two, first_different));
+            return Ok(diff);
         }
     }
-    comparison.decided = [walks[0].read_on()?, walks[1].read_on()?];
-    Ok(comparison)
+    diff.decided = [walks[0].read_on()?, walks[1].read_on()?];
+    Ok(diff)
 }
 
-impl Comparison {
+impl Diff {
     /// Counts the estimates made at the start of an epoch. Different offsets mean different keys, revealed or not.
     fn count_estimates(&mut self, one: &EpochRecord, two: &EpochRecord) {
         for (one, two) in one.estimates.iter().zip(&two.estimates) {
             self.estimates += 1;
-            self.estimates_apart += u64::from(one.index != two.index);
+            self.estimates_diverged += u64::from(one.index != two.index);
             if self.same_key.is_none()
                 && (one.action, one.quantity, one.count) == (two.action, two.quantity, two.count)
             {
@@ -148,7 +148,7 @@ impl Comparison {
     }
 }
 
-impl Parting {
+impl Divergence {
     fn of(
         walks: &[Walk; 2],
         one: EpochRecord,
@@ -167,8 +167,8 @@ impl Parting {
             first_round: one.first_round,
             actions: problem.actions().to_vec(),
             strategies: [one.strategy, two.strategy],
-            splits: pairs
-                .filter_map(|(one, two)| Split::of(problem, one, two))
+            diverging_estimates: pairs
+                .filter_map(|(one, two)| DivergingEstimate::of(problem, one, two))
                 .collect(),
             first_different: first_different
                 .map(|(round, [one, two])| (round, [name(first, one), name(second, two)])),
@@ -176,7 +176,7 @@ impl Parting {
     }
 }
 
-impl Split {
+impl DivergingEstimate {
     /// None if both lie in one cell, or on different grids.
     fn of(problem: &Problem, one: &Estimate, two: &Estimate) -> Option<Self> {
         let (low, high) = (one.index?, two.index?);

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// A value in which two specs differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fact {
+pub struct SpecDifference {
     /// Where it stands in the spec.
     pub what: String,
     /// The first's; none if it has no such value.
@@ -16,10 +16,10 @@ pub struct Fact {
 }
 
 /// The values in which two specs differ. Names of experiments do not count.
-pub fn differences(one: &Spec, two: &Spec) -> Vec<Fact> {
-    let (one, two) = (facts(one), facts(two));
-    let value = |facts: &[(String, String)], what: &str| {
-        facts
+pub fn differences(one: &Spec, two: &Spec) -> Vec<SpecDifference> {
+    let (one, two) = (values(one), values(two));
+    let value = |values: &[(String, String)], what: &str| {
+        values
             .iter()
             .find(|(name, _)| name == what)
             .map(|(_, value)| value.clone())
@@ -27,18 +27,18 @@ pub fn differences(one: &Spec, two: &Spec) -> Vec<Fact> {
     let mut names: Vec<&String> = one.iter().chain(&two).map(|(name, _)| name).collect();
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.as_str()));
-    let facts = names.into_iter().map(|what| Fact {
+    let values = names.into_iter().map(|what| SpecDifference {
         what: what.clone(),
         first: value(&one, what),
         second: value(&two, what),
     });
-    facts.filter(|fact| fact.first != fact.second).collect()
+    values.filter(|value| value.first != value.second).collect()
 }
 
-fn facts(spec: &Spec) -> Vec<(String, String)> {
+fn values(spec: &Spec) -> Vec<(String, String)> {
     let problem = &spec.problem;
-    let mut facts: Vec<(String, String)> = Vec::new();
-    let mut add = |what: String, value: String| facts.push((what, value));
+    let mut values: Vec<(String, String)> = Vec::new();
+    let mut add = |what: String, value: String| values.push((what, value));
     add("policy".into(), problem.policy().name().into());
     match problem.profile() {
         Profile::Tight { growth } => {
@@ -105,7 +105,7 @@ fn facts(spec: &Spec) -> Vec<(String, String)> {
         .map_or("for ever".into(), |wait| format!("{} s", wait.as_secs()));
     add("outcome_wait".into(), wait);
     add("impute".into(), format!("{:?}", spec.service.impute));
-    facts
+    values
 }
 
 #[cfg(test)]
@@ -122,22 +122,22 @@ mod tests {
             "x",
         )
         .unwrap();
-        let fact = |what: &str, first: &str, second: &str| Fact {
+        let difference = |what: &str, first: &str, second: &str| SpecDifference {
             what: what.into(),
             first: Some(first.into()),
             second: Some(second.into()),
         };
         let expected = [
-            fact("policy", "soft", "free"),
-            fact("cost 1, threshold", "0.5", "0.25"),
+            difference("policy", "soft", "free"),
+            difference("cost 1, threshold", "0.5", "0.25"),
         ];
         assert_eq!(differences(&spec, &other), expected);
         let paper = Spec::parse(&format!("profile = 'paper'\n{text}"), "x").unwrap();
         assert_eq!(
             differences(&spec, &paper)[1],
-            Fact {
+            SpecDifference {
                 second: None,
-                ..fact("growth", "8", "")
+                ..difference("growth", "8", "")
             }
         );
     }

@@ -7,37 +7,37 @@ use debora::spec::{ServiceSpec, Spec};
 use debora::{Engine, VALUES_VERSION};
 
 use crate::log::chain::Fold;
-use crate::service::request::Sheet;
-use crate::store::{Outcome, Progress, Store};
+use crate::service::request::EpochText;
+use crate::store::{OutcomeRow, Progress, Store};
 
 /// Outcomes read at once.
 const CHUNK: usize = 1_024;
 
 /// An experiment in memory.
-pub struct Live {
+pub struct Resident {
     /// At the beginning of the open epoch: nothing of it handed out or told. After the end, of the last epoch.
     pub engine: Engine,
     /// What happens while waiting, and to outcomes that never come.
     pub rules: ServiceSpec,
     /// What the open epoch's decisions are drawn from.
-    pub sheet: Arc<Sheet>,
+    pub text: Arc<EpochText>,
     /// The open epoch's rounds, as far as they are told without a gap and were read.
     fold: Fold,
     /// How many of the open epoch's rounds were told when the fold was last moved on.
     told_at_fold: u64,
 }
 
-impl Live {
+impl Resident {
     /// Around an engine at the beginning of an epoch.
     pub fn new(engine: Engine, rules: ServiceSpec) -> Self {
-        let sheet = Sheet {
+        let text = EpochText {
             actions: engine.problem().actions().to_vec(),
             strategy: engine.strategy().probabilities().to_vec(),
-            words: OnceLock::new(),
+            per_action: OnceLock::new(),
         };
         Self {
             fold: Fold::of(&engine),
-            sheet: Arc::new(sheet),
+            text: Arc::new(text),
             engine,
             rules,
             told_at_fold: 0,
@@ -138,7 +138,7 @@ impl Live {
         Ok(self.fold.next == before + CHUNK as u64)
     }
 
-    fn add(&mut self, outcome: &Outcome) -> Result<()> {
+    fn add(&mut self, outcome: &OutcomeRow) -> Result<()> {
         let action = self.engine.decide(outcome.round).action;
         Ok(self.fold.add(action, outcome, &self.engine)?)
     }

@@ -3,10 +3,10 @@
 use debora::{Ask, Engine, EpochRecord, Told};
 
 use super::{Check, differs};
-use crate::store::Outcome;
+use crate::store::OutcomeRow;
 
-/// The course of an experiment.
-pub enum Course {
+/// The replay of an experiment.
+pub enum Replay {
     /// Recomputed, round by round.
     Keyed {
         /// Asked for every decision and told every outcome.
@@ -25,7 +25,7 @@ pub enum Course {
     },
 }
 
-impl Course {
+impl Replay {
     /// With the key.
     pub fn of(engine: Engine) -> Self {
         Self::Keyed {
@@ -113,7 +113,7 @@ impl Course {
     }
 
     /// Tells the next round's outcome.
-    pub fn tell(&mut self, outcome: &Outcome) -> Check {
+    pub fn tell(&mut self, outcome: &OutcomeRow) -> Check {
         let Self::Keyed { engine, closed, .. } = self else {
             return Ok(());
         };

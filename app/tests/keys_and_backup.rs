@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use debora_app::store::{Location, Outcome, Purpose, Role, Store};
+use debora_app::store::{Location, OutcomeRow, Purpose, Role, Store};
 use fixtures::{epoch, experiment, progress, schema};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -74,8 +74,8 @@ fn refused(folder: &Folder, store: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-fn outcomes(rounds: std::ops::RangeInclusive<u64>) -> Vec<Outcome> {
-    let outcome = |round| Outcome {
+fn outcomes(rounds: std::ops::RangeInclusive<u64>) -> Vec<OutcomeRow> {
+    let outcome = |round| OutcomeRow {
         round,
         reward: 0.5,
         costs: vec![-0.0, 1.0],
