@@ -142,6 +142,23 @@ impl Engine {
         Some(self.targets[action as usize]).filter(|&target| target != NO_TARGET)
     }
 
+    /// Whether all rounds of the open epoch are handed out.
+    #[inline]
+    pub fn is_handed_out(&self) -> bool {
+        self.ended
+    }
+
+    /// Whether all rounds of the open epoch would be handed out once each action had been handed out so often, counted
+    /// from the run's first round. For those who keep the counts elsewhere, as a service with several nodes does.
+    pub fn is_handed_out_at(&self, counts: &[u64]) -> bool {
+        // Algorithm 3, line 6: an epoch ends when an action's count reaches its target, or with the horizon.
+        let at_target = counts
+            .iter()
+            .zip(&self.targets)
+            .any(|(count, target)| count == target);
+        at_target || counts.iter().sum::<u64>() >= self.problem().horizon()
+    }
+
     /// Everything told so far.
     pub fn tally(&self) -> &Tally {
         &self.tally

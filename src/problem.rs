@@ -537,6 +537,12 @@ impl Problem {
         &self.thresholds
     }
 
+    /// A cost's threshold in the user's units; costs are numbered from 0.
+    pub fn threshold(&self, cost: usize) -> f64 {
+        // As it was given: scaled to the unit interval and back it might differ in the last bit.
+        self.draft.costs[cost].1
+    }
+
     /// The safe strategy, under policy hard.
     pub fn safe(&self) -> Option<&Safe> {
         self.safe.as_ref()

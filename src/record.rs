@@ -97,6 +97,24 @@ pub struct Estimate {
     pub width: f64,
 }
 
+impl Estimate {
+    /// Where the true mean lies unless an event of probability delta happens, on the unit scale.
+    pub fn interval(&self) -> [f64; 2] {
+        // Means lie in [0, 1], so an end outside it says less than the range does.
+        [-1.0, 1.0].map(|sign| (self.estimate + sign * self.width).clamp(0.0, 1.0))
+    }
+
+    /// The edge of the mean's cell that lies towards another cell, on the unit scale: what separates two runs whose
+    /// means fell into these cells. None if the cell is as wide as the range.
+    ///
+    /// Cell i spans from (offset + i) cell to (offset + i + 1) cell.
+    pub fn nearest_edge(&self, other: i64) -> Option<f64> {
+        let index = self.index?;
+        let cells = if index < other { index + 1 } else { index };
+        Some((self.offset + cells as f64) * self.cell)
+    }
+}
+
 /// One epoch: a line of the trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochRecord {
