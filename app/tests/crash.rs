@@ -227,7 +227,7 @@ impl Play {
         let first = &decisions[0][if overtime { "overtime" } else { "round" }];
         let actions = decisions
             .iter()
-            .map(|decision| decision["index"].as_u64().unwrap())
+            .map(|decision| decision["action"].as_u64().unwrap())
             .collect();
         let lease = (
             overtime,
@@ -253,7 +253,7 @@ impl Play {
                 continue;
             };
             if round % NEVER != 0 {
-                let (reward, cost) = outcome(round, decision["index"].as_u64().unwrap());
+                let (reward, cost) = outcome(round, decision["action"].as_u64().unwrap());
                 rounds.push(round);
                 outcomes.push(json!({ "round": round, "reward": reward, "costs": [cost] }));
             }
@@ -448,7 +448,7 @@ fn check(location: &Location, id: &str, key: Key, noted: &Acknowledged) -> (u64,
             "{id}: {outcome:?}"
         );
     }
-    assert_eq!(engine.tally().counts(), progress.told);
+    assert_eq!(engine.tally().counts(), progress.outcomes);
     assert_eq!(
         (engine.digest(), engine.is_done()),
         (progress.digest, progress.status == Status::Done)

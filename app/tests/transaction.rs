@@ -460,8 +460,11 @@ fn check_rows(location: &Location, id: &str, model: &Model) {
         (progress.epoch, &progress.digest),
         (model.engine.epoch(), &model.engine.digest())
     );
-    assert_eq!(progress.told.iter().sum::<u64>(), model.told.len() as u64);
-    assert_eq!(progress.told, model.engine.tally().counts());
+    assert_eq!(
+        progress.outcomes.iter().sum::<u64>(),
+        model.told.len() as u64
+    );
+    assert_eq!(progress.outcomes, model.engine.tally().counts());
     assert_eq!(
         progress.imputed.iter().sum::<u64>() as usize,
         model.told.values().filter(|told| told.2).count()
@@ -645,7 +648,7 @@ fn a_damaged_experiment_fails_nobody_else() {
             let mut writer = location.open(Purpose::Write).unwrap();
             writer.begin().unwrap();
             let mut progress = writer.lock(&other).unwrap().unwrap();
-            progress.told.pop();
+            progress.outcomes.pop();
             writer.set_progress(&other, &progress).unwrap();
             let later = format!("{id}-later");
             let (experiment, progress) = writer.experiment(id).unwrap().unwrap();

@@ -319,7 +319,7 @@ async fn commits(address: &str) -> u64 {
 }
 
 fn told_through(store: &str, id: &str) -> u64 {
-    progress(store, id).told.iter().sum()
+    progress(store, id).outcomes.iter().sum()
 }
 
 fn progress(store: &str, id: &str) -> Progress {

@@ -61,8 +61,10 @@ pub struct Divergence {
 /// An estimate that fell into different cells. Values are in the user's units.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DivergingEstimate {
-    /// The action.
-    pub action: String,
+    /// The action's number in the spec, from 0.
+    pub action: u32,
+    /// The action's name.
+    pub name: String,
     /// The quantity.
     pub quantity: String,
     /// The epoch at whose start it was made.
@@ -179,24 +181,22 @@ impl Divergence {
 impl DivergingEstimate {
     /// None if both lie in one cell, or on different grids.
     fn of(problem: &Problem, one: &Estimate, two: &Estimate) -> Option<Self> {
-        let (low, high) = (one.index?, two.index?);
-        if low == high || (one.offset, one.cell) != (two.offset, two.cell) {
+        let cells = [one.index?, two.index?];
+        if cells[0] == cells[1] || (one.offset, one.cell) != (two.offset, two.cell) {
             return None;
         }
         // The lower mean's cell ends at the edge above it, the higher one's begins at the edge below it.
-        let edge = |index: i64, other: i64| {
-            (one.offset + index as f64 + f64::from(u8::from(index < other))) * one.cell
-        };
-        let edges = [edge(low, high), edge(high, low)];
+        let edges = [one.nearest_edge(cells[1])?, two.nearest_edge(cells[0])?];
         let away = [(edges[0] - one.mean).abs(), (edges[1] - two.mean).abs()];
         let quantity = problem.quantity(one.quantity as usize);
         Some(Self {
-            action: problem.actions()[one.action as usize].clone(),
+            action: one.action,
+            name: problem.actions()[one.action as usize].clone(),
             quantity: quantity.name.clone(),
             epoch: one.epoch,
             count: one.count,
             means: [one.mean, two.mean].map(|mean| quantity.range.to_user(mean)),
-            cells: [low, high],
+            cells,
             edges: edges.map(|edge| quantity.range.to_user(edge)),
             distances: away.map(|away| away * quantity.range.span()),
             distances_in_cells: away.map(|away| away / one.cell),

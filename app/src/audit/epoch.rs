@@ -162,7 +162,7 @@ impl Auditor {
             open.hash.add(action, outcome);
         }
         open.outcomes += 1;
-        self.counts.told[action as usize] += 1;
+        self.counts.outcomes[action as usize] += 1;
         self.audited.outcomes += 1;
         if outcome.imputed {
             self.count_imputed(round, action);
@@ -276,10 +276,8 @@ impl Auditor {
                 format_args!("going on with round {next_round}"),
             ));
         }
-        let record = EpochRecord {
-            rounds: next_round - open.record.first_round,
-            ..open.record.clone()
-        };
+        let mut record = open.record.clone();
+        record.rounds = next_round - record.first_round;
         equal(place, "its number of rounds", &rounds, &record.rounds)?;
         let text = serde_json::to_string(&record).expect("records are written as JSON");
         let recomputed = open.hash.to_hex();

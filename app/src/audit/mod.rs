@@ -133,6 +133,13 @@ pub struct Audited {
     pub head: String,
 }
 
+impl Audited {
+    /// Rounds whose outcome somebody told.
+    pub fn told(&self) -> u64 {
+        self.outcomes - self.imputed
+    }
+}
+
 /// What an audit came to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
@@ -202,7 +209,8 @@ struct Rules {
 struct SeenCounts {
     next_round: u64,
     decided: Vec<u64>,
-    told: Vec<u64>,
+    /// Told or imputed.
+    outcomes: Vec<u64>,
     imputed: Vec<u64>,
     /// Those of them in closed epochs.
     imputed_before: Vec<u64>,
@@ -376,12 +384,12 @@ impl Auditor {
         };
         let SeenCounts {
             decided,
-            told,
+            outcomes,
             imputed,
             imputed_before,
             ..
         } = &mut self.counts;
-        for counts in [decided, told, imputed, imputed_before] {
+        for counts in [decided, outcomes, imputed, imputed_before] {
             *counts = vec![0; actions];
         }
         self.replay = Some(match key {

@@ -154,7 +154,7 @@ impl Replay {
             Self::Keyed {
                 closed: Some(_), ..
             } => Some(true),
-            Self::Keyed { engine, .. } => Some(!matches!(engine.clone().ask(), Ask::Decision(_))),
+            Self::Keyed { engine, .. } => Some(engine.is_handed_out()),
             Self::Recorded { .. } => None,
         }
     }

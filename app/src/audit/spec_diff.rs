@@ -73,10 +73,10 @@ fn values(spec: &Spec) -> Vec<(String, String)> {
             format!("{place}, range"),
             format!("[{}, {}]", quantity.range.low, quantity.range.high),
         );
-        if let Some(threshold) = number.checked_sub(1).map(|cost| problem.thresholds()[cost]) {
+        if let Some(cost) = number.checked_sub(1) {
             add(
                 format!("{place}, threshold"),
-                quantity.range.to_user(threshold).to_string(),
+                problem.threshold(cost).to_string(),
             );
         }
     }

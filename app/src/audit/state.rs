@@ -132,7 +132,7 @@ impl Auditor {
             &counts.next_round,
         )?;
         equal(place, "decided", &progress.decided, &counts.decided)?;
-        equal(place, "told", &progress.told, &counts.told)?;
+        equal(place, "told", &progress.outcomes, &counts.outcomes)?;
         equal(place, "imputed", &progress.imputed, &counts.imputed)?;
         equal(
             place,
@@ -212,7 +212,7 @@ impl Auditor {
                     .all(|(count, later)| count <= later)
         };
         let ahead = below(&counts.decided, &progress.decided)
-            && below(&counts.told, &progress.told)
+            && below(&counts.outcomes, &progress.outcomes)
             && below(&counts.imputed, &progress.imputed)
             && counts.next_round <= progress.next_round
             && self.audited.late <= progress.late

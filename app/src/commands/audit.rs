@@ -148,7 +148,7 @@ fn equal(audited: &Audited, ink: &Ink) -> String {
     };
     text += &format!(
         "Outcomes: {} told, {} imputed; {} more came too late to count. Decisions in overtime: {}.\n",
-        whole(audited.outcomes - audited.imputed),
+        whole(audited.told()),
         whole(audited.imputed),
         whole(audited.late),
         whole(audited.overtime)

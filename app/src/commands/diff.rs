@@ -158,7 +158,7 @@ fn sentence(estimate: &DivergingEstimate) -> String {
         "The estimate of {} of {}, made in epoch {} from {} each, fell into cell {one} in A and cell {two} in B: A's mean {} \
          lies {} ({} cells) {first_side} {edge}, B's mean {} lies {} ({} cells) {second_side} {second_edge}.\n",
         estimate.quantity,
-        estimate.action,
+        estimate.name,
         estimate.epoch,
         counted(estimate.count, "sample", "samples"),
         precise(estimate.means[0]),

@@ -1,10 +1,11 @@
 //! The certificate of an experiment that is over: what it was, what it found, and all that is needed to check it.
 
 use anyhow::{Context as _, Result};
-use debora::Engine;
 use debora::record::{Interval, Kind};
 use debora::spec::Spec;
+use debora::{Engine, Problem};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::hex;
 use crate::log::chain;
@@ -82,21 +83,40 @@ pub struct KnownQuantity {
     pub name: String,
     /// Where the expectation lies.
     pub interval: Interval,
-    /// What a cost is to stay below.
+    /// The threshold of a cost; under policy free it is stated and decides nothing.
     pub threshold: Option<f64>,
 }
 
-/// The rounds of an action.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// An action's counts: decided = told + imputed + outstanding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ActionState)]
 pub struct ActionCounts {
+    /// Its number in the spec, from 0.
+    pub action: u32,
     /// Its name.
     pub name: String,
     /// Rounds decided.
     pub decided: u64,
-    /// Rounds whose outcome was told.
+    /// Outcomes told; imputed ones are not among them.
     pub told: u64,
-    /// Rounds whose outcome was imputed.
+    /// Rounds whose outcome did not come in time.
     pub imputed: u64,
+}
+
+impl ActionCounts {
+    /// Of every action, in the spec's order.
+    pub fn of(problem: &Problem, progress: &Progress) -> Vec<Self> {
+        let names = (0..).zip(problem.actions()).enumerate();
+        names
+            .map(|(place, (action, name))| Self {
+                action,
+                name: name.clone(),
+                decided: progress.decided[place],
+                told: progress.told(place),
+                imputed: progress.imputed[place],
+            })
+            .collect()
+    }
 }
 
 /// The certificate; none if there is no such experiment or it is not over.
@@ -164,10 +184,10 @@ fn document(
         key_hash: chain::key_hash(salt, key),
         values_version,
         epochs: progress.epoch + u64::from(done),
-        rounds: progress.next_round - 1,
+        rounds: progress.rounds(),
         horizon: spec.problem.horizon(),
-        recommendation: recommended(engine),
-        actions: counts(&progress, engine),
+        recommendation: Recommended::of(engine),
+        actions: ActionCounts::of(engine.problem(), &progress),
         late: progress.late,
         overtime: progress.overtime,
         infeasible: progress.infeasible,
@@ -180,42 +200,32 @@ fn document(
     })
 }
 
-fn recommended(engine: &Engine) -> Recommended {
-    let (problem, recommendation) = (engine.problem(), engine.recommendation());
-    let intervals = std::iter::once(recommendation.reward).chain(recommendation.costs);
-    let known = |(quantity, interval): (usize, Interval)| {
-        let debora::problem::Quantity { name, range } = problem.quantity(quantity);
-        let threshold = quantity
-            .checked_sub(1)
-            .map(|cost| range.to_user(problem.thresholds()[cost]));
-        KnownQuantity {
-            name: name.clone(),
-            interval,
-            threshold,
-        }
-    };
-    let quantities = intervals.enumerate().map(known).collect();
-    Recommended {
-        kind: recommendation.kind,
-        strategy: recommendation.strategy,
-        quantities,
-    }
+/// A cost's threshold in the user's units; `None` for the reward.
+///
+/// Policy free is no exception: what the spec says of a cost is shown, though it decides nothing there.
+pub fn threshold(problem: &Problem, quantity: usize) -> Option<f64> {
+    Some(problem.threshold(quantity.checked_sub(1)?))
 }
 
-fn counts(progress: &Progress, engine: &Engine) -> Vec<ActionCounts> {
-    let counts = |(action, name): (usize, &String)| ActionCounts {
-        name: name.clone(),
-        decided: progress.decided[action],
-        told: progress.told[action] - progress.imputed[action],
-        imputed: progress.imputed[action],
-    };
-    engine
-        .problem()
-        .actions()
-        .iter()
-        .enumerate()
-        .map(counts)
-        .collect()
+impl Recommended {
+    /// What an engine recommends.
+    pub fn of(engine: &Engine) -> Self {
+        let problem = engine.problem();
+        let recommendation = engine.recommendation();
+        let intervals = std::iter::once(recommendation.reward).chain(recommendation.costs);
+        let quantities = intervals
+            .enumerate()
+            .map(|(quantity, interval)| KnownQuantity {
+                name: problem.quantity(quantity).name.clone(),
+                interval,
+                threshold: threshold(problem, quantity),
+            });
+        Self {
+            kind: recommendation.kind,
+            strategy: recommendation.strategy,
+            quantities: quantities.collect(),
+        }
+    }
 }
 
 fn verify(id: &str, head: &str) -> String {

@@ -167,10 +167,8 @@ impl Walk<'_> {
 
     fn epoch(&mut self, cursor: &mut Cursor) -> Result<()> {
         let (row, record) = self.row(cursor.epoch)?;
-        let record = Box::new(EpochRecord {
-            rounds: 0,
-            ..record.clone()
-        });
+        let mut record = Box::new(record.clone());
+        record.rounds = 0;
         let line = Line::Epoch {
             opened_at: row.opened_at,
             record,

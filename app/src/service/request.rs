@@ -304,7 +304,7 @@ pub(super) fn beginning(actions: usize, head: String, digest: String) -> Progres
         epoch: 0,
         next_round: 1,
         decided: vec![0; actions],
-        told: vec![0; actions],
+        outcomes: vec![0; actions],
         imputed: vec![0; actions],
         imputed_before: vec![0; actions],
         late: 0,

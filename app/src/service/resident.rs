@@ -78,17 +78,18 @@ impl Resident {
             |some: &[u64], all: &[u64]| some.iter().zip(all).all(|(some, all)| some <= all);
         let Progress {
             decided,
-            told,
+            outcomes,
             imputed,
             imputed_before,
             next_round,
             ..
         } = progress;
-        let lengths = [decided, told, imputed, imputed_before]
+        let lengths = [decided, outcomes, imputed, imputed_before]
             .iter()
             .all(|counts| counts.len() == actions);
-        let counts =
-            within(told, decided) && within(imputed, told) && within(imputed_before, imputed);
+        let counts = within(outcomes, decided)
+            && within(imputed, outcomes)
+            && within(imputed_before, imputed);
         let rounds = sum(decided).and_then(|decided| decided.checked_add(1)) == Some(*next_round);
         ensure!(
             lengths && counts && rounds,
@@ -98,15 +99,13 @@ impl Resident {
     }
 
     /// Whether all rounds of the open epoch are decided.
-    pub fn ended(&self, progress: &Progress) -> bool {
-        let reached = |(action, count): (u32, &u64)| self.engine.target(action) == Some(*count);
-        progress.next_round > self.engine.problem().horizon()
-            || (0..).zip(&progress.decided).any(reached)
+    pub fn is_decided(&self, progress: &Progress) -> bool {
+        self.engine.is_handed_out_at(&progress.decided)
     }
 
     /// Whether all of them have their outcomes, too.
-    pub fn complete(&self, progress: &Progress) -> bool {
-        outstanding(progress) == 0 && self.ended(progress)
+    pub fn is_complete(&self, progress: &Progress) -> bool {
+        progress.outstanding() == 0 && self.is_decided(progress)
     }
 
     /// Adds told rounds to the fold once there are many, so that closing a long epoch finds little left to read.
@@ -118,7 +117,8 @@ impl Resident {
         id: &str,
         progress: &Progress,
     ) -> Result<()> {
-        let told = progress.told.iter().sum::<u64>() + 1 - self.engine.open_record().first_round;
+        let told =
+            progress.outcomes.iter().sum::<u64>() + 1 - self.engine.open_record().first_round;
         if told >= self.told_at_fold + CHUNK as u64 {
             self.told_at_fold = told;
             while self.fold_chunk(store, id, progress)? {}
@@ -159,9 +159,4 @@ impl Resident {
         }
         Ok(&self.fold)
     }
-}
-
-/// Rounds that are decided and have no outcome.
-pub fn outstanding(progress: &Progress) -> u64 {
-    progress.next_round - 1 - progress.told.iter().sum::<u64>()
 }

@@ -54,7 +54,7 @@ impl ToldShare {
 pub fn check(actions: &[String], progress: &Progress, before: &[u64]) -> SampleRatio {
     let counts = |action: usize| {
         let (settled, imputed) = (before[action], progress.imputed_before[action]);
-        let told = progress.told[action] - progress.imputed[action];
+        let told = progress.told(action);
         let closed = ToldShare {
             due: settled,
             told: settled - imputed,

@@ -208,7 +208,7 @@ impl Turn<'_> {
                 row.round
             );
             let action = self.resident.engine.decide(row.round).action as usize;
-            self.progress.told[action] += 1;
+            self.progress.outcomes[action] += 1;
             self.progress.imputed[action] += u64::from(row.imputed);
         }
         Ok(())

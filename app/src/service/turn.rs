@@ -12,7 +12,7 @@ use crate::log::{ROUNDS_MAX, chain};
 use crate::service::request::{
     Answer, Change, Decided, DecisionId, EpochText, NAME_MAX, Refusal, Request, ToldOutcome,
 };
-use crate::service::resident::{Resident, outstanding};
+use crate::service::resident::Resident;
 use crate::service::transaction::Answered;
 use crate::store::{EpochRow, Event, Lease, OutcomeRow, Progress, Status, Store};
 
@@ -178,7 +178,7 @@ impl Turn<'_> {
                 });
             }
         }
-        let overtime = self.resident.ended(progress);
+        let overtime = self.resident.is_decided(progress);
         let first = if overtime {
             progress.next_serial
         } else {
@@ -189,7 +189,7 @@ impl Turn<'_> {
             if self.resident.rules.on_wait == OnWait::Hold {
                 return Err(Refusal::Waiting {
                     epoch: progress.epoch,
-                    outstanding: outstanding(progress),
+                    outstanding: progress.outstanding(),
                 });
             }
             actions.extend(
@@ -303,7 +303,7 @@ impl Turn<'_> {
 
     /// Closes the open epoch if all its rounds have an outcome, and opens the next one before the horizon.
     fn close_if_complete(&mut self) -> Result<()> {
-        if self.progress.status == Status::Done || !self.resident.complete(&self.progress) {
+        if self.progress.status == Status::Done || !self.resident.is_complete(&self.progress) {
             return Ok(());
         }
         let fold = self

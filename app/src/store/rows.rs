@@ -52,8 +52,10 @@ pub struct Progress {
     pub next_round: u64,
     /// Rounds decided, per action.
     pub decided: Vec<u64>,
-    /// Rounds with an outcome, told or imputed, per action.
-    pub told: Vec<u64>,
+    /// Rounds with an outcome, told or imputed, per action. Stores and logs call it `told`, which here is what somebody told:
+    /// see [`Progress::told`].
+    #[serde(rename = "told")]
+    pub outcomes: Vec<u64>,
     /// Rounds with an imputed outcome, per action.
     pub imputed: Vec<u64>,
     /// Those of them in closed epochs.
@@ -72,6 +74,23 @@ pub struct Progress {
     pub head: String,
     /// SHA-256 over the strategies of all closed epochs, as the engine gives it.
     pub digest: String,
+}
+
+impl Progress {
+    /// Rounds decided, over all actions.
+    pub fn rounds(&self) -> u64 {
+        self.next_round - 1
+    }
+
+    /// Rounds of an action whose outcome somebody told: imputed ones are not among them.
+    pub fn told(&self, action: usize) -> u64 {
+        self.outcomes[action] - self.imputed[action]
+    }
+
+    /// Rounds that are decided and have no outcome.
+    pub fn outstanding(&self) -> u64 {
+        self.rounds() - self.outcomes.iter().sum::<u64>()
+    }
 }
 
 /// An epoch.

@@ -79,11 +79,8 @@ fn compared(one: &Trial, two: &Trial) -> Diff {
 /// Checks one diverging estimate against the estimates of the two engines, without the grid's edges: by the place within the cell.
 fn check_diverging(diverging: &DivergingEstimate, spec: &Spec, estimates: [&[Estimate]; 2]) {
     let problem = &spec.problem;
-    let action = problem
-        .actions()
-        .iter()
-        .position(|name| *name == diverging.action)
-        .unwrap() as u32;
+    let action = diverging.action;
+    assert_eq!(problem.actions()[action as usize], diverging.name);
     let quantity = (0..problem.quantities())
         .find(|q| problem.quantity(*q).name == diverging.quantity)
         .unwrap();

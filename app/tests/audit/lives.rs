@@ -27,7 +27,7 @@ fn fits(audited: &Audited, progress: &Progress) {
     );
     let expected = (
         progress.next_round - 1,
-        sum(&progress.told),
+        sum(&progress.outcomes),
         sum(&progress.imputed),
         progress.late,
         progress.overtime,
@@ -281,12 +281,12 @@ fn the_certificate_says_what_happened() {
     let mut spec = debora::spec::Spec::parse(SOFT, "spec").unwrap();
     spec.key = 42u64.into();
     assert_eq!(certificate.fingerprint, spec.fingerprint());
-    let told: Vec<u64> = certificate
+    let outcomes: Vec<u64> = certificate
         .actions
         .iter()
         .map(|action| action.told + action.imputed)
         .collect();
-    assert_eq!(told, progress.told);
+    assert_eq!(outcomes, progress.outcomes);
     let names: Vec<&str> = certificate
         .recommendation
         .quantities

@@ -71,7 +71,7 @@ fn midway() -> Trial {
     for _ in 0..2_000 {
         trial.step();
         let progress = trial.progress();
-        let outstanding = progress.next_round - 1 - progress.told.iter().sum::<u64>();
+        let outstanding = progress.outstanding();
         let imputed = progress.imputed != progress.imputed_before;
         if progress.status == Status::Running && progress.epoch > 4 && outstanding > 1 && imputed {
             trial.change(Change::Pause);

@@ -22,7 +22,7 @@ pub fn progress() -> Progress {
         epoch: 0,
         next_round: 1,
         decided: vec![0, 1 << 53],
-        told: vec![0, 0],
+        outcomes: vec![0, 0],
         imputed: vec![0, 0],
         imputed_before: vec![0, 0],
         late: 0,

@@ -279,7 +279,7 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
     let later = Progress {
         status: Status::Paused,
         epoch: 1,
-        told: vec![1 << 53, 3],
+        outcomes: vec![1 << 53, 3],
         late: 9,
         ..progress()
     };

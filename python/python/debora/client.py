@@ -130,7 +130,7 @@ class Client:
                 return []
             raise
         return [
-            Served(one["round"], one["epoch"], one["index"], one["action"], one["probability"], one.get("overtime"))
+            Served(one["round"], one["epoch"], one["action"], one["name"], one["probability"], one.get("overtime"))
             for one in answer["decisions"]
         ]
 

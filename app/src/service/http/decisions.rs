@@ -55,10 +55,10 @@ pub struct DecisionBody {
     pub overtime: Option<u64>,
     /// The epoch, from 0.
     pub epoch: u64,
-    /// The name of the action to play.
-    pub action: String,
-    /// Its number in the spec, from 0.
-    pub index: u32,
+    /// The action to play: its number in the spec, from 0.
+    pub action: u32,
+    /// Its name.
+    pub name: String,
     /// With which probability the epoch's strategy plays it.
     pub probability: f64,
 }
@@ -152,10 +152,10 @@ fn words(
         ..
     }: &Decided,
 ) -> Vec<String> {
-    let say = |(index, (name, probability)): (usize, (&String, &f64))| {
+    let say = |(action, (name, probability)): (usize, (&String, &f64))| {
         let (name, probability) = (Value::from(name.as_str()), Value::from(*probability));
         format!(
-            ",\"epoch\":{epoch},\"action\":{name},\"index\":{index},\"probability\":{probability}}},"
+            ",\"epoch\":{epoch},\"action\":{action},\"name\":{name},\"probability\":{probability}}},"
         )
     };
     text.actions
@@ -214,8 +214,8 @@ mod tests {
                 }
             );
             assert_eq!(
-                (one.action.as_str(), one.index, one.epoch),
-                ("a \"b\"\n", 0, 7)
+                (one.action, one.name.as_str(), one.epoch),
+                (0, "a \"b\"\n", 7)
             );
             assert_eq!(one.probability.to_bits(), (1.0f64 / 3.0).to_bits());
             assert_eq!(

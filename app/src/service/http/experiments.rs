@@ -118,7 +118,7 @@ impl Listed {
             name: info.name.clone(),
             status: progress.status,
             epoch: progress.epoch,
-            decided: progress.next_round - 1,
+            decided: progress.rounds(),
             horizon: info.problem.horizon(),
             created_at: experiment.created_at,
         }

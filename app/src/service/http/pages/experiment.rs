@@ -2,6 +2,7 @@
 
 use axum::extract::State as Shared;
 use axum::response::{Html, Response};
+use debora::Policy;
 use debora::job::words::{amount, percent, whole};
 use maud::{Markup, html};
 
@@ -117,7 +118,7 @@ fn strategy(state: &State) -> Markup {
             tbody {
                 @for (action, (_, probability)) in state.actions.iter().zip(&state.strategy.0) {
                     tr {
-                        td { (action.action) }
+                        td { (action.name) }
                         td.number { (percent(*probability)) }
                         td.number { (whole(action.decided)) }
                         td.number { (whole(action.told)) }
@@ -136,7 +137,10 @@ fn expected(state: &State) -> Markup {
                 li {
                     "Its " strong { (expected.quantity) } " is on average between " (amount(expected.low)) " and "
                     (amount(expected.high))
-                    @if let Some(threshold) = expected.threshold { "; the threshold is " (amount(threshold)) }
+                    @if let Some(threshold) = expected.threshold {
+                        "; the threshold is " (amount(threshold))
+                        @if state.policy == Policy::Free { ", which policy free does not keep" }
+                    }
                     "."
                 }
             }
@@ -156,7 +160,7 @@ fn estimates(state: &State) -> Markup {
             tbody {
                 @for estimate in &state.estimates {
                     tr {
-                        td { (estimate.action) }
+                        td { (estimate.name) }
                         td { (estimate.quantity) }
                         td.number { (amount(estimate.estimate)) }
                         td.number { (amount(estimate.low)) " to " (amount(estimate.high)) }

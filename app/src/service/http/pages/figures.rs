@@ -182,7 +182,7 @@ fn strategy(store: &mut dyn Store, state: &State) -> anyhow::Result<Subject> {
     let actions = state
         .actions
         .iter()
-        .map(|action| action.action.clone())
+        .map(|action| action.name.clone())
         .collect();
     Ok(Subject::Strategy {
         actions,
@@ -201,7 +201,7 @@ fn estimates(state: &State, place: usize) -> Option<Subject> {
     let (actions, intervals) = of_it
         .map(|estimate| {
             (
-                estimate.action.clone(),
+                estimate.name.clone(),
                 [estimate.low, estimate.estimate, estimate.high],
             )
         })
