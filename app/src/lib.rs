@@ -11,5 +11,8 @@ pub mod files;
 pub mod hex;
 pub mod log;
 pub mod report;
+#[cfg(test)]
+#[path = "../tests/common/scratch.rs"]
+mod scratch;
 pub mod service;
 pub mod store;

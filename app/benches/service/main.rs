@@ -6,19 +6,27 @@
 //! DEBORA_BENCH_STORE=postgres://... cargo bench -p debora-app --bench service
 //! ```
 
+#[path = "../../tests/common/binary.rs"]
+mod binary;
 mod load;
 #[path = "../raw/mod.rs"]
 mod raw;
+#[path = "../../tests/common/scratch.rs"]
+mod scratch;
+#[path = "../../tests/common/server.rs"]
+mod server;
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use binary::debora;
 use debora::Key;
 use debora_app::service::request::{Answer, Create, DecisionId, Request, ToldOutcome};
 use debora_app::service::transaction::Executor;
 use debora_app::store::{Lease, Location, Progress, Purpose};
 use load::{Measured, load};
+use scratch::Scratch;
+use server::{Running, start};
 
 const CONNECTIONS: u64 = 64;
 const ROUNDS: u64 = 100;
@@ -56,8 +64,7 @@ async fn main() {
     if let Some(place) = arguments.iter().position(|argument| argument == "bare") {
         return bare(arguments[place + 1].parse().expect("a number of bytes")).await;
     }
-    let folder = std::env::temp_dir().join(format!("debora-bench-{}", std::process::id()));
-    std::fs::create_dir(&folder).expect("a folder");
+    let folder = Scratch::new("bench");
     let store = std::env::var("DEBORA_BENCH_STORE")
         .unwrap_or_else(|_| folder.join("store.db").display().to_string());
     let id = format!("bench-{}", std::process::id());
@@ -75,14 +82,14 @@ async fn main() {
     {
         growing(&store, &id, told, outcomes).await;
     }
-    std::fs::remove_dir_all(folder).expect("an end");
 }
 
 /// Decisions in batches over many connections, beside a bare handler and the store alone: by turns, as machines are noisy.
 async fn asking(store: &str, executor_store: &str, raw_store: &str, id: &str) {
     drop(begin(store, id));
     let mut executor = begin(executor_store, BESIDE);
-    let (mut server, address) = serve(store);
+    let server = serve(store);
+    let address = server.address.clone();
     let path = format!("/v1/experiments/{id}/decisions");
     let mut yardstick = Location::of(raw_store)
         .open(Purpose::Serve)
@@ -101,9 +108,10 @@ async fn asking(store: &str, executor_store: &str, raw_store: &str, id: &str) {
         let asked = load(&address, &path, CONNECTIONS, TURN, ask).await;
         let commits = commits(&address).await - before;
         let program = || Command::new(std::env::current_exe().expect("this program"));
-        let (_, other) =
-            beside.get_or_insert_with(|| start(program().args(["bare", &asked.body.to_string()])));
-        let answered = load(other, "/", CONNECTIONS, TURN, ask).await;
+        let other = beside.get_or_insert_with(|| {
+            start(program().args(["bare", &asked.body.to_string()])).expect("a handler")
+        });
+        let answered = load(&other.address, "/", CONNECTIONS, TURN, ask).await;
         // The same requests in the same groups: transactions without HTTP, and the very rows without the logic.
         let (leases, group) = (
             leases(store, id, first),
@@ -119,8 +127,8 @@ async fn asking(store: &str, executor_store: &str, raw_store: &str, id: &str) {
         service.add(asked);
         bare.add(answered);
     }
-    end(&mut server);
-    beside.iter_mut().for_each(|(server, _)| end(server));
+    drop(server);
+    drop(beside);
     let middle = |of: fn(&[f64; 4]) -> f64| {
         let mut all: Vec<f64> = turns.iter().map(of).collect();
         all.sort_by(f64::total_cmp);
@@ -169,7 +177,8 @@ fn executor_seconds(executor: &mut Executor, leases: &[Lease], group: usize) -> 
 
 /// Outcomes in batches, beside the store alone. How many were told.
 async fn telling(store: &str, raw_store: &str, id: &str) -> u64 {
-    let (mut server, address) = serve(store);
+    let server = serve(store);
+    let address = server.address.clone();
     let path = format!("/v1/experiments/{id}/outcomes");
     let connections = 8;
     let before = told_through(store, id);
@@ -179,7 +188,7 @@ async fn telling(store: &str, raw_store: &str, id: &str) -> u64 {
         ))
     };
     let service = load(&address, &path, connections, TIME, tell).await;
-    end(&mut server);
+    drop(server);
     let told = told_through(store, id);
     let mut yardstick = Location::of(raw_store)
         .open(Purpose::Serve)
@@ -197,7 +206,8 @@ async fn telling(store: &str, raw_store: &str, id: &str) -> u64 {
 
 /// Memory while outcomes grow, and a cold start with all of them.
 async fn growing(store: &str, id: &str, told: u64, outcomes_all: u64) {
-    let (mut server, address) = serve(store);
+    let server = serve(store);
+    let address = server.address.clone();
     let path = format!("/v1/experiments/{id}/outcomes");
     println!("growing to {outcomes_all} outcomes");
     let mut from = told;
@@ -210,15 +220,16 @@ async fn growing(store: &str, id: &str, told: u64, outcomes_all: u64) {
         };
         let measured = load(&address, &path, 8, Duration::MAX / 4, tell).await;
         from = to;
-        let memory = memory(server.id());
+        let memory = memory(server.child.id());
         println!(
             "  {to:>9} outcomes: {memory:.1} MB resident, {:.0} outcomes/s",
             measured.rate() * BATCH as f64
         );
     }
-    end(&mut server);
+    drop(server);
     let begun = Instant::now();
-    let (mut server, address) = serve(store);
+    let server = serve(store);
+    let address = server.address.clone();
     let path = format!("/v1/experiments/{id}/decisions");
     load(&address, &path, 1, Duration::MAX / 4, |_, number| {
         (number == 0).then(|| r#"{"n":1}"#.to_owned())
@@ -228,7 +239,7 @@ async fn growing(store: &str, id: &str, told: u64, outcomes_all: u64) {
         "  cold start to the first decision: {:.2} s",
         begun.elapsed().as_secs_f64()
     );
-    end(&mut server);
+    drop(server);
 }
 
 fn row(name: &str, measured: &Measured, rate: f64, ratio: f64) {
@@ -361,36 +372,9 @@ async fn bare(bytes: usize) {
         .expect("a server");
 }
 
-fn serve(store: &str) -> (Child, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_debora"));
-    start(command.args([
-        "serve",
-        "--store",
-        store,
-        "--listen",
-        "127.0.0.1:0",
-        "--log",
-        "error",
-    ]))
-}
-
-/// Starts a server that says on its first line where it listens.
-fn start(command: &mut Command) -> (Child, String) {
-    let mut server = command.stdout(Stdio::piped()).spawn().expect("a program");
-    let mut line = String::new();
-    BufReader::new(server.stdout.take().expect("its output"))
-        .read_line(&mut line)
-        .expect("a line");
-    let address = line
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix("http://"))
-        .expect("an address");
-    (server, address.trim_end_matches(['/', ',', '.']).to_owned())
-}
-
-fn end(server: &mut Child) {
-    server.kill().expect("a server");
-    server.wait().expect("its end");
+fn serve(store: &str) -> Running {
+    let mut command = debora(&["serve", "--store", store, "--listen", "127.0.0.1:0"]);
+    start(command.args(["--log", "error"])).expect("a server")
 }
 
 /// Resident memory in megabytes.

@@ -12,8 +12,6 @@ pub mod http;
 pub mod request;
 pub mod resident;
 pub mod sample_ratio;
-#[cfg(test)]
-mod scratch;
 mod tell;
 pub mod transaction;
 mod turn;

@@ -208,11 +208,12 @@ fn tick(executor: &mut Executor, now: i64) -> Result<u64, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::scratch::Scratch;
+    use crate::scratch::Scratch;
 
     /// How many groups the writer makes of requests that all wait when it comes to them, for so many rounds each.
     fn groups_of(requests: usize, rounds: u64, hung_up: bool) -> u64 {
-        let (_folder, location) = Scratch::new(&format!("writer-{requests}-{rounds}-{hung_up}"));
+        let folder = Scratch::new("writer");
+        let location = Location::Sqlite(folder.join("store.db"));
         let (sender, received) = channel();
         let queued = AtomicU64::new(rounds * requests as u64);
         let mut answers = Vec::new();
@@ -260,7 +261,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_refuses_more_until_there_is_room() {
-        let (_folder, location) = Scratch::new("queue");
+        let folder = Scratch::new("queue");
+        let location = Location::Sqlite(folder.join("store.db"));
         let service = Service::start(location, Arc::new(|| 0)).unwrap();
         let ask = || {
             service.serve(Request::Decide {

@@ -10,13 +10,8 @@ use debora_app::service::request::Change;
 use debora_app::store::Location;
 use serde_json::Value;
 
+use crate::binary::debora;
 use crate::trial::{FREE, SHORT, Trial, text};
-
-fn debora(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_debora"));
-    command.args(arguments).env_remove("DEBORA_API_KEY");
-    command
-}
 
 fn said(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| {

@@ -1,9 +1,6 @@
 //! Small experiments, driven through transactions on a SQLite file, with a clock moved by hand.
 
-use std::fs;
 use std::io::Cursor;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use debora::WorldKey;
 use debora::key::Label;
@@ -14,6 +11,8 @@ use debora_app::service::request::{
 };
 use debora_app::service::transaction::Executor;
 use debora_app::store::{Location, Progress, Purpose, Status, Store};
+
+use crate::scratch::Scratch;
 
 /// Two costs, estimates that count, outcomes that are imputed, overtime.
 pub const SOFT: &str = r#"
@@ -104,7 +103,7 @@ outcome_wait = "60s"
 
 /// An experiment, its executor and its clock.
 pub struct Trial {
-    pub folder: PathBuf,
+    pub folder: Scratch,
     pub location: Location,
     pub id: &'static str,
     executor: Option<Executor>,
@@ -116,20 +115,10 @@ pub struct Trial {
     open: Vec<DecisionId>,
 }
 
-/// A folder of this process's own.
-pub fn folder() -> PathBuf {
-    static FOLDERS: AtomicU32 = AtomicU32::new(0);
-    let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-    let folder = std::env::temp_dir().join(format!("debora-audit-{}-{number}", std::process::id()));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir(&folder).unwrap();
-    folder
-}
-
 impl Trial {
     /// A fresh experiment; `chance` drives the outcomes and the requests.
     pub fn new(spec: &str, key: u64, chance: u64) -> Self {
-        let folder = folder();
+        let folder = Scratch::new("audit");
         let location = Location::Sqlite(folder.join("store.db"));
         let mut trial = Self {
             executor: Some(Executor::new(location.open(Purpose::Serve).unwrap())),
@@ -369,7 +358,6 @@ impl Trial {
 impl Drop for Trial {
     fn drop(&mut self) {
         self.executor = None;
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -4,6 +4,8 @@ mod file;
 #[path = "../common/fixtures.rs"]
 mod fixtures;
 mod opening;
+#[path = "../common/scratch.rs"]
+mod scratch;
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,20 +25,17 @@ use opening::{
     an_older_store_is_brought_to_this_version_by_a_server_alone, servers_that_start_together_agree,
     what_belongs_to_others_is_left_to_them, what_is_missing_is_made_by_a_server_alone,
 };
+use scratch::Scratch;
 
 /// A place for a store of one test, empty; removed after it.
 struct Place {
     location: Location,
-    folder: PathBuf,
+    folder: Scratch,
 }
 
 impl Place {
     fn sqlite() -> Self {
-        static PLACES: AtomicU32 = AtomicU32::new(0);
-        let place = PLACES.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("debora-stores-{}-{place}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
+        let folder = Scratch::new("stores");
         Self {
             location: Location::Sqlite(folder.join("store.db")),
             folder,
@@ -96,12 +95,6 @@ impl Place {
             .unwrap()
             .get::<_, String>(0)
             .into_bytes()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -68,7 +68,7 @@ pub fn what_is_missing_is_made_by_a_server_alone(place: &Place) {
             refusal.contains("`debora serve") && refusal.contains("makes"),
             "{refusal}"
         );
-        assert_eq!(fs::read_dir(&place.folder).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(&*place.folder).unwrap().count(), 0);
     }
     drop(served(place));
     place.open(Purpose::Write);

@@ -234,13 +234,15 @@ impl<T: DeserializeOwned> FromRequestParts<AppState> for Asked<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
     use crate::service::http::{BODIES_KIBIBYTES, Shared};
-    use crate::service::scratch::Scratch;
     use crate::service::writer::Service;
+    use crate::store::Location;
 
     #[tokio::test]
     async fn more_bodies_than_can_be_held_are_asked_to_come_back() {
-        let (_folder, location) = Scratch::new("bodies");
+        let folder = Scratch::new("bodies");
+        let location = Location::Sqlite(folder.join("store.db"));
         let service = Service::start(location, Arc::new(|| 0)).unwrap();
         let app = Shared::new(Arc::clone(&service), Duration::from_millis(50));
         let ask = || read(Request::new(Body::from("{}")), &app);

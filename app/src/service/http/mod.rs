@@ -205,11 +205,13 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::service::scratch::Scratch;
+    use crate::scratch::Scratch;
+    use crate::store::Location;
 
     #[tokio::test]
     async fn readers_are_few_even_if_who_asked_hangs_up() {
-        let (_folder, location) = Scratch::new("readers");
+        let folder = Scratch::new("readers");
+        let location = Location::Sqlite(folder.join("store.db"));
         let service = Service::start(location, Arc::new(|| 0)).unwrap();
         let app = Shared::new(Arc::clone(&service), TIMEOUT);
         let (open, gate) = channel::<()>();
