@@ -9,10 +9,7 @@ use crate::args::{Common, KeysVerb};
 use crate::calendar::{now, utc};
 use crate::commands::print;
 use crate::hex;
-use crate::store::{ApiKey, Location, Purpose, Role, Store};
-
-/// What the log calls those who need no key.
-const KEYLESS: &str = "loopback";
+use crate::store::{ApiKey, KEYLESS, Location, Purpose, Role, Store};
 
 pub fn keys(action: &KeysVerb, location: &Location, common: &Common) -> Result<bool> {
     match action {

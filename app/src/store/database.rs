@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use anyhow::Result;
 
 /// A value on its way into a database. Each kind may be missing, and has a type even then.
+// Typed even where it is missing: PostgreSQL must know what a NULL is a NULL of before it prepares the statement.
 #[derive(Clone, Debug)]
 pub enum SqlValue<'a> {
     Number(Option<i64>),
@@ -144,6 +145,7 @@ impl<'a> From<&'a Option<Vec<u8>>> for SqlValue<'a> {
 }
 
 /// Values of several types in one list.
+// A macro, since a function would need one type for all, or a `From` at each value.
 macro_rules! values {
     ($($value:expr),* $(,)?) => { [$($crate::store::database::SqlValue::from($value)),*] };
 }

@@ -27,7 +27,7 @@ use std::fmt;
 use anyhow::Result;
 
 pub use rows::{
-    ApiKey, EpochRow, Event, ExperimentRow, Lease, OutcomeRow, Progress, Role, Status,
+    ApiKey, EpochRow, Event, ExperimentRow, KEYLESS, Lease, OutcomeRow, Progress, Role, Status,
     UncountedOutcome,
 };
 
@@ -35,6 +35,7 @@ pub use rows::{
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// One connection to a store. A node has one that writes, and others that read.
+// No method takes or gives a borrowed row: a reader's lines must outlive its connection's next statement.
 pub trait Store: Send {
     /// Begins a transaction. Reads outside one see what is committed; writes outside one are errors.
     fn begin(&mut self) -> Result<()>;
@@ -54,7 +55,7 @@ pub trait Store: Send {
     fn epochs(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<EpochRow>>;
     /// What requests with these keys were given, in any order.
     fn leases_of(&mut self, id: &str, request_keys: &[&str]) -> Result<Vec<Lease>>;
-    /// Leases of an epoch that end at or after this round (or serial, of overtime), in order.
+    /// Leases of an epoch that end at or after this round (or serial, for overtime), in order.
     fn leases(
         &mut self,
         id: &str,
@@ -135,6 +136,7 @@ pub enum Purpose {
 impl Location {
     /// From what was typed.
     pub fn of(text: &str) -> Self {
+        // Anything else is a file, even what looks like another address: a file that cannot be opened says so.
         let postgres = ["postgres://", "postgresql://"]
             .iter()
             .any(|scheme| text.starts_with(scheme));
@@ -167,6 +169,7 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "{}", path.display()),
+            // Put together from what is known to be harmless; to cut the secret out of the text could miss some of it.
             Self::Postgres(url) => match postgres::parse(url) {
                 Ok(config) => f.write_str(&postgres::shown(&config)),
                 Err(_) => f.write_str("postgres://"),

@@ -42,6 +42,7 @@ impl Status {
 }
 
 /// What changes as an experiment goes on, but for its growing lists: one row, rewritten.
+// Kept small and rewritten whole: it is the row that nodes lock, so one read gives all that a request depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Whether it decides.
@@ -113,6 +114,7 @@ pub struct EpochRow {
 }
 
 /// What one request was given: consecutive rounds of one epoch.
+// One row per request, not per round: a request of ten thousand rounds would be ten thousand rows to write and to sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The epoch.
@@ -163,18 +165,22 @@ pub struct UncountedOutcome {
     pub at: i64,
 }
 
+/// What stands for the name of a key where none is needed, on the loopback address.
+pub const KEYLESS: &str = "loopback";
+
 /// An administrative change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When.
     pub at: i64,
-    /// The name of the API key it was done with; "loopback" without one.
+    /// The name of the API key it was done with; [`KEYLESS`] without one.
     pub actor: String,
     /// What: created, paused, resumed or closed.
     pub what: String,
 }
 
 /// What a caller may do; each role may do what those before it may.
+// The order of the variants is the order of rights: `>=` decides what a caller may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {

@@ -77,6 +77,7 @@ impl Database for SqliteFile {
         seconds: &[SqlValue<'_>],
         each: Each<'_>,
     ) -> Result<()> {
+        // SQLite is in this process: a statement that is run again costs a search of the tree, and no way to a server.
         let mut statement = self.connection.prepare_cached(sql)?;
         seconds
             .iter()
@@ -94,10 +95,11 @@ impl Database for SqliteFile {
         let places: Vec<_> = (1..=table.columns.len())
             .map(|place| format!("${place}"))
             .collect();
-        let (columns, places) = (table.columns.join(", "), places.join(", "));
         let sql = format!(
-            "INSERT INTO {} ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING",
-            table.name
+            "INSERT INTO {} ({}) VALUES ({}) ON CONFLICT DO NOTHING",
+            table.name,
+            table.columns.join(", "),
+            places.join(", ")
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         rows.iter()

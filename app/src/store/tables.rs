@@ -9,6 +9,7 @@ use super::{
     ApiKey, EpochRow, Event, ExperimentRow, Lease, OutcomeRow, Progress, UncountedOutcome,
 };
 
+// Columns of the primary key come first, since what an insert says of each row is said by its key.
 pub const EPOCHS: SqlTable = SqlTable {
     name: "epochs",
     columns: &[
@@ -44,6 +45,7 @@ pub const OUTCOMES: SqlTable = SqlTable {
     keys: 2,
 };
 pub const UNCOUNTED: SqlTable = SqlTable {
+    // A name of the first schema: to rename it would be a migration that changes nothing.
     name: "asides",
     columns: &[
         "experiment",
@@ -89,16 +91,15 @@ pub fn lease_values(number: i64, lease: &Lease) -> Result<Vec<SqlValue<'_>>> {
         request_key,
         at,
     } = lease;
-    let (epoch, first, asked) = (stored(*epoch)?, stored(*first)?, stored(*asked)?);
-    let (rounds, actions) = (stored(actions.len() as u64)?, codec::actions(actions)?);
     Ok(values![
         number,
-        epoch,
+        stored(*epoch)?,
         *overtime,
-        first,
-        rounds,
-        actions,
-        asked,
+        stored(*first)?,
+        // Beside the actions, whose bytes the database cannot count: the reach of a lease is looked for in SQL.
+        stored(actions.len() as u64)?,
+        codec::actions(actions)?,
+        stored(*asked)?,
         request_key,
         *at
     ]
@@ -132,12 +133,11 @@ pub fn uncounted_values(experiment: i64, outcome: &UncountedOutcome) -> Result<V
         costs,
         at,
     } = outcome;
-    let (epoch, number) = (stored(*epoch)?, stored(*number)?);
     Ok(values![
         experiment,
-        epoch,
+        stored(*epoch)?,
         *overtime,
-        number,
+        stored(*number)?,
         codec::feedback(*reward, costs),
         *at
     ]
@@ -159,15 +159,16 @@ fn bytes(row: &dyn Columns, column: usize) -> Result<&[u8]> {
         .context("the store holds no bytes where some must be")
 }
 
+// Columns are read by place: the statements name them in this order, and to look each up by name costs every row.
 pub fn read_experiment(row: &dyn Columns) -> Result<(ExperimentRow, Progress)> {
     let experiment = ExperimentRow {
         id: text(row, 0)?.into(),
         spec: text(row, 1)?.into(),
-        key: Key::from_hex(text(row, 2)?).context("the store holds a key that is none")?,
+        key: Key::from_hex(text(row, 2)?).context("the store holds an invalid key")?,
         salt: codec::parse_salt(bytes(row, 3)?)?,
         created_at: number(row, 4)?,
         values_version: u32::try_from(number(row, 5)?)
-            .context("the store holds a values version that is none")?,
+            .context("the store holds an invalid values version")?,
     };
     Ok((experiment, codec::parse_progress(text(row, 6)?)?))
 }

@@ -18,16 +18,13 @@ use tokio::sync::Mutex;
 use crate::hex;
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
-use crate::store::{ApiKey, Role};
+use crate::store::{ApiKey, KEYLESS, Role};
 
 /// How long a key that is added or revoked may go unnoticed, in milliseconds.
 pub const REFRESH_MILLISECONDS: i64 = 2_000;
 
 /// The cookie that holds a key, for the pages.
 pub const COOKIE_NAME: &str = "debora_key";
-
-/// Who is admin where no key is needed.
-const NOBODY: &str = "loopback";
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -177,7 +174,7 @@ fn local(headers: &HeaderMap) -> Result<Caller, ApiError> {
             .against("a loopback host", host));
     }
     Ok(Caller {
-        name: NOBODY.into(),
+        name: KEYLESS.into(),
         role: Role::Admin,
         keyed: false,
     })
