@@ -21,7 +21,7 @@ pub struct Certificate {
     pub id: String,
     /// What its spec calls it.
     pub name: Option<String>,
-    /// Whether it came to its horizon (done) or was ended before (closed).
+    /// Whether it reached its horizon (done) or was ended before (closed).
     pub status: Status,
     /// The spec, as it was given.
     pub spec: String,
@@ -50,9 +50,9 @@ pub struct Certificate {
     pub recommendation: Recommended,
     /// Rounds per action.
     pub actions: Vec<ActionCounts>,
-    /// Outcomes that came after their round was imputed; none of them counts.
+    /// Outcomes that came after their round was imputed; they do not count.
     pub late: u64,
-    /// Decisions outside the horizon; none of them counts.
+    /// Decisions outside the horizon; they do not count.
     pub overtime: u64,
     /// Epochs whose estimates left no strategy within the thresholds.
     pub infeasible: u64,
@@ -119,7 +119,7 @@ impl ActionCounts {
     }
 }
 
-/// The certificate; none if there is no such experiment or it is not over.
+/// The certificate; `None` if there is no such experiment or it is not over.
 ///
 /// The reads must see one state: call it within a transaction.
 pub fn of(store: &mut dyn Store, id: &str) -> Result<Option<Certificate>> {
@@ -136,6 +136,7 @@ pub fn of(store: &mut dyn Store, id: &str) -> Result<Option<Certificate>> {
         .snapshot
         .with_context(|| format!("experiment {id} has lost its last snapshot"))?;
     let engine = Engine::from_bytes(&snapshot)?;
+    // An experiment that was closed by hand leaves its last epoch open; then its last event is its end.
     let ended_at = match last.closed_at {
         Some(closed_at) => closed_at,
         None => last_event(store, id)?.at,
@@ -144,6 +145,7 @@ pub fn of(store: &mut dyn Store, id: &str) -> Result<Option<Certificate>> {
 }
 
 fn last_event(store: &mut dyn Store, id: &str) -> Result<Event> {
+    // Stores read forwards only, and an experiment has few events: a method of the trait for the last one is not worth it.
     let (mut from, mut last) = (0, None);
     loop {
         let events = store.events(id, from, CHUNK)?;
@@ -183,6 +185,7 @@ fn document(
         salt: hex::encode(&salt),
         key_hash: chain::key_hash(salt, key),
         values_version,
+        // The number of the open epoch is how many are closed; of a finished experiment the last one is closed, too.
         epochs: progress.epoch + u64::from(done),
         rounds: progress.rounds(),
         horizon: spec.problem.horizon(),
@@ -232,8 +235,8 @@ fn verify(id: &str, head: &str) -> String {
     format!(
         "Take the log of experiment {id} (GET /v1/experiments/{id}/log, all pages one after another) and run `debora audit \
          LOG --head {head}`. It recomputes every decision, estimate, strategy and hash from spec, key and outcomes, and \
-         checks that SHA-256(salt, key) is the key_hash that was published before the first decision. Whoever can rewrite \
-         the whole log can also make new hashes: compare the head with one that was published or noted down while the \
+         checks that SHA-256(salt, key) is the key_hash that was published before the first decision. Anyone who can \
+         rewrite the whole log can also make new hashes: compare the head with one that was published or noted down while the \
          experiment went on. docs/audit.md says how every hash is made, so that another program can check it."
     )
 }

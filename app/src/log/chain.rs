@@ -1,4 +1,4 @@
-//! The hash chain over closed epochs: who changes a stored round, record or hash breaks it from there on.
+//! The hash chain over closed epochs: a change of a stored round, record or hash breaks it from there on.
 //!
 //! ```text
 //! key hash    = SHA-256(salt, key)
@@ -28,26 +28,21 @@ pub fn key_hash(salt: [u8; 16], key: Key) -> String {
 
 /// The head before any epoch is closed.
 pub fn genesis(values_version: u32, spec: &str, key_hash: &str) -> String {
+    // The prefixes differ, so that no head can be passed off as an epoch's hash, and name the version of the format.
     let hash = Sha256::new_with_prefix("debora log 1\n").chain_update(values_version.to_le_bytes());
     hex::encode(
         &hash
             .chain_update(Sha256::digest(spec))
+            // What is not hexadecimal was never a hash: it hashes as nothing, and the comparison that follows finds it out.
             .chain_update(hex::decode(key_hash).unwrap_or_default())
             .finalize(),
     )
 }
 
-/// The same, of an experiment.
-pub fn head(
-    ExperimentRow {
-        values_version,
-        spec,
-        salt,
-        key,
-        ..
-    }: &ExperimentRow,
-) -> String {
-    genesis(*values_version, spec, &key_hash(*salt, *key))
+/// The same, for an experiment.
+pub fn head(experiment: &ExperimentRow) -> String {
+    let key_hash = key_hash(experiment.salt, experiment.key);
+    genesis(experiment.values_version, &experiment.spec, &key_hash)
 }
 
 /// The hash of a closed epoch.
@@ -72,6 +67,7 @@ impl RoundsHash {
         self.0.update(outcome.round.to_le_bytes());
         self.0.update(action.to_le_bytes());
         self.0.update([u8::from(outcome.imputed)]);
+        // The bits, not a rounded text of them: an audit must see every change of what was told.
         for value in std::iter::once(&outcome.reward).chain(&outcome.costs) {
             self.0.update(value.to_bits().to_le_bytes());
         }
@@ -96,20 +92,19 @@ pub struct Fold {
 impl Fold {
     /// Before the first round of the engine's open epoch.
     pub fn of(engine: &Engine) -> Self {
-        let (actions, quantities) = (
-            engine.problem().actions().len(),
-            engine.problem().quantities(),
-        );
+        let problem = engine.problem();
         Self {
             next: engine.open_record().first_round,
-            tally: Tally::new(actions, quantities),
+            tally: Tally::new(problem.actions().len(), problem.quantities()),
             hash: RoundsHash::default(),
-            fixed: vec![0; quantities],
+            // Kept between rounds: an epoch may have millions, and each would allocate.
+            fixed: vec![0; problem.quantities()],
         }
     }
 
     /// Adds the next round.
     pub fn add(&mut self, action: u32, outcome: &OutcomeRow, engine: &Engine) -> Result<(), Error> {
+        // Summed exactly, as the engine does round by round: whatever the order of a sum, its bits are the same.
         engine
             .problem()
             .to_fixed(outcome.reward, &outcome.costs, &mut self.fixed)?;

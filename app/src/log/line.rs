@@ -13,6 +13,7 @@ pub const ROUNDS_MAX: u64 = 10_000;
 
 /// A line. Numbers are written so that they are read back bit for bit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+// Unknown fields are refused: an audit that skipped what it does not know would call a log equal that says more than it read.
 #[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Line {
     /// What the experiment is.
@@ -34,7 +35,7 @@ pub enum Line {
         reward: f64,
         /// The costs, in the spec's order.
         costs: Vec<f64>,
-        /// Whether nobody told it.
+        /// Whether it was put in, as nobody told it in time.
         imputed: bool,
         /// When.
         at: i64,
@@ -42,6 +43,7 @@ pub enum Line {
     /// What one request was given while the epoch waited: `first` is a serial.
     Overtime(Given),
     /// What came of a decision outside the horizon; never counted.
+    // The tag of the first logs, which are still to be read.
     #[serde(rename = "aside")]
     OvertimeOutcome {
         /// The epoch.
@@ -167,13 +169,15 @@ impl From<Lease> for Given {
 impl Given {
     /// The round, or serial, after the last.
     pub fn end(&self) -> u64 {
+        // Saturating, since a log may say anything: an audit compares the end with what it expects.
         self.first.saturating_add(self.actions.len() as u64)
     }
 }
 
 impl Line {
-    /// What it is called in the log.
+    /// Its type in the log.
     pub fn name(&self) -> &'static str {
+        // As serde writes the tag, which cannot be asked for without writing the line.
         match self {
             Self::Experiment(_) => "experiment",
             Self::Epoch { .. } => "epoch",
