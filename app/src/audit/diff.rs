@@ -25,7 +25,7 @@ pub struct Diff {
     pub experiments: [String; 2],
     /// In what their specs differ.
     pub specs: Vec<SpecDifference>,
-    /// Whether they have one key; none if that cannot be known yet.
+    /// Whether they have one key; `None` if that cannot be known yet.
     pub same_key: Option<bool>,
     /// Rounds with the same decision in both, from the first on.
     pub rounds: u64,
@@ -85,6 +85,7 @@ pub struct DivergingEstimate {
 
 /// Compares two logs up to the first epoch where they diverge.
 pub fn diff(logs: [Log; 2]) -> Result<Diff> {
+    // Both are read once and side by side, an epoch at a time: logs may be far larger than memory.
     let [one, two] = logs;
     let mut walks = [
         Walk::begin(one).context("the first log")?,
@@ -104,6 +105,7 @@ pub fn diff(logs: [Log; 2]) -> Result<Diff> {
     while let [Some(one), Some(two)] = [walks[0].next_epoch()?, walks[1].next_epoch()?] {
         diff.epochs += 1;
         diff.count_estimates(&one, &two);
+        // By bits: a probability that differs in its last one is another strategy, and some round will tell.
         let same = (one.first_round, bits(&one.strategy)) == (two.first_round, bits(&two.strategy));
         let first_different =
             diff.compare_decisions(&mut walks, one.first_round == two.first_round)?;
@@ -122,6 +124,8 @@ impl Diff {
         for (one, two) in one.estimates.iter().zip(&two.estimates) {
             self.estimates += 1;
             self.estimates_diverged += u64::from(one.index != two.index);
+            // The offset of a grid is a function of the key and of what is estimated, from how many rounds: so it gives the key
+            // away before that is revealed, though not the key itself.
             if self.same_key.is_none()
                 && (one.action, one.quantity, one.count) == (two.action, two.quantity, two.count)
             {
@@ -136,6 +140,7 @@ impl Diff {
         walks: &mut [Walk; 2],
         aligned: bool,
     ) -> Result<Option<(u64, [u32; 2])>> {
+        // Epochs that begin at different rounds cannot be walked side by side.
         if !aligned {
             return Ok(None);
         }
@@ -159,6 +164,7 @@ impl Divergence {
     ) -> Self {
         let [first, second] = walks;
         let problem = &first.spec.problem;
+        // All estimates in force, not those of this epoch alone: an older one may have differed without any effect until here.
         let pairs = first
             .estimates
             .iter()
@@ -179,7 +185,7 @@ impl Divergence {
 }
 
 impl DivergingEstimate {
-    /// None if both lie in one cell, or on different grids.
+    /// `None` if both lie in one cell, or on different grids.
     fn of(problem: &Problem, one: &Estimate, two: &Estimate) -> Option<Self> {
         let cells = [one.index?, two.index?];
         if cells[0] == cells[1] || (one.offset, one.cell) != (two.offset, two.cell) {
@@ -245,16 +251,14 @@ impl Walk {
             ),
             None => bail!("it is empty"),
         };
-        let spec = Spec::parse(&heading.spec, &heading.id)?;
-        let (held, actions, estimates) = (None, Vec::new().into_iter(), BTreeMap::new());
         Ok(Self {
+            spec: Spec::parse(&heading.spec, &heading.id)?,
             log,
             heading,
-            spec,
-            held,
-            actions,
+            held: None,
+            actions: Vec::new().into_iter(),
             decided: 0,
-            estimates,
+            estimates: BTreeMap::new(),
         })
     }
 
@@ -287,16 +291,15 @@ impl Walk {
 
     /// What is looked up by number must be there.
     fn check(&self, record: &EpochRecord) -> Result<()> {
-        let (actions, quantities) = (
-            self.spec.problem.actions().len(),
-            self.spec.problem.quantities(),
-        );
+        // A diff does not audit, but a log that was made up must not make it panic.
+        let actions = self.spec.problem.actions().len();
+        let quantities = self.spec.problem.quantities();
         let known = |estimate: &Estimate| {
             (estimate.action as usize) < actions && (estimate.quantity as usize) < quantities
         };
         if record.strategy.len() != actions || !record.estimates.iter().all(known) {
             bail!(
-                "the record of epoch {} does not fit the spec; `debora audit` tells more",
+                "the record of epoch {} does not fit the spec; `debora audit` says more",
                 record.epoch
             );
         }
@@ -308,7 +311,7 @@ impl Walk {
         loop {
             if let Some(action) = self.actions.next() {
                 if action as usize >= self.spec.problem.actions().len() {
-                    bail!("there is no action {action}; `debora audit` tells more");
+                    bail!("there is no action {action}; `debora audit` says more");
                 }
                 return Ok(Some(action));
             }
@@ -317,6 +320,7 @@ impl Walk {
                     self.decided += given.actions.len() as u64;
                     self.actions = given.actions.into_iter();
                 }
+                // The next epoch's line, perhaps: it is read again by `next_epoch`.
                 line => {
                     self.held = line;
                     return Ok(None);

@@ -58,6 +58,7 @@ impl Auditor {
             self.replay.as_mut(),
             self.open.as_mut(),
         );
+        // Options because the lines bring them one by one; that they are there when they are needed is the order's doing.
         let (Some(rules), Some(replay), Some(open)) = reading else {
             unreachable!("the order of lines is checked")
         };
@@ -84,6 +85,7 @@ impl Auditor {
             &record.first_round,
             &self.counts.next_round,
         )?;
+        // Written as it was opened, whenever the line is read: the end of the epoch has a line of its own.
         equal(place, "rounds", &record.rounds, &0)?;
         equal(place, "counts", &record.counts, &self.counts.decided)?;
         equal(
@@ -107,6 +109,7 @@ impl Auditor {
         equal(place, "its epoch", &given.epoch, &epoch)?;
         equal(place, "its first round", &given.first, &next_round)?;
         check_length(&place(), given)?;
+        // Only the end of an epoch cuts a request short, so nothing may be given after it.
         if open.cut {
             return Err(differs(
                 place(),
@@ -152,11 +155,13 @@ impl Auditor {
         }
         in_range(&rules.problem, &place(), outcome.reward, &outcome.costs)?;
         check_imputed(rules, &place(), outcome)?;
+        // Outcomes come in any order, and those of the open epoch with gaps.
         if round != open.next_outcome {
             open.missing.get_or_insert(open.next_outcome);
         }
         open.next_outcome = round + 1;
         let action = replay.action(open.record.first_round, round);
+        // The hash is over rounds in order, so behind a gap there is nothing to hash yet, and an epoch with one is not closed.
         if open.missing.is_none() {
             replay.tell(outcome)?;
             open.hash.add(action, outcome);
@@ -174,6 +179,7 @@ impl Auditor {
         self.reading().2.last_imputed = round;
         self.counts.imputed[action as usize] += 1;
         self.audited.imputed += 1;
+        // Rounds come in order, so a run grows at its end or a new one begins.
         match self.counts.imputed_runs.last_mut() {
             Some((_, last)) if *last + 1 == round => *last = round,
             _ => self.counts.imputed_runs.push((round, round)),
@@ -193,6 +199,7 @@ impl Auditor {
             &given.asked,
             &(given.actions.len() as u64),
         )?;
+        // Overtime is not part of the promise, but it must have been allowed, and be the strategy's own draws.
         if rules.service.on_wait != OnWait::Serve {
             return Err(differs(
                 place(),
@@ -210,6 +217,7 @@ impl Auditor {
             ));
         }
         for (serial, &action) in (given.first..).zip(&given.actions) {
+            // Without the key it cannot be recomputed, and counts for nothing.
             let expected = replay.overtime(serial).unwrap_or(action);
             equal(
                 || format!("epoch {epoch}, serial {serial} of overtime"),
@@ -238,6 +246,7 @@ impl Auditor {
             )
         };
         equal(place, "its epoch", &epoch, &open.record.epoch)?;
+        // In order and once each; some are never told.
         if !(open.last_overtime_outcome + 1..open.next_serial).contains(&serial) {
             return Err(differs(
                 place(),
@@ -276,6 +285,7 @@ impl Auditor {
                 format_args!("going on with round {next_round}"),
             ));
         }
+        // The hash is over the record's text, so it is made again from what was recomputed, never taken from the log.
         let mut record = open.record.clone();
         record.rounds = next_round - record.first_round;
         equal(place, "its number of rounds", &rounds, &record.rounds)?;
@@ -301,6 +311,7 @@ impl Auditor {
 
 /// SHA-256 of the digest before, epoch, rounds and the bits of every probability, 8 bytes little endian each.
 fn digest(before: [u8; 32], record: &EpochRecord) -> [u8; 32] {
+    // From the records, not from an engine: without the key there is none.
     let hash = Sha256::new_with_prefix(before).chain_update(record.epoch.to_le_bytes());
     let hash = hash.chain_update(record.rounds.to_le_bytes());
     record
@@ -315,6 +326,7 @@ fn digest(before: [u8; 32], record: &EpochRecord) -> [u8; 32] {
 
 fn check_length(place: &str, given: &Given) -> Check {
     let length = given.actions.len() as u64;
+    // A lease of nothing would be a line that no request explains.
     if length == 0 || length > given.asked || given.asked > ROUNDS_MAX {
         let recorded = format!("{length} of {}", given.asked);
         return Err(differs(
@@ -347,6 +359,7 @@ fn check_imputed(rules: &Rules, place: &str, outcome: &OutcomeRow) -> Check {
             "waited for, as the spec has no outcome_wait",
         ));
     }
+    // By bits: -0.0 in place of 0.0 has another hash.
     let values: Vec<f64> = std::iter::once(outcome.reward)
         .chain(outcome.costs.iter().copied())
         .collect();

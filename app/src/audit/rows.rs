@@ -20,6 +20,7 @@ pub fn check(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check
             }
         }
         match rows.last() {
+            // By the number, not by how many: a row may be missing, or one too many.
             Some(row) => from = row.epoch + 1,
             None => break,
         }
@@ -38,9 +39,10 @@ fn check_epoch(row: &EpochRow, auditor: &Auditor) -> Check {
             place(),
             "the epoch",
             "there",
-            format_args!("none after {last}"),
+            format_args!("not there, after {last}"),
         ));
     }
+    // A server continues from the snapshot, not from the log: a changed one would steer all decisions to come.
     // What a snapshot holds is secret, and too long to be shown.
     let snapshot = (row.epoch == last).then(|| opening.to_bytes());
     if row.snapshot != snapshot {
@@ -72,6 +74,7 @@ fn strays(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check> {
     let Some(open) = &auditor.open else {
         return Ok(Ok(()));
     };
+    // The log ends where decisions end, so it shows nothing of rows beyond. Round 0 is before the first page, too.
     let next_round = auditor.counts.next_round;
     let first = store
         .outcomes(id, 0, 1)?

@@ -30,7 +30,7 @@ pub enum LogSource {
     Web(String),
 }
 
-/// What opens doors.
+/// What a source may ask for.
 #[derive(Clone, Default)]
 pub struct Credentials {
     /// The API key that a service wants.
@@ -41,6 +41,7 @@ impl LogSource {
     /// From what was typed, with the experiment that may be named behind `#`.
     pub fn of(text: &str) -> Result<(Self, Option<String>)> {
         let (place, experiment) = match text.rsplit_once('#') {
+            // A file may have a # in its name.
             Some((place, experiment)) if !PathBuf::from(text).exists() => {
                 (place, Some(experiment.to_owned()))
             }
@@ -55,6 +56,7 @@ impl LogSource {
         if place == "-" {
             return Ok((Self::Stdin, experiment));
         }
+        // By what is in the file, not by its name: logs and stores may be called anything.
         let location = Location::of(place);
         let source = match &location {
             Location::Postgres(_) => Self::Store(location),
@@ -139,6 +141,7 @@ impl Log {
     /// The log of a store, all of it of one moment.
     fn store(location: &Location, id: &str) -> Result<Self> {
         let mut store = location.open(Purpose::Read)?;
+        // Never ended: all pages are of the moment in which the audit begins, whatever its server does meanwhile.
         store.begin()?;
         if store.experiment(id)?.is_none() {
             let names: Vec<String> = store
@@ -218,6 +221,7 @@ impl TextLines {
             self.number += 1;
             match self.reader.read_line(&mut text) {
                 Ok(0) => return None,
+                // Between pages that were put together by hand there may be empty lines.
                 Ok(_) if text.trim().is_empty() => {}
                 Ok(_) => break,
                 Err(error) => {
@@ -246,6 +250,7 @@ impl StoreLog {
             if let Some(line) = self.lines.next() {
                 return Some(Ok(line));
             }
+            // With the key: whoever can read the file has it anyway.
             let page = match &self.next {
                 Next::End => return None,
                 Next::First => log::page(&mut *self.store, &self.id, None, LINES_A_PAGE, true),
@@ -282,6 +287,7 @@ impl Web {
             if let Some(line) = self.page.as_mut().and_then(TextLines::next) {
                 return Some(line);
             }
+            // Taken out, so that after an error there is no next page: a log with a hole is not a log.
             let cursor = match std::mem::replace(&mut self.next, Next::End) {
                 Next::End => return None,
                 Next::First => None,
@@ -305,16 +311,16 @@ impl Web {
             request = request.header("authorization", format!("Bearer {key}"));
         }
         let mut response = request.call()?;
+        // The service says what is wrong in a sentence, which is worth more than the status alone.
         if !response.status().is_success() {
             let text = response.body_mut().read_to_string().unwrap_or_default();
             bail!("the service answers {}: {}", response.status(), text.trim());
         }
-        let next = response
-            .headers()
-            .get(NEXT_HEADER)
-            .map(|value| value.to_str().map(str::to_owned))
-            .transpose()?;
+        let next = response.headers().get(NEXT_HEADER);
+        let next = next.map(|value| value.to_str().map(str::to_owned));
+        let next = next.transpose()?;
         self.next = Next::of(next);
+        // Read line by line as it comes: a page may hold two hundred thousand decisions.
         let reader = Box::new(BufReader::new(response.into_body().into_reader()));
         self.page = Some(TextLines { reader, number: 0 });
         Ok(())
@@ -322,6 +328,7 @@ impl Web {
 }
 
 fn agent() -> ureq::Agent {
+    // No limit on a whole request: a page may take long over a slow line, as long as it comes.
     let config = ureq::Agent::config_builder()
         .http_status_as_error(false)
         .timeout_connect(Some(Duration::from_secs(10)))
@@ -331,6 +338,7 @@ fn agent() -> ureq::Agent {
 
 /// The address of the log, from the address of the service, of the experiment, or of its page.
 fn address(url: &str, experiment: Option<&str>) -> Result<String> {
+    // People copy what their browser shows, which is the page and not the interface.
     let url = url.trim_end_matches('/');
     let url = url.strip_suffix("/log").unwrap_or(url);
     let (base, named) = match url.split_once("/experiments/") {

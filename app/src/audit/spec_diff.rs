@@ -1,7 +1,8 @@
-//! What a spec says, as a list of values that can be held against another's.
+//! In what two specs differ, value by value.
 
+use debora::Problem;
 use debora::problem::{Outside, Profile};
-use debora::spec::{OnWait, Spec};
+use debora::spec::{OnWait, ServiceSpec, Spec};
 use serde::Serialize;
 
 /// A value in which two specs differ.
@@ -9,7 +10,7 @@ use serde::Serialize;
 pub struct SpecDifference {
     /// Where it stands in the spec.
     pub what: String,
-    /// The first's; none if it has no such value.
+    /// The first's; `None` if it has no such value.
     pub first: Option<String>,
     /// The second's.
     pub second: Option<String>,
@@ -24,6 +25,7 @@ pub fn differences(one: &Spec, two: &Spec) -> Vec<SpecDifference> {
             .find(|(name, _)| name == what)
             .map(|(_, value)| value.clone())
     };
+    // In the order of the first spec, and then what only the second has.
     let mut names: Vec<&String> = one.iter().chain(&two).map(|(name, _)| name).collect();
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.as_str()));
@@ -35,77 +37,82 @@ pub fn differences(one: &Spec, two: &Spec) -> Vec<SpecDifference> {
     values.filter(|value| value.first != value.second).collect()
 }
 
-fn values(spec: &Spec) -> Vec<(String, String)> {
-    let problem = &spec.problem;
-    let mut values: Vec<(String, String)> = Vec::new();
-    let mut add = |what: String, value: String| values.push((what, value));
-    add("policy".into(), problem.policy().name().into());
-    match problem.profile() {
-        Profile::Tight { growth } => {
-            add("profile".into(), "tight".into());
-            add("growth".into(), growth.to_string());
-        }
-        Profile::Paper => add("profile".into(), "paper".into()),
+/// What a spec says, by name and in its order.
+type Values = Vec<(String, String)>;
+
+fn values(spec: &Spec) -> Values {
+    let mut values = Values::new();
+    add_problem(&mut values, &spec.problem);
+    for quantity in 0..spec.problem.quantities() {
+        add_quantity(&mut values, &spec.problem, quantity);
     }
-    add("horizon".into(), problem.horizon().to_string());
-    add("rho".into(), problem.rho().to_string());
-    add("delta".into(), problem.delta().to_string());
-    add(
-        "outside".into(),
-        if problem.outside() == Outside::Clip {
-            "clip"
-        } else {
-            "refuse"
-        }
-        .into(),
-    );
-    add("actions".into(), problem.actions().join(", "));
-    for (number, quantity) in
-        (0..problem.quantities()).map(|number| (number, problem.quantity(number)))
-    {
-        let place = if number == 0 {
-            "reward".to_owned()
-        } else {
-            format!("cost {number}")
-        };
-        add(format!("{place}, name"), quantity.name.clone());
+    // Margins on the unit scale, as they decide: in the user's units they depend on the threshold that is listed above.
+    if let Some(safe) = spec.problem.safe() {
+        let strategy = safe.strategy.probabilities();
+        add(&mut values, "safe strategy", format!("{strategy:?}"));
         add(
-            format!("{place}, range"),
-            format!("[{}, {}]", quantity.range.low, quantity.range.high),
-        );
-        if let Some(cost) = number.checked_sub(1) {
-            add(
-                format!("{place}, threshold"),
-                problem.threshold(cost).to_string(),
-            );
-        }
-    }
-    if let Some(safe) = problem.safe() {
-        add(
-            "safe strategy".into(),
-            format!("{:?}", safe.strategy.probabilities()),
-        );
-        add(
-            "margins of the safe strategy, on the unit scale".into(),
+            &mut values,
+            "margins of the safe strategy, on the unit scale",
             format!("{:?}", safe.margins),
         );
     }
-    add(
-        "on_wait".into(),
-        if spec.service.on_wait == OnWait::Serve {
-            "serve"
-        } else {
-            "hold"
+    add_service(&mut values, &spec.service);
+    values
+}
+
+fn add(values: &mut Values, what: impl Into<String>, value: impl ToString) {
+    values.push((what.into(), value.to_string()));
+}
+
+fn add_problem(values: &mut Values, problem: &Problem) {
+    add(values, "policy", problem.policy().name());
+    match problem.profile() {
+        // Profile paper has no growth: its levels double.
+        Profile::Tight { growth } => {
+            add(values, "profile", "tight");
+            add(values, "growth", growth);
         }
-        .into(),
-    );
-    let wait = spec
-        .service
+        Profile::Paper => add(values, "profile", "paper"),
+    }
+    add(values, "horizon", problem.horizon());
+    add(values, "rho", problem.rho());
+    add(values, "delta", problem.delta());
+    let outside = match problem.outside() {
+        Outside::Clip => "clip",
+        Outside::Refuse => "refuse",
+    };
+    add(values, "outside", outside);
+    add(values, "actions", problem.actions().join(", "));
+}
+
+fn add_quantity(values: &mut Values, problem: &Problem, number: usize) {
+    let quantity = problem.quantity(number);
+    let cost = number.checked_sub(1);
+    // By number, not by name: a cost that was renamed is the same cost under another name.
+    let place = cost.map_or("reward".to_owned(), |_| format!("cost {number}"));
+    let range = format!("[{}, {}]", quantity.range.low, quantity.range.high);
+    add(values, format!("{place}, name"), &quantity.name);
+    add(values, format!("{place}, range"), range);
+    if let Some(cost) = cost {
+        add(
+            values,
+            format!("{place}, threshold"),
+            problem.threshold(cost),
+        );
+    }
+}
+
+fn add_service(values: &mut Values, service: &ServiceSpec) {
+    let on_wait = match service.on_wait {
+        OnWait::Serve => "serve",
+        OnWait::Hold => "hold",
+    };
+    add(values, "on_wait", on_wait);
+    let wait = service
         .outcome_wait
         .map_or("for ever".into(), |wait| format!("{} s", wait.as_secs()));
-    add("outcome_wait".into(), wait);
-    add("impute".into(), format!("{:?}", spec.service.impute));
-    values
+    add(values, "outcome_wait", wait);
+    add(values, "impute", format!("{:?}", service.impute));
 }
 
 #[cfg(test)]

@@ -34,13 +34,13 @@ pub fn audit(
         let digits = head.len() == 64 && head.bytes().all(|byte| byte.is_ascii_hexdigit());
         ensure!(
             digits,
-            "--head {head:?} is no head: it has {} characters, and must be 64 hexadecimal digits",
+            "--head {head:?} is not a head: it has {} characters, and must be 64 hexadecimal digits",
             head.len()
         );
     }
     ensure!(
         head.is_none() || experiments.len() == 1,
-        "--head is of one experiment; name it with --experiment"
+        "--head belongs to one experiment; name it with --experiment"
     );
     let ink = if common.json {
         Ink::none()
@@ -49,6 +49,7 @@ pub fn audit(
     };
     let (mut documents, mut different, mut unknown) = (Vec::new(), false, Vec::new());
     for experiment in experiments {
+        // One that cannot be audited does not keep the others from it.
         let verdict = source
             .open(experiment.as_deref(), credentials)
             .and_then(|mut log| audit::audit(&mut log, head));
@@ -67,6 +68,7 @@ pub fn audit(
     if common.json {
         print(&format!("{:#}\n", json!({ "experiments": documents })))?;
     }
+    // A difference weighs more than what is not known: exit code 1, not 2.
     if different {
         return Ok(false);
     }
@@ -80,6 +82,7 @@ impl Finding {
     /// Why nothing can be said for certain, if so.
     fn unknown(&self) -> Option<String> {
         match self {
+            // Equal hashes alone are not what the command promises, so it must not end with 0.
             Self::Equal(audited) if !audited.key => Some(format!(
                 "the key of {} is not revealed, so its actions, estimates and strategies were not recomputed; audit it with \
                  an admin's API key, or once it is over",
@@ -131,6 +134,7 @@ impl Finding {
 }
 
 fn equal(audited: &Audited, ink: &Ink) -> String {
+    // The answer first, then what it rests on, then what it does not cover.
     let decisions = counted(audited.decisions, "decision", "decisions");
     let epochs = counted(audited.epochs, "epoch", "epochs");
     let name = &audited.experiment;

@@ -1,5 +1,7 @@
 //! `debora diff`: where two live experiments diverge, and why.
 
+use std::cmp::Ordering;
+
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
@@ -28,6 +30,7 @@ pub fn diff(first: &str, second: &str, credentials: &Credentials, common: &Commo
 /// The one log that is meant.
 fn open(text: &str, credentials: &Credentials) -> Result<Log> {
     let (source, named) = LogSource::of(text)?;
+    // A store may hold many, and to guess which one is meant could compare the wrong ones.
     match &source.experiments(named.as_deref())?[..] {
         [experiment] => source.open(experiment.as_deref(), credentials),
         many => {
@@ -43,40 +46,30 @@ fn open(text: &str, credentials: &Credentials) -> Result<Log> {
 
 fn words(diff: &Diff, ink: &Ink) -> String {
     let [one, two] = &diff.experiments;
-    let mut text = format!("A is {one}, B is {two}.\n{}", premises(diff));
+    // Premises first: with another spec or key, divergence is not news.
+    let text = format!("A is {one}, B is {two}.\n{}", premises(diff));
     let rounds = counted(diff.rounds, "round", "rounds");
-    match &diff.divergence {
-        None => {
-            let epochs = counted(diff.epochs, "epoch", "epochs");
-            text += &ink.strong(&format!(
-                "The same decisions throughout: {rounds} in {epochs}."
-            ));
-            text += "\n";
-            let [one, two] = diff.decided;
-            if one != two {
-                let (longer, more) = if one > two {
-                    ("A", one - two)
-                } else {
-                    ("B", two - one)
-                };
-                text += &format!(
-                    "{longer} has decided {} more.\n",
-                    counted(more, "round", "rounds")
-                );
-            }
-            text += &estimates(diff);
-        }
-        Some(divergence) => {
-            text += &ink.strong(&format!(
-                "They diverge in epoch {}, after {rounds} with the same decisions.",
-                divergence.epoch
-            ));
-            text += "\n";
-            text += &reasons(divergence, diff);
-            text += &strategies(divergence);
-        }
+    let Some(divergence) = &diff.divergence else {
+        let epochs = counted(diff.epochs, "epoch", "epochs");
+        let answer = format!("The same decisions throughout: {rounds} in {epochs}.");
+        return text + &ink.strong(&answer) + "\n" + &longer(diff) + &estimates(diff);
+    };
+    let answer = format!(
+        "They diverge in epoch {}, after {rounds} with the same decisions.",
+        divergence.epoch
+    );
+    text + &ink.strong(&answer) + "\n" + &reasons(divergence, diff) + &strategies(divergence)
+}
+
+/// Which of the two went on longer, if one did.
+fn longer(diff: &Diff) -> String {
+    let [one, two] = diff.decided;
+    let more = counted(one.abs_diff(two), "round", "rounds");
+    match one.cmp(&two) {
+        Ordering::Equal => String::new(),
+        Ordering::Greater => format!("A has decided {more} more.\n"),
+        Ordering::Less => format!("B has decided {more} more.\n"),
     }
-    text
 }
 
 /// How many estimates fell into different cells all the same.
@@ -112,7 +105,7 @@ fn premises(diff: &Diff) -> String {
         None => "Whether they have one key is not known, as it is not revealed.",
     };
     if !diff.specs.is_empty() || diff.same_key == Some(false) {
-        text += " So the same decisions were not to be expected.";
+        text += " So the same decisions could not be expected.";
     }
     text + "\n"
 }
@@ -125,10 +118,11 @@ fn reasons(divergence: &Divergence, diff: &Diff) -> String {
             .map(sentence)
             .collect();
     }
+    // Then decisions depend on the data through the cells alone (docs/audit.md), so one of the logs must be wrong.
     let expected = diff.specs.is_empty() && diff.same_key == Some(true);
     if expected {
         return "No estimate fell into another cell, so the same decisions were due: `debora audit` tells which log is \
-                not what it should be.\n"
+                wrong.\n"
             .into();
     }
     "No estimate fell into another cell of a grid that they share.\n".into()
@@ -138,12 +132,14 @@ fn reasons(divergence: &Divergence, diff: &Diff) -> String {
 fn sentence(estimate: &DivergingEstimate) -> String {
     let precise = |value: f64| significant(value, 6);
     let short = |value: f64| significant(value, 3);
+    // Six digits for means, which differ late; three for distances, which are small.
     let [one, two] = estimate.cells;
     let (first_side, second_side) = if one < two {
         ("below", "above")
     } else {
         ("above", "below")
     };
+    // Neighbouring cells have one edge between them, which is then named once.
     let edge = if one.abs_diff(two) == 1 {
         format!("the edge between them at {}", precise(estimate.edges[0]))
     } else {
@@ -178,12 +174,11 @@ fn strategies(divergence: &Divergence) -> String {
                 whole(*round)
             )
         }
-        None => {
-            "The decisions that both have taken in this epoch are the same all the same.\n".into()
-        }
+        None => "The decisions that both have made in this epoch are still the same.\n".into(),
     };
     let rows: Vec<Vec<String>> = (0..divergence.actions.len())
         .map(|action| {
+            // The other spec may have fewer actions.
             let share = |side: usize| {
                 divergence.strategies[side]
                     .get(action)

@@ -117,20 +117,11 @@ pub fn parse_salt(bytes: &[u8]) -> Result<[u8; 16]> {
         .with_context(|| format!("the store holds a salt of {} bytes, not 16", bytes.len()))
 }
 
-/// A role's word.
-pub fn role(role: Role) -> &'static str {
-    match role {
-        Role::Read => "read",
-        Role::Decide => "decide",
-        Role::Admin => "admin",
-    }
-}
-
-/// The role of a word.
-pub fn parse_role(word: &str) -> Result<Role> {
+/// The role of this name.
+pub fn parse_role(name: &str) -> Result<Role> {
     let roles = [Role::Read, Role::Decide, Role::Admin];
-    let found = roles.into_iter().find(|known| role(*known) == word);
+    let found = roles.into_iter().find(|role| role.name() == name);
     found.with_context(|| {
-        format!("the store holds the role {word:?}; roles are read, decide and admin")
+        format!("the store holds the role {name:?}; roles are read, decide and admin")
     })
 }

@@ -192,6 +192,17 @@ pub enum Role {
     Admin,
 }
 
+impl Role {
+    /// Its name in stores, documents and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Decide => "decide",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// An API key, without the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {

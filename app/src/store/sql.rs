@@ -486,7 +486,7 @@ impl<D: Database> Store for Sql<D> {
                     created_at = excluded.created_at, revoked_at = excluded.revoked_at";
             let values = values![
                 &key.name,
-                codec::role(key.role),
+                key.role.name(),
                 &key.hash,
                 key.created_at,
                 key.revoked_at
