@@ -8,7 +8,7 @@ pub fn encode(bytes: &[u8]) -> String {
 /// The bytes again; `None` if the text is anything but pairs of digits.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     // `from_str_radix` alone would take "+f" for a byte, and a last digit without its pair.
-    if text.len() % 2 != 0 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    if !text.len().is_multiple_of(2) || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
     (0..text.len())
