@@ -30,18 +30,7 @@ pub fn audit(
 ) -> Result<bool> {
     let (source, named) = LogSource::of(source)?;
     let experiments = source.experiments(experiment.or(named.as_deref()))?;
-    if let Some(head) = head {
-        let digits = head.len() == 64 && head.bytes().all(|byte| byte.is_ascii_hexdigit());
-        ensure!(
-            digits,
-            "--head {head:?} is not a head: it has {} characters, and must be 64 hexadecimal digits",
-            head.len()
-        );
-    }
-    ensure!(
-        head.is_none() || experiments.len() == 1,
-        "--head belongs to one experiment; name it with --experiment"
-    );
+    check_head(head, experiments.len())?;
     let ink = if common.json {
         Ink::none()
     } else {
@@ -49,18 +38,11 @@ pub fn audit(
     };
     let (mut documents, mut different, mut unknown) = (Vec::new(), false, Vec::new());
     for experiment in experiments {
-        // One that cannot be audited does not keep the others from it.
-        let verdict = source
-            .open(experiment.as_deref(), credentials)
-            .and_then(|mut log| audit::audit(&mut log, head));
-        let finding = match verdict {
-            Ok(Verdict::Equal(audited)) => Finding::Equal(audited),
-            Ok(Verdict::Different(audited, difference)) => Finding::Different(audited, difference),
-            Err(error) => Finding::Failed(experiment, error),
-        };
+        let finding = Finding::of(&source, experiment, head, credentials);
         different |= matches!(finding, Finding::Different(..));
         unknown.extend(finding.unknown());
         documents.push(finding.document());
+        // As each is found: the next may take minutes.
         if !common.json {
             print(&wrapped(&finding.words(&ink)))?;
         }
@@ -78,7 +60,40 @@ pub fn audit(
     Ok(true)
 }
 
+/// Refused before any log is read, which may take long.
+fn check_head(head: Option<&str>, experiments: usize) -> Result<()> {
+    let Some(head) = head else { return Ok(()) };
+    let digits = head.len() == 64 && head.bytes().all(|byte| byte.is_ascii_hexdigit());
+    ensure!(
+        digits,
+        "--head {head:?} is not a head: it has {} characters, and must be 64 hexadecimal digits",
+        head.len()
+    );
+    ensure!(
+        experiments == 1,
+        "--head belongs to one experiment; name it with --experiment"
+    );
+    Ok(())
+}
+
 impl Finding {
+    /// Audits an experiment. One that cannot be audited does not keep the others from it.
+    fn of(
+        source: &LogSource,
+        experiment: Option<String>,
+        head: Option<&str>,
+        credentials: &Credentials,
+    ) -> Self {
+        let verdict = source
+            .open(experiment.as_deref(), credentials)
+            .and_then(|mut log| audit::audit(&mut log, head));
+        match verdict {
+            Ok(Verdict::Equal(audited)) => Self::Equal(audited),
+            Ok(Verdict::Different(audited, difference)) => Self::Different(audited, difference),
+            Err(error) => Self::Failed(experiment, error),
+        }
+    }
+
     /// Why nothing can be said for certain, if so.
     fn unknown(&self) -> Option<String> {
         match self {

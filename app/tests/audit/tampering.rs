@@ -245,7 +245,7 @@ fn any_change_of_a_running_experiments_log_is_found() {
 fn exempt_column(table: &str, column: &str, row: &BTreeMap<String, Sql>, trial: &Trial) -> bool {
     let integer = |column: &str| match row[column] {
         Sql::Integer(value) => value,
-        _ => panic!("{column} is no integer"),
+        _ => panic!("{column} is not an integer"),
     };
     match (table, column) {
         ("experiments", "created_at") | ("epochs", "opened_at") => true,
