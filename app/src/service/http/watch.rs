@@ -58,7 +58,7 @@ pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, A
     // The smallest table there is, but read through the same limits as everything else: a service
     // whose readers are all stuck is not healthy.
     app.read(|store| store.keys()).await?;
-    // It can only have panicked, and the process goes on without it.
+    // A writer that panicked leaves a process that reads and never writes: it must be started anew.
     if !app.service.is_serving() {
         let message = "the writer has stopped; the service must be started again";
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", message).retry());
