@@ -13,13 +13,34 @@ use crate::service::transaction::Answered;
 use crate::service::turn::Turn;
 use crate::store::{Lease, Status};
 
-/// What was decided in this group, by place.
-///
-/// The decisions stay in their answers and are found there: every request would pay for a copy of its lease.
-#[derive(Default)]
-struct Fresh<'a> {
-    places: Vec<usize>,
+/// What request keys were given, before this group and in it.
+struct HandedOut<'a> {
+    stored: BTreeMap<String, Decided>,
+    /// The places of what is decided here. The decisions stay in their answers and are found there: every request would pay
+    /// for a copy of its lease.
+    fresh: Vec<usize>,
     by_key: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> HandedOut<'a> {
+    fn add(&mut self, place: usize, key: Option<&'a str>) {
+        self.fresh.push(place);
+        self.by_key.extend(key.map(|key| (key, place)));
+    }
+
+    /// What a request with this key was given.
+    fn find<'b>(&'b self, key: &str, answers: &'b [Option<Answered>]) -> Option<&'b Decided> {
+        // A client that hears nothing asks again, and both requests may meet in one group.
+        let here = || decided(&answers[*self.by_key.get(key)?]);
+        self.stored.get(key).or_else(here)
+    }
+
+    fn leases<'b>(&self, answers: &'b [Option<Answered>]) -> Vec<&'b Lease> {
+        self.fresh
+            .iter()
+            .filter_map(|&place| Some(&decided(&answers[place])?.lease))
+            .collect()
+    }
 }
 
 impl Turn<'_> {
@@ -29,8 +50,11 @@ impl Turn<'_> {
         group: &[&Request],
         answers: &mut [Option<Answered>],
     ) -> Result<()> {
-        let stored = self.stored_decisions(group)?;
-        let mut fresh = Fresh::default();
+        let mut handed_out = HandedOut {
+            stored: self.stored_decisions(group)?,
+            fresh: Vec::new(),
+            by_key: BTreeMap::new(),
+        };
         for (place, request) in group.iter().enumerate() {
             match request {
                 Request::Decide {
@@ -39,37 +63,29 @@ impl Turn<'_> {
                     ..
                 } => {
                     let key = request_key.as_deref();
-                    // A client that hears nothing asks again, and both requests may meet in one group.
-                    let before = key.and_then(|key| {
-                        let here = || decided(&answers[*fresh.by_key.get(key)?]);
-                        stored.get(key).or_else(here)
-                    });
-                    let answered = match before {
+                    let answered = match key.and_then(|key| handed_out.find(key, answers)) {
                         Some(before) => repeat(before, *rounds),
-                        None => self.decide(*rounds, key).inspect(|_| {
-                            fresh.places.push(place);
-                            fresh.by_key.extend(key.map(|key| (key, place)));
-                        }),
+                        None => self
+                            .decide(*rounds, key)
+                            .inspect(|_| handed_out.add(place, key)),
                     };
                     answers[place] = Some(answered.map(Answer::Decided));
                 }
                 Request::Change { change, actor, .. } => {
                     answers[place] = Some(self.change(*change, actor)?);
                 }
+                // Outcomes and ticks have been served by now.
                 _ => {}
             }
         }
-        let leases: Vec<&Lease> = fresh
-            .places
-            .iter()
-            .filter_map(|&place| Some(&decided(&answers[place])?.lease))
-            .collect();
+        // In one statement for the whole group, which costs the store far less than one for each.
+        let leases = handed_out.leases(answers);
         self.store.add_leases(self.id, &leases)
     }
 
     /// What the group's request keys were given before, by key.
     fn stored_decisions(&mut self, group: &[&Request]) -> Result<BTreeMap<String, Decided>> {
-        // An invalid key must not reach the store: PostgreSQL cannot even be asked for a zero byte.
+        // An invalid key must not reach the store, which could fail on it, and the group with it.
         let keys: Vec<&str> = group
             .iter()
             .filter_map(|request| request_key(request))
@@ -154,8 +170,8 @@ impl Turn<'_> {
             Status::Paused => Err(Refusal::Paused {
                 id: self.id.to_owned(),
             }),
-            Status::Closed => Err(self.closed()),
-            Status::Done => Err(self.done()),
+            Status::Closed => Err(self.refuse_closed()),
+            Status::Done => Err(self.refuse_done()),
         }
     }
 
@@ -165,7 +181,7 @@ impl Turn<'_> {
         let first = self.progress.next_round;
         let left = engine.problem().horizon() + 1 - first;
         let mut actions = vec![0; rounds.min(left) as usize];
-        // All at once, even those behind the epoch's end: a decision is a function of the round, so
+        // All at once, even those beyond the epoch's end: a decision is a function of the round, so
         // nothing has to be undone, and drawn side by side they take half the time.
         engine.decide_many(first.., &mut actions);
         let decided = &mut self.progress.decided;
@@ -219,13 +235,14 @@ fn check_request(rounds: u64, request_key: Option<&str>) -> Result<(), Refusal> 
 }
 
 fn is_request_key(key: &str) -> bool {
+    // PostgreSQL's texts cannot hold a zero byte, and other control characters would spoil a log.
     (1..=NAME_MAX).contains(&key.len()) && !key.chars().any(char::is_control)
 }
 
 /// A request whose key is known gets the same again, if it is the same request.
 fn repeat(before: &Decided, rounds: u64) -> Result<Decided, Refusal> {
-    // Another n with a used key is a bug of the client: two requests share a key, and to answer
-    // with the rounds of one of them would have both carry them out.
+    // Another n with a used key is a bug of the client: two requests share a key, and if both got
+    // the rounds of the first, both would carry them out.
     if before.lease.asked != rounds {
         return Err(Refusal::RequestKeyUsed {
             request_key: before.lease.request_key.clone().unwrap_or_default(),

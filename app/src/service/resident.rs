@@ -28,7 +28,7 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// Around an engine at the beginning of an epoch.
+    /// Of an engine at the beginning of an epoch.
     pub fn new(engine: Engine, rules: ServiceSpec) -> Self {
         let text = EpochText {
             actions: engine.problem().actions().to_vec(),
@@ -50,7 +50,7 @@ impl Resident {
             return Ok(None);
         };
         let version = experiment.values_version;
-        // Other values mean other decisions for the same key: better none than those of another protocol.
+        // Other values mean other decisions for the same key, and deciding nothing is better than that.
         ensure!(
             version == VALUES_VERSION,
             "experiment {id} decides with values version {version}, and this program has {VALUES_VERSION}; serve it with a debora that has {version}"
@@ -110,7 +110,7 @@ impl Resident {
         let told =
             progress.outcomes.iter().sum::<u64>() + 1 - self.engine.open_record().first_round;
         // Counted from the last try and not from the fold: one outcome that is missing early in the
-        // epoch would else have all later ones read again with every request.
+        // epoch would otherwise have all later ones read again with every request.
         if told >= self.told_at_fold + CHUNK as u64 {
             self.told_at_fold = told;
             while self.fold_chunk(store, id, progress)? {}

@@ -1,6 +1,6 @@
 //! Sample-ratio check: do outcomes go missing more often after some actions than after others?
 //!
-//! Missing outcomes are imputed with fixed values, so that decisions replicate all the same. But if what is missing depends on
+//! Missing outcomes are imputed with fixed values, so that decisions replicate anyway. But if what is missing depends on
 //! the action, an action is judged by what was put in for it. Let n_a rounds of action a be due, k_a of them told, and
 //! n, k the sums. If every outcome is equally likely to be missing, then given k the told rounds are a sample without
 //! replacement, and by Hoeffding (1963, Theorem 4 and Section 6)
@@ -46,7 +46,7 @@ struct ToldShare {
 }
 
 impl ToldShare {
-    fn of(self) -> f64 {
+    fn fraction(self) -> f64 {
         self.told as f64 / self.due as f64
     }
 }
@@ -102,8 +102,8 @@ fn sentence(actions: &[String], shares: &[ToldShare], p_value: f64, mismatch: bo
             actions[action],
             whole(shares[action].told),
             whole(shares[action].due),
-            percent(shares[action].of()),
-            percent(total(shares).of()),
+            percent(shares[action].fraction()),
+            percent(total(shares).fraction()),
             amount(p_value)
         ),
         // Whether or not it is small: the reader is to see that there is a check, and its result.
@@ -123,7 +123,7 @@ fn total(shares: &[ToldShare]) -> ToldShare {
 
 /// K * min_a 2 exp(-2 n_a t_a^2), at most 1.
 fn bound(shares: &[ToldShare]) -> f64 {
-    let all = total(shares).of();
+    let all = total(shares).fraction();
     let least = shares
         .iter()
         // Nothing is known of an action that was not played, and its share would be 0 / 0.
@@ -137,14 +137,14 @@ fn bound(shares: &[ToldShare]) -> f64 {
 /// The chance that one action's share is as far from that of all as it is here.
 fn tail(share: &ToldShare, all: f64) -> f64 {
     // `exp` of the standard library will do: nothing is decided by it, and it is only shown.
-    2.0 * (-2.0 * share.due as f64 * (share.of() - all).powi(2)).exp()
+    2.0 * (-2.0 * share.due as f64 * (share.fraction() - all).powi(2)).exp()
 }
 
 /// The action of which the smallest share was told.
 fn least(shares: &[ToldShare]) -> Option<usize> {
     let played = shares.iter().enumerate().filter(|(_, share)| share.due > 0);
     played
-        .min_by(|one, two| one.1.of().total_cmp(&two.1.of()))
+        .min_by(|one, two| one.1.fraction().total_cmp(&two.1.fraction()))
         .map(|(action, _)| action)
 }
 

@@ -1,6 +1,7 @@
 //! Outcomes: which count, which were told before, which come too late. A round's first outcome stays.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use anyhow::{Result, ensure};
 
@@ -80,7 +81,7 @@ impl Turn<'_> {
         // A done experiment still takes outcomes: repetitions, and late ones for its log. A closed
         // one has been certified as it is.
         if self.progress.status == Status::Closed {
-            return Err(self.closed());
+            return Err(self.refuse_closed());
         }
         let problem = self.resident.engine.problem();
         let mut fixed = vec![0; problem.quantities()];
@@ -184,15 +185,15 @@ impl Turn<'_> {
             let DecisionId::Overtime { epoch, serial } = outcome.decision else {
                 continue;
             };
-            if !firsts.contains_key(&(epoch, serial)) {
-                if !self.was_served(epoch, serial)? {
-                    continue;
+            let (first, stored) = match firsts.entry((epoch, serial)) {
+                Entry::Occupied(told) => told.into_mut(),
+                Entry::Vacant(_) if !self.was_served(epoch, serial)? => continue,
+                Entry::Vacant(untold) => {
+                    let row = self.uncounted(epoch, true, serial, outcome);
+                    let stored = self.store.add_uncounted(self.id, &[row])?.swap_remove(0);
+                    untold.insert((place, stored))
                 }
-                let row = self.uncounted(epoch, true, serial, outcome);
-                let stored = self.store.add_uncounted(self.id, &[row])?.swap_remove(0);
-                firsts.insert((epoch, serial), (place, stored));
-            }
-            let (first, stored) = &firsts[&(epoch, serial)];
+            };
             let in_group = (place != *first).then(|| told(outcomes[*first]));
             let before = stored.as_ref().map(logged).or(in_group);
             receipts[place] = Some(receipt(outcome, before, Receipt::Overtime));

@@ -54,7 +54,7 @@ impl Executor {
         self.forget();
         // A commit that failed may have been kept all the same: serving its requests again could
         // carry them out twice.
-        if !committing && are_of_several(requests) && self.store_answers() {
+        if !committing && concern_several_experiments(requests) && self.store_answers() {
             return self.serve_each(requests, now);
         }
         let detail = format!("{failure:#}");
@@ -149,7 +149,7 @@ impl Transaction<'_> {
         requests: &[Request],
         answers: &mut [Option<Answered>],
     ) -> Result<()> {
-        // Created first, whatever the order: the other requests can only be for what is created here.
+        // Created first, whatever the order: if this group creates it, the other requests are for it.
         for &place in &places {
             if let Request::Create(create) = &requests[place] {
                 answers[place] = Some(self.create(create)?);
@@ -229,8 +229,8 @@ impl Transaction<'_> {
             now: self.now,
         };
         let answers = turn.serve(group)?;
-        // The resident has folded the last epoch's rounds; a finished experiment is shown as its
-        // last epoch began, so whoever asks next reads it again.
+        // Little more is asked of a finished experiment, so it does not stay in memory: it can be read
+        // again, as its last epoch began.
         if turn.progress.status == Status::Done {
             self.residents.remove(id);
         }
@@ -249,7 +249,7 @@ fn by_experiment(requests: &[Request]) -> BTreeMap<&str, Vec<usize>> {
     groups
 }
 
-fn are_of_several(requests: &[Request]) -> bool {
+fn concern_several_experiments(requests: &[Request]) -> bool {
     requests.windows(2).any(|pair| pair[0].id() != pair[1].id())
 }
 
@@ -310,6 +310,7 @@ fn check_draft(id: &str, create: &Create) -> Result<(), Refusal> {
     if spec.key_given {
         return Err(Refusal::KeyInSpec);
     }
+    // A blind plan never compares anything, and nobody should learn that after a year of traffic.
     let plan = Plan::of(spec.problem);
     if plan.blind && !create.blind {
         let warning = debora::job::warnings(&plan, None).swap_remove(0);

@@ -40,6 +40,7 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    /// Serves the requests of a group, and stores what they change.
     pub fn serve(&mut self, group: &[&Request]) -> Result<Vec<Answered>> {
         let mut answers: Vec<Option<Answered>> = group.iter().map(|_| None).collect();
         // Outcomes before decisions: they may close the epoch, and then nobody in the group has to
@@ -70,8 +71,8 @@ impl Turn<'_> {
         let status = match (self.progress.status, change) {
             // Closing is safe to repeat, as its answer may have been lost.
             (Status::Closed, Change::Close) => Status::Closed,
-            (Status::Closed, _) => return Ok(Err(self.closed())),
-            (Status::Done, _) => return Ok(Err(self.done())),
+            (Status::Closed, _) => return Ok(Err(self.refuse_closed())),
+            (Status::Done, _) => return Ok(Err(self.refuse_done())),
             (_, Change::Pause) => Status::Paused,
             (_, Change::Resume) => Status::Running,
             (_, Change::Close) => Status::Closed,
@@ -91,14 +92,14 @@ impl Turn<'_> {
     }
 
     /// The refusal of an experiment that was closed.
-    pub(super) fn closed(&self) -> Refusal {
+    pub(super) fn refuse_closed(&self) -> Refusal {
         Refusal::Closed {
             id: self.id.to_owned(),
         }
     }
 
     /// The refusal of an experiment that has reached its horizon.
-    pub(super) fn done(&self) -> Refusal {
+    pub(super) fn refuse_done(&self) -> Refusal {
         Refusal::Done {
             id: self.id.to_owned(),
             horizon: self.resident.engine.problem().horizon(),
@@ -136,7 +137,7 @@ impl Turn<'_> {
         let end = lease.first + rounds as u64;
         let mut told = vec![false; rounds];
         for outcome in self.store.outcomes(self.id, lease.first, rounds)? {
-            // With gaps among them, so many outcomes reach beyond the lease.
+            // Where some are missing, the same number of outcomes reaches beyond the lease.
             if outcome.round < end {
                 told[(outcome.round - lease.first) as usize] = true;
             }
@@ -145,7 +146,7 @@ impl Turn<'_> {
         let rows: Vec<OutcomeRow> = missing.map(|(round, _)| self.imputed(round)).collect();
         let before = self.store.add_outcomes(self.id, &rows)?;
         self.count(&rows, &before)?;
-        // The next tick starts behind this lease, all of whose rounds have an outcome by now.
+        // The next tick starts after this lease: all of its rounds have an outcome.
         self.progress.due_from = end;
         Ok(rows.len() as u64)
     }

@@ -209,7 +209,7 @@ pub async fn created(app: &AppState, create: Create) -> Result<(String, bool), A
     let Answer::Created { id, repeated } = app.service.serve(Request::Create(create)).await? else {
         unreachable!("creating is answered with an experiment")
     };
-    // At level info, unlike requests: who changed what is to be found without turning on debug.
+    // At level info, unlike requests: an administrator's doings are always worth a line.
     tracing::info!(id, actor, repeated, "an experiment was created");
     Ok((id, repeated))
 }
@@ -270,6 +270,8 @@ pub async fn show(
         spec: experiment.spec,
     }))
 }
+
+// A function for each of the three, as each operation has a description of its own.
 
 /// Pause an experiment
 ///

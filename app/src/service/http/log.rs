@@ -98,6 +98,7 @@ fn read_page(
 }
 
 fn written(page: &LogPage) -> anyhow::Result<WrittenPage> {
+    // Written while the store is read, on a thread that may block: a page can be megabytes.
     let mut lines = Vec::new();
     for line in &page.lines {
         serde_json::to_writer(&mut lines, line)?;

@@ -168,6 +168,8 @@ pub async fn tell(
     if outcomes.len() > OUTCOMES_MAX {
         return Err(too_many(outcomes.len()));
     }
+    // Names are resolved here and values checked later, by the writer's engine: it has to do that
+    // anyway, and this thread needs no more than the spec.
     let info = app.info(&id).await?;
     let outcomes = outcomes
         .into_iter()
