@@ -83,7 +83,7 @@ impl Resident {
             == Some(progress.next_round);
         ensure!(
             lengths_fit && parts_fit && rounds_fit,
-            "experiment {id} has impossible counts; `debora audit` tells more"
+            "experiment {id} has impossible counts; run `debora audit` to find out more"
         );
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Resident {
         // without one would have other estimates than the audit finds.
         if self.fold.next != progress.next_round {
             bail!(
-                "experiment {id}: the outcome of round {} is missing; `debora audit` tells more",
+                "experiment {id}: the outcome of round {} is missing; run `debora audit` to find out more",
                 self.fold.next
             );
         }

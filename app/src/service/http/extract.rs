@@ -52,7 +52,7 @@ impl Json {
         })
     }
 
-    /// Where the body does not fit, as words that follow.
+    /// Where the body does not fit: words to put behind, if the place is known.
     fn misfit<'a, T: Deserialize<'a>>(&'a self) -> String {
         // Read a second time, keeping track of the path: bodies that fit are not to pay for it.
         let mut again = serde_json::Deserializer::from_slice(&self.0.bytes);
@@ -139,7 +139,8 @@ async fn reserve(bytes: usize, app: &AppState) -> Result<OwnedSemaphorePermit, A
     let permit = Arc::clone(&app.bodies).acquire_many_owned(kibibytes);
     let granted = tokio::time::timeout(app.timeout, permit).await;
     granted.ok().and_then(Result::ok).ok_or_else(|| {
-        let message = "the service is reading as much as it can hold; repeat the request";
+        let message =
+            "the service is reading as many bodies as it can hold; repeat the request later";
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).retry()
     })
 }
@@ -182,7 +183,8 @@ fn too_slow(timeout: Duration) -> ApiError {
 }
 
 fn too_large() -> ApiError {
-    let message = format!("the body is longer than {BODY_BYTES_MAX} bytes; send it in parts");
+    let message =
+        format!("the body is longer than {BODY_BYTES_MAX} bytes; split it into several requests");
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message).against(
         format!("at most {BODY_BYTES_MAX} bytes"),
         serde_json::Value::Null,
@@ -220,8 +222,9 @@ impl FromRequestParts<AppState> for Id {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
         let path = Path::<String>::from_request_parts(parts, app).await;
-        let Path(id) = path
-            .map_err(|error| ApiError::malformed(format!("the address: {}", error.body_text())))?;
+        let Path(id) = path.map_err(|error| {
+            ApiError::malformed(format!("the address cannot be read: {}", error.body_text()))
+        })?;
         // No experiment has another id, and PostgreSQL cannot even be asked for a zero byte.
         if request::is_id(&id) {
             Ok(Self(id))
@@ -239,9 +242,9 @@ impl<T: DeserializeOwned> FromRequestParts<AppState> for Asked<T> {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
         let query = Query::<T>::from_request_parts(parts, app).await;
-        query
-            .map(|query| Self(query.0))
-            .map_err(|error| ApiError::unfit(format!("the query: {}", error.body_text())))
+        query.map(|query| Self(query.0)).map_err(|error| {
+            ApiError::unfit(format!("the query does not fit: {}", error.body_text()))
+        })
     }
 }
 

@@ -76,7 +76,7 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
         .map(String::as_str)
         .or(panic.downcast_ref::<&str>().copied());
     let message =
-        "internal error; see the server log. The request may or may not have been carried out";
+        "internal error; see the server log (the request may or may not have been carried out)";
     let error = ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message);
     ApiError {
         detail: Some(detail.unwrap_or("a panic").into()),

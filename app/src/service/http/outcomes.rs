@@ -177,7 +177,7 @@ pub async fn tell(
         .map(|(index, outcome)| told_outcome(index, outcome.0, &info.problem))
         .collect::<Result<Vec<ToldOutcome>, ApiError>>()?;
     let first = outcomes.first().map(|outcome| outcome.decision);
-    // Nothing borrows from it any more, and others may be waiting for the memory.
+    // Nothing borrows from it here, and others may be waiting for the memory.
     drop(body);
     let request = Request::Tell {
         id: id.clone(),
@@ -206,12 +206,18 @@ fn too_many(outcomes: usize) -> ApiError {
 }
 
 fn no_such_round(id: &str, first: DecisionId, outcomes: usize) -> ApiError {
-    let others = match outcomes {
-        1 => " was".to_owned(),
-        _ => format!(" and {} others were", outcomes - 1),
+    let what = match outcomes {
+        1 => format!("{first} was"),
+        2 => format!("{first} and 1 other were"),
+        _ => format!("{first} and {} others were", outcomes - 1),
+    };
+    let belong = if outcomes == 1 {
+        "does it belong"
+    } else {
+        "do they belong"
     };
     let message = format!(
-        "nothing was recorded: {first}{others} never decided in experiment {id:?}; does it belong to another experiment?"
+        "nothing was recorded: {what} never decided in experiment {id:?}; {belong} to another experiment?"
     );
     ApiError::new(StatusCode::NOT_FOUND, "no_such_round", message)
         .against("a decision of this experiment", first.to_string())

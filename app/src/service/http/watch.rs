@@ -60,7 +60,7 @@ pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, A
     app.read(|store| store.keys()).await?;
     // A writer that panicked leaves a process that reads and never writes: it must be started anew.
     if !app.service.is_serving() {
-        let message = "the writer has stopped; the service must be started again";
+        let message = "the writer has stopped; restart the service";
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", message).retry());
     }
     Ok(axum::Json(Health {

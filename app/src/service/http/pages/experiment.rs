@@ -104,7 +104,7 @@ fn live(state: &State) -> Markup {
         (expected(state))
         h2 { "What is known" }
         @if state.estimates.is_empty() {
-            p { "Nothing yet: no action has been played often enough to be estimated." }
+            p { "Nothing yet: no action has been played often enough for an estimate." }
         } @else {
             div.scroll { (estimates(state)) }
         }
