@@ -135,10 +135,7 @@ impl Transaction<'_> {
         }
         self.committing = true;
         self.store.commit()?;
-        Ok(answers
-            .into_iter()
-            .map(|answer| answer.expect("every request is answered"))
-            .collect())
+        Ok(all_of(answers))
     }
 
     /// Serves the requests of one experiment, which stand at these places of the group.
@@ -236,6 +233,15 @@ impl Transaction<'_> {
         }
         Ok(answers)
     }
+}
+
+/// The answers, once every request has one.
+pub(super) fn all_of(answers: Vec<Option<Answered>>) -> Vec<Answered> {
+    // A request without an answer would be a bug, and its caller would wait for ever.
+    answers
+        .into_iter()
+        .map(|answer| answer.expect("every request is answered"))
+        .collect()
 }
 
 /// The places of each experiment's requests.

@@ -7,7 +7,7 @@ use debora::record::Kind;
 use crate::log::chain;
 use crate::service::request::{Answer, Change, Refusal, Request};
 use crate::service::resident::Resident;
-use crate::service::transaction::Answered;
+use crate::service::transaction::{Answered, all_of};
 use crate::store::{EpochRow, Event, Lease, OutcomeRow, Progress, Status, Store};
 
 /// Leases searched for missing outcomes in one tick, so that a long backlog does not hold up the rest.
@@ -61,10 +61,7 @@ impl Turn<'_> {
         if self.progress != self.before {
             self.store.set_progress(self.id, &self.progress)?;
         }
-        Ok(answers
-            .into_iter()
-            .map(|answer| answer.expect("every request is answered"))
-            .collect())
+        Ok(all_of(answers))
     }
 
     pub(super) fn change(&mut self, change: Change, actor: &str) -> Result<Answered> {

@@ -164,18 +164,7 @@ pub async fn tell(
     body: Json,
 ) -> Result<axum::Json<Receipts>, ApiError> {
     caller.require(Role::Decide)?;
-    let outcomes: Vec<Object<Outcome>> = body.read()?;
-    if outcomes.len() > OUTCOMES_MAX {
-        return Err(too_many(outcomes.len()));
-    }
-    // Names are resolved here and values checked later, by the writer's engine: it has to do that
-    // anyway, and this thread needs no more than the spec.
-    let info = app.info(&id).await?;
-    let outcomes = outcomes
-        .into_iter()
-        .enumerate()
-        .map(|(index, outcome)| told_outcome(index, outcome.0, &info.problem))
-        .collect::<Result<Vec<ToldOutcome>, ApiError>>()?;
+    let outcomes = read_outcomes(&app, &id, &body).await?;
     let first = outcomes.first().map(|outcome| outcome.decision);
     // Nothing borrows from it here, and others may be waiting for the memory.
     drop(body);
@@ -190,12 +179,31 @@ pub async fn tell(
     for receipt in Receipt::ALL {
         app.metrics.told(receipt, *counts.of_one(receipt));
     }
-    // One unknown round is a receipt among others; nothing but unknown ones is a client that tells
-    // the wrong experiment, which it must not take for success.
+    // One unknown round is a receipt among others. If all are unknown, the client is telling the
+    // wrong experiment, and must not take it for success.
     if let Some(first) = first.filter(|_| counts.unknown == receipts.len() as u64) {
         return Err(no_such_round(&id, first, receipts.len()));
     }
     Ok(axum::Json(Receipts { receipts, counts }))
+}
+
+async fn read_outcomes(
+    app: &AppState,
+    id: &str,
+    body: &Json,
+) -> Result<Vec<ToldOutcome>, ApiError> {
+    let outcomes: Vec<Object<Outcome>> = body.read()?;
+    if outcomes.len() > OUTCOMES_MAX {
+        return Err(too_many(outcomes.len()));
+    }
+    // Names are resolved here and values checked later, by the writer's engine: it has to do that
+    // anyway, and this thread needs no more than the spec.
+    let info = app.info(id).await?;
+    outcomes
+        .into_iter()
+        .enumerate()
+        .map(|(index, outcome)| told_outcome(index, outcome.0, &info.problem))
+        .collect()
 }
 
 fn too_many(outcomes: usize) -> ApiError {

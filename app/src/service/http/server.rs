@@ -70,11 +70,14 @@ pub async fn serve(
     // First of all: a load balancer is to notice, and go elsewhere.
     drop(listener);
     let _ = stop.send(true);
+    wait_for_all(&places, terms).await;
+}
+
+/// Waits for requests in flight, as long as the terms allow.
+async fn wait_for_all(places: &Semaphore, terms: Terms) {
     // All places are free once every connection has ended.
-    if tokio::time::timeout(terms.grace, places.acquire_many(terms.connections))
-        .await
-        .is_err()
-    {
+    let ended = places.acquire_many(terms.connections);
+    if tokio::time::timeout(terms.grace, ended).await.is_err() {
         tracing::warn!(
             "requests were still in flight after {} seconds",
             terms.grace.as_secs_f64()
