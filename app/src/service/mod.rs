@@ -5,9 +5,10 @@
 //!                       takes all that wait, one commit for all
 //! ```
 //!
-//! An epoch's decisions depend only on key, strategy and round, so nodes that share a store need to agree on round numbers,
-//! on outcomes and, a few hundred times in an experiment's life, on the next epoch: the lock on one row of progress does it.
+//! An epoch's decisions depend only on key, strategy and round. So nodes that share a store need to agree on round numbers, on
+//! outcomes and, a few hundred times in an experiment's life, on the next epoch: a lock on one row of progress is enough.
 
+mod decide;
 pub mod http;
 pub mod request;
 pub mod resident;

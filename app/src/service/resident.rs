@@ -10,7 +10,7 @@ use crate::log::chain::Fold;
 use crate::service::request::EpochText;
 use crate::store::{OutcomeRow, Progress, Store};
 
-/// Outcomes read at once.
+/// Outcomes read at once, and how many gather before the fold is moved on.
 const CHUNK: usize = 1_024;
 
 /// An experiment in memory.
@@ -28,7 +28,7 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// Around an engine at the beginning of an epoch.
+    /// Of an engine at the beginning of an epoch.
     pub fn new(engine: Engine, rules: ServiceSpec) -> Self {
         let text = EpochText {
             actions: engine.problem().actions().to_vec(),
@@ -50,50 +50,40 @@ impl Resident {
             return Ok(None);
         };
         let version = experiment.values_version;
+        // Other values mean other decisions for the same key, and deciding nothing is better than that.
         ensure!(
             version == VALUES_VERSION,
             "experiment {id} decides with values version {version}, and this program has {VALUES_VERSION}; serve it with a debora that has {version}"
         );
         let spec = Spec::parse(&experiment.spec, id)?;
-        let rows = store.epochs(id, progress.epoch, 1)?;
-        let snapshot = rows.first().and_then(|row| row.snapshot.as_ref());
-        let snapshot = snapshot.with_context(|| {
-            format!(
-                "experiment {id} has no snapshot of epoch {}",
-                progress.epoch
-            )
-        })?;
+        let epoch = progress.epoch;
+        let rows = store.epochs(id, epoch, 1)?;
+        // From the snapshot, not by replaying the log: a restart takes as long after a billion
+        // rounds as after ten. `debora audit` checks the snapshot against the log.
+        let snapshot = rows
+            .first()
+            .and_then(|row| row.snapshot.as_ref())
+            .with_context(|| format!("experiment {id} has no snapshot of epoch {epoch}"))?;
         Ok(Some(Self::new(Engine::from_bytes(snapshot)?, spec.service)))
     }
 
-    /// Refuses a progress that cannot be: a store may be damaged, and nothing below is to stumble over it.
+    /// Refuses a progress that cannot be: a store may be damaged, and nothing that follows is to stumble over it.
     pub fn check(&self, id: &str, progress: &Progress) -> Result<()> {
         let actions = self.engine.problem().actions().len();
-        let sum = |counts: &[u64]| {
-            counts
-                .iter()
-                .try_fold(0u64, |sum, &count| sum.checked_add(count))
-        };
-        let within =
-            |some: &[u64], all: &[u64]| some.iter().zip(all).all(|(some, all)| some <= all);
-        let Progress {
-            decided,
-            outcomes,
-            imputed,
-            imputed_before,
-            next_round,
-            ..
-        } = progress;
-        let lengths = [decided, outcomes, imputed, imputed_before]
-            .iter()
-            .all(|counts| counts.len() == actions);
-        let counts = within(outcomes, decided)
-            && within(imputed, outcomes)
-            && within(imputed_before, imputed);
-        let rounds = sum(decided).and_then(|decided| decided.checked_add(1)) == Some(*next_round);
+        let counts = [
+            &progress.decided,
+            &progress.outcomes,
+            &progress.imputed,
+            &progress.imputed_before,
+        ];
+        let lengths_fit = counts.iter().all(|counts| counts.len() == actions);
+        // Each is a part of the one before it, and differences of two are taken without a check.
+        let parts_fit = counts.windows(2).all(|pair| is_part(pair[1], pair[0]));
+        let rounds_fit = sum(&progress.decided).and_then(|decided| decided.checked_add(1))
+            == Some(progress.next_round);
         ensure!(
-            lengths && counts && rounds,
-            "experiment {id} has impossible counts; `debora audit` tells more"
+            lengths_fit && parts_fit && rounds_fit,
+            "experiment {id} has impossible counts; run `debora audit` to find out more"
         );
         Ok(())
     }
@@ -110,7 +100,7 @@ impl Resident {
 
     /// Adds told rounds to the fold once there are many, so that closing a long epoch finds little left to read.
     ///
-    /// While a gap stops it, it tries again only after as many more outcomes, so every outcome is read about once.
+    /// While a gap stops it, it tries again only after as many more outcomes.
     pub fn move_fold_on(
         &mut self,
         store: &mut dyn Store,
@@ -119,6 +109,8 @@ impl Resident {
     ) -> Result<()> {
         let told =
             progress.outcomes.iter().sum::<u64>() + 1 - self.engine.open_record().first_round;
+        // Counted from the last try and not from the fold: one outcome that is missing early in the
+        // epoch would otherwise have all later ones read again with every request.
         if told >= self.told_at_fold + CHUNK as u64 {
             self.told_at_fold = told;
             while self.fold_chunk(store, id, progress)? {}
@@ -130,6 +122,7 @@ impl Resident {
     fn fold_chunk(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<bool> {
         let before = self.fold.next;
         for outcome in store.outcomes(id, before, CHUNK)? {
+            // Sums are exact and could be taken in any order, but the hash is over the rounds in order.
             if outcome.round != self.fold.next || outcome.round >= progress.next_round {
                 return Ok(false);
             }
@@ -139,6 +132,7 @@ impl Resident {
     }
 
     fn add(&mut self, outcome: &OutcomeRow) -> Result<()> {
+        // Drawn again: that is cheaper than reading the lease that has it.
         let action = self.engine.decide(outcome.round).action;
         Ok(self.fold.add(action, outcome, &self.engine)?)
     }
@@ -151,12 +145,26 @@ impl Resident {
         progress: &Progress,
     ) -> Result<&Fold> {
         while self.fold_chunk(store, id, progress)? {}
+        // The counts say that every round has an outcome, so a gap here is damage: an epoch closed
+        // without one would have other estimates than the audit finds.
         if self.fold.next != progress.next_round {
             bail!(
-                "experiment {id}: the outcome of round {} is missing; `debora audit` tells more",
+                "experiment {id}: the outcome of round {} is missing; run `debora audit` to find out more",
                 self.fold.next
             );
         }
         Ok(&self.fold)
     }
+}
+
+/// Whether some counts are a part of others, action by action.
+fn is_part(some: &[u64], all: &[u64]) -> bool {
+    some.iter().zip(all).all(|(some, all)| some <= all)
+}
+
+/// The sum, unless it overflows, as that of damaged counts may.
+fn sum(counts: &[u64]) -> Option<u64> {
+    counts
+        .iter()
+        .try_fold(0u64, |sum, &count| sum.checked_add(count))
 }

@@ -1,6 +1,6 @@
 //! Sample-ratio check: do outcomes go missing more often after some actions than after others?
 //!
-//! Missing outcomes are imputed with fixed values, so that decisions replicate all the same. But if what is missing depends on
+//! Missing outcomes are imputed with fixed values, so that decisions replicate anyway. But if what is missing depends on
 //! the action, an action is judged by what was put in for it. Let n_a rounds of action a be due, k_a of them told, and
 //! n, k the sums. If every outcome is equally likely to be missing, then given k the told rounds are a sample without
 //! replacement, and by Hoeffding (1963, Theorem 4 and Section 6)
@@ -22,7 +22,8 @@ use utoipa::ToSchema;
 
 use crate::store::Progress;
 
-/// Below this the check speaks of a mismatch: one false alarm in a thousand looks, at most.
+/// Below this the check speaks of a mismatch: one false alarm in a thousand looks, at most. The page looks again and again, so
+/// the usual 0.05 would cry wolf.
 const ALARM: f64 = 1e-3;
 
 /// Told outcomes against decided rounds, action by action.
@@ -45,57 +46,71 @@ struct ToldShare {
 }
 
 impl ToldShare {
-    fn of(self) -> f64 {
+    fn fraction(self) -> f64 {
         self.told as f64 / self.due as f64
     }
 }
 
 /// Checks an experiment; `before` are its rounds per action before the open epoch.
 pub fn check(actions: &[String], progress: &Progress, before: &[u64]) -> SampleRatio {
-    let counts = |action: usize| {
-        let (settled, imputed) = (before[action], progress.imputed_before[action]);
-        let told = progress.told(action);
-        let closed = ToldShare {
-            due: settled,
-            told: settled - imputed,
-        };
-        (
-            closed,
-            ToldShare {
-                due: progress.decided[action] - settled,
-                told: told - closed.told,
-            },
-        )
-    };
-    let (closed, open): (Vec<ToldShare>, Vec<ToldShare>) = (0..actions.len()).map(counts).unzip();
-    let (first, second) = (bound(&closed), bound(&open));
-    let (p, shares) = if first <= second {
-        (first, &closed)
+    let closed = closed_epochs(progress, before);
+    let open = open_epoch(progress, before, &closed);
+    let closed_bound = bound(&closed);
+    let open_bound = bound(&open);
+    // The sentence is about the check that is further off, which raises the alarm if there is one.
+    let shares = if closed_bound <= open_bound {
+        &closed
     } else {
-        (second, &open)
+        &open
     };
-    let p_value = (2.0 * p).min(1.0);
+    // Twice, as either of two checks could give a false alarm.
+    let p_value = (2.0 * closed_bound.min(open_bound)).min(1.0);
     let mismatch = p_value < ALARM;
-    let sentence = match least(shares) {
+    SampleRatio {
+        p_value,
+        mismatch,
+        sentence: sentence(actions, shares, p_value, mismatch),
+    }
+}
+
+/// Rounds of closed epochs: an outcome that is not imputed was told.
+fn closed_epochs(progress: &Progress, before: &[u64]) -> Vec<ToldShare> {
+    before
+        .iter()
+        .zip(&progress.imputed_before)
+        .map(|(&rounds, imputed)| ToldShare {
+            due: rounds,
+            told: rounds - imputed,
+        })
+        .collect()
+}
+
+/// Rounds of the open epoch: what is not among those of closed ones.
+fn open_epoch(progress: &Progress, before: &[u64], closed: &[ToldShare]) -> Vec<ToldShare> {
+    let share = |action: usize| ToldShare {
+        due: progress.decided[action] - before[action],
+        told: progress.told(action) - closed[action].told,
+    };
+    (0..before.len()).map(share).collect()
+}
+
+fn sentence(actions: &[String], shares: &[ToldShare], p_value: f64, mismatch: bool) -> String {
+    match least(shares) {
         Some(action) if mismatch => format!(
             "Outcomes go missing by action: after {:?} {} of {} were told ({}), over all actions {}. By chance that has \
              probability {} or less; find out why before trusting the estimates.",
             actions[action],
             whole(shares[action].told),
             whole(shares[action].due),
-            percent(shares[action].of()),
-            percent(total(shares).of()),
+            percent(shares[action].fraction()),
+            percent(total(shares).fraction()),
             amount(p_value)
         ),
+        // Whether or not it is small: the reader is to see that there is a check, and its result.
         _ => format!(
             "Told outcomes are spread over the actions as decisions are (p {}).",
             amount(p_value)
         ),
-    };
-    SampleRatio {
-        p_value,
-        mismatch,
-        sentence,
     }
 }
 
@@ -108,22 +123,28 @@ fn total(shares: &[ToldShare]) -> ToldShare {
 
 /// K * min_a 2 exp(-2 n_a t_a^2), at most 1.
 fn bound(shares: &[ToldShare]) -> f64 {
-    let all = total(shares).of();
-    let one =
-        |share: &ToldShare| 2.0 * (-2.0 * share.due as f64 * (share.of() - all).powi(2)).exp();
+    let all = total(shares).fraction();
     let least = shares
         .iter()
+        // Nothing is known of an action that was not played, and its share would be 0 / 0.
         .filter(|share| share.due > 0)
-        .map(one)
+        .map(|share| tail(share, all))
         .fold(1.0, f64::min);
+    // The union is over all actions, unplayed ones too: K must not depend on the data.
     (shares.len() as f64 * least).min(1.0)
+}
+
+/// The chance that one action's share is as far from that of all as it is here.
+fn tail(share: &ToldShare, all: f64) -> f64 {
+    // `exp` of the standard library will do: nothing is decided by it, and it is only shown.
+    2.0 * (-2.0 * share.due as f64 * (share.fraction() - all).powi(2)).exp()
 }
 
 /// The action of which the smallest share was told.
 fn least(shares: &[ToldShare]) -> Option<usize> {
     let played = shares.iter().enumerate().filter(|(_, share)| share.due > 0);
     played
-        .min_by(|one, two| one.1.of().total_cmp(&two.1.of()))
+        .min_by(|one, two| one.1.fraction().total_cmp(&two.1.fraction()))
         .map(|(action, _)| action)
 }
 

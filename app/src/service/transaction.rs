@@ -1,9 +1,9 @@
 //! A group of requests, one transaction, their answers.
 //!
-//! Within a group, outcomes come first, then what they close, then the rest in order: none of the group is answered before
-//! all of it is durable, so to their callers they happened at once. Experiments are locked in the order of their ids.
+//! Within a group, outcomes come first, then the epochs they close, then the rest in order: nobody is answered before the whole
+//! group is durable, so to its callers it all happened at once. Experiments are locked in the order of their ids.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use debora::spec::Spec;
@@ -16,7 +16,7 @@ use crate::service::resident::Resident;
 use crate::service::turn::{Turn, opened};
 use crate::store::{Event, ExperimentRow, Status, Store};
 
-/// What comes of a request.
+/// A request's answer, or why it was refused.
 pub type Answered = Result<Answer, Refusal>;
 
 /// Experiments in memory, by id.
@@ -29,7 +29,7 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// At an opened store.
+    /// On an open store.
     pub fn new(store: Box<dyn Store>) -> Self {
         Self {
             store,
@@ -52,25 +52,33 @@ impl Executor {
         };
         let committing = transaction.committing;
         self.forget();
-        let ids: BTreeSet<&str> = requests.iter().map(Request::id).collect();
-        // A commit that failed may have been kept all the same: to serve its requests again could do them twice.
-        if ids.len() > 1 && !committing && self.store.begin().is_ok() {
-            self.store.rollback();
-            // The store is there: one damaged experiment must not fail its neighbours.
-            return requests
-                .iter()
-                .flat_map(|request| self.serve(std::slice::from_ref(request), now))
-                .collect();
+        // A commit that failed may have been kept all the same: serving its requests again could
+        // carry them out twice.
+        if !committing && concern_several_experiments(requests) && self.store_answers() {
+            return self.serve_each(requests, now);
         }
         let detail = format!("{failure:#}");
+        let refuse = |_| {
+            Err(Refusal::Store {
+                detail: detail.clone(),
+            })
+        };
+        requests.iter().map(refuse).collect()
+    }
+
+    /// Serves each request in a transaction of its own, so that one damaged experiment does not fail its neighbours.
+    fn serve_each(&mut self, requests: &[Request], now: i64) -> Vec<Answered> {
         requests
             .iter()
-            .map(|_| {
-                Err(Refusal::Store {
-                    detail: detail.clone(),
-                })
-            })
+            .flat_map(|request| self.serve(std::slice::from_ref(request), now))
             .collect()
+    }
+
+    /// Whether the store still works, so that the failure must lie in one of the experiments.
+    fn store_answers(&mut self) -> bool {
+        let answers = self.store.begin().is_ok();
+        self.store.rollback();
+        answers
     }
 
     /// After a failure: what is in memory may be ahead of what is stored.
@@ -79,8 +87,9 @@ impl Executor {
         self.residents.clear();
     }
 
-    /// The experiments whose missing outcomes may be due. One that cannot be read is left out, and said.
+    /// The experiments whose missing outcomes may be due. One that cannot be read is logged and left out.
     pub fn waiting(&mut self) -> Result<Vec<String>> {
+        // It only reads, but a lost connection to PostgreSQL is made again when a transaction begins.
         self.store.begin()?;
         let ids = self.read_waiting();
         self.store.rollback();
@@ -96,6 +105,7 @@ impl Executor {
             match resident_at(&mut self.residents, &mut *self.store, &id, progress.epoch) {
                 Ok(resident) if resident.rules.outcome_wait.is_some() => ids.push(id),
                 Ok(_) => {}
+                // The others are not to wait for ever because this one is damaged.
                 Err(error) => tracing::error!(
                     id,
                     detail = format!("{error:#}"),
@@ -112,7 +122,7 @@ struct Transaction<'a> {
     store: &'a mut dyn Store,
     residents: &'a mut Residents,
     now: i64,
-    /// Whether it came as far as its commit, which may have been kept even if it failed.
+    /// Whether it has reached its commit, which may have been kept even if it failed.
     committing: bool,
 }
 
@@ -120,32 +130,37 @@ impl Transaction<'_> {
     fn run(&mut self, requests: &[Request]) -> Result<Vec<Answered>> {
         self.store.begin()?;
         let mut answers: Vec<Option<Answered>> = requests.iter().map(|_| None).collect();
-        // In the order of ids, so that two nodes that lock the same experiments never wait for each other in a circle.
-        let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (place, request) in requests.iter().enumerate() {
-            groups.entry(request.id()).or_default().push(place);
-        }
-        for (id, mut places) in groups {
-            for &place in &places {
-                if let Request::Create(create) = &requests[place] {
-                    answers[place] = Some(self.create(create)?);
-                }
-            }
-            places.retain(|&place| answers[place].is_none());
-            if places.is_empty() {
-                continue;
-            }
-            let group: Vec<&Request> = places.iter().map(|&place| &requests[place]).collect();
-            for (place, answer) in places.into_iter().zip(self.serve_one(id, &group)?) {
-                answers[place] = Some(answer);
-            }
+        for (id, places) in by_experiment(requests) {
+            self.serve_experiment(id, places, requests, &mut answers)?;
         }
         self.committing = true;
         self.store.commit()?;
-        Ok(answers
-            .into_iter()
-            .map(|answer| answer.expect("every request is answered"))
-            .collect())
+        Ok(all_of(answers))
+    }
+
+    /// Serves the requests of one experiment, which stand at these places of the group.
+    fn serve_experiment(
+        &mut self,
+        id: &str,
+        mut places: Vec<usize>,
+        requests: &[Request],
+        answers: &mut [Option<Answered>],
+    ) -> Result<()> {
+        // Created first, whatever the order: if this group creates it, the other requests are for it.
+        for &place in &places {
+            if let Request::Create(create) = &requests[place] {
+                answers[place] = Some(self.create(create)?);
+            }
+        }
+        places.retain(|&place| answers[place].is_none());
+        if places.is_empty() {
+            return Ok(());
+        }
+        let group: Vec<&Request> = places.iter().map(|&place| &requests[place]).collect();
+        for (place, answer) in places.into_iter().zip(self.take_turn(id, &group)?) {
+            answers[place] = Some(answer);
+        }
+        Ok(())
     }
 
     fn create(&mut self, create: &Create) -> Result<Answered> {
@@ -158,18 +173,18 @@ impl Transaction<'_> {
         let head = chain::head(&experiment);
         let progress = beginning(engine.problem().actions().len(), head, engine.digest());
         let first_epoch = opened(&engine, self.now)?;
+        // The store decides whether the id is free, and not a look beforehand: another node may
+        // create the same one at this moment.
         if !self.store.create(&experiment, &progress, &first_epoch)? {
             return self.created_before(create, experiment.id);
         }
         let id = experiment.id;
-        self.store.add_event(
-            &id,
-            &Event {
-                at: self.now,
-                actor: create.actor.clone(),
-                what: "created".into(),
-            },
-        )?;
+        let event = Event {
+            at: self.now,
+            actor: create.actor.clone(),
+            what: "created".into(),
+        };
+        self.store.add_event(&id, &event)?;
         let resident = Resident::new(engine, spec.service);
         self.residents.insert(id.clone(), resident);
         Ok(Ok(Answer::Created {
@@ -180,7 +195,8 @@ impl Transaction<'_> {
 
     /// The answer where the id is taken: by this very experiment, or by another.
     fn created_before(&mut self, create: &Create, id: String) -> Result<Answered> {
-        // A request that gives no key asked for any, so the one that was drawn the first time is right.
+        // A request without a key accepts any, so the one drawn the first time is right. The spec
+        // is compared as text: the chain hashes the text, so another spelling is another experiment.
         let same = self.store.experiment(&id)?.is_some_and(|(before, _)| {
             before.spec == create.spec && create.key.is_none_or(|key| key == before.key)
         });
@@ -191,8 +207,8 @@ impl Transaction<'_> {
         })
     }
 
-    /// Serves the requests of one experiment.
-    fn serve_one(&mut self, id: &str, group: &[&Request]) -> Result<Vec<Answered>> {
+    /// Serves the requests for an experiment that should exist by now.
+    fn take_turn(&mut self, id: &str, group: &[&Request]) -> Result<Vec<Answered>> {
         let Some(progress) = self.store.lock(id)? else {
             return Ok(group
                 .iter()
@@ -210,12 +226,37 @@ impl Transaction<'_> {
             now: self.now,
         };
         let answers = turn.serve(group)?;
-        // A finished experiment is read again as its last epoch began.
+        // Little more is asked of a finished experiment, so it does not stay in memory: it can be read
+        // again, as its last epoch began.
         if turn.progress.status == Status::Done {
             self.residents.remove(id);
         }
         Ok(answers)
     }
+}
+
+/// The answers, once every request has one.
+pub(super) fn all_of(answers: Vec<Option<Answered>>) -> Vec<Answered> {
+    // A request without an answer would be a bug, and its caller would wait for ever.
+    answers
+        .into_iter()
+        .map(|answer| answer.expect("every request is answered"))
+        .collect()
+}
+
+/// The places of each experiment's requests.
+///
+/// In the order of ids, so that two nodes that lock the same experiments never wait for each other in a circle.
+fn by_experiment(requests: &[Request]) -> BTreeMap<&str, Vec<usize>> {
+    let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (place, request) in requests.iter().enumerate() {
+        groups.entry(request.id()).or_default().push(place);
+    }
+    groups
+}
+
+fn concern_several_experiments(requests: &[Request]) -> bool {
+    requests.windows(2).any(|pair| pair[0].id() != pair[1].id())
 }
 
 /// The experiment in memory, read if it is not there or another node has closed its epoch.
@@ -229,6 +270,7 @@ fn resident_at<'a>(
         .get(id)
         .is_some_and(|resident| resident.engine.epoch() == epoch);
     if !current {
+        // Its row of progress was just found, so a missing experiment is damage, not a wrong id.
         let read = Resident::read(store, id)?
             .ok_or_else(|| anyhow::anyhow!("experiment {id} has lost its rows"))?;
         residents.insert(id.to_owned(), read);
@@ -240,6 +282,7 @@ fn resident_at<'a>(
 fn draft(create: &Create, now: i64) -> Result<Result<ExperimentRow, Refusal>> {
     let id = match &create.id {
         Some(id) => id.clone(),
+        // 64 random bits: the ids of a million experiments collide with probability 3e-8.
         None => hex::encode(&random::<8>()?),
     };
     if let Err(refusal) = check_draft(&id, create) {
@@ -253,6 +296,7 @@ fn draft(create: &Create, now: i64) -> Result<Result<ExperimentRow, Refusal>> {
         id,
         spec: create.spec.clone(),
         key,
+        // Without it the published hash of a small key, such as 42, could be guessed by trying.
         salt: random()?,
         created_at: now,
         values_version: VALUES_VERSION,
@@ -268,9 +312,11 @@ fn check_draft(id: &str, create: &Create) -> Result<(), Refusal> {
     if spec.world.is_some() {
         return Err(Refusal::World);
     }
+    // Everyone with role read sees the spec, and anyone who has the key can predict decisions.
     if spec.key_given {
         return Err(Refusal::KeyInSpec);
     }
+    // A blind plan never compares anything, and nobody should learn that after a year of traffic.
     let plan = Plan::of(spec.problem);
     if plan.blind && !create.blind {
         let warning = debora::job::warnings(&plan, None).swap_remove(0);
@@ -279,9 +325,10 @@ fn check_draft(id: &str, create: &Create) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Random bytes of the operating system.
+/// Random bytes from the operating system.
 fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| anyhow::anyhow!("the system gives no random numbers: {error}"))?;
     Ok(bytes)
 }

@@ -14,7 +14,7 @@ use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
 use crate::service::request::{Answer, Decided, Request};
-use crate::store::{Lease, Role};
+use crate::store::Role;
 
 /// What is asked for.
 #[derive(Deserialize, ToSchema)]
@@ -79,17 +79,15 @@ pub async fn decide(
 ) -> Result<Response, ApiError> {
     caller.require(Role::Decide)?;
     let Object(DecisionRequest { n, request_key }) = body.read()?;
-    let Answer::Decided(decided) = app
-        .service
-        .serve(Request::Decide {
-            id,
-            rounds: n,
-            request_key,
-        })
-        .await?
-    else {
+    let request = Request::Decide {
+        id,
+        rounds: n,
+        request_key,
+    };
+    let Answer::Decided(decided) = app.service.serve(request).await? else {
         unreachable!("decisions are answered with decisions")
     };
+    // Repetitions are answered and not counted: the metric is of rounds handed out.
     if !decided.repeated {
         app.metrics
             .decided(decided.lease.overtime, decided.lease.actions.len() as u64);
@@ -98,11 +96,12 @@ pub async fn decide(
 }
 
 /// [`DecisionsBody`] as JSON.
+///
+/// By hand: written by serde, the names and probabilities of 100 decisions would be formatted 100 times, and the answer is a
+/// quarter of a handler's work as it is (docs/benchmarks.md).
 pub fn written(decided: &Decided) -> Vec<u8> {
-    let (lease, words) = (
-        &decided.lease,
-        decided.text.per_action.get_or_init(|| words(decided)),
-    );
+    let lease = &decided.lease;
+    let endings = decided.text.per_action.get_or_init(|| endings(decided));
     let head = format!(
         "{{\"epoch\":{},\"overtime\":{},\"decisions\":[",
         lease.epoch, lease.overtime
@@ -113,24 +112,26 @@ pub fn written(decided: &Decided) -> Vec<u8> {
         "{\"round\":"
     };
     let mut opening = format!("{number}{}", lease.first).into_bytes();
+    // One byte more for each, as counting up may add a digit.
     let length: usize = lease
         .actions
         .iter()
-        .map(|&action| opening.len() + 1 + words[action as usize].len())
+        .map(|&action| opening.len() + 1 + endings[action as usize].len())
         .sum();
     let mut bytes = Vec::with_capacity(head.len() + length + 1);
     bytes.extend_from_slice(head.as_bytes());
     for &action in &lease.actions {
         bytes.extend_from_slice(&opening);
-        bytes.extend_from_slice(words[action as usize].as_bytes());
+        bytes.extend_from_slice(endings[action as usize].as_bytes());
         count_up(&mut opening);
     }
+    // The comma after the last one: there is at least one, or the request would have been refused.
     bytes.pop();
     bytes.extend_from_slice(b"]}");
     bytes
 }
 
-/// Adds one to the number at the end of a text: rounds follow each other, and to write each anew takes longer.
+/// Adds one to the number at the end of a text: rounds follow each other, and formatting each of them takes longer.
 fn count_up(text: &mut Vec<u8>) {
     for place in (0..text.len()).rev() {
         match text[place] {
@@ -139,30 +140,27 @@ fn count_up(text: &mut Vec<u8>) {
                 text[place] += 1;
                 return;
             }
+            // All digits were nines and are zeros by now: 99 becomes 00, and then 100.
             _ => return text.insert(place + 1, b'1'),
         }
     }
 }
 
 /// What follows a decision's number, for each action.
-fn words(
-    Decided {
-        lease: Lease { epoch, .. },
-        text,
-        ..
-    }: &Decided,
-) -> Vec<String> {
-    let say = |(action, (name, probability)): (usize, (&String, &f64))| {
-        let (name, probability) = (Value::from(name.as_str()), Value::from(*probability));
-        format!(
-            ",\"epoch\":{epoch},\"action\":{action},\"name\":{name},\"probability\":{probability}}},"
-        )
-    };
-    text.actions
-        .iter()
-        .zip(&text.strategy)
-        .enumerate()
-        .map(say)
+fn endings(decided: &Decided) -> Vec<String> {
+    let epoch = decided.lease.epoch;
+    let strategy = decided.text.strategy.iter();
+    let actions = decided.text.actions.iter().zip(strategy).enumerate();
+    actions
+        .map(|(action, (name, &probability))| {
+            // As JSON values: a name is the user's text and may hold quotes, and a probability has
+            // to come back bit for bit.
+            let name = Value::from(name.as_str());
+            let probability = Value::from(probability);
+            format!(
+                ",\"epoch\":{epoch},\"action\":{action},\"name\":{name},\"probability\":{probability}}},"
+            )
+        })
         .collect()
 }
 
@@ -172,6 +170,7 @@ mod tests {
 
     use super::*;
     use crate::service::request::EpochText;
+    use crate::store::Lease;
 
     fn decided(overtime: bool) -> Decided {
         let text = EpochText {

@@ -50,7 +50,7 @@ pub enum KeyShape {
     Digits(String),
 }
 
-/// A key as JSON gives it.
+/// A key as JSON gives it. As `KeyShape` describes it, but read by hand: an untagged enum could not say what is wrong.
 pub struct KeyText(Key);
 
 impl<'de> Deserialize<'de> for KeyText {
@@ -75,6 +75,7 @@ impl Visitor<'_> for KeyVisitor {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<KeyText, E> {
+        // The text is not quoted back: it is nearly a secret, and errors end up in logs.
         Key::from_hex(text)
             .map(KeyText)
             .map_err(|_| E::invalid_value(Unexpected::Other("another text"), &self))
@@ -175,42 +176,31 @@ pub async fn create(
     body: Json,
 ) -> Result<Response, ApiError> {
     caller.require(Role::Admin)?;
-    let Object(NewExperiment {
-        spec,
-        id,
-        key,
-        blind,
-    }) = body.read()?;
+    let Object(new): Object<NewExperiment> = body.read()?;
     let create = Create {
-        id,
-        spec,
-        key: key.map(|key| key.0),
-        blind,
+        id: new.id,
+        spec: new.spec,
+        key: new.key.map(|key| key.0),
+        blind: new.blind,
         actor: caller.name,
     };
     let (id, repeated) = created(&app, create).await?;
+    // Read back: if it was there before, its key is the one that was drawn then.
     let (experiment, _) = row(&app, &id).await?;
-    let key_hash = chain::key_hash(experiment.salt, experiment.key);
     let address = format!("/v1/experiments/{id}");
-    let location = [(
-        LOCATION,
-        HeaderValue::from_str(&address).expect("ids are plain characters"),
-    )];
+    let location = HeaderValue::from_str(&address).expect("ids are plain characters");
+    // So that a client which repeats a lost request can tell whether it made the experiment.
     let status = if repeated {
         StatusCode::OK
     } else {
         StatusCode::CREATED
     };
-    Ok((
-        status,
-        location,
-        Reply(Created {
-            id,
-            key_hash,
-            address,
-        }),
-    )
-        .into_response())
+    let created = Created {
+        id,
+        key_hash: chain::key_hash(experiment.salt, experiment.key),
+        address,
+    };
+    Ok((status, [(LOCATION, location)], Reply(created)).into_response())
 }
 
 /// Has an experiment created: its id, and whether it was there before.
@@ -219,6 +209,7 @@ pub async fn created(app: &AppState, create: Create) -> Result<(String, bool), A
     let Answer::Created { id, repeated } = app.service.serve(Request::Create(create)).await? else {
         unreachable!("creating is answered with an experiment")
     };
+    // At level info, unlike requests: an administrator's doings are always worth a line.
     tracing::info!(id, actor, repeated, "an experiment was created");
     Ok((id, repeated))
 }
@@ -238,11 +229,13 @@ pub async fn list(State(app): State<AppState>, caller: Caller) -> Result<Reply<L
 /// All experiments, the oldest first.
 pub async fn listed(app: &AppState) -> Result<Vec<Listed>, ApiError> {
     let rows = app.read(|store| store.experiments()).await?;
-    let line = |(experiment, progress): &(ExperimentRow, Progress)| {
-        let info = app.info_of(&experiment.id, &experiment.spec)?;
-        Ok(Listed::of(experiment, progress, &info))
-    };
-    rows.iter().map(line).collect()
+    // One experiment that cannot be parsed fails the list: to leave it out would hide the damage.
+    rows.iter()
+        .map(|(experiment, progress)| {
+            let info = app.info_of(&experiment.id, &experiment.spec)?;
+            Ok(Listed::of(experiment, progress, &info))
+        })
+        .collect()
 }
 
 /// An experiment's rows.
@@ -266,6 +259,7 @@ pub async fn show(
     caller.require(Role::Read)?;
     let (experiment, progress) = row(&app, &id).await?;
     let info = app.info_of(&id, &experiment.spec)?;
+    // Anyone who has the key can predict decisions, so role read and role decide do not see it.
     let revealed = caller.role == Role::Admin;
     Ok(Reply(Shown {
         listed: Listed::of(&experiment, &progress, &info),
@@ -276,6 +270,8 @@ pub async fn show(
         spec: experiment.spec,
     }))
 }
+
+// A function for each of the three, as each operation has a description of its own.
 
 /// Pause an experiment
 ///
@@ -319,7 +315,7 @@ pub async fn close(
     change(&app, &caller, id, Change::Close).await.map(Reply)
 }
 
-/// Makes an administrative change, for those who may.
+/// Makes an administrative change, if the caller may.
 pub async fn change(
     app: &AppState,
     caller: &Caller,
@@ -327,16 +323,12 @@ pub async fn change(
     change: Change,
 ) -> Result<Changed, ApiError> {
     caller.require(Role::Admin)?;
-    let actor = caller.name.clone();
-    let Answer::Changed(status) = app
-        .service
-        .serve(Request::Change {
-            id: id.clone(),
-            change,
-            actor,
-        })
-        .await?
-    else {
+    let request = Request::Change {
+        id: id.clone(),
+        change,
+        actor: caller.name.clone(),
+    };
+    let Answer::Changed(status) = app.service.serve(request).await? else {
         unreachable!("a change is answered with a status")
     };
     tracing::info!(

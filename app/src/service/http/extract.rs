@@ -1,4 +1,4 @@
-//! What a request brings, read with limits: every way in which that fails is an [`ApiError`].
+//! Bodies, ids and queries, read with limits: every way in which that can fail is an [`ApiError`].
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -21,13 +21,14 @@ use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
 use crate::service::request::{self, Refusal};
 
-/// The longest body.
+/// The longest body: 10,000 outcomes, the most in a request, with 800 bytes for each.
 pub const BODY_BYTES_MAX: usize = 8 << 20;
 
-/// How much of a body that is too long is read and dropped, so that its sender gets to see the answer.
+/// How much of a body that is too long is read and dropped: many clients look at the answer only after they have sent all of it,
+/// and a connection closed before that shows them an error of the network instead.
 const DROPPED_BYTES_MAX: usize = 64 << 20;
 
-/// A body within its limits. While it is held, its bytes count among those that all bodies together may take.
+/// A body within its limits. While it is held, it counts towards what all bodies together may take.
 pub struct Raw {
     bytes: Bytes,
     _permit: OwnedSemaphorePermit,
@@ -43,18 +44,23 @@ impl Json {
     /// Reads it.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
         serde_json::from_slice(&self.0.bytes).map_err(|error| match error.classify() {
-            Category::Data => {
-                // Read again, with an eye on the way to the field: what fits is not to pay for it.
-                let mut again = serde_json::Deserializer::from_slice(&self.0.bytes);
-                let failed = serde_path_to_error::deserialize::<_, T>(&mut again).err();
-                let field = failed
-                    .map(|failed| failed.path().to_string())
-                    .filter(|path| path != ".");
-                let field = field.map_or(String::new(), |path| format!(" at {path:?}"));
-                ApiError::unfit(format!("the body does not fit{field}: {error}"))
-            }
+            Category::Data => ApiError::unfit(format!(
+                "the body does not fit{}: {error}",
+                self.misfit::<T>()
+            )),
             _ => ApiError::malformed(format!("the body is not JSON: {error}")),
         })
+    }
+
+    /// Where the body does not fit: words to put behind, if the place is known.
+    fn misfit<'a, T: Deserialize<'a>>(&'a self) -> String {
+        // Read a second time, keeping track of the path: bodies that fit are not to pay for it.
+        let mut again = serde_json::Deserializer::from_slice(&self.0.bytes);
+        serde_path_to_error::deserialize::<_, T>(&mut again)
+            .err()
+            .map(|failed| failed.path().to_string())
+            .filter(|path| path != ".")
+            .map_or(String::new(), |path| format!(" at {path:?}"))
     }
 }
 
@@ -81,6 +87,8 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Form<T> {
 
 /// Refuses a body that is declared as anything but `wanted`.
 fn expect(headers: &HeaderMap, wanted: &str) -> Result<(), ApiError> {
+    // Guessing would open a hole: a page of another site may send plain text without the browser
+    // asking first, and must not have it read as JSON.
     let text = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
@@ -97,45 +105,44 @@ fn expect(headers: &HeaderMap, wanted: &str) -> Result<(), ApiError> {
 }
 
 async fn read(request: Request, app: &AppState) -> Result<Raw, ApiError> {
-    let declared = request
-        .headers()
-        .get(CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    // Who asks before sending is not asked to send what is too long.
-    let asks = request.headers().contains_key(EXPECT);
+    let declared = declared_length(request.headers());
+    // A client that asks before it sends is refused right away, and sends nothing.
+    let asks_first = request.headers().contains_key(EXPECT);
     let body = request.into_body();
     if declared.is_some_and(|length| length > BODY_BYTES_MAX) {
-        if !asks {
+        if !asks_first {
             drop_rest(body, app.timeout).await;
         }
         return Err(too_large());
     }
-    let kibibytes = declared.unwrap_or(BODY_BYTES_MAX).div_ceil(1024).max(1) as u32;
-    let permit = tokio::time::timeout(
-        app.timeout,
-        Arc::clone(&app.bodies).acquire_many_owned(kibibytes),
-    );
-    let busy = || {
-        let message = "the service is reading as much as it can hold; repeat the request";
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).retry()
-    };
-    let permit = permit.await.ok().and_then(Result::ok).ok_or_else(busy)?;
+    let permit = reserve(declared.unwrap_or(BODY_BYTES_MAX), app).await?;
     match tokio::time::timeout(app.timeout, collect(body)).await {
         Ok(bytes) => Ok(Raw {
             bytes: bytes?,
             _permit: permit,
         }),
-        Err(_) => {
-            let seconds = app.timeout.as_secs_f64();
-            let message =
-                format!("the body did not arrive within {seconds} seconds; repeat the request");
-            Err(ApiError::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "too_slow",
-                message,
-            ))
-        }
+        Err(_) => Err(too_slow(app.timeout)),
     }
+}
+
+fn declared_length(headers: &HeaderMap) -> Option<usize> {
+    headers
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse().ok())
+}
+
+/// Waits until there is memory for so many bytes.
+async fn reserve(bytes: usize, app: &AppState) -> Result<OwnedSemaphorePermit, ApiError> {
+    // In kibibytes: the semaphore counts in 32 bits. At least one, so that many small bodies are
+    // bounded, too.
+    let kibibytes = bytes.div_ceil(1024).max(1) as u32;
+    let permit = Arc::clone(&app.bodies).acquire_many_owned(kibibytes);
+    let granted = tokio::time::timeout(app.timeout, permit).await;
+    granted.ok().and_then(Result::ok).ok_or_else(|| {
+        let message =
+            "the service is reading as many bodies as it can hold; repeat the request later";
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).retry()
+    })
 }
 
 async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
@@ -143,7 +150,9 @@ async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
     while let Some(frame) = body.frame().await {
         let frame =
             frame.map_err(|_| ApiError::malformed("the body broke off; repeat the request"))?;
+        // Frames that are not data are trailers, which mean nothing here.
         bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        // A body sent in chunks declares no length, so it is counted as it arrives.
         if bytes.len() > BODY_BYTES_MAX {
             drop(bytes);
             drop_frames(&mut body).await;
@@ -167,15 +176,22 @@ async fn drop_frames(body: &mut Body) {
     }
 }
 
+fn too_slow(timeout: Duration) -> ApiError {
+    let seconds = timeout.as_secs_f64();
+    let message = format!("the body did not arrive within {seconds} seconds; repeat the request");
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message)
+}
+
 fn too_large() -> ApiError {
-    let message = format!("the body is longer than {BODY_BYTES_MAX} bytes; send it in parts");
+    let message =
+        format!("the body is longer than {BODY_BYTES_MAX} bytes; split it into several requests");
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message).against(
         format!("at most {BODY_BYTES_MAX} bytes"),
         serde_json::Value::Null,
     )
 }
 
-/// A struct that must be an object: as it is derived, it would take a list of its fields' values, too.
+/// A struct that must be a JSON object: what is derived would also take a list of its fields' values.
 pub struct Object<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -206,9 +222,10 @@ impl FromRequestParts<AppState> for Id {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
         let path = Path::<String>::from_request_parts(parts, app).await;
-        let Path(id) = path
-            .map_err(|error| ApiError::malformed(format!("the address: {}", error.body_text())))?;
-        // Some stores cannot even be asked about other texts.
+        let Path(id) = path.map_err(|error| {
+            ApiError::malformed(format!("the address cannot be read: {}", error.body_text()))
+        })?;
+        // No experiment has another id, and PostgreSQL cannot even be asked for a zero byte.
         if request::is_id(&id) {
             Ok(Self(id))
         } else {
@@ -217,7 +234,7 @@ impl FromRequestParts<AppState> for Id {
     }
 }
 
-/// What stands after the question mark.
+/// The query: what stands after the question mark.
 pub struct Asked<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequestParts<AppState> for Asked<T> {
@@ -225,9 +242,9 @@ impl<T: DeserializeOwned> FromRequestParts<AppState> for Asked<T> {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
         let query = Query::<T>::from_request_parts(parts, app).await;
-        query
-            .map(|query| Self(query.0))
-            .map_err(|error| ApiError::unfit(format!("the query: {}", error.body_text())))
+        query.map(|query| Self(query.0)).map_err(|error| {
+            ApiError::unfit(format!("the query does not fit: {}", error.body_text()))
+        })
     }
 }
 

@@ -5,7 +5,8 @@
 //! (server.rs)   (watch.rs)  (guard.rs)      (axum)   (access.rs, extract.rs)  (a file per part of the interface)
 //! ```
 //!
-//! Handlers translate: the logic is the transaction's. What goes wrong on the way becomes an [`error::ApiError`] in one place.
+//! Handlers only translate; what may happen is decided within the transaction. What goes wrong on the way becomes an
+//! [`error::ApiError`] in one place.
 
 pub mod access;
 pub mod decisions;
@@ -23,7 +24,7 @@ pub mod state;
 pub mod watch;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -44,13 +45,13 @@ use access::Access;
 use error::ApiError;
 use metrics::Metrics;
 
-/// How long a client may take to send a request, unless said otherwise.
+/// How long a client may take to send a request, by default: enough for the longest body at 2.3 Mbit/s.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Reads of the store at a time; each has a connection of its own.
+/// Reads of the store at a time; each has a connection of its own. Few, so that pages and logs cannot crowd out the writer.
 const READERS: usize = 4;
 
-/// What all bodies that are being read or worked on may take together.
+/// What all bodies that are being read or worked on may take together: 32 of the longest.
 const BODIES_KIBIBYTES: usize = 256 << 10;
 
 /// What all handlers share.
@@ -80,7 +81,7 @@ pub struct ExperimentInfo {
 }
 
 impl Shared {
-    /// Before the first request.
+    /// As it is before the first request.
     pub fn new(service: Arc<Service>, timeout: Duration) -> AppState {
         Arc::new(Self {
             metrics: Metrics::new(service.groups.clone()),
@@ -98,12 +99,14 @@ impl Shared {
         self: &Arc<Self>,
         read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
-        // The permit goes with the work: who hangs up does not make room for another reader.
+        // The permit goes with the work and not with the request: the read of a client that hung up
+        // goes on, and must not make room for another.
         let permit = Arc::clone(&self.readers)
             .acquire_owned()
             .await
             .map_err(ApiError::store)?;
         let service = Arc::clone(&self.service);
+        // Stores block, and the handlers' threads are few.
         let result = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             service.read(read)
@@ -114,13 +117,8 @@ impl Shared {
 
     /// What never changes about an experiment.
     pub async fn info(self: &Arc<Self>, id: &str) -> Result<Arc<ExperimentInfo>, ApiError> {
-        if let Some(info) = self
-            .infos
-            .lock()
-            .expect("no panic while reading specs")
-            .get(id)
-        {
-            return Ok(Arc::clone(info));
+        if let Some(info) = self.known_info(id) {
+            return Ok(info);
         }
         let asked = id.to_owned();
         let row = self.read(move |store| store.experiment(&asked)).await?;
@@ -130,17 +128,25 @@ impl Shared {
 
     /// The same, of an experiment whose spec is at hand.
     pub fn info_of(&self, id: &str, spec: &str) -> Result<Arc<ExperimentInfo>, ApiError> {
-        let mut infos = self.infos.lock().expect("no panic while reading specs");
-        if let Some(info) = infos.get(id) {
-            return Ok(Arc::clone(info));
+        // Kept for good: experiments are few and never removed, and every request that tells needs it.
+        if let Some(info) = self.known_info(id) {
+            return Ok(info);
         }
         let spec = Spec::parse(spec, id).map_err(ApiError::store)?;
         let info = Arc::new(ExperimentInfo {
             name: spec.name,
             problem: Arc::new(spec.problem),
         });
-        infos.insert(id.to_owned(), Arc::clone(&info));
+        self.lock_infos().insert(id.to_owned(), Arc::clone(&info));
         Ok(info)
+    }
+
+    fn known_info(&self, id: &str) -> Option<Arc<ExperimentInfo>> {
+        self.lock_infos().get(id).cloned()
+    }
+
+    fn lock_infos(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ExperimentInfo>>> {
+        self.infos.lock().expect("no panic while reading specs")
     }
 }
 
@@ -171,33 +177,35 @@ pub struct App {
 }
 
 impl App {
-    /// Around what is shared.
+    /// With what all requests share.
     pub fn new(state: AppState) -> Self {
         let (interface, _) = interface().split_for_parts();
         let router = interface
             .merge(pages::router())
-            .fallback(async |uri: Uri| {
-                let message = format!(
-                    "there is nothing at {}; /openapi.json describes what there is",
-                    uri.path()
-                );
-                ApiError::new(StatusCode::NOT_FOUND, "no_route", message)
-            })
-            .method_not_allowed_fallback(async |method: Method, uri: Uri| {
-                let message = format!(
-                    "{method} does not work at {}; the header Allow says what does",
-                    uri.path()
-                );
-                ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
-            })
+            .fallback(no_route)
+            .method_not_allowed_fallback(wrong_method)
             .with_state(Arc::clone(&state));
         Self { state, router }
     }
 
-    /// Answers a request.
+    /// Answers a request. Without a socket, so that tests can ask.
     pub async fn answer(&self, request: Request) -> Response {
         watch::observed(&self.state, self.router.clone(), request).await
     }
+}
+
+async fn no_route(uri: Uri) -> ApiError {
+    // The path alone: a query may hold a secret, and errors end up in logs.
+    let path = uri.path();
+    let message = format!("there is nothing at {path}; /openapi.json describes what there is");
+    ApiError::new(StatusCode::NOT_FOUND, "no_route", message)
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+    let path = uri.path();
+    let message =
+        format!("{method} does not work at {path}; the header Allow lists the methods that do");
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
 }
 
 #[cfg(test)]
@@ -209,7 +217,7 @@ mod tests {
     use crate::store::Location;
 
     #[tokio::test]
-    async fn readers_are_few_even_if_who_asked_hangs_up() {
+    async fn readers_are_few_even_if_callers_hang_up() {
         let folder = Scratch::new("readers");
         let location = Location::Sqlite(folder.join("store.db"));
         let service = Service::start(location, Arc::new(|| 0)).unwrap();

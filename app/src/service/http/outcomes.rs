@@ -18,7 +18,7 @@ use crate::service::http::extract::{Id, Json, Object};
 use crate::service::request::{Answer, DecisionId, Receipt, Refusal, Request, ToldOutcome};
 use crate::store::Role;
 
-/// The most outcomes in one request.
+/// The most outcomes in one request: 10,000 take the writer 20 ms, and others wait for it.
 pub const OUTCOMES_MAX: usize = 10_000;
 
 /// What came of a decision: of a `round`, or of the `overtime` decision with this serial in this `epoch`.
@@ -51,6 +51,7 @@ pub enum CostsShape {
     Listed(Vec<f64>),
 }
 
+/// What [`CostsShape`] describes, borrowed from the body where it can be.
 enum GivenCosts<'a> {
     Named(Vec<(Cow<'a, str>, f64)>),
     Listed(Vec<f64>),
@@ -78,6 +79,7 @@ impl<'de> Visitor<'de> for CostsVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        // A list and not a map: a name that is given twice must be noticed, not overwritten.
         let mut costs = Vec::new();
         while let Some(name) = map.next_key::<Name<'de>>()? {
             costs.push((name.0, map.next_value()?));
@@ -94,7 +96,7 @@ impl<'de> Visitor<'de> for CostsVisitor {
     }
 }
 
-/// Borrowed where the text has no escapes.
+/// A cost's name. A wrapper, as serde borrows a `Cow` only where a field says so.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -162,52 +164,71 @@ pub async fn tell(
     body: Json,
 ) -> Result<axum::Json<Receipts>, ApiError> {
     caller.require(Role::Decide)?;
-    let outcomes: Vec<Object<Outcome>> = body.read()?;
-    if outcomes.len() > OUTCOMES_MAX {
-        let message = format!(
-            "{} outcomes are too many for one request; send at most {OUTCOMES_MAX}",
-            outcomes.len()
-        );
-        let error = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many", message);
-        return Err(error.against(format!("at most {OUTCOMES_MAX} outcomes"), outcomes.len()));
-    }
-    let info = app.info(&id).await?;
-    let told = outcomes
-        .into_iter()
-        .enumerate()
-        .map(|(index, outcome)| told_outcome(index, outcome.0, &info.problem));
-    let outcomes = told.collect::<Result<Vec<ToldOutcome>, ApiError>>()?;
+    let outcomes = read_outcomes(&app, &id, &body).await?;
     let first = outcomes.first().map(|outcome| outcome.decision);
+    // Nothing borrows from it here, and others may be waiting for the memory.
     drop(body);
-    let Answer::Told(receipts) = app
-        .service
-        .serve(Request::Tell {
-            id: id.clone(),
-            outcomes,
-        })
-        .await?
-    else {
+    let request = Request::Tell {
+        id: id.clone(),
+        outcomes,
+    };
+    let Answer::Told(receipts) = app.service.serve(request).await? else {
         unreachable!("outcomes are answered with receipts")
     };
     let mut counts = ReceiptCounts::of(&receipts);
     for receipt in Receipt::ALL {
         app.metrics.told(receipt, *counts.of_one(receipt));
     }
+    // One unknown round is a receipt among others. If all are unknown, the client is telling the
+    // wrong experiment, and must not take it for success.
     if let Some(first) = first.filter(|_| counts.unknown == receipts.len() as u64) {
-        let others = if receipts.len() > 1 {
-            format!(" and {} others were", receipts.len() - 1)
-        } else {
-            " was".into()
-        };
-        let message = format!(
-            "nothing was recorded: {first}{others} never decided in experiment {id:?}; is it another's?"
-        );
-        return Err(
-            ApiError::new(StatusCode::NOT_FOUND, "no_such_round", message)
-                .against("a decision of this experiment", first.to_string()),
-        );
+        return Err(no_such_round(&id, first, receipts.len()));
     }
     Ok(axum::Json(Receipts { receipts, counts }))
+}
+
+async fn read_outcomes(
+    app: &AppState,
+    id: &str,
+    body: &Json,
+) -> Result<Vec<ToldOutcome>, ApiError> {
+    let outcomes: Vec<Object<Outcome>> = body.read()?;
+    if outcomes.len() > OUTCOMES_MAX {
+        return Err(too_many(outcomes.len()));
+    }
+    // Names are resolved here and values checked later, by the writer's engine: it has to do that
+    // anyway, and this thread needs no more than the spec.
+    let info = app.info(id).await?;
+    outcomes
+        .into_iter()
+        .enumerate()
+        .map(|(index, outcome)| told_outcome(index, outcome.0, &info.problem))
+        .collect()
+}
+
+fn too_many(outcomes: usize) -> ApiError {
+    let message =
+        format!("{outcomes} outcomes are too many for one request; send at most {OUTCOMES_MAX}");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many", message)
+        .against(format!("at most {OUTCOMES_MAX} outcomes"), outcomes)
+}
+
+fn no_such_round(id: &str, first: DecisionId, outcomes: usize) -> ApiError {
+    let what = match outcomes {
+        1 => format!("{first} was"),
+        2 => format!("{first} and 1 other were"),
+        _ => format!("{first} and {} others were", outcomes - 1),
+    };
+    let belong = if outcomes == 1 {
+        "does it belong"
+    } else {
+        "do they belong"
+    };
+    let message = format!(
+        "nothing was recorded: {what} never decided in experiment {id:?}; {belong} to another experiment?"
+    );
+    ApiError::new(StatusCode::NOT_FOUND, "no_such_round", message)
+        .against("a decision of this experiment", first.to_string())
 }
 
 fn told_outcome(
@@ -215,24 +236,7 @@ fn told_outcome(
     outcome: Outcome,
     problem: &Problem,
 ) -> Result<ToldOutcome, ApiError> {
-    let horizon = problem.horizon();
-    let decision = match (outcome.round, outcome.epoch, outcome.overtime) {
-        (Some(round), None, None) if (1..=horizon).contains(&round) => DecisionId::Round(round),
-        (Some(round), None, None) => {
-            return Err(Refusal::Outcome {
-                index,
-                error: Error::RoundUnknown { round, horizon },
-            }
-            .into());
-        }
-        (None, Some(epoch), Some(serial)) => DecisionId::Overtime { epoch, serial },
-        _ => {
-            let message = format!(
-                "outcome {index}: give its round or, of an overtime decision, epoch and overtime"
-            );
-            return Err(ApiError::unfit(message));
-        }
-    };
+    let decision = decision_id(index, &outcome, problem.horizon())?;
     let costs = match outcome.costs {
         GivenCosts::Listed(costs) => costs,
         GivenCosts::Named(named) => by_order(index, &named, problem)?,
@@ -244,6 +248,23 @@ fn told_outcome(
     })
 }
 
+/// Which decision an outcome is of: its round or, of overtime, epoch and serial.
+fn decision_id(index: usize, outcome: &Outcome, horizon: u64) -> Result<DecisionId, ApiError> {
+    match (outcome.round, outcome.epoch, outcome.overtime) {
+        (Some(round), None, None) if (1..=horizon).contains(&round) => Ok(DecisionId::Round(round)),
+        // Beyond the horizon it can never be decided, so it is refused and not just unknown.
+        (Some(round), None, None) => Err(Refusal::Outcome {
+            index,
+            error: Error::RoundUnknown { round, horizon },
+        }
+        .into()),
+        (None, Some(epoch), Some(serial)) => Ok(DecisionId::Overtime { epoch, serial }),
+        _ => Err(ApiError::unfit(format!(
+            "outcome {index}: give its round or, for an overtime decision, epoch and overtime"
+        ))),
+    }
+}
+
 /// Named costs in the spec's order: each of them once.
 fn by_order(
     index: usize,
@@ -251,11 +272,13 @@ fn by_order(
     problem: &Problem,
 ) -> Result<Vec<f64>, ApiError> {
     let costs = problem.quantities() - 1;
-    let known = |name: &str| (1..=costs).any(|cost| problem.quantity(cost).name == name);
-    if let Some((name, _)) = named.iter().find(|(name, _)| !known(name)) {
-        let names: Vec<&str> = (1..=costs)
-            .map(|cost| problem.quantity(cost).name.as_str())
-            .collect();
+    let names = || (1..=costs).map(|cost| problem.quantity(cost).name.as_str());
+    // Before the number of them: where one is misspelt, its name says more than the count.
+    if let Some((name, _)) = named
+        .iter()
+        .find(|(name, _)| names().all(|known| known != name))
+    {
+        let names: Vec<&str> = names().collect();
         let message = format!("outcome {index}: there is no cost {name:?}; the spec has {names:?}");
         return Err(ApiError::unfit(message).against(format!("one of {names:?}"), name.as_ref()));
     }
@@ -266,18 +289,20 @@ fn by_order(
         };
         return Err(Refusal::Outcome { index, error }.into());
     }
-    let value = |cost: usize| {
-        let name = &problem.quantity(cost).name;
-        let mut found = named.iter().filter(|(given, _)| given == name);
-        match (found.next(), found.next()) {
-            (Some((_, value)), None) => Ok(*value),
-            _ => {
-                let message = format!(
-                    "outcome {index}: cost {name:?} is not given once; give each cost once"
-                );
-                Err(ApiError::unfit(message).against("each cost once", name.as_str()))
-            }
+    names().map(|name| value_of(index, name, named)).collect()
+}
+
+/// The value of a cost that is given once.
+fn value_of(index: usize, name: &str, named: &[(Cow<'_, str>, f64)]) -> Result<f64, ApiError> {
+    let mut found = named.iter().filter(|(given, _)| given == name);
+    match (found.next(), found.next()) {
+        (Some((_, value)), None) => Ok(*value),
+        // The count is right, so where one is missing another is given twice.
+        _ => {
+            let message = format!(
+                "outcome {index}: cost {name:?} is missing or repeated; give each cost once"
+            );
+            Err(ApiError::unfit(message).against("each cost once", name))
         }
-    };
-    (1..=costs).map(value).collect()
+    }
 }

@@ -73,6 +73,7 @@ pub struct ByName(pub Vec<(String, f64)>);
 
 impl Serialize for ByName {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // By hand: a `BTreeMap` would sort the names, and actions are known in the spec's order.
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         self.0
             .iter()
@@ -151,6 +152,8 @@ pub fn read(store: &mut dyn Store, id: &str) -> anyhow::Result<Option<State>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
+    // Read from the store, and not asked of the writer, which has it in memory: pages and monitors
+    // must not take the writer's time.
     let Some(resident) = Resident::read(store, id)? else {
         return Ok(None);
     };
@@ -165,12 +168,13 @@ impl State {
         progress: Progress,
         resident: &Resident,
     ) -> Self {
-        let (engine, problem) = (&resident.engine, resident.engine.problem());
+        let engine = &resident.engine;
+        let problem = engine.problem();
         let outstanding = progress.outstanding();
+        // A closed experiment waits for nothing, whatever is outstanding.
         let open = progress.status.is_open();
         // After the last round no epoch is open, but the engine stands at the beginning of the last.
-        let done = progress.status == Status::Done;
-        let before = if done {
+        let before = if progress.status == Status::Done {
             &progress.decided
         } else {
             &engine.open_record().counts
@@ -238,6 +242,7 @@ impl EstimateState {
 }
 
 fn recommendation(engine: &Engine) -> RecommendationState {
+    // The same as in the certificate: what is recommended on the last day is what is certified.
     let recommended = Recommended::of(engine);
     let expected = recommended.quantities.into_iter().map(|known| Expected {
         quantity: known.name,

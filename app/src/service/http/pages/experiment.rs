@@ -1,4 +1,4 @@
-//! One experiment: where it stands in words, then in numbers, then in figures.
+//! One experiment: where it stands, in words first, then in numbers, then in figures.
 
 use axum::extract::State as Shared;
 use axum::response::{Html, Response};
@@ -28,10 +28,12 @@ pub async fn show(
     let over = !state.status.is_open();
     let content = html! {
         h1 { (name) }
+        // What is over does not change, and is not asked for again.
         @if over {
             div #live { (live(&state)) }
         } @else {
-            // The same page again, of which htmx takes the part that changes.
+            // The same page again, of which htmx takes the part that changes: there is no second
+            // rendering to keep alike. What is typed or unfolded below it stays.
             div #live hx-get={ "/experiments/" (state.id) } hx-select="#live" hx-swap="outerHTML" hx-trigger="every 4s" {
                 (live(&state))
             }
@@ -72,11 +74,13 @@ async fn changed(
     id: String,
     what: Change,
 ) -> Result<Response, PageError> {
+    // The same function as the interface's, which checks the role: the buttons are only a courtesy.
     change(app, &guest.0, id.clone(), what).await?;
     Ok(see(&format!("/experiments/{id}")))
 }
 
 fn live(state: &State) -> Markup {
+    // Waiting has a colour of its own: it is the one state that calls for someone to act.
     let class = if state.waiting {
         "waiting"
     } else {
@@ -88,17 +92,19 @@ fn live(state: &State) -> Markup {
             @for (place, sentence) in sentences.iter().enumerate() { p.first[place == 0] { (sentence) } }
             progress value=(state.decided) max=(state.horizon) {}
         }
+        // Shown in either case: that the check was passed is worth knowing, too.
         @if state.sample_ratio.mismatch {
             p.alarm { (state.sample_ratio.sentence) }
         } @else {
             p.small { (state.sample_ratio.sentence) }
         }
+        // Before the end the strategy is that of the epoch, and not advice.
         h2 { @if state.status == Status::Done { "What to deploy" } @else { "The strategy" } }
         div.scroll { (strategy(state)) }
         (expected(state))
         h2 { "What is known" }
         @if state.estimates.is_empty() {
-            p { "Nothing yet: no action has been played often enough to be estimated." }
+            p { "Nothing yet: no action has been played often enough for an estimate." }
         } @else {
             div.scroll { (estimates(state)) }
         }
@@ -182,9 +188,10 @@ fn buttons(state: &State) -> Markup {
             } @else {
                 form method="post" action=(to("pause")) { button.secondary { "Pause" } }
             }
+            // Two clicks, as it cannot be undone; without a script, which a dialog would need.
             details {
                 summary role="button" class="outline secondary" { "Close" }
-                p { "It ends here, for good: nothing is decided or learnt any more, and its key is published." }
+                p { "This ends the experiment for good: it decides and learns nothing more, and its key is published." }
                 form method="post" action=(to("close")) { button.contrast { "Close it" } }
             }
         }
@@ -198,6 +205,7 @@ fn documents(experiment: &ExperimentRow, state: &State, over: bool) -> Markup {
         h2 { "For the record" }
         p {
             a href=(to("log")) { "Log" } " · " a href=(to("state")) { "State" }
+            // There is none before, as it reveals the key.
             @if over { " · " a href=(to("certificate")) { "Certificate" } }
         }
         dl.facts {
