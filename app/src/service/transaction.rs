@@ -319,7 +319,7 @@ fn check_draft(id: &str, create: &Create) -> Result<(), Refusal> {
     // A blind plan never compares anything, and nobody should learn that after a year of traffic.
     let plan = Plan::of(spec.problem);
     if plan.blind && !create.blind {
-        let warning = debora::job::warnings(&plan, None).swap_remove(0);
+        let warning = debora::measure::warnings(&plan, None).swap_remove(0);
         return Err(Refusal::Blind(warning));
     }
     Ok(())
