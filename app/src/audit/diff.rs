@@ -88,8 +88,8 @@ pub fn diff(logs: [Log; 2]) -> Result<Diff> {
     // Both are read once and side by side, an epoch at a time: logs may be far larger than memory.
     let [one, two] = logs;
     let mut walks = [
-        Walk::begin(one).context("the first log")?,
-        Walk::begin(two).context("the second log")?,
+        LogWalk::begin(one).context("the first log")?,
+        LogWalk::begin(two).context("the second log")?,
     ];
     let mut diff = Diff {
         experiments: [0, 1].map(|side| walks[side].heading.id.clone()),
@@ -137,7 +137,7 @@ impl Diff {
     /// Compares the decisions of an epoch, as far as both go: the first round with different actions.
     fn compare_decisions(
         &mut self,
-        walks: &mut [Walk; 2],
+        walks: &mut [LogWalk; 2],
         aligned: bool,
     ) -> Result<Option<(u64, [u32; 2])>> {
         // Epochs that begin at different rounds cannot be walked side by side.
@@ -157,7 +157,7 @@ impl Diff {
 
 impl Divergence {
     fn of(
-        walks: &[Walk; 2],
+        walks: &[LogWalk; 2],
         one: EpochRecord,
         two: EpochRecord,
         first_different: Option<(u64, [u32; 2])>,
@@ -169,7 +169,8 @@ impl Divergence {
             .estimates
             .iter()
             .filter_map(|(place, one)| Some((one, second.estimates.get(place)?)));
-        let name = |walk: &Walk, action: u32| walk.spec.problem.actions()[action as usize].clone();
+        let name =
+            |walk: &LogWalk, action: u32| walk.spec.problem.actions()[action as usize].clone();
         Self {
             epoch: one.epoch,
             first_round: one.first_round,
@@ -227,7 +228,7 @@ fn same_key(one: &Heading, two: &Heading) -> Option<bool> {
 }
 
 /// A log, epoch by epoch.
-struct Walk {
+struct LogWalk {
     log: Log,
     heading: Heading,
     spec: Spec,
@@ -241,7 +242,7 @@ struct Walk {
     estimates: BTreeMap<(u32, u32), Estimate>,
 }
 
-impl Walk {
+impl LogWalk {
     fn begin(mut log: Log) -> Result<Self> {
         let heading = match log.next().transpose()? {
             Some(Line::Experiment(heading)) => *heading,

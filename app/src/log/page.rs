@@ -49,7 +49,7 @@ pub fn page(
         Some(text) => parsed(text, &progress)?,
         None => Cursor::at_epoch(0),
     };
-    let mut walk = Walk {
+    let mut walk = PageWalk {
         store,
         experiment,
         progress,
@@ -85,7 +85,7 @@ fn parsed(text: &str, progress: &Progress) -> Result<Cursor> {
 }
 
 /// A walk through the rows in the log's order.
-struct Walk<'a> {
+struct PageWalk<'a> {
     store: &'a mut dyn Store,
     experiment: ExperimentRow,
     progress: Progress,
@@ -98,7 +98,7 @@ struct Walk<'a> {
     decisions: usize,
 }
 
-impl Walk<'_> {
+impl PageWalk<'_> {
     fn heading(&self, reveal: bool) -> Line {
         let ExperimentRow {
             id,
