@@ -199,23 +199,7 @@ impl Auditor {
             &given.asked,
             &(given.actions.len() as u64),
         )?;
-        // Overtime is not part of the promise, but it must have been allowed, and be the strategy's own draws.
-        if rules.service.on_wait != OnWait::Serve {
-            return Err(differs(
-                place(),
-                "overtime",
-                "served",
-                "held, as the spec says",
-            ));
-        }
-        if replay.is_decided() == Some(false) {
-            return Err(differs(
-                place(),
-                "overtime",
-                "served",
-                "rounds, as the epoch goes on",
-            ));
-        }
+        check_overtime(rules, replay, &place())?;
         for (serial, &action) in (given.first..).zip(&given.actions) {
             // Without the key it cannot be recomputed, and counts for nothing.
             let expected = replay.overtime(serial).unwrap_or(action);
@@ -307,6 +291,19 @@ impl Auditor {
         self.head = head;
         Ok(())
     }
+}
+
+/// Overtime is not part of the promise, but it must have been allowed.
+fn check_overtime(rules: &Rules, replay: &Replay, place: &str) -> Check {
+    let instead = if rules.service.on_wait != OnWait::Serve {
+        "held, as the spec says"
+    } else if replay.is_decided() == Some(false) {
+        // Rounds that count come first: overtime in their place would stretch the experiment.
+        "rounds, as the epoch goes on"
+    } else {
+        return Ok(());
+    };
+    Err(differs(place, "overtime", "served", instead))
 }
 
 /// SHA-256 of the digest before, epoch, rounds and the bits of every probability, 8 bytes little endian each.

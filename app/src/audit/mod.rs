@@ -3,11 +3,11 @@
 //!
 //! ```text
 //! file, store or address ─► source ─► lines ─► Auditor ─► all equal, or the first difference
-//!                                              Engine: ask, diff, tell, compare
+//!                                              Engine: ask, compare, tell, compare
 //! ```
 //!
 //! The service draws decisions, sums whole epochs and tells an engine their tallies; the audit asks and tells an engine of
-//! its own round by round. Lines stream through it: memory does not grow with the log, except for one number per run of
+//! its own round by round. Lines stream through it: memory does not grow with the log, except for two numbers per run of
 //! imputed rounds and, without the key, one per round of the longest epoch.
 
 mod diff;

@@ -279,14 +279,11 @@ impl PageWalk<'_> {
             });
         }
         if shown < room {
-            cursor.enter(
-                if overtime {
-                    LogSection::Closed
-                } else {
-                    LogSection::Events
-                },
-                0,
-            );
+            let next = match overtime {
+                true => LogSection::Closed,
+                false => LogSection::Events,
+            };
+            cursor.enter(next, 0);
         }
         Ok(())
     }
