@@ -212,7 +212,8 @@ impl Plan {
 
     /// Bounds on regret and violation after so many rounds of the run, each with probability `bound_probability`.
     pub fn bounds_at(&self, round: u64) -> (f64, Option<f64>) {
-        let (problem, rounds) = (&self.problem, round as f64);
+        let problem = &self.problem;
+        let rounds = round as f64;
         let summed_widths = match problem.profile() {
             Profile::Tight { .. } => self.tight_bound(rounds),
             Profile::Paper => self.paper_bound(rounds),

@@ -336,7 +336,8 @@ impl Recorded {
         problem: &Problem,
         recorded: impl IntoIterator<Item = (u32, Vec<f64>)>,
     ) -> Result<Self, LabError> {
-        let (actions, quantities) = (problem.actions().len(), problem.quantities());
+        let actions = problem.actions().len();
+        let quantities = problem.quantities();
         let mut rows = vec![Vec::new(); actions];
         for (action, values) in recorded {
             // Flat, one allocation an action: tables have millions of rows.

@@ -149,7 +149,8 @@ impl<R: BatchRule> Player for Batched<R> {
 
 /// Says so if the run cannot compare anything: its first batch does not fit, or no batch that fits sees a difference.
 fn note(problem: &Problem, rule: &impl BatchRule) -> Option<String> {
-    let (horizon, actions) = (problem.horizon(), problem.actions().len() as u32);
+    let horizon = problem.horizon();
+    let actions = problem.actions().len() as u32;
     // Up to the first batch that sees a difference nothing is dropped, so every batch has all actions.
     let rounds = |batch: u32| {
         rule.count(batch)

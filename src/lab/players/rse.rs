@@ -48,6 +48,13 @@ impl Phases {
         }
     }
 
+    /// Whether an action this far behind the best stays active.
+    fn stays(&self, phase: u32, action: u32, difference: f64) -> bool {
+        // Index 0 is the commit test's, so action i has index i + 1.
+        self.drop
+            .is_none_or(|drop| difference <= self.drawn(drop, phase, u64::from(action) + 1))
+    }
+
     /// The threshold of a phase, on the draw for this index.
     fn drawn(&self, at_one: f64, phase: u32, index: u64) -> f64 {
         let indices = [u64::from(phase), index, 0];
@@ -94,14 +101,10 @@ impl BatchRule for Phases {
         if smallest > self.drawn(self.commit, batch, 0) {
             return vec![active[best]];
         }
-        let stays = |action: u32, difference: f64| {
-            // Index 0 is the commit test's, so action i has index i + 1.
-            self.drop
-                .is_none_or(|drop| difference <= self.drawn(drop, batch, u64::from(action) + 1))
-        };
-        let pairs = active.iter().zip(means);
-        pairs
-            .filter(|&(&action, mean)| stays(action, means[best] - mean))
+        active
+            .iter()
+            .zip(means)
+            .filter(|&(&action, mean)| self.stays(batch, action, means[best] - mean))
             .map(|(&action, _)| action)
             .collect()
     }
