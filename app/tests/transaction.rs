@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use debora::spec::{OnWait, Spec};
 use debora::{Engine, Key, VALUES_VERSION};
 use debora_app::service::request::{
-    Answer, Change, Create, DecisionId, Receipt, Refusal, Request, ToldOutcome,
+    Change, Create, DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome,
 };
 use debora_app::service::transaction::Executor;
 use debora_app::store::{ExperimentRow, Location, Purpose, Status};
@@ -277,7 +277,7 @@ impl<'a> Play<'a> {
                 .swap_remove(0)
                 .unwrap();
             assert!(
-                matches!(answer, Answer::Created { repeated: before, .. } if before == repeated)
+                matches!(answer, Granted::Created { repeated: before, .. } if before == repeated)
             );
         }
         let model = Model {
@@ -386,7 +386,7 @@ impl<'a> Play<'a> {
         let answers = self.executor.as_mut().unwrap().serve(&requests, self.now);
         for (request, answer) in requests.iter().zip(&answers) {
             if let Request::Tell { outcomes, .. } = request {
-                let Ok(Answer::Told(receipts)) = answer else {
+                let Ok(Granted::Told(receipts)) = answer else {
                     panic!("{request:?}: {answer:?}")
                 };
                 for (outcome, receipt) in outcomes.iter().zip(receipts) {
@@ -412,7 +412,7 @@ impl<'a> Play<'a> {
                 } => {
                     let expected = self.model.decide(*rounds, request_key.as_ref(), self.now);
                     let got = match answer {
-                        Ok(Answer::Decided(decided)) => {
+                        Ok(Granted::Decided(decided)) => {
                             let lease = &decided.lease;
                             Ok((
                                 lease.epoch,
@@ -433,7 +433,7 @@ impl<'a> Play<'a> {
                         Status::Running
                     };
                     assert!(
-                        matches!(answer, Ok(Answer::Changed(status)) if *status == self.model.status),
+                        matches!(answer, Ok(Granted::Changed(status)) if *status == self.model.status),
                         "{answer:?}"
                     );
                 }
@@ -533,7 +533,7 @@ fn two_nodes_decide_as_one() {
             let expected: Vec<u32> = engine.ask_many(7).iter().map(|decision| decision.action).collect();
             let ask = Request::Decide { id: id.into(), rounds: 7, request_key: None };
             let answer = executors[turn % 2].serve(&[ask], 0).swap_remove(0).unwrap();
-            let Answer::Decided(decided) = answer else { panic!("{answer:?}") };
+            let Granted::Decided(decided) = answer else { panic!("{answer:?}") };
             assert_eq!((decided.lease.overtime, &decided.lease.actions), (false, &expected));
             for round in decided.lease.first..decided.lease.first + expected.len() as u64 {
                 turn += 1;
@@ -542,7 +542,7 @@ fn two_nodes_decide_as_one() {
                 let outcomes = vec![ToldOutcome { decision: DecisionId::Round(round), reward, costs }];
                 let answer = executors[turn % 2].serve(&[Request::Tell { id: id.into(), outcomes }], 0).swap_remove(0);
                 assert!(
-                    matches!(&answer, Ok(Answer::Told(receipts)) if receipts[..] == [Receipt::Recorded]),
+                    matches!(&answer, Ok(Granted::Told(receipts)) if receipts[..] == [Receipt::Recorded]),
                     "{answer:?}"
                 );
             }
@@ -576,7 +576,7 @@ fn a_bad_request_key_fails_nobody_else() {
                 matches!(answers[1], Err(Refusal::RequestKey { .. })),
                 "{answers:?}"
             );
-            assert!(matches!(answers[2], Ok(Answer::Decided(_))), "{answers:?}");
+            assert!(matches!(answers[2], Ok(Granted::Decided(_))), "{answers:?}");
         });
     }
 }
@@ -626,7 +626,7 @@ fn overtime_told_again_is_judged_by_what_is_stored() {
                     .serve(&[request], 0)
                     .swap_remove(0);
                 assert!(
-                    matches!(&answer, Ok(Answer::Told(receipts)) if receipts[..] == expected),
+                    matches!(&answer, Ok(Granted::Told(receipts)) if receipts[..] == expected),
                     "{answer:?}"
                 );
             }
@@ -664,7 +664,7 @@ fn a_damaged_experiment_fails_nobody_else() {
                     "{answers:?}"
                 );
             }
-            assert!(matches!(answers[1], Ok(Answer::Decided(_))), "{answers:?}");
+            assert!(matches!(answers[1], Ok(Granted::Decided(_))), "{answers:?}");
             assert!(executor.waiting().unwrap().contains(&id.to_owned()));
         });
     }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use binary::debora;
 use debora::Key;
-use debora_app::service::request::{Answer, Create, DecisionId, Request, ToldOutcome};
+use debora_app::service::request::{Create, DecisionId, Granted, Request, ToldOutcome};
 use debora_app::service::transaction::Executor;
 use debora_app::store::{Lease, Location, Progress, Purpose};
 use load::{Measured, load};
@@ -285,7 +285,7 @@ fn begin(store: &str, id: &str) -> Executor {
             rounds: 10_000,
             request_key: None,
         };
-        let Ok(Answer::Decided(decided)) = executor.serve(&[ask], 0).swap_remove(0) else {
+        let Ok(Granted::Decided(decided)) = executor.serve(&[ask], 0).swap_remove(0) else {
             panic!("no decisions")
         };
         let (first, count) = (decided.lease.first, decided.lease.actions.len() as u64);

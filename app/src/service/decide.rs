@@ -8,7 +8,7 @@ use debora::EpochRecord;
 use debora::spec::OnWait;
 
 use crate::log::ROUNDS_MAX;
-use crate::service::request::{Answer, Decided, EpochText, NAME_MAX, Refusal, Request};
+use crate::service::request::{Decided, EpochText, Granted, NAME_MAX, Refusal, Request};
 use crate::service::transaction::Answered;
 use crate::service::turn::Turn;
 use crate::store::{Lease, Status};
@@ -69,7 +69,7 @@ impl Turn<'_> {
                             .decide(*rounds, key)
                             .inspect(|_| handed_out.add(place, key)),
                     };
-                    answers[place] = Some(answered.map(Answer::Decided));
+                    answers[place] = Some(answered.map(Granted::Decided));
                 }
                 Request::Change { change, actor, .. } => {
                     answers[place] = Some(self.change(*change, actor)?);
@@ -208,7 +208,7 @@ impl Turn<'_> {
 
 /// The decisions in an answer.
 fn decided(answer: &Option<Answered>) -> Option<&Decided> {
-    if let Some(Ok(Answer::Decided(decided))) = answer {
+    if let Some(Ok(Granted::Decided(decided))) = answer {
         Some(decided)
     } else {
         None

@@ -1,7 +1,7 @@
 //! Live experiments: decisions and outcomes over HTTP, durable before they are acknowledged.
 //!
 //! ```text
-//! handler ─► Request ─► writer thread ─► Transaction ─► Store ─► commit ─► Answer
+//! handler ─► Request ─► writer thread ─► Transaction ─► Store ─► commit ─► Granted
 //!                       takes all that wait, one commit for all
 //! ```
 //!

@@ -141,7 +141,7 @@ impl fmt::Display for DecisionId {
 
 /// What was done.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum Granted {
     /// The experiment is there.
     Created {
         /// Its name.

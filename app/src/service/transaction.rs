@@ -11,13 +11,13 @@ use debora::{Engine, Key, Plan, VALUES_VERSION};
 
 use crate::hex;
 use crate::log::chain;
-use crate::service::request::{Answer, Create, Refusal, Request, beginning, is_id};
+use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_id};
 use crate::service::resident::Resident;
 use crate::service::turn::{Turn, opened};
 use crate::store::{Event, ExperimentRow, Status, Store};
 
 /// A request's answer, or why it was refused.
-pub type Answered = Result<Answer, Refusal>;
+pub type Answered = Result<Granted, Refusal>;
 
 /// Experiments in memory, by id.
 type Residents = BTreeMap<String, Resident>;
@@ -187,7 +187,7 @@ impl Transaction<'_> {
         self.store.add_event(&id, &event)?;
         let resident = Resident::new(engine, spec.service);
         self.residents.insert(id.clone(), resident);
-        Ok(Ok(Answer::Created {
+        Ok(Ok(Granted::Created {
             id,
             repeated: false,
         }))
@@ -201,7 +201,7 @@ impl Transaction<'_> {
             before.spec == create.spec && create.key.is_none_or(|key| key == before.key)
         });
         Ok(if same {
-            Ok(Answer::Created { id, repeated: true })
+            Ok(Granted::Created { id, repeated: true })
         } else {
             Err(Refusal::IdTaken { id })
         })

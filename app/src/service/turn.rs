@@ -5,7 +5,7 @@ use debora::Engine;
 use debora::record::Kind;
 
 use crate::log::chain;
-use crate::service::request::{Answer, Change, Refusal, Request};
+use crate::service::request::{Change, Granted, Refusal, Request};
 use crate::service::resident::Resident;
 use crate::service::transaction::{Answered, all_of};
 use crate::store::{EpochRow, Event, Lease, OutcomeRow, Progress, Status, Store};
@@ -46,11 +46,11 @@ impl Turn<'_> {
         // Outcomes before decisions: they may close the epoch, and then nobody in the group has to
         // wait. Outcomes before imputation, too: one that arrives at the last moment counts.
         for (place, receipts) in self.tell(group)? {
-            answers[place] = Some(receipts.map(Answer::Told));
+            answers[place] = Some(receipts.map(Granted::Told));
         }
         for (place, request) in group.iter().enumerate() {
             if let Request::Tick { .. } = request {
-                answers[place] = Some(Ok(Answer::Ticked(self.impute_due()?)));
+                answers[place] = Some(Ok(Granted::Ticked(self.impute_due()?)));
             }
         }
         self.resident
@@ -85,7 +85,7 @@ impl Turn<'_> {
             };
             self.store.add_event(self.id, &event)?;
         }
-        Ok(Ok(Answer::Changed(status)))
+        Ok(Ok(Granted::Changed(status)))
     }
 
     /// The refusal of an experiment that was closed.

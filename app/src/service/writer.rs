@@ -12,7 +12,7 @@ use anyhow::Result;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::oneshot;
 
-use crate::service::request::{Answer, Refusal, Request};
+use crate::service::request::{Granted, Refusal, Request};
 use crate::service::transaction::Executor;
 use crate::store::{Location, Purpose, Store};
 
@@ -34,7 +34,7 @@ const READERS_IDLE: usize = 4;
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 enum Message {
-    Serve(Request, oneshot::Sender<Result<Answer, Refusal>>),
+    Serve(Request, oneshot::Sender<Result<Granted, Refusal>>),
     /// Imputes what is due in every experiment.
     Tick(oneshot::Sender<Result<u64, Refusal>>),
 }
@@ -83,7 +83,7 @@ impl Service {
     }
 
     /// Has a request served; what the answer says is durable.
-    pub async fn serve(&self, request: Request) -> Result<Answer, Refusal> {
+    pub async fn serve(&self, request: Request) -> Result<Granted, Refusal> {
         let (sender, answer) = oneshot::channel();
         let rows = request.rows();
         // Added before it is compared, so that many at once cannot all find the last room.
@@ -162,7 +162,7 @@ struct Writer {
 #[derive(Default)]
 struct Group {
     requests: Vec<Request>,
-    senders: Vec<oneshot::Sender<Result<Answer, Refusal>>>,
+    senders: Vec<oneshot::Sender<Result<Granted, Refusal>>>,
     ticks: Vec<oneshot::Sender<Result<u64, Refusal>>>,
     rows: u64,
 }
@@ -231,7 +231,7 @@ impl Writer {
         answers
             .into_iter()
             .try_fold(0, |sum, answer| match answer? {
-                Answer::Ticked(imputed) => Ok(sum + imputed),
+                Granted::Ticked(imputed) => Ok(sum + imputed),
                 _ => Ok(sum),
             })
     }

@@ -4,7 +4,7 @@ use debora::key::Label;
 use debora::spec::Spec;
 use debora::{Ask, Engine, EpochRecord, Estimate, Told, WorldKey};
 use debora_app::audit::{Diff, DivergingEstimate, diff};
-use debora_app::service::request::{Answer, DecisionId, Request, ToldOutcome};
+use debora_app::service::request::{DecisionId, Granted, Request, ToldOutcome};
 
 use crate::trial::{FREE, HARD, SOFT, Trial, read, text};
 
@@ -50,7 +50,7 @@ fn live_run(spec: &str, key: u64, world: WorldKey, rounds: u64) -> Trial {
         if asked == 0 {
             return trial;
         }
-        let Ok(Answer::Decided(decided)) = trial.ask(decide) else {
+        let Ok(Granted::Decided(decided)) = trial.ask(decide) else {
             return trial;
         };
         let outcomes =

@@ -7,7 +7,7 @@ use debora::key::Label;
 use debora_app::audit::{Credentials, Log, LogSource, Verdict, audit};
 use debora_app::log::{Line, page};
 use debora_app::service::request::{
-    Answer, Change, Create, DecisionId, Refusal, Request, ToldOutcome,
+    Change, Create, DecisionId, Granted, Refusal, Request, ToldOutcome,
 };
 use debora_app::service::transaction::Executor;
 use debora_app::store::{Location, Progress, Purpose, Status, Store};
@@ -144,7 +144,7 @@ impl Trial {
         trial
     }
 
-    pub fn ask(&mut self, request: Request) -> Result<Answer, Refusal> {
+    pub fn ask(&mut self, request: Request) -> Result<Granted, Refusal> {
         self.executor
             .as_mut()
             .unwrap()
@@ -171,7 +171,7 @@ impl Trial {
             rounds,
             request_key,
         }) {
-            Ok(Answer::Decided(decided)) => {
+            Ok(Granted::Decided(decided)) => {
                 let lease = decided.lease;
                 let numbers = (lease.first..).take(lease.actions.len());
                 let epoch = lease.epoch;
@@ -216,7 +216,7 @@ impl Trial {
             }],
         });
         assert!(
-            matches!(told, Ok(Answer::Told(_)) | Err(Refusal::Closed { .. })),
+            matches!(told, Ok(Granted::Told(_)) | Err(Refusal::Closed { .. })),
             "{told:?}"
         );
     }

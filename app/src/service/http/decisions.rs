@@ -13,7 +13,7 @@ use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
-use crate::service::request::{Answer, Decided, Request};
+use crate::service::request::{Decided, Granted, Request};
 use crate::store::Role;
 
 /// What is asked for.
@@ -84,7 +84,7 @@ pub async fn decide(
         rounds: n,
         request_key,
     };
-    let Answer::Decided(decided) = app.service.serve(request).await? else {
+    let Granted::Decided(decided) = app.service.serve(request).await? else {
         unreachable!("decisions are answered with decisions")
     };
     // Repetitions are answered and not counted: the metric is of rounds handed out.

@@ -20,7 +20,7 @@ use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
 use crate::service::http::{AppState, ExperimentInfo};
-use crate::service::request::{Answer, Change, Create, Refusal, Request};
+use crate::service::request::{Change, Create, Granted, Refusal, Request};
 use crate::store::{ExperimentRow, Progress, Role, Status};
 
 /// A new experiment.
@@ -206,7 +206,8 @@ pub async fn create(
 /// Has an experiment created: its id, and whether it was there before.
 pub async fn created(app: &AppState, create: Create) -> Result<(String, bool), ApiError> {
     let actor = create.actor.clone();
-    let Answer::Created { id, repeated } = app.service.serve(Request::Create(create)).await? else {
+    let Granted::Created { id, repeated } = app.service.serve(Request::Create(create)).await?
+    else {
         unreachable!("creating is answered with an experiment")
     };
     // At level info, unlike requests: an administrator's doings are always worth a line.
@@ -328,7 +329,7 @@ pub async fn change(
         change,
         actor: caller.name.clone(),
     };
-    let Answer::Changed(status) = app.service.serve(request).await? else {
+    let Granted::Changed(status) = app.service.serve(request).await? else {
         unreachable!("a change is answered with a status")
     };
     tracing::info!(

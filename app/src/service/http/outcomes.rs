@@ -15,7 +15,7 @@ use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
-use crate::service::request::{Answer, DecisionId, Receipt, Refusal, Request, ToldOutcome};
+use crate::service::request::{DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome};
 use crate::store::Role;
 
 /// The most outcomes in one request: 10,000 take the writer 20 ms, and others wait for it.
@@ -172,7 +172,7 @@ pub async fn tell(
         id: id.clone(),
         outcomes,
     };
-    let Answer::Told(receipts) = app.service.serve(request).await? else {
+    let Granted::Told(receipts) = app.service.serve(request).await? else {
         unreachable!("outcomes are answered with receipts")
     };
     let mut counts = ReceiptCounts::of(&receipts);
