@@ -1,7 +1,7 @@
 //! One draw, the set-up of its law included: a simulator draws from most laws once.
 
-use debora::internals::sample::{Stream, binomial, gamma, hypergeometric, poisson};
 use debora::key::{Key, Label};
+use debora::lab::internals::{Stream, binomial, gamma, hypergeometric, poisson};
 use divan::{Bencher, black_box};
 
 fn main() {

@@ -19,7 +19,7 @@ fn main() -> Result<(), debora::Error> {
     let problem = draft.cost("price", [0.0, 0.02], 0.003).build()?;
     let plan = Plan::of(problem.clone());
     println!(
-        "{} rounds of exploration, then gaps of {:.3} show",
+        "{} rounds of exploration; gaps above {:.3} are detected",
         plan.exploration_rounds.unwrap_or(0),
         plan.detectable_gap.unwrap_or(1.0)
     );

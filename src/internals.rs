@@ -1,8 +1,8 @@
 //! What the library is built of, for its own tests and benchmarks. Hidden, and free to change in any version.
 //!
 //! They stand outside the crate because they run in release mode, on thousands of programs and millions of draws: the
-//! linear program is judged by another solver, the samplers by exact laws, the widths by enumeration. A user of the
-//! library meets the results of all this as [`Plan`](crate::Plan) and [`Engine`](crate::Engine).
+//! linear program is judged by another solver, the widths by enumeration. (The samplers, judged by exact laws, are in
+//! `lab::internals`, since nothing here may use the lab.) A user of the library meets the results of all this as [`Plan`](crate::Plan) and [`Engine`](crate::Engine).
 
 /// How rho and delta are split.
 pub mod budget {
@@ -17,11 +17,4 @@ pub mod lp {
 /// Widths and cells.
 pub mod width {
     pub use crate::width::{Width, paper, radius, spread, tight, variance_max};
-}
-
-/// Laws drawn from a stream, and the counts of a whole stretch.
-#[cfg(feature = "lab")]
-pub mod sample {
-    pub use crate::lab::epochs::draw_counts;
-    pub use crate::lab::sample::*;
 }

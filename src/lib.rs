@@ -38,13 +38,13 @@ mod engine;
 mod error;
 #[doc(hidden)]
 pub mod internals;
-#[cfg(feature = "spec")]
-pub mod job;
 pub mod key;
 #[cfg(feature = "lab")]
 pub mod lab;
 mod lp;
 pub mod mean;
+#[cfg(feature = "spec")]
+pub mod measure;
 pub mod plan;
 mod policy;
 pub mod problem;

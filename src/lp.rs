@@ -131,7 +131,7 @@ impl Program {
 
     /// The answer if some strategy meets all limits: the prices in the caller's units.
     fn feasible(&self, simplex: &Simplex, prices: &[f64], pivots: u32) -> Solution {
-        // Rounding may leave a price a little below zero, which none is.
+        // Prices are never negative, but rounding may leave one a little below zero.
         let prices = prices
             .iter()
             .zip(&self.scales)
@@ -145,7 +145,7 @@ impl Program {
         }
     }
 
-    /// The answer if none does.
+    /// The answer if no strategy meets all limits.
     fn infeasible(&self, simplex: &Simplex, pivots: u32) -> Solution {
         let strategy = simplex.strategy(self.actions);
         // From the strategy itself and not from the simplex's last variable, which carries the rounding of its pivots.

@@ -7,8 +7,8 @@
 //! levels    n_f, n_f growth, .., n_f growth^(J-1) <= T/K      chosen in `plan/tight.rs`
 //! ```
 //!
-//! If no n_f fits, the plan is *blind*: nothing will ever be compared, and the plan says which horizon or rho would not
-//! be. Sources: docs/theory.md; for profile paper, Algorithms 2 to 4 and the bounds of docs/deviations.md.
+//! If no n_f fits, the plan is *blind*: nothing will ever be compared, and the plan says which horizon or rho would
+//! change that. Sources: docs/theory.md; for profile paper, Algorithms 2 to 4 and the bounds of docs/deviations.md.
 
 mod paper;
 mod tight;
@@ -86,7 +86,7 @@ pub struct Plan {
     pub problem: Arc<Problem>,
     /// Which constants these are.
     pub profile: Profile,
-    /// By what counts grow between estimates; none in profile paper.
+    /// The factor by which counts grow between estimates; `None` in profile paper.
     pub growth: Option<u32>,
     /// What each estimate may spend of rho.
     pub rho_share: f64,
@@ -113,9 +113,9 @@ pub struct Plan {
     pub violation_bound: Option<f64>,
     /// The probability of the bounds.
     pub bound_probability: f64,
-    /// If blind: the smallest horizon known not to be. None if that exceeds 2^53, or the plan is not blind.
+    /// If blind: the smallest horizon known to be enough. None if that exceeds 2^53, or the plan is not blind.
     pub horizon_needed: Option<u64>,
-    /// If blind: any rho above this would not be. None if no rho below 1 helps, or the plan is not blind.
+    /// If blind: any rho above this would be enough. None if no rho below 1 helps, or the plan is not blind.
     pub rho_needed: Option<f64>,
     #[serde(skip)]
     share: Share,
@@ -276,7 +276,8 @@ impl Plan {
 
     /// Bounds on regret and violation after so many rounds of the run, each with probability `bound_probability`.
     pub fn bounds_at(&self, round: u64) -> (f64, Option<f64>) {
-        let (problem, rounds) = (&self.problem, round as f64);
+        let problem = &self.problem;
+        let rounds = round as f64;
         let summed_widths = match problem.profile() {
             Profile::Tight { .. } => self.tight_bound(rounds),
             Profile::Paper => self.paper_bound(rounds),
@@ -389,8 +390,8 @@ impl Plan {
         Some(Explore::Blocks { each })
     }
 
-    /// The count on which an action with `count` pulls at the start of an epoch is estimated; none if it never was.
-    pub fn estimated_count(&self, count: u64) -> Option<u64> {
+    /// The count on which an action with `count` pulls at the start of an epoch is estimated; `None` if it never was.
+    pub(crate) fn estimated_count(&self, count: u64) -> Option<u64> {
         match self.problem.profile() {
             Profile::Tight { .. } => self.level(count).map(|level| level.count),
             Profile::Paper => (count > 0).then_some(count),

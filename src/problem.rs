@@ -45,7 +45,7 @@ impl Policy {
 pub enum Profile {
     /// Estimates at fixed counts growth^level: the guarantees of the paper with far fewer rounds.
     Tight {
-        /// By what an action's count grows between two of its estimates.
+        /// The factor by which an action's count grows between two of its estimates.
         growth: u32,
     },
     /// The published constants, misprints corrected.
@@ -196,7 +196,7 @@ impl Draft {
         }
     }
 
-    /// By what counts grow between estimates in profile tight; default 8.
+    /// The factor by which counts grow between estimates in profile tight; default 8.
     pub fn growth(self, growth: u32) -> Self {
         Self {
             growth: Some(growth),

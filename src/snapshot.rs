@@ -56,7 +56,7 @@ impl Engine {
     /// Per action the epoch of its estimate, and the raw means behind it. The rounded ones follow from them.
     fn write_estimates(&self, bytes: &mut Writer) {
         for (action, epoch) in self.estimates.epochs.iter().enumerate() {
-            // One more, so that 0 can say that there is none: no action is estimated at the start of epoch 0 either.
+            // One more, so that 0 can mean that the action has no estimate.
             bytes.u64(epoch.map_or(0, |epoch| epoch + 1));
             if epoch.is_some() {
                 let means = self.estimates.means[action..].iter();

@@ -104,7 +104,7 @@ impl Strategy {
     }
 
     /// The probability of each action, on their own.
-    pub fn into_probabilities(self) -> Vec<f64> {
+    pub(crate) fn into_probabilities(self) -> Vec<f64> {
         self.probabilities
     }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Bernoulli, draw_epoch, names, ones};
+use common::{Coins, draw_epoch, names, ones};
 use debora::problem::{Draft, Outside};
 use debora::{Ask, Engine, Error, Key, Kind, Plan, Problem, Tally};
 use proptest::prelude::*;
@@ -327,7 +327,7 @@ fn a_round_told_twice_must_say_the_same() {
 /// Tells epochs until the open one has at least this many rounds.
 fn run_to_epoch_of(engine: &mut Engine, rounds: u64) {
     let means: [&[f64]; 2] = [&[0.5, 0.5, 0.5], &[0.1, 0.2, 0.3]];
-    let world = Bernoulli::new(&means[..engine.problem().quantities()], 1);
+    let world = Coins::new(&means[..engine.problem().quantities()], 1);
     loop {
         let tally = draw_epoch(engine, &world, Key::from(1u64));
         if tally.counts().iter().sum::<u64>() >= rounds {
@@ -454,7 +454,7 @@ fn clipping_takes_what_refusing_does_not() {
 /// Thresholds that no strategy keeps: once the widths show it, epochs are marked, and the violation is the least possible.
 #[test]
 fn thresholds_out_of_reach_are_marked() {
-    let world = Bernoulli::new(&[&[0.9, 0.5, 0.1], &[0.9, 0.7, 0.6]], 3);
+    let world = Coins::new(&[&[0.9, 0.5, 0.1], &[0.9, 0.7, 0.6]], 3);
     let draft = Problem::soft(names(3), 2_000_000, 0.9).cost("price", [0.0, 1.0], 0.1);
     let mut engine = Engine::new(draft.build().unwrap(), Key::from(1u64));
     while !engine.is_done() {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Bernoulli, draw_epoch, feedback, names, run};
+use common::{Coins, draw_epoch, feedback, names, run};
 use debora::key::Label;
 use debora::{Ask, Engine, EpochRecord, Error, Key, Kind, Policy, Problem, Told};
 
@@ -29,12 +29,12 @@ fn problems() -> Vec<Problem> {
     tight.into_iter().chain(paper).collect()
 }
 
-fn world(problem: &Problem) -> Bernoulli {
+fn world(problem: &Problem) -> Coins {
     let means: [&[f64]; 3] = [&[0.2, 0.5, 0.8], &[0.2, 0.4, 0.7], &[0.1, 0.3, 0.6]];
-    Bernoulli::new(&means[..problem.quantities()], 11)
+    Coins::new(&means[..problem.quantities()], 11)
 }
 
-fn tell(engine: &mut Engine, world: &Bernoulli, round: u64) -> Told {
+fn tell(engine: &mut Engine, world: &Coins, round: u64) -> Told {
     let action = engine.decision(round).unwrap().action;
     let values = feedback(engine.problem(), world, round, action);
     engine
@@ -51,7 +51,9 @@ fn plainly(problem: &Problem, key: Key) -> (Engine, Vec<EpochRecord>) {
 
 /// Asking in runs of random length, telling in random order and batches, repeating some, restoring a snapshot now and then.
 fn wildly(problem: &Problem, key: Key, seed: u64) -> (Engine, Vec<EpochRecord>) {
-    let (mut engine, world) = (Engine::new(problem.clone(), key), world(problem));
+    let mut engine = Engine::new(problem.clone(), key);
+    let world = world(problem);
+    // Keyed dice, so that a failure can be played again.
     let mut draws = (0..).map(move |draw| Key::from(seed).block(Label::Threshold, [draw, 0, 0])[0]);
     let mut dice = move |sides: u64| draws.next().expect("endless") % sides;
     let mut records = Vec::new();
@@ -64,6 +66,7 @@ fn wildly(problem: &Problem, key: Key, seed: u64) -> (Engine, Vec<EpochRecord>) 
         for place in (1..rounds.len()).rev() {
             rounds.swap(place, dice(place as u64 + 1) as usize);
         }
+        // Some rounds come twice in one batch, as they do from callers that repeat what may have been lost.
         rounds.extend_from_within(..rounds.len().min(dice(4) as usize));
         let told: Vec<_> = rounds
             .iter()
@@ -230,10 +233,9 @@ fn a_snapshot_goes_on_in_another_process() {
     }
     for (number, problem) in problems().iter().enumerate() {
         let (whole, _) = plainly(problem, Key::from(9u64));
-        let (mut engine, world) = (
-            Engine::new(problem.clone(), Key::from(9u64)),
-            world(problem),
-        );
+        let mut engine = Engine::new(problem.clone(), Key::from(9u64));
+        let world = world(problem);
+        // Told out of order and with gaps, so that the snapshot has feedback above its low-water mark.
         while engine.tally().counts().iter().sum::<u64>() < problem.horizon() / 2 {
             for decision in engine.ask_many(50).iter().rev().step_by(2) {
                 tell(&mut engine, &world, decision.round);
@@ -296,7 +298,7 @@ fn asking_runs_ahead_to_the_end_of_the_epoch_and_waits_there() {
 fn a_target_in_the_last_round_makes_no_epoch() {
     let problem = Problem::free(names(2), 2, 0.5).build().unwrap();
     let mut engine = Engine::new(problem.clone(), Key::from(0u64));
-    let records = run(&mut engine, &Bernoulli::new(&[&[0.5, 0.5]], 1));
+    let records = run(&mut engine, &Coins::new(&[&[0.5, 0.5]], 1));
     assert_eq!(
         records
             .iter()
@@ -415,5 +417,46 @@ fn batches_in_order_are_round_by_round() {
             );
         }
         assert_eq!(one.digest(), two.digest());
+    }
+}
+
+/// What others would otherwise work out for themselves, beside the definition of each.
+#[test]
+fn facts_have_one_home() {
+    for problem in problems() {
+        let mut engine = Engine::new(problem.clone(), Key::from(4u64));
+        let world = world(&problem);
+        let mut counts = vec![0; problem.actions().len()];
+        while let Ask::Decision(decision) = engine.ask() {
+            counts[decision.action as usize] += 1;
+            // An epoch is handed out exactly when asking would wait, and the counts alone say so.
+            assert_eq!(engine.is_handed_out_at(&counts), engine.is_handed_out());
+            if engine.is_handed_out() {
+                assert!(matches!(
+                    engine.clone().ask(),
+                    Ask::Waiting { outstanding: 1 }
+                ));
+            }
+            tell(&mut engine, &world, decision.round);
+        }
+        assert!(engine.is_handed_out());
+        for estimate in engine.estimates() {
+            let [low, high] = estimate.interval();
+            assert!((0.0..=1.0).contains(&low) && (low..=1.0).contains(&high));
+            assert!(low <= estimate.estimate && estimate.estimate <= high);
+            let Some(index) = estimate.index else {
+                assert_eq!(estimate.nearest_edge(0), None);
+                continue;
+            };
+            // The mean lies between the edges towards the cells on both sides, which are a cell apart.
+            let [below, above] =
+                [index - 1, index + 1].map(|other| estimate.nearest_edge(other).unwrap());
+            assert!(below <= estimate.mean + 1e-12 && estimate.mean < above + 1e-12);
+            assert!((above - below - estimate.cell).abs() < 1e-12);
+        }
+        for (cost, unit) in problem.thresholds().iter().enumerate() {
+            let range = problem.quantity(cost + 1).range;
+            assert_eq!(problem.threshold(cost), range.to_user(*unit));
+        }
     }
 }

@@ -8,7 +8,7 @@ mod common;
 
 use std::fmt::Write as _;
 
-use common::{Bernoulli, names, run};
+use common::{Coins, names, run};
 use debora::internals::lp;
 use debora::key::Label;
 use debora::mean::round_to_cell;
@@ -19,10 +19,9 @@ fn bits(value: f64) -> String {
 }
 
 fn draws(text: &mut String) {
-    let (key, world) = (
-        Key::from(42u64),
-        WorldKey::from_hex("000102030405060708090a0b0c0d0e0f").unwrap(),
-    );
+    let key = Key::from(42u64);
+    let world = WorldKey::from_hex("000102030405060708090a0b0c0d0e0f").unwrap();
+    // Every label by its number: reusing one would make two draws depend on each other.
     for label in [
         Label::Round,
         Label::Offset,
@@ -188,7 +187,7 @@ fn digests(text: &mut String) {
         &[0.1, 0.3, 0.6, 0.8],
     ];
     for (name, problem) in problems() {
-        let world = Bernoulli::new(&all[..problem.quantities()], 7);
+        let world = Coins::new(&all[..problem.quantities()], 7);
         let mut engine = Engine::new(problem, Key::from(42u64));
         let records = run(&mut engine, &world);
         writeln!(

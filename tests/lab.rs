@@ -11,7 +11,7 @@ use debora::lab::metrics::{Run, Spread, checkpoints, clopper_pearson, lower_limi
 use debora::lab::part::{PartPairs, part_indices};
 use debora::lab::replicate::{Contestant, Experiment, Pair, Simulator};
 use debora::lab::summary::{Promise, Summary};
-use debora::lab::world::{Bernoulli, Beta, Discrete, Table, Truth, World};
+use debora::lab::world::{Bernoulli, Beta, Discrete, Recorded, Truth, World};
 use debora::problem::Draft;
 use debora::{Key, Plan, Problem, WorldKey};
 
@@ -454,7 +454,7 @@ fn bad_worlds_are_refused_with_the_value() {
         law(vec![0.0], vec![0.5, 0.5]),
         "the world has 2 probabilities where 1 are needed; give one for each",
     );
-    let table = |rows: Vec<(u32, Vec<f64>)>| Table::new(&problem, rows).map(|_| ());
+    let table = |rows: Vec<(u32, Vec<f64>)>| Recorded::new(&problem, rows).map(|_| ());
     says(
         table(vec![]),
         r#"the table has no row of action "action 0"; each action needs at least one"#,
@@ -507,7 +507,7 @@ fn a_table_of_ten_million_rows_works() {
             vec![f64::from(row % 7) / 6.0, f64::from(row % 5) / 4.0],
         )
     });
-    let world: Arc<dyn World> = Arc::new(Table::new(&problem, rows).unwrap());
+    let world: Arc<dyn World> = Arc::new(Recorded::new(&problem, rows).unwrap());
     assert!((world.means()[0][1] - 0.5).abs() < 1e-6 && (world.means()[1][2] - 0.25).abs() < 1e-6);
     let experiment = Experiment {
         worlds: [world.clone(), world],

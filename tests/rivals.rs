@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use common::{Bernoulli, binomial_upper_tail, names, ones, plan};
+use common::{Coins, binomial_upper_tail, names, ones, plan};
 use debora::internals::lp;
 use debora::key::Label;
 use debora::lab::players::{Constants, Player, RIVALS, Rival};
@@ -19,20 +19,16 @@ use debora::{Engine, Key, Plan, Policy, Problem, Strategy, Tally, WorldKey};
 fn play(
     player: &mut dyn Player,
     problem: &Problem,
-    world: &Bernoulli,
+    world: &Coins,
     key: Key,
     mut watch: impl FnMut(&Strategy, &Tally),
 ) -> Tally {
-    let (actions, quantities, horizon) = (
-        problem.actions().len(),
-        problem.quantities(),
-        problem.horizon(),
-    );
-    let (mut total, mut stretch) = (
-        Tally::new(actions, quantities),
-        Tally::new(actions, quantities),
-    );
+    let quantities = problem.quantities();
+    let horizon = problem.horizon();
+    let mut total = Tally::new(problem.actions().len(), quantities);
+    let mut stretch = total.clone();
     let mut round = 0;
+    // Written anew rather than taken from the lab, whose simulators are tested with these players.
     while round < horizon {
         watch(player.strategy(), &total);
         stretch.clear();
@@ -98,20 +94,20 @@ fn shaped(policy: Policy, actions: usize, costs: usize, horizon: u64, rho: f64) 
 }
 
 /// Rewards that rise with the action, and costs that rise faster; the safe strategy of [`problem`] is safe.
-fn world(actions: usize, key: WorldKey) -> Bernoulli {
+fn world(actions: usize, key: WorldKey) -> Coins {
     let row = |low: f64, high: f64| {
         (0..actions)
             .map(|a| low + (high - low) * a as f64 / (actions - 1) as f64)
             .collect()
     };
-    Bernoulli {
+    Coins {
         means: vec![row(0.2, 0.8), row(0.1, 0.8), row(0.1, 0.9), row(0.1, 0.6)],
         key,
     }
 }
 
 /// The largest reward a strategy within the problem's limits earns in this world.
-fn best_reward(problem: &Problem, world: &Bernoulli) -> f64 {
+fn best_reward(problem: &Problem, world: &Coins) -> f64 {
     let limits = if problem.policy() == Policy::Free {
         &[]
     } else {
@@ -127,7 +123,7 @@ fn hoeffding(events: f64, delta: f64, count: u64) -> f64 {
 }
 
 /// Whether all means of the first `quantities` quantities of an action are within `width` of the truth.
-fn within(world: &Bernoulli, tally: &Tally, action: usize, quantities: usize, width: f64) -> bool {
+fn within(world: &Coins, tally: &Tally, action: usize, quantities: usize, width: f64) -> bool {
     (0..quantities).all(|q| (tally.mean(action as u32, q) - world.means[q][action]).abs() <= width)
 }
 
@@ -545,7 +541,7 @@ fn primal_dual_keeps_the_signed_violation_and_not_the_positive_part() {
             .build()
             .unwrap(),
     );
-    let world = Bernoulli::new(&[&[0.3, 0.9], &[0.2, 0.7]], 5);
+    let world = Coins::new(&[&[0.3, 0.9], &[0.2, 0.7]], 5);
     let mut positive = 0.0;
     let mut player = rival("primal-dual").player(&plan, Key::from(0u64));
     let total = play(

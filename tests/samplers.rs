@@ -6,10 +6,10 @@
 //! constant, and Bernstein on the count of each of some fifty bins, which sees the tails. They share the false alarm
 //! rate: at most 1e-9 per check, below 2e-7 for the whole file.
 
-use debora::internals::sample::{
+use debora::key::{Key, Label};
+use debora::lab::internals::{
     Stream, binomial, gamma, hypergeometric, multinomial, multivariate_hypergeometric, poisson,
 };
-use debora::key::{Key, Label};
 
 /// Draws per check. A law whose distribution function is off by 0.0095 somewhere is missed at a rate <= 1e-9 (DKW).
 const DRAWS: usize = 500_000;

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::names;
-use debora::internals::sample::{Stream, draw_counts};
 use debora::key::Label;
+use debora::lab::internals::{Stream, draw_counts};
 use debora::lab::metrics::checkpoints;
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
-use debora::lab::world::{Bernoulli, Beta, Discrete, Table, World};
+use debora::lab::world::{Bernoulli, Beta, Discrete, Recorded, World};
 use debora::mean::{FIXED_ONE, to_fixed};
 use debora::problem::Draft;
 use debora::{Key, Plan, Problem, Strategy, WorldKey};
@@ -152,6 +152,7 @@ fn the_same_run_two_ways() {
                 .pairs(Contestant::Debora, 0..750, &|_| (), &stop)
                 .unwrap()
         });
+        // Twice the bound of Dvoretzky, Kiefer and Wolfowitz for the 1,500 runs of each simulator.
         let tolerance = 2.0 * ((4.0f64 / 1e-7).ln() / (2.0 * 1_500.0)).sqrt();
         let numbers: [Number; 7] = [
             ("count of action 0", &|run| run.counts[0] as f64),
@@ -255,7 +256,7 @@ fn pulls_at_once_have_the_law_of_pulls_one_by_one() {
                 .unwrap(),
             ),
         ),
-        ("table", Box::new(Table::new(&problem, rows).unwrap())),
+        ("table", Box::new(Recorded::new(&problem, rows).unwrap())),
     ];
     let trials = 3_000u64;
     for (name, world) in &worlds {
@@ -263,8 +264,10 @@ fn pulls_at_once_have_the_law_of_pulls_one_by_one() {
             let mut sums = [[vec![], vec![]], [vec![], vec![]]];
             for trial in 0..trials {
                 let key = WorldKey::from(3u64).derive(trial, 0);
-                let (mut at_once, mut values) = ([0u128; 2], [0.0; 2]);
+                let mut at_once = [0u128; 2];
                 world.pulls(key, action, 5, 40, &mut at_once);
+                // Other pulls of the same world, so that the two sums are independent.
+                let mut values = [0.0; 2];
                 let mut one_by_one = [0u128; 2];
                 for pull in 100..140 {
                     world.pull(key, action, pull, &mut values);

@@ -6,9 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{
-    Bernoulli, binomial_pmf, binomial_upper_tail, draw_epoch, is_clean, names, ones, plan,
-};
+use common::{Coins, binomial_pmf, binomial_upper_tail, draw_epoch, is_clean, names, ones, plan};
 use common::{regret_and_violation, run};
 use debora::internals::budget::{Portion, Share};
 use debora::internals::width;
@@ -192,8 +190,8 @@ impl Case {
         }
     }
 
-    fn world(&self, pair: u64, member: u64) -> Bernoulli {
-        Bernoulli {
+    fn world(&self, pair: u64, member: u64) -> Coins {
+        Coins {
             means: self.means.clone(),
             key: WorldKey::from(4u64).derive(pair, member),
         }

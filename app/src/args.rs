@@ -18,6 +18,7 @@ pub struct Cli {
 }
 
 /// The version, with the version of the values.
+// A literal, as `concat!` takes no constants; a test below holds it to the library's number.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (values version 1)");
 
 #[derive(Args, Clone)]
@@ -29,6 +30,7 @@ pub struct Common {
     #[arg(long, global = true)]
     pub force: bool,
     /// One JSON document on standard output, and nothing else there
+    // In the environment 0, no and false mean no, as people expect of a switch.
     #[arg(long, global = true, env = "DEBORA_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,
     /// Threads to use; results do not depend on it [default: all cores, serve: all but one]
@@ -87,7 +89,7 @@ pub enum Verb {
         #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
         players: Vec<String>,
     },
-    /// Combine shards of replicate or compare
+    /// Combine parts of replicate or compare
     Merge {
         /// Files written with --shard, or folders of them
         #[arg(required = true)]
@@ -110,7 +112,7 @@ pub enum Verb {
         #[command(flatten)]
         access: AccessArgs,
     },
-    /// Where two live experiments part, and which estimate made them
+    /// Where two live experiments diverge, and which estimate made them
     Diff {
         /// A log, a store or an address; one experiment of several is named as in STORE#ID
         #[arg(value_name = "A")]
@@ -121,7 +123,7 @@ pub enum Verb {
         #[command(flatten)]
         access: AccessArgs,
     },
-    /// API keys: who may read, decide or administer; beside a running server too
+    /// API keys with the right to read, decide or administer; also while a server is running
     Keys {
         #[command(subcommand)]
         action: KeysVerb,
@@ -183,12 +185,12 @@ pub struct ServeArgs {
 /// What audit can and cannot find.
 const AUDIT_HELP: &str = "\
 Exit code 0: all equal. 1: a difference, which is named with both values. 2: it cannot be audited; if only the key is not \
-revealed yet, hashes and counts are checked all the same.
+revealed yet, hashes and counts are still checked.
 
-What it finds: any change of a decision, of an outcome of a closed epoch, of a record, hash or count, by whoever cannot \
-change everything that depends on it. Who can rewrite the whole store can make new hashes for it. Heads stop that: each \
-head stands for all closed epochs before it, so publish or note down heads while the experiment goes on, and give one with \
---head. What it does not find: changes of what nobody can recompute: times, request keys, the names of who did what, and \
+What it finds: any change of a decision, of an outcome of a closed epoch, of a record, hash or count, by anyone who cannot \
+change everything that depends on it. Anyone who can rewrite the whole store can rehash it. Heads stop that: each head \
+stands for all closed epochs before it, so publish or note down heads while the experiment goes on, and give one with \
+--head. What it does not find: changes of what nobody can recompute, which are times, request keys, the names of actors, and \
 the values of outcomes that do not count (late ones, and those of overtime) or are in no hash yet (the open epoch's).";
 
 /// How a service is entered.
@@ -203,23 +205,25 @@ pub struct AccessArgs {
     )]
     api_key: Option<String>,
     /// A file with the API key
+    // Files can be kept from other users; what is typed or exported is seen by more.
     #[arg(long, value_name = "FILE", conflicts_with = "api_key")]
     key_file: Option<PathBuf>,
 }
 
 impl AccessArgs {
     /// The API key, if there is one.
-    pub fn access(&self) -> anyhow::Result<crate::audit::Access> {
+    pub fn access(&self) -> anyhow::Result<crate::audit::Credentials> {
         use anyhow::Context as _;
         let api_key = match &self.key_file {
             Some(file) => {
                 let text = std::fs::read_to_string(file)
                     .with_context(|| format!("cannot read {}", file.display()))?;
+                // Editors end files with a line break, which is not part of the key.
                 Some(text.trim().to_owned())
             }
             None => self.api_key.clone(),
         };
-        Ok(crate::audit::Access { api_key })
+        Ok(crate::audit::Credentials { api_key })
     }
 }
 
@@ -227,7 +231,7 @@ impl AccessArgs {
 pub enum KeysVerb {
     /// Make a key and print it, this once: only its hash is kept
     Add {
-        /// What the log will call whoever uses it
+        /// What the log will call its user
         name: String,
         /// What it allows
         #[arg(long)]
@@ -288,8 +292,9 @@ impl StoreArgs {
 pub struct PairArgs {
     /// How many pairs [default: 1000 for replicate, 200 for compare]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    // Without a default here, as it differs by verb.
     pub pairs: Option<u64>,
-    /// Measure only share i of n (from 1) and write it into --out; `debora merge` puts shares together
+    /// Measure only part i of n (from 1) and write it into --out; `debora merge` puts parts together
     #[arg(long, value_name = "i/n", value_parser = parse_shard, requires = "out")]
     pub shard: Option<(u64, u64)>,
     /// Whole epochs at once, or one round after another
@@ -298,6 +303,7 @@ pub struct PairArgs {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+// Of its own, as the library's does not know clap.
 pub enum SimulatorArg {
     Epochs,
     Rounds,
@@ -320,6 +326,7 @@ pub struct SpecArgs {
     pub file: PathBuf,
     /// Instead of the spec's policy: free, soft or hard
     #[arg(long)]
+    // Texts all of them: the spec's reader checks them by its own rules, and its errors name the flag's value.
     policy: Option<String>,
     /// Instead of the spec's horizon; 1e9 works
     #[arg(long)]
@@ -359,6 +366,7 @@ impl SpecArgs {
         let given = scalars
             .into_iter()
             .filter_map(|(path, value)| Some((path.to_owned(), value.clone()?)));
+        // --set comes last, and the later wins: it can say everything the other flags can.
         given.chain(self.sets.iter().cloned()).collect()
     }
 }
@@ -368,6 +376,7 @@ fn parse_shard(text: &str) -> Result<(u64, u64), String> {
         .split_once('/')
         .and_then(|(shard, shards)| Some((shard.parse().ok()?, shards.parse().ok()?)));
     match parts {
+        // From 1 to n, as batch systems number their arrays and as people count.
         Some((shard, shards)) if shard >= 1 && shard <= shards => Ok((shard, shards)),
         _ => Err("give i/n with i from 1 to n, such as 2/3".into()),
     }
@@ -375,6 +384,7 @@ fn parse_shard(text: &str) -> Result<(u64, u64), String> {
 
 fn parse_set(text: &str) -> Result<(String, String), String> {
     let (path, value) = text
+        // At the first: a value may hold more of them.
         .split_once('=')
         .ok_or("give PATH=VALUE, such as cost.price.threshold=0.004")?;
     Ok((path.trim().to_owned(), value.trim().to_owned()))

@@ -13,6 +13,7 @@ pub fn write_whole(
     force: bool,
     write: impl FnOnce(&mut dyn std::io::Write) -> Result<()>,
 ) -> Result<()> {
+    // Looked at before the work, not after it.
     if path.exists() && !force {
         bail!(
             "{} exists; choose another name, or --force to overwrite it",
@@ -30,6 +31,7 @@ pub fn write_whole(
 pub fn make_whole<T>(path: &Path, make: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     let temporary = Temporary::beside(path);
     let made = make(&temporary.0).and_then(|made| {
+        // A file renamed before its content is on the disk could be empty after a power cut.
         fs::File::open(&temporary.0)?.sync_all()?;
         Ok(made)
     });
@@ -61,6 +63,8 @@ impl Temporary {
         let name = path
             .file_name()
             .map_or("out".into(), |name| name.to_string_lossy());
+        // In the same folder, as only within one file system a rename is atomic; with the process's number, as two
+        // programs may write at once.
         let path = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
         if let Ok(mut unfinished) = UNFINISHED.lock() {
             *unfinished = Some(path.clone());
@@ -89,6 +93,7 @@ impl OutDir {
             .with_context(|| format!("cannot make the folder {}", path.display()))?;
         let mut entries =
             fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+        // What another run left would be taken for this one's.
         if !force && entries.next().is_some() {
             bail!(
                 "the folder {} is not empty; choose another, or --force to overwrite in it",

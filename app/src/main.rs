@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
+            // With all causes, on one line.
             eprintln!("error: {error:#}");
             ExitCode::from(2)
         }
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
 fn perform(cli: &Cli) -> Result<bool> {
     let common = &cli.common;
     if let Some(threads) = common.threads {
+        // Before anything runs on rayon, whose pool is made once.
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads.into())
             .build_global()
@@ -47,12 +49,12 @@ fn perform(cli: &Cli) -> Result<bool> {
             spec,
             trace,
             simulator,
-        } => run::run(spec, trace.as_ref(), (*simulator).into(), common),
+        } => run::run(spec, trace.as_deref(), (*simulator).into(), common),
         Verb::Replicate {
             spec,
             pairs,
             other_world,
-        } => replicate::replicate(spec, pairs, other_world.as_ref(), common),
+        } => replicate::replicate(spec, pairs, other_world.as_deref(), common),
         Verb::Compare {
             spec,
             pairs,
@@ -82,6 +84,7 @@ fn perform(cli: &Cli) -> Result<bool> {
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "debora", &mut script);
+            // Through `print`, as scripts are often piped into a reader that stops early.
             commands::print(&String::from_utf8(script).context("completions are text")?)?;
             Ok(true)
         }

@@ -8,17 +8,17 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyTuple};
 
 use crate::error::{Error, refused};
 
-/// Costs of one round that need no room on the heap.
+/// Costs of one round that need no room on the heap: few problems have more, and telling takes a fraction of a microsecond.
 const ROOM: usize = 8;
 
 /// The costs of one round.
-pub struct Costs {
+pub struct RoundCosts {
     room: [f64; ROOM],
     more: Vec<f64>,
     length: usize,
 }
 
-impl Costs {
+impl RoundCosts {
     fn new() -> Self {
         Self {
             room: [0.0; ROOM],
@@ -32,6 +32,7 @@ impl Costs {
             Some(place) => *place = cost,
             None => {
                 if self.more.is_empty() {
+                    // From the ninth on all of them are on the heap, so that they are one slice.
                     self.more.extend(self.room);
                 }
                 self.more.push(cost);
@@ -52,28 +53,31 @@ impl Costs {
     pub fn read(value: Option<&Bound<'_, PyAny>>, problem: &debora::Problem) -> PyResult<Self> {
         let mut costs = Self::new();
         let Some(value) = value else { return Ok(costs) };
+        // The common types first, each by a cast: an iterator would be a call into Python for every number.
         if let Ok(tuple) = value.cast::<PyTuple>() {
-            for cost in tuple.iter() {
-                costs.push(cost.extract()?);
-            }
+            costs.extend(tuple.iter())?;
         } else if let Ok(list) = value.cast::<PyList>() {
-            for cost in list.iter() {
-                costs.push(cost.extract()?);
-            }
+            costs.extend(list.iter())?;
         } else if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
             costs.push(value.extract()?);
         } else if let Ok(named) = value.cast::<PyDict>() {
-            for cost in in_order(named, problem)? {
-                costs.push(cost.extract()?);
-            }
+            costs.extend(in_order(named, problem)?)?;
         } else if let Ok(many) = value.try_iter() {
             for cost in many {
                 costs.push(cost?.extract()?);
             }
         } else {
+            // A number of another kind, such as numpy's; or nothing of the sort, and Python says what.
             costs.push(value.extract()?);
         }
         Ok(costs)
+    }
+
+    fn extend<'py>(&mut self, costs: impl IntoIterator<Item = Bound<'py, PyAny>>) -> PyResult<()> {
+        for cost in costs {
+            self.push(cost.extract()?);
+        }
+        Ok(())
     }
 }
 
@@ -124,6 +128,7 @@ fn converted<'py>(
     arguments: impl pyo3::call::PyCallArgs<'py>,
     py: Python<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    // In Python, as numpy converts there in a line what would be pages here.
     py.import("debora._arrays")?.getattr(name)?.call1(arguments)
 }
 
@@ -154,6 +159,7 @@ pub fn costs<'py>(
 ) -> PyResult<Option<PyReadonlyArray2<'py, f64>>> {
     let Some(value) = value else { return Ok(None) };
     let wanted = problem.quantities() - 1;
+    // By name, costs may come in any order, and are then laid side by side in the problem's.
     let array = match value.cast::<PyDict>() {
         Ok(named) if named.is_empty() && wanted == 0 => return Ok(None),
         Ok(named) => converted("columns", (in_order(named, problem)?,), value.py())?,
@@ -165,6 +171,7 @@ pub fn costs<'py>(
             .cast::<numpy::PyArray2<f64>>()?
             .readonly(),
     };
+    // Here and not by the engine, which would see one long list and could blame the number of rounds.
     let width = array.shape()[1];
     if width != wanted {
         return Err(refused(debora::Error::CostCount {

@@ -1,7 +1,7 @@
 //! The engine: one ask, one tell, singly and by the million.
 //!
 //! Its state sits behind a lock, so threads may share it. No Python code runs while the lock is held: feedback is read before,
-//! callbacks come after, and whoever waits for the lock lets go of the interpreter. So it can neither deadlock nor show
+//! callbacks come after, and a thread that waits for the lock lets go of the interpreter. So it can neither deadlock nor show
 //! anyone a half-changed state.
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,24 +13,24 @@ use pyo3::sync::MutexExt as _;
 use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
-use crate::arrays::{self, Costs, to_round};
+use crate::arrays::{self, RoundCosts, to_round};
 use crate::error::{refused, waiting};
-use crate::problem::Problem;
-use crate::record::{EpochRecord, Estimate, Recommendation, ToldMany};
+use crate::problem::PyProblem;
+use crate::record::{PyEpochRecord, PyEstimate, PyRecommendation, PyToldMany};
 use crate::value::to_key;
 
 /// The rounds of one batch at most: its arrays take a third of a gigabyte.
 const BATCH_MAX: u64 = 1 << 24;
 
 /// What to do in a round.
-#[pyclass(module = "debora", frozen)]
-pub struct Decision {
+#[pyclass(name = "Decision", module = "debora", frozen)]
+pub struct PyDecision {
     inner: debora::Decision,
     names: Py<PyTuple>,
 }
 
 #[pymethods]
-impl Decision {
+impl PyDecision {
     /// The round, from 1.
     #[getter]
     fn round(&self) -> u64 {
@@ -81,8 +81,8 @@ impl Decision {
 }
 
 /// Decisions of consecutive rounds of one epoch, as arrays.
-#[pyclass(module = "debora", frozen)]
-pub struct Decisions {
+#[pyclass(name = "Decisions", module = "debora", frozen)]
+pub struct PyDecisions {
     epoch: u64,
     rounds: Py<PyArray1<u64>>,
     actions: Py<PyArray1<u32>>,
@@ -90,7 +90,7 @@ pub struct Decisions {
 }
 
 #[pymethods]
-impl Decisions {
+impl PyDecisions {
     /// The epoch they belong to.
     #[getter]
     fn epoch(&self) -> u64 {
@@ -139,22 +139,24 @@ impl Decisions {
 /// (True, 9)
 /// >>> engine.recommendation()
 /// Recommendation(b 1.0000; reward 0.7103 to 0.8380)
-#[pyclass(module = "debora", frozen)]
-pub struct Engine {
+#[pyclass(name = "Engine", module = "debora", frozen)]
+pub struct PyEngine {
     state: Mutex<debora::Engine>,
     problem: Arc<debora::Problem>,
     names: Py<PyTuple>,
     on_epoch: Mutex<Option<Py<PyAny>>>,
 }
 
-impl Engine {
+impl PyEngine {
     /// A run before its first round.
     pub fn of(py: Python<'_>, plan: Arc<debora::Plan>, key: Key) -> PyResult<Self> {
         Self::wrap(py, debora::Engine::with_plan(plan, key))
     }
 
     fn wrap(py: Python<'_>, engine: debora::Engine) -> PyResult<Self> {
+        // Kept beside the engine: to read costs needs the problem, and must not wait for the lock.
         let problem = Arc::clone(&engine.plan().problem);
+        // One tuple for all decisions, so that a name costs nothing until it is asked for.
         let names = PyTuple::new(py, problem.actions())?.unbind();
         Ok(Self {
             state: Mutex::new(engine),
@@ -171,16 +173,16 @@ impl Engine {
             .expect("an engine that has not panicked")
     }
 
-    fn decided(&self, py: Python<'_>, inner: debora::Decision) -> Decision {
-        Decision {
+    fn decided(&self, py: Python<'_>, inner: debora::Decision) -> PyDecision {
+        PyDecision {
             inner,
             names: self.names.clone_ref(py),
         }
     }
 
     /// Calls back with a closed epoch's record. The engine has moved on already, whatever the callback raises.
-    fn closed(&self, py: Python<'_>, record: debora::EpochRecord) -> PyResult<Py<EpochRecord>> {
-        let record = Py::new(py, EpochRecord { inner: record })?;
+    fn closed(&self, py: Python<'_>, record: debora::EpochRecord) -> PyResult<Py<PyEpochRecord>> {
+        let record = Py::new(py, PyEpochRecord { inner: record })?;
         if let Some(callback) = self.on_epoch(py) {
             callback.call1(py, (record.clone_ref(py),))?;
         }
@@ -189,11 +191,11 @@ impl Engine {
 }
 
 #[pymethods]
-impl Engine {
+impl PyEngine {
     #[new]
     #[pyo3(signature = (problem, key, *, on_epoch = None))]
     fn new(
-        problem: &Bound<'_, Problem>,
+        problem: &Bound<'_, PyProblem>,
         key: &Bound<'_, PyAny>,
         on_epoch: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
@@ -205,7 +207,8 @@ impl Engine {
 
     /// Hands out the next round. None when all rounds are told; raises `Waiting` when the epoch waits for feedback.
     #[inline]
-    fn ask(&self, py: Python<'_>) -> PyResult<Option<Decision>> {
+    fn ask(&self, py: Python<'_>) -> PyResult<Option<PyDecision>> {
+        // The lock ends with this line: making Python objects may run the garbage collector.
         let asked = self.state(py).ask();
         match asked {
             Ask::Decision(decision) => Ok(Some(self.decided(py, decision))),
@@ -214,7 +217,7 @@ impl Engine {
         }
     }
 
-    /// Hands out up to `rounds` rounds (2^24 at most), fewer where the epoch ends; none when all are told. Raises `Waiting` like
+    /// Hands out up to `rounds` rounds (2^24 at most), fewer where the epoch ends; no rounds when all are told. Raises `Waiting` like
     /// `ask`.
     ///
     /// >>> import debora, numpy
@@ -223,15 +226,17 @@ impl Engine {
     /// ...     told = engine.tell_many(batch.rounds, numpy.array([0.25, 0.75])[batch.actions])
     /// >>> engine.is_done
     /// True
-    fn ask_many(&self, py: Python<'_>, rounds: u64) -> PyResult<Decisions> {
+    fn ask_many(&self, py: Python<'_>, rounds: u64) -> PyResult<PyDecisions> {
         // With the interpreter held throughout: nobody else can fork, or write to an array, in between.
         let mut state = self.state(py);
         let (first, epoch) = (state.next_round(), state.epoch());
         let left = state.problem().horizon() + 1 - first;
+        // Room for no more rounds than are left, whatever was asked for.
         let mut actions = vec![0; rounds.min(left).min(BATCH_MAX) as usize];
         let handed = state.ask_into(&mut actions);
         actions.truncate(handed);
         let outstanding = state.outstanding_count();
+        // Done, if nothing is outstanding: then an empty batch ends the caller's loop.
         if actions.is_empty() && rounds > 0 && outstanding > 0 {
             drop(state);
             return Err(waiting(py, outstanding));
@@ -243,7 +248,7 @@ impl Engine {
             .collect();
         drop(state);
         let rounds: Vec<u64> = (first..first + actions.len() as u64).collect();
-        Ok(Decisions {
+        Ok(PyDecisions {
             epoch,
             rounds: rounds.into_pyarray(py).unbind(),
             actions: actions.into_pyarray(py).unbind(),
@@ -252,7 +257,7 @@ impl Engine {
     }
 
     /// The decision of a round of the open epoch that was handed out, again.
-    fn decision(&self, py: Python<'_>, round: &Bound<'_, PyAny>) -> PyResult<Decision> {
+    fn decision(&self, py: Python<'_>, round: &Bound<'_, PyAny>) -> PyResult<PyDecision> {
         let round = to_round(round, &self.problem)?;
         let decision = self.state(py).decision(round).map_err(refused)?;
         Ok(self.decided(py, decision))
@@ -277,12 +282,13 @@ impl Engine {
         costs: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<&Bound<'py, PyString>> {
         let round = to_round(round, &self.problem)?;
-        let costs = Costs::read(costs, &self.problem)?;
+        let costs = RoundCosts::read(costs, &self.problem)?;
         let told = self
             .state(py)
             .tell(round, reward, costs.as_slice())
             .map_err(refused)?;
         match told {
+            // Interned: one text for all rounds, not one each.
             Told::Recorded => Ok(intern!(py, "recorded")),
             Told::Repeated => Ok(intern!(py, "repeated")),
             Told::AlreadyTold => Ok(intern!(py, "already told")),
@@ -293,7 +299,7 @@ impl Engine {
         }
     }
 
-    /// Tells many rounds: either all, or on an error none.
+    /// Tells many rounds: all of them, or none if there is an error.
     ///
     /// Costs have a row for each round and a column for each cost, or come as a dictionary of arrays by their names.
     #[pyo3(signature = (rounds, rewards, costs = None))]
@@ -303,7 +309,7 @@ impl Engine {
         rounds: &Bound<'py, PyAny>,
         rewards: &Bound<'py, PyAny>,
         costs: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<ToldMany> {
+    ) -> PyResult<PyToldMany> {
         let rounds: PyReadonlyArray1<'py, u64> = arrays::rounds(rounds)?;
         let rewards: PyReadonlyArray1<'py, f64> = arrays::rewards(rewards)?;
         let costs: Option<PyReadonlyArray2<'py, f64>> = arrays::costs(costs, &self.problem)?;
@@ -311,6 +317,7 @@ impl Engine {
         let costs = costs
             .as_ref()
             .map_or(Ok(&[][..]), |costs| costs.as_slice())?;
+        // Read in place: the arrays cannot change meanwhile, as the interpreter is held.
         let told = self.state(py).tell_many(rounds, rewards, costs);
         let mut told = told.map_err(refused)?;
         let closed = told
@@ -318,7 +325,7 @@ impl Engine {
             .take()
             .map(|record| self.closed(py, *record))
             .transpose()?;
-        Ok(ToldMany::new(&told, closed))
+        Ok(PyToldMany::new(&told, closed))
     }
 
     /// The number of the open epoch, from 0; after the end, of the last.
@@ -329,8 +336,9 @@ impl Engine {
 
     /// The open epoch as far as it is handed out; after the end, the last.
     #[getter]
-    fn record(&self, py: Python<'_>) -> EpochRecord {
-        EpochRecord {
+    fn record(&self, py: Python<'_>) -> PyEpochRecord {
+        PyEpochRecord {
+            // A copy, since the engine goes on and a record does not change.
             inner: self.state(py).open_record().clone(),
         }
     }
@@ -351,13 +359,13 @@ impl Engine {
 
     /// The latest estimate of each quantity of each action that has one.
     #[getter]
-    fn estimates(&self, py: Python<'_>) -> Vec<Estimate> {
-        self.state(py).estimates().map(Estimate::from).collect()
+    fn estimates(&self, py: Python<'_>) -> Vec<PyEstimate> {
+        self.state(py).estimates().map(PyEstimate::from).collect()
     }
 
     /// The current strategy and what it is known to give: what to deploy when the experiment ends.
-    fn recommendation(&self, py: Python<'_>) -> Recommendation {
-        Recommendation::of(&self.state(py))
+    fn recommendation(&self, py: Python<'_>) -> PyRecommendation {
+        PyRecommendation::of(&self.state(py))
     }
 
     /// SHA-256 over the strategies and lengths of all closed epochs: with one key, equal digests mean equal decisions.
@@ -374,8 +382,8 @@ impl Engine {
 
     /// The problem.
     #[getter]
-    fn problem(&self) -> Problem {
-        Problem {
+    fn problem(&self) -> PyProblem {
+        PyProblem {
             inner: Arc::clone(&self.problem),
         }
     }
@@ -422,7 +430,7 @@ impl Engine {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Decision>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyDecision>> {
         self.ask(py)
     }
 

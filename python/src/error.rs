@@ -1,6 +1,6 @@
 //! The library's errors as Python exceptions: one family under `ValueError`, with the library's sentences.
 
-use debora::job::JobError;
+use debora::measure::MeasureError;
 use debora::spec::SpecError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -30,6 +30,7 @@ pub fn waiting(py: Python<'_>, outstanding: u64) -> PyErr {
         "all rounds of the epoch are handed out and {outstanding} are not told yet; tell them first"
     );
     let error = Waiting::new_err(sentence);
+    // On the exception itself: a loop that waits needs the number, not the sentence.
     match error.value(py).setattr("outstanding", outstanding) {
         Ok(()) => error,
         Err(error) => error,
@@ -39,6 +40,7 @@ pub fn waiting(py: Python<'_>, outstanding: u64) -> PyErr {
 /// Any error of the library.
 pub fn refused(error: debora::Error) -> PyErr {
     match error {
+        // A class of its own: a caller may live with it, as the first feedback stays.
         debora::Error::Conflict { .. } => Conflict::new_err(error.to_string()),
         _ => Error::new_err(error.to_string()),
     }
@@ -49,7 +51,7 @@ pub fn spec_refused(error: SpecError) -> PyErr {
     Error::new_err(error.to_string())
 }
 
-/// An error in a job.
-pub fn job_refused(error: JobError) -> PyErr {
+/// An error in a measurement.
+pub fn measure_refused(error: MeasureError) -> PyErr {
     Error::new_err(error.to_string())
 }

@@ -1,10 +1,11 @@
 //! The private extension `_debora` of the Python package `debora`: the library's types, in Python's clothes.
 
 mod arrays;
+mod background;
 mod engine;
 mod error;
-mod job;
 mod measure;
+mod part;
 mod problem;
 mod record;
 mod spec;
@@ -12,49 +13,23 @@ mod value;
 
 use pyo3::prelude::*;
 
-/// What a notebook shows of an answer in words: sentences as paragraphs, tables as they stand.
-#[pyfunction]
-fn html(answer: &str) -> String {
-    let escaped = answer
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;");
-    let (mut text, mut table) = (String::new(), String::new());
-    for line in escaped.lines().chain([""]) {
-        if line.starts_with("  ") {
-            table += &format!("{line}\n");
-            continue;
-        }
-        if !table.is_empty() {
-            text += &format!("<pre>{table}</pre>");
-            table.clear();
-        }
-        if !line.is_empty() {
-            text += &format!("{line} ");
-        } else if !text.is_empty() {
-            text += "<br>";
-        }
-    }
-    format!("<div>{}</div>", text.trim_end_matches("<br>"))
-}
-
 /// The private extension of debora.
 #[pymodule]
 mod _debora {
     #[pymodule_export]
-    use super::engine::{Decision, Decisions, Engine};
+    use super::engine::{PyDecision, PyDecisions, PyEngine};
     #[pymodule_export]
     use super::error::{Conflict, Error, Waiting};
     #[pymodule_export]
-    use super::html;
+    use super::measure::{PyMeasurement, simulate};
     #[pymodule_export]
-    use super::job::{Job, Part, simulate};
+    use super::part::PyPart;
     #[pymodule_export]
-    use super::problem::{Level, Plan, Problem};
+    use super::problem::{PyLevel, PyPlan, PyProblem};
     #[pymodule_export]
-    use super::record::{EpochRecord, Estimate, Recommendation, ToldMany};
+    use super::record::{PyEpochRecord, PyEstimate, PyRecommendation, PyToldMany};
     #[pymodule_export]
-    use super::spec::{Spec, World};
+    use super::spec::{PySpec, PyWorld};
 
     /// Changes whenever a draw, a constant, a strategy or a digest does.
     #[pymodule_export]

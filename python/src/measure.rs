@@ -1,91 +1,276 @@
-//! Long work beside the interpreter: on threads of its own, watched for Ctrl-C and progress.
+//! Runs, and measurements of many pairs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
-use pyo3::exceptions::PyRuntimeError;
+use debora::lab::LabError;
+use debora::lab::metrics::Run;
+use debora::lab::replicate::{Contestant, Experiment, Simulator};
+use debora::measure::{FirstRun, Io, Measurement, answer, choose, json, warnings};
+use numpy::{IntoPyArray as _, PyArray2, PyArrayMethods as _};
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyType};
+use serde_json::{Value, json};
 
-use crate::error::Error;
+use crate::background::beside;
+use crate::error::{Error, measure_refused, spec_refused};
+use crate::part::PyPart;
+use crate::spec::{PySpec, open};
+use crate::value::{answer_items, to_python};
 
-/// How often signals and progress are looked at.
-const TICK: Duration = Duration::from_millis(50);
-
-/// What the work tells and is told.
-#[derive(Default)]
-pub struct Watch {
-    pub done: AtomicU64,
-    pub cancel: AtomicBool,
+fn simulator(name: &str) -> PyResult<Simulator> {
+    match name {
+        "epochs" => Ok(Simulator::Epochs),
+        "rounds" => Ok(Simulator::Rounds),
+        _ => Err(Error::new_err(format!(
+            "simulator is {name:?}; choose \"epochs\" or \"rounds\""
+        ))),
+    }
 }
 
-/// Does the work on `threads` threads, all cores without a number, and calls `progress` as it goes.
+/// Rows of equal length as an array.
+pub fn matrix<'py>(
+    py: Python<'py>,
+    rows: Vec<&[f64]>,
+    columns: usize,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let count = rows.len();
+    rows.concat().into_pyarray(py).reshape([count, columns])
+}
+
+/// One simulated run: the document of the JSON contract, the answer, curves and strategies.
+#[pyfunction]
+#[pyo3(signature = (spec, *, simulator = "epochs"))]
+pub fn simulate<'py>(
+    py: Python<'py>,
+    spec: &PySpec,
+    simulator: &str,
+) -> PyResult<Bound<'py, PyDict>> {
+    let simulator = self::simulator(simulator)?;
+    let spec = &spec.spec_text;
+    let experiment = spec.experiment(&spec.world(&open).map_err(spec_refused)?, simulator);
+    let watched = experiment.clone();
+    // On a thread of its own, as the interpreter must see Ctrl-C while a long run goes on.
+    let (run, first_run, trace) = beside(py, Some(1), None, move |_| observed(&watched))?
+        .map_err(|error| measure_refused(error.into()))?;
+    let world = &experiment.worlds[0];
+    let warnings = warnings(&spec.plan, Some(&**world));
+    let answer = answer::run(spec, world.means(), &run, &warnings);
+    let document = json::run(spec, &run, simulator, &warnings);
+    let span = spec.problem().quantity(0).range.span();
+    let regret = run.regret_curve.iter().map(|regret| regret * span);
+    let regret: Vec<f64> = regret.collect();
+    let found = PyDict::new(py);
+    found.set_item("document", to_python(py, &document)?)?;
+    found.set_item("answer", answer_items(py, &answer)?)?;
+    found.set_item("trace", to_python(py, &json!(trace))?)?;
+    found.set_item("checkpoints", experiment.checkpoints.into_pyarray(py))?;
+    found.set_item("regret_curve", regret.into_pyarray(py))?;
+    found.set_item("violation_curve", run.violation_curve.into_pyarray(py))?;
+    add_strategies(&found, &first_run, spec.problem().actions().len())?;
+    Ok(found)
+}
+
+/// The run, and what an observer saw of it; the trace has a record for each epoch.
+fn observed(experiment: &Experiment) -> Result<(Run, FirstRun, Vec<Value>), LabError> {
+    let mut first_run = FirstRun::default();
+    let mut trace = Vec::new();
+    let run = experiment.run_observed(Contestant::Debora, 0, 0, &mut |stretch| {
+        first_run.add(stretch);
+        if let Some(record) = stretch.player.record() {
+            // The observer comes before the rounds are counted in, so the record does not have their number yet.
+            let mut record = json!(record);
+            record["rounds"] = json!(stretch.rounds);
+            trace.push(record);
+        }
+    })?;
+    Ok((run, first_run, trace))
+}
+
+/// The first round and the strategy of each stretch.
+pub fn add_strategies(
+    found: &Bound<'_, PyDict>,
+    first_run: &FirstRun,
+    actions: usize,
+) -> PyResult<()> {
+    let stretches = &first_run.strategies;
+    let first: Vec<u64> = stretches.iter().map(|(first, ..)| *first).collect();
+    let strategies = stretches
+        .iter()
+        .map(|(.., strategy)| strategy.as_slice())
+        .collect();
+    found.set_item("first_rounds", first.into_pyarray(found.py()))?;
+    found.set_item("strategies", matrix(found.py(), strategies, actions)?)
+}
+
+/// Everything that determines a measurement. Parts of it, measured anywhere and merged, are the bytes of the whole.
 ///
-/// The pool is made for the call: one that lasts would be dead in the child of a fork. When the caller is interrupted the
-/// work is told to stop, and nobody waits for it.
-pub fn beside<T: Send + 'static>(
-    py: Python<'_>,
-    threads: Option<usize>,
-    progress: Option<(&Bound<'_, PyAny>, u64)>,
-    work: impl FnOnce(&Watch) -> T + Send + 'static,
-) -> PyResult<T> {
-    if threads == Some(0) {
-        return Err(Error::new_err(
-            "threads is 0; give at least 1, or None for all cores",
-        ));
-    }
-    // A panic drops the sender, which is noticed below; without a handler it would end the whole process.
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads.unwrap_or(0))
-        .panic_handler(|_| ())
-        .build();
-    let pool =
-        pool.map_err(|error| PyRuntimeError::new_err(format!("cannot start threads: {error}")))?;
-    let watch = Arc::new(Watch::default());
-    let (sender, receiver) = mpsc::channel();
-    let shared = Arc::clone(&watch);
-    pool.spawn(move || {
-        // Nobody listens any more if the caller was interrupted.
-        let _ = sender.send(work(&shared));
-    });
-    let mut told = 0;
-    let receiver = std::sync::Mutex::new(receiver);
-    loop {
-        let received = py.detach(|| receiver.lock().expect("one reader").recv_timeout(TICK));
-        let mut outcome = py.check_signals();
-        let done = watch.done.load(Ordering::Relaxed);
-        if let (Ok(()), Some((progress, total))) = (&outcome, progress)
-            && done > told
-        {
-            outcome = report(progress, told, done, total);
-            told = done;
+/// >>> import debora
+/// >>> problem = debora.Problem(actions=["a", "b"], horizon=1e6, rho=0.3)
+/// >>> spec = debora.Spec(problem, key=42, world=debora.worlds.bernoulli(reward=[0.4, 0.6]))
+/// >>> measurement = debora.Measurement.replicate(spec, pairs=20)
+/// >>> parts = [measurement.measure(shard=(number, 2)) for number in (1, 2)]
+/// >>> debora.merge(parts).to_dict() == debora.replicate(spec, pairs=20).to_dict()
+/// True
+#[pyclass(name = "Measurement", module = "debora", frozen, eq)]
+#[derive(PartialEq)]
+pub struct PyMeasurement {
+    inner: Arc<Measurement>,
+    left_out: Vec<String>,
+}
+
+impl PyMeasurement {
+    fn wrap(inner: Measurement, left_out: Vec<String>) -> PyResult<Self> {
+        // The library measures nothing then, and a summary of nothing has no numbers.
+        if inner.pairs == 0 {
+            return Err(Error::new_err("pairs is 0; give at least 1"));
         }
-        if let Err(error) = outcome {
-            watch.cancel.store(true, Ordering::Relaxed);
-            return Err(error);
-        }
-        match received {
-            Ok(result) => return Ok(result),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(PyRuntimeError::new_err(
-                    "the measurement broke off; this is a bug of debora",
-                ));
-            }
-        }
+        Ok(Self {
+            inner: Arc::new(inner),
+            left_out,
+        })
     }
 }
 
-/// Calls `progress(done, total)`, or moves on a bar that has `update` and `total`, as those of tqdm do.
-fn report(progress: &Bound<'_, PyAny>, told: u64, done: u64, total: u64) -> PyResult<()> {
-    if progress.hasattr("update")? {
-        if told == 0 {
-            progress.setattr("total", total)?;
+#[pymethods]
+impl PyMeasurement {
+    /// Pairs of runs with one key and fresh data. `other` is a spec whose world the second run of each pair has.
+    #[classmethod]
+    #[pyo3(signature = (spec, *, pairs = 1000, simulator = "epochs", other = None))]
+    fn replicate(
+        _type: &Bound<'_, PyType>,
+        spec: &PySpec,
+        pairs: u64,
+        simulator: &str,
+        other: Option<&PySpec>,
+    ) -> PyResult<Self> {
+        if other.is_some_and(|other| !other.spec_text.overrides.is_empty()) {
+            // A part carries the other spec's text alone.
+            return Err(Error::new_err(
+                "the other spec has replaced values; write them into its text",
+            ));
         }
-        progress.call_method1("update", (done - told,))?;
-    } else {
-        progress.call1((done, total))?;
+        let simulator = self::simulator(simulator)?;
+        let other = other.map(|other| other.spec_text.clone());
+        let inner = Measurement::replicate(spec.spec_text.clone(), pairs, simulator, other);
+        Self::wrap(inner, Vec::new())
     }
-    Ok(())
+
+    /// The policy beside its rivals on the same worlds; without `players`, all that can play in reasonable time.
+    #[classmethod]
+    #[pyo3(signature = (spec, *, players = None, pairs = 200, simulator = "epochs"))]
+    fn compare(
+        _type: &Bound<'_, PyType>,
+        spec: &PySpec,
+        players: Option<Vec<String>>,
+        pairs: u64,
+        simulator: &str,
+    ) -> PyResult<Self> {
+        let spec = spec.spec_text.clone();
+        let wanted = players.unwrap_or_default();
+        let chosen = choose(spec.problem(), &wanted, pairs).map_err(measure_refused)?;
+        let simulator = self::simulator(simulator)?;
+        let inner = Measurement::compare(spec, pairs, simulator, chosen.players);
+        Self::wrap(inner, chosen.left_out)
+    }
+
+    /// replicate or compare.
+    #[getter]
+    fn verb(&self) -> &'static str {
+        self.inner.verb.name()
+    }
+
+    /// How many pairs of each player.
+    #[getter]
+    fn pairs(&self) -> u64 {
+        self.inner.pairs
+    }
+
+    /// The names of the players; debora first.
+    #[getter]
+    fn players(&self) -> Vec<String> {
+        self.inner.players.clone()
+    }
+
+    /// Rivals nobody asked for that would take too long.
+    #[getter]
+    fn left_out(&self) -> Vec<String> {
+        self.left_out.clone()
+    }
+
+    /// Measures part `(number from 1, of how many)`, all without one: the bytes of the program's `shard-i-of-n.json`.
+    #[pyo3(signature = (shard = None, *, threads = None, progress = None))]
+    fn measure<'py>(
+        &self,
+        py: Python<'py>,
+        shard: Option<(u64, u64)>,
+        threads: Option<usize>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let part = self._measure(py, shard, threads, progress)?;
+        // The text grows with the pairs; other threads go on meanwhile.
+        let bytes = py.detach(|| part.inner.to_json());
+        Ok(PyBytes::new(py, bytes.as_bytes()))
+    }
+
+    /// The same as a part.
+    #[pyo3(signature = (shard = None, threads = None, progress = None))]
+    fn _measure(
+        &self,
+        py: Python<'_>,
+        shard: Option<(u64, u64)>,
+        threads: Option<usize>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyPart> {
+        let total = self.inner.pairs_in(shard).map_err(measure_refused)?;
+        let measurement = Arc::clone(&self.inner);
+        let progress = progress.map(|progress| (progress, total));
+        let measured = beside(py, threads, progress, move |watch| {
+            let begun = Instant::now();
+            // Threads report out of order, and a bar must not go back.
+            let done = |done: u64| {
+                watch.done.fetch_max(done, Ordering::Relaxed);
+            };
+            let io = Io {
+                open: &open,
+                clock: &|| begun.elapsed().as_secs_f64(),
+                progress: &done,
+                cancel: &watch.cancel,
+            };
+            measurement.measure(shard, &io)
+        });
+        let (inner, seconds) = measured?.map_err(measure_refused)?;
+        Ok(PyPart { inner, seconds })
+    }
+
+    /// Reads again what `__reduce__` took apart.
+    #[classmethod]
+    fn _restore(_type: &Bound<'_, PyType>, json: &str, left_out: Vec<String>) -> PyResult<Self> {
+        let inner = serde_json::from_str(json)
+            .map_err(|error| Error::new_err(format!("this is not a measurement: {error}")))?;
+        Self::wrap(inner, left_out)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Measurement({}, {:?}, pairs={}, players={:?})",
+            self.verb(),
+            self.inner.spec.file,
+            self.pairs(),
+            self.players()
+        )
+    }
+
+    #[expect(clippy::type_complexity, reason = "Python's protocol")]
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (String, Vec<String>))> {
+        let json = serde_json::to_string(&*self.inner).expect("texts and numbers");
+        Ok((
+            py.get_type::<Self>().getattr("_restore")?,
+            (json, self.left_out()),
+        ))
+    }
 }

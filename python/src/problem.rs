@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use debora::job::words::{Ink, wrapped};
-use debora::job::{answer, document, warnings};
+use debora::measure::{answer, json, warnings};
 use debora::problem::Outside;
 use debora::spec::Spec;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::error::{Error, refused};
-use crate::value::{to_python, to_toml};
+use crate::value::{answer_items, to_python, to_toml};
 
 /// What is asked of an experiment, checked. The words are those of the spec file.
 ///
@@ -24,14 +23,14 @@ use crate::value::{to_python, to_toml};
 /// >>> debora.Problem(policy="sofd", actions=["a", "b"], horizon=1000, rho=0.1)
 /// Traceback (most recent call last):
 /// debora.Error: policy is "sofd"; did you mean "soft"?
-#[pyclass(module = "debora", frozen, eq)]
+#[pyclass(name = "Problem", module = "debora", frozen, eq)]
 #[derive(PartialEq)]
-pub struct Problem {
+pub struct PyProblem {
     pub inner: Arc<debora::Problem>,
 }
 
 #[pymethods]
-impl Problem {
+impl PyProblem {
     #[new]
     #[pyo3(signature = (*, actions, horizon, rho, policy = "free", delta = None, profile = None, growth = None,
                         reward = None, costs = None, safe = None, outside = None))]
@@ -52,6 +51,7 @@ impl Problem {
         safe: Option<&Bound<'_, PyDict>>,
         outside: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        // Written as a spec and read by its reader: one set of rules and messages for both.
         let mut lines = vec![format!("policy = {}", debora::spec::quoted(policy))];
         let given = [("actions", actions), ("horizon", horizon), ("rho", rho)]
             .map(|(word, value)| (word, Some(value)));
@@ -87,6 +87,7 @@ impl Problem {
                 to_toml(by_action(actions, safe)?.as_any())?
             ));
         }
+        // Without file and line, which nobody has seen.
         let spec = Spec::parse(&lines.join("\n"), "problem")
             .map_err(|error| Error::new_err(error.message().to_owned()));
         Ok(Self {
@@ -115,11 +116,12 @@ impl Problem {
     /// >>> plan.blind, plan.exploration_rounds, plan.horizon_for_gap
     /// (False, 8192, 4328660)
     #[pyo3(signature = (*, gap = None))]
-    fn plan(&self, gap: Option<f64>) -> PyResult<Plan> {
+    fn plan(&self, gap: Option<f64>) -> PyResult<PyPlan> {
         let inner = Arc::new(debora::Plan::of(Arc::clone(&self.inner)));
         let horizon = |gap| inner.horizon_for_gap(gap).map(|horizon| (gap, horizon));
         let gap = gap.map(horizon).transpose().map_err(refused)?;
-        Ok(Plan {
+        Ok(PyPlan {
+            // A problem has no name; the answer needs one to begin with.
             name: "plan".into(),
             inner,
             gap,
@@ -167,9 +169,9 @@ impl Problem {
     #[getter]
     fn thresholds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let thresholds = PyDict::new(py);
-        for (cost, &threshold) in self.inner.thresholds().iter().enumerate() {
-            let quantity = self.inner.quantity(cost + 1);
-            thresholds.set_item(&quantity.name, quantity.range.to_user(threshold))?;
+        for cost in 0..self.inner.thresholds().len() {
+            let name = &self.inner.quantity(cost + 1).name;
+            thresholds.set_item(name, self.inner.threshold(cost))?;
         }
         Ok(thresholds)
     }
@@ -209,6 +211,7 @@ impl Problem {
             self.horizon(),
             self.rho()
         );
+        // Most problems have none, and `costs=()` would be noise.
         if self.inner.quantities() > 1 {
             text += &format!(", costs={}", self.costs(py)?.repr()?);
         }
@@ -236,7 +239,9 @@ fn by_action<'py>(
     actions: &Bound<'py, PyAny>,
     safe: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    // A copy, since the dictionary is the caller's.
     let safe = safe.copy()?;
+    // A list has no names, but the spec's words go by them.
     let Some(strategy) = safe
         .get_item("strategy")?
         .filter(|strategy| !strategy.is_instance_of::<PyDict>())
@@ -260,8 +265,8 @@ fn by_action<'py>(
 }
 
 /// A count at which an action is estimated, with the grid's cell and the width that then hold, as shares of a range.
-#[pyclass(module = "debora", frozen, get_all)]
-pub struct Level {
+#[pyclass(name = "Level", module = "debora", frozen, get_all)]
+pub struct PyLevel {
     /// count = growth^level.
     level: u32,
     /// The number of samples.
@@ -273,7 +278,7 @@ pub struct Level {
 }
 
 #[pymethods]
-impl Level {
+impl PyLevel {
     fn __repr__(&self) -> String {
         let Self {
             level,
@@ -286,21 +291,30 @@ impl Level {
 }
 
 /// Every constant of a run. Bounds are in the reward's units and in shares of a cost's range.
-#[pyclass(module = "debora", frozen)]
-pub struct Plan {
+#[pyclass(name = "Plan", module = "debora", frozen)]
+pub struct PyPlan {
     pub name: String,
     pub inner: Arc<debora::Plan>,
     pub gap: Option<(f64, Option<u64>)>,
 }
 
-impl Plan {
+impl PyPlan {
     fn span(&self) -> f64 {
         self.inner.problem.quantity(0).range.span()
+    }
+
+    /// The answer, laid out by a function of `debora._answer`, which lays out all others.
+    fn shown(&self, py: Python<'_>, layout: &str) -> PyResult<String> {
+        let answer = answer::plan(&self.name, &self.inner, &self.warnings(), self.gap);
+        py.import("debora._answer")?
+            .getattr(layout)?
+            .call1((answer_items(py, &answer)?,))?
+            .extract()
     }
 }
 
 #[pymethods]
-impl Plan {
+impl PyPlan {
     /// tight or paper.
     #[getter]
     fn profile(&self) -> &'static str {
@@ -345,7 +359,7 @@ impl Plan {
 
     /// The levels that are estimated.
     #[getter]
-    fn levels(&self) -> Vec<Level> {
+    fn levels(&self) -> Vec<PyLevel> {
         let level = |level: &debora::plan::Level| {
             let debora::plan::Level {
                 level,
@@ -354,7 +368,7 @@ impl Plan {
                 width,
                 ..
             } = *level;
-            Level {
+            PyLevel {
                 level,
                 count,
                 cell,
@@ -420,22 +434,14 @@ impl Plan {
 
     /// The document of `debora plan --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &document::plan(&self.inner, self.gap))
+        to_python(py, &json::plan(&self.inner, self.gap))
     }
 
-    fn __repr__(&self) -> String {
-        wrapped(&answer::plan(
-            &self.name,
-            &self.inner,
-            &self.warnings(),
-            self.gap,
-            Ink::none(),
-        ))
-        .trim_end()
-        .to_owned()
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        self.shown(py, "text")
     }
 
-    fn _repr_html_(&self) -> String {
-        crate::html(&self.__repr__())
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        self.shown(py, "html")
     }
 }

@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::value::to_python;
 
 /// One rounded mean and all that went into it, on the scale where its range is [0, 1].
-#[pyclass(module = "debora", frozen, get_all, eq)]
+#[pyclass(name = "Estimate", module = "debora", frozen, get_all, eq)]
 #[derive(PartialEq)]
-pub struct Estimate {
+pub struct PyEstimate {
     /// The epoch at whose start it was made.
     epoch: u64,
     /// The action.
@@ -34,8 +34,9 @@ pub struct Estimate {
     width: f64,
 }
 
-impl From<debora::Estimate> for Estimate {
+impl From<debora::Estimate> for PyEstimate {
     fn from(estimate: debora::Estimate) -> Self {
+        // The same fields, copied: `get_all` makes attributes of a struct's own fields only.
         let debora::Estimate {
             epoch,
             action,
@@ -65,7 +66,7 @@ impl From<debora::Estimate> for Estimate {
 }
 
 #[pymethods]
-impl Estimate {
+impl PyEstimate {
     fn __repr__(&self) -> String {
         let Self {
             action,
@@ -82,13 +83,13 @@ impl Estimate {
 }
 
 /// One epoch: a run of rounds under one strategy.
-#[pyclass(module = "debora", frozen)]
-pub struct EpochRecord {
+#[pyclass(name = "EpochRecord", module = "debora", frozen)]
+pub struct PyEpochRecord {
     pub inner: debora::EpochRecord,
 }
 
 #[pymethods]
-impl EpochRecord {
+impl PyEpochRecord {
     /// Its number, from 0.
     #[getter]
     fn epoch(&self) -> u64 {
@@ -139,7 +140,7 @@ impl EpochRecord {
 
     /// The estimates made at its start.
     #[getter]
-    fn estimates(&self) -> Vec<Estimate> {
+    fn estimates(&self) -> Vec<PyEstimate> {
         self.inner
             .estimates
             .iter()
@@ -168,12 +169,13 @@ impl EpochRecord {
 }
 
 fn kind(kind: debora::Kind) -> String {
+    // By way of its JSON, so that traces and attributes have the same word.
     json!(kind).as_str().expect("a word").to_owned()
 }
 
 /// What telling many rounds did.
-#[pyclass(module = "debora", frozen, get_all)]
-pub struct ToldMany {
+#[pyclass(name = "ToldMany", module = "debora", frozen, get_all)]
+pub struct PyToldMany {
     /// Rounds whose feedback counts.
     recorded: u64,
     /// Rounds told before with the same feedback.
@@ -181,11 +183,11 @@ pub struct ToldMany {
     /// Rounds told before whose feedback is no longer remembered.
     already_told: u64,
     /// The epoch's record, if these were its last rounds.
-    closed: Option<Py<EpochRecord>>,
+    closed: Option<Py<PyEpochRecord>>,
 }
 
-impl ToldMany {
-    pub fn new(told: &debora::ToldMany, closed: Option<Py<EpochRecord>>) -> Self {
+impl PyToldMany {
+    pub fn new(told: &debora::ToldMany, closed: Option<Py<PyEpochRecord>>) -> Self {
         let debora::ToldMany {
             recorded,
             repeated,
@@ -202,7 +204,7 @@ impl ToldMany {
 }
 
 #[pymethods]
-impl ToldMany {
+impl PyToldMany {
     fn __repr__(&self) -> String {
         let Self {
             recorded,
@@ -210,6 +212,7 @@ impl ToldMany {
             already_told,
             closed,
         } = self;
+        // A record's own text would be longer than all the rest.
         let closed = if closed.is_some() {
             "an EpochRecord"
         } else {
@@ -222,14 +225,14 @@ impl ToldMany {
 }
 
 /// What to deploy when the experiment ends: the current strategy, and what it is known to give.
-#[pyclass(module = "debora", frozen)]
-pub struct Recommendation {
+#[pyclass(name = "Recommendation", module = "debora", frozen)]
+pub struct PyRecommendation {
     actions: Vec<String>,
     costs: Vec<String>,
     inner: debora::Recommendation,
 }
 
-impl Recommendation {
+impl PyRecommendation {
     pub fn of(engine: &debora::Engine) -> Self {
         let problem = engine.problem();
         let costs =
@@ -243,7 +246,7 @@ impl Recommendation {
 }
 
 #[pymethods]
-impl Recommendation {
+impl PyRecommendation {
     /// A probability per action.
     #[getter]
     fn strategy<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
@@ -282,6 +285,7 @@ impl Recommendation {
             .actions
             .iter()
             .zip(&self.inner.strategy)
+            // Of many actions a strategy plays a few, and only they are worth a line.
             .filter(|(_, share)| **share > 0.0);
         let shares: Vec<String> = shares
             .map(|(name, share)| format!("{name} {share:.4}"))

@@ -5,16 +5,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use debora::job::Loaded;
-use debora::spec::{Simulated, WorldKind, quoted};
+use debora::measure::SpecText;
+use debora::spec::{Simulated, quoted};
 use numpy::{PyArray2, PyArrayMethods as _, ToPyArray as _};
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use crate::engine::Engine;
+use crate::engine::PyEngine;
 use crate::error::{Error, spec_refused};
-use crate::problem::{Plan, Problem};
+use crate::problem::{PyPlan, PyProblem};
 use crate::value::{key_number, to_key, to_toml};
 
 /// What errors call a spec that was not read from a file.
@@ -32,36 +32,37 @@ pub fn open(path: &Path) -> io::Result<Box<dyn io::Read>> {
 /// >>> spec = debora.Spec(problem, key=42, world=debora.worlds.bernoulli(reward=[0.4, 0.6]))
 /// >>> spec.key, spec.world
 /// (42, World(kind='bernoulli'))
-#[pyclass(module = "debora", frozen)]
+#[pyclass(name = "Spec", module = "debora", frozen)]
 #[derive(Clone)]
-pub struct Spec {
-    pub loaded: Loaded,
+pub struct PySpec {
+    pub spec_text: SpecText,
 }
 
-impl Spec {
+impl PySpec {
     fn parse(text: String, file: String, overrides: Vec<(String, String)>) -> PyResult<Self> {
         Ok(Self {
-            loaded: Loaded::from_text(text, file, overrides).map_err(spec_refused)?,
+            spec_text: SpecText::parse(text, file, overrides).map_err(spec_refused)?,
         })
     }
 
     fn simulated(&self) -> PyResult<Simulated> {
-        self.loaded.world(&open).map_err(spec_refused)
+        self.spec_text.world(&open).map_err(spec_refused)
     }
 }
 
 #[pymethods]
-impl Spec {
+impl PySpec {
     #[new]
     #[pyo3(signature = (problem, *, key = None, world = None, name = None))]
     fn new(
-        problem: &Bound<'_, Problem>,
+        problem: &Bound<'_, PyProblem>,
         key: Option<&Bound<'_, PyAny>>,
         world: Option<&Bound<'_, PyDict>>,
         name: Option<&str>,
     ) -> PyResult<Self> {
         let mut text = name.map_or(String::new(), |name| format!("name = {}\n", quoted(name)));
         if let Some(key) = key {
+            // As text: TOML's integers end at 2^63.
             text += &format!("key = \"{}\"\n", to_key(key)?.to_hex());
         }
         text += &problem.get().inner.to_toml();
@@ -94,6 +95,7 @@ impl Spec {
     ) -> PyResult<Self> {
         let overrides = overrides.map_or(Ok(Vec::new()), set)?;
         match path_or_text.cast::<PyString>() {
+            // No path has a line break, and no spec fits on one line: it needs at least four keys.
             Ok(text) if text.to_cow()?.contains('\n') => {
                 Self::parse(text.to_cow()?.into_owned(), NO_FILE.into(), overrides)
             }
@@ -114,12 +116,12 @@ impl Spec {
     /// 0.2
     #[pyo3(signature = (**overrides))]
     fn replace(&self, overrides: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let Loaded {
+        let SpecText {
             text,
             file,
             overrides: before,
             ..
-        } = self.loaded.clone();
+        } = self.spec_text.clone();
         let overrides = overrides.map_or(Ok(Vec::new()), set)?;
         Self::parse(text, file, [before, overrides].concat())
     }
@@ -137,33 +139,27 @@ impl Spec {
 
     /// The problem.
     #[getter]
-    fn problem(&self) -> Problem {
-        Problem {
-            inner: Arc::clone(&self.loaded.plan.problem),
+    fn problem(&self) -> PyProblem {
+        PyProblem {
+            inner: Arc::clone(&self.spec_text.plan.problem),
         }
     }
 
     /// The policy's key, as a number.
     #[getter]
     fn key(&self) -> u128 {
-        key_number(&self.loaded.spec.key.to_hex())
+        key_number(&self.spec_text.spec.key.to_hex())
     }
 
     /// The world to simulate, if the spec has one.
     #[getter]
-    fn world(&self) -> PyResult<Option<World>> {
-        let Some(world) = &self.loaded.spec.world else {
+    fn world(&self) -> PyResult<Option<PyWorld>> {
+        let Some(world) = &self.spec_text.spec.world else {
             return Ok(None);
         };
-        let kind = match world.kind {
-            WorldKind::Bernoulli { .. } => "bernoulli",
-            WorldKind::Beta { .. } => "beta",
-            WorldKind::Discrete { .. } => "discrete",
-            WorldKind::Table { .. } => "table",
-        };
-        Ok(Some(World {
-            kind,
-            problem: Arc::clone(&self.loaded.plan.problem),
+        Ok(Some(PyWorld {
+            kind: world.kind.name(),
+            problem: Arc::clone(&self.spec_text.plan.problem),
             simulated: self.simulated()?,
         }))
     }
@@ -171,50 +167,52 @@ impl Spec {
     /// What the experiment is called.
     #[getter]
     fn name(&self) -> Option<&str> {
-        self.loaded.spec.name.as_deref()
+        self.spec_text.spec.name.as_deref()
     }
 
     /// Where it was read from, or `<text>`.
     #[getter]
     fn file(&self) -> &str {
-        &self.loaded.file
+        &self.spec_text.file
     }
 
     /// The spec as it was read, before what replaces its values.
     #[getter]
     fn text(&self) -> &str {
-        &self.loaded.text
+        &self.spec_text.text
     }
 
     /// The plan of the problem; `Problem.plan` says more.
-    fn plan(&self) -> Plan {
-        Plan {
-            name: self.loaded.name().to_owned(),
-            inner: Arc::clone(&self.loaded.plan),
+    fn plan(&self) -> PyPlan {
+        PyPlan {
+            name: self.spec_text.name().to_owned(),
+            inner: Arc::clone(&self.spec_text.plan),
             gap: None,
         }
     }
 
     /// The engine of one pair of a replication. Pair 0 is what `run` simulates: each pair has a key derived from the spec's.
     #[pyo3(signature = (*, pair = 0))]
-    fn engine(&self, py: Python<'_>, pair: u64) -> PyResult<Engine> {
-        Engine::of(
+    fn engine(&self, py: Python<'_>, pair: u64) -> PyResult<PyEngine> {
+        PyEngine::of(
             py,
-            Arc::clone(&self.loaded.plan),
-            self.loaded.spec.key.derive(pair, 0),
+            Arc::clone(&self.spec_text.plan),
+            // As the lab derives it, so that an engine told by hand repeats a simulated run.
+            self.spec_text.spec.key.derive(pair, 0),
         )
     }
 
-    fn __repr__(&self) -> PyResult<String> {
-        let problem = &self.loaded.spec.problem;
-        Ok(format!(
-            "Spec({:?}, policy='{}', horizon={}, world={})",
-            self.loaded.name(),
+    fn __repr__(&self) -> String {
+        let problem = self.spec_text.problem();
+        // Of the world only its kind: to build it might be to read a table of millions of rows.
+        let world = self.spec_text.spec.world.as_ref();
+        let world = world.map_or("None".into(), |world| world_repr(world.kind.name()));
+        format!(
+            "Spec({:?}, policy='{}', horizon={}, world={world})",
+            self.spec_text.name(),
             problem.policy().name(),
             problem.horizon(),
-            self.world()?
-                .map_or("None".into(), |world| world.__repr__())
-        ))
+        )
     }
 
     #[expect(clippy::type_complexity, reason = "Python's protocol")]
@@ -222,12 +220,12 @@ impl Spec {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, (String, String, Vec<(String, String)>))> {
-        let Loaded {
+        let SpecText {
             text,
             file,
             overrides,
             ..
-        } = self.loaded.clone();
+        } = self.spec_text.clone();
         Ok((
             py.get_type::<Self>().getattr("_restore")?,
             (text, file, overrides),
@@ -239,7 +237,7 @@ impl Spec {
 fn set(overrides: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
     let one = |(path, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let path: String = path.extract()?;
-        // Keys beyond 2^63 are no numbers of TOML.
+        // TOML has no integers beyond 2^63, and keys have 128 bits.
         let value = if path == "key" {
             quoted(&to_key(&value)?.to_hex())
         } else {
@@ -255,21 +253,22 @@ fn unread(file: &str, error: &io::Error) -> PyErr {
         "cannot read {file:?}: {error}; give a path to a spec file, or its text of several lines"
     );
     match error.kind() {
+        // The class that Python itself would raise, so that callers can expect it.
         io::ErrorKind::NotFound => PyFileNotFoundError::new_err(sentence),
         _ => PyOSError::new_err(sentence),
     }
 }
 
 /// A world to simulate: what each action gives, in the user's units.
-#[pyclass(module = "debora", frozen)]
-pub struct World {
+#[pyclass(name = "World", module = "debora", frozen)]
+pub struct PyWorld {
     kind: &'static str,
     problem: Arc<debora::Problem>,
     simulated: Simulated,
 }
 
 #[pymethods]
-impl World {
+impl PyWorld {
     /// bernoulli, beta, discrete or table.
     #[getter]
     fn kind(&self) -> &'static str {
@@ -314,6 +313,7 @@ impl World {
                 actions - 1
             )));
         }
+        // Worlds draw on the unit scale.
         let mut values = vec![0.0; self.problem.quantities()];
         self.simulated.world.pull(
             self.simulated.key.derive(pair, member),
@@ -328,6 +328,10 @@ impl World {
     }
 
     fn __repr__(&self) -> String {
-        format!("World(kind='{}')", self.kind)
+        world_repr(self.kind)
     }
+}
+
+fn world_repr(kind: &str) -> String {
+    format!("World(kind='{kind}')")
 }

@@ -1,12 +1,13 @@
 //! Values on their way in and out: Python objects as TOML, JSON documents as Python objects.
 
 use debora::Key;
+use debora::measure::answer::Answer;
 use debora::spec::quoted;
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::refused;
 
@@ -15,6 +16,7 @@ pub fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyA
     match value {
         Value::Null => Ok(py.None().into_bound(py)),
         Value::Bool(flag) => flag.into_bound_py_any(py),
+        // Whole numbers stay whole: counts up to 2^64 have no exact double.
         Value::Number(number) => match number.as_u64() {
             Some(whole) => whole.into_bound_py_any(py),
             None => match number.as_i64() {
@@ -40,8 +42,14 @@ pub fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyA
     }
 }
 
+/// An answer as `debora._answer` lays it out: a list of its items.
+pub fn answer_items<'py>(py: Python<'py>, answer: &Answer) -> PyResult<Bound<'py, PyAny>> {
+    to_python(py, &json!(answer.items))
+}
+
 /// A number, text, list or dictionary as a TOML value.
 pub fn to_toml(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    // Before integers: in Python a bool is one.
     if value.is_instance_of::<PyBool>() {
         return Ok(value.is_truthy()?.to_string());
     }
@@ -52,6 +60,7 @@ pub fn to_toml(value: &Bound<'_, PyAny>) -> PyResult<String> {
         return Ok(value.str()?.to_str()?.to_owned());
     }
     if value.is_instance_of::<PyFloat>() {
+        // All digits, and with a point; infinities and NaN are lower case in TOML.
         return Ok(format!("{:?}", value.extract::<f64>()?).to_lowercase());
     }
     if let Ok(dict) = value.cast::<PyDict>() {
@@ -89,6 +98,7 @@ pub fn to_key(value: &Bound<'_, PyAny>) -> PyResult<Key> {
     }
     match value.extract::<u128>() {
         Ok(number) => Ok(Key::from(number)),
+        // Negative, or beyond 128 bits.
         Err(_) if value.is_instance_of::<PyInt>() => Err(refused(debora::Error::KeyText {
             text: value.str()?.to_str()?.to_owned(),
         })),

@@ -13,7 +13,7 @@ import debora
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Whoever starts the tests in the background may have switched Ctrl-C off, for them and for all they start.
+# A shell that runs the tests in the background may have switched Ctrl-C off, for them and for all they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -47,7 +47,7 @@ def binary() -> Path:
     """The program, which ``./check`` has built."""
     path = Path(os.environ.get("DEBORA_PROGRAM", ROOT / "target/debug/debora"))
     if not path.exists():
-        pytest.fail(f"{path} is not there; cargo build makes it")
+        pytest.fail(f"{path} does not exist; cargo build makes it")
     return path
 
 

@@ -164,10 +164,13 @@ def test_jobs(routing: debora.Spec) -> None:
         (lambda: debora.replicate(routing, pairs=5, simulator="round"), 'simulator is "round"'),  # type: ignore[arg-type]
         (lambda: debora.compare(routing, players=["ucb1"]), 'no player "ucb1" for policy soft'),
         (lambda: debora.compare(routing, players=["primal-dual"]), "use horizon 10000000 or less"),
-        (lambda: debora.Job.replicate(routing).measure((3, 2)), "shard 3/2 does not exist"),
+        (lambda: debora.Measurement.replicate(routing).measure((3, 2)), "shard 3/2 does not exist"),
         (lambda: debora.merge([]), "no parts"),
         (lambda: debora.merge([b"{}"]), "part 1 is not a shard of debora"),
-        (lambda: debora.merge([debora.Job.replicate(routing, pairs=4).measure((1, 2))]), "pair 2 of debora is in none"),
+        (
+            lambda: debora.merge([debora.Measurement.replicate(routing, pairs=4).measure((1, 2))]),
+            "pair 2 of debora is in none",
+        ),
     ]
     for call, sentence in calls:
         with pytest.raises(debora.Error) as error:

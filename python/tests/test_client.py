@@ -202,5 +202,5 @@ def test_threads_processes_and_pickles_share_an_experiment(server: Server) -> No
 def test_nobody_there_is_an_error_after_its_patience() -> None:
     with pytest.raises(ConnectionError, match=r"http://127.0.0.1:9 did not answer within 0.2 seconds .*refused"):
         Client("http://127.0.0.1:9", "x", patience=0.2).ask()
-    with pytest.raises(debora.Error, match="no address"):
+    with pytest.raises(debora.Error, match="not the address of a service"):
         Client("127.0.0.1:8080", "x")

@@ -72,14 +72,14 @@ def test_left_out_rivals_are_named(routing: debora.Spec) -> None:
 
 
 def test_shards_are_the_programs_bytes(routing: debora.Spec, tmp_path: Path) -> None:
-    job = pickle.loads(pickle.dumps(debora.Job.replicate(routing, pairs=30)))
-    assert job == debora.Job.replicate(routing, pairs=30)
+    measurement = pickle.loads(pickle.dumps(debora.Measurement.replicate(routing, pairs=30)))
+    assert measurement == debora.Measurement.replicate(routing, pairs=30)
     flags = ("--pairs", "30", "--quiet", "--out", str(tmp_path))
     program("replicate", routing.file, "--shard", "1/3", *flags)
-    assert job.measure((1, 3)) == (tmp_path / "shard-1-of-3.json").read_bytes()
+    assert measurement.measure((1, 3)) == (tmp_path / "shard-1-of-3.json").read_bytes()
     # One shard from the program, two from here: put together by either they are the whole.
     for number in (2, 3):
-        (tmp_path / f"shard-{number}-of-3.json").write_bytes(job.measure((number, 3), threads=1))
+        (tmp_path / f"shard-{number}-of-3.json").write_bytes(measurement.measure((number, 3), threads=1))
     paths = [tmp_path / f"shard-{number}-of-3.json" for number in (3, 1, 2)]
     whole = debora.replicate(routing, pairs=30)
     merged = debora.merge(paths)
@@ -90,8 +90,8 @@ def test_shards_are_the_programs_bytes(routing: debora.Spec, tmp_path: Path) -> 
 
 def test_compared_shards_merge(routing: debora.Spec) -> None:
     short = routing.replace(horizon=50_000)
-    job = debora.Job.compare(short, pairs=3)
-    merged = debora.merge([job.measure((number, 3)) for number in (1, 2, 3)])
+    measurement = debora.Measurement.compare(short, pairs=3)
+    merged = debora.merge([measurement.measure((number, 3)) for number in (1, 2, 3)])
     assert isinstance(merged, debora.Comparison)
     assert merged.to_dict() == debora.compare(short, pairs=3).to_dict()
 

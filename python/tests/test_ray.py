@@ -67,10 +67,10 @@ def test_the_number_of_shards_is_found(routing: debora.Spec, monkeypatch: pytest
     spread = debora.ray.replicate(routing, pairs=400, progress=lambda done, total: told.append(done))
     assert spread.to_bytes() == debora.replicate(routing, pairs=400).to_bytes()
     assert 1 < len(told) < 400, "some shards, of more than one pair each"
-    job = debora.Job.replicate(routing, pairs=3)
+    measurement = debora.Measurement.replicate(routing, pairs=3)
     for seconds, shards in [(1e-9, 3), (1e9, 1)]:
         monkeypatch.setattr("debora.ray.SHARD_SECONDS", seconds)
-        assert debora.ray._shards(job) == shards
+        assert debora.ray._shards(measurement) == shards
     for shards in (0, 4):
         with pytest.raises(debora.Error, match=f"shards is {shards}; .* 3 pairs"):
             debora.ray.replicate(routing, pairs=3, shards=shards)
@@ -86,8 +86,11 @@ def test_tables_travel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows.write_bytes((ROOT / "examples/recorded.csv").read_bytes())
     for keywords in ({"world.file": str(rows)}, {"world": debora.worlds.table(rows)}):
         moved = spec.replace(**keywords)
-        job = debora.Job.replicate(moved, pairs=6)
-        here, sent = job.measure((2, 3)), pickle.dumps((job, debora.ray._shipped(job, moved, None)))
+        measurement = debora.Measurement.replicate(moved, pairs=6)
+        here, sent = (
+            measurement.measure((2, 3)),
+            pickle.dumps((measurement, debora.ray._shipped(measurement, moved, None))),
+        )
         table = rows.read_bytes()
         rows.unlink()
         assert debora.ray._measure_shard(pickle.loads(sent), (2, 3)) == here
@@ -163,7 +166,7 @@ class Diary:
         self.path, real = path, debora.ray._measure_shard
         path.touch()
 
-        def noted(sent: tuple[debora.Job, bytes | None], shard: tuple[int, int]) -> bytes:
+        def noted(sent: tuple[debora.Measurement, bytes | None], shard: tuple[int, int]) -> bytes:
             def note(what: str) -> None:
                 with path.open("a") as file:
                     file.write(f"{what} {shard[0]} {os.getpid()} {ray.get_runtime_context().get_node_id()}\n")

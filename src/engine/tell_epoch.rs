@@ -108,7 +108,7 @@ impl Engine {
         for (action, &count) in counts.iter().enumerate() {
             self.check_count(action, count)?;
             let needed = self.rounds_to_target(action);
-            // Two actions cannot both be at their targets: the epoch ended when the first of them came to its own.
+            // Two actions cannot both be at their targets: the epoch ended when the first of them reached its own.
             if count > needed || (count == needed && ender.is_some()) {
                 let ender = ender.unwrap_or(action);
                 return Err(Error::TallyLong {

@@ -194,6 +194,7 @@ impl<'a> Meter<'a> {
 
 /// Mean and quantiles of a number over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Spread {
     /// The mean.
     pub mean: f64,

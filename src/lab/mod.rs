@@ -28,8 +28,16 @@ pub mod part;
 pub mod players;
 pub mod replicate;
 pub mod rounds;
-pub(crate) mod sample;
+mod sample;
 pub mod summary;
 pub mod world;
 
 pub use error::LabError;
+
+/// The samplers, for the library's own tests and benchmarks, which judge them by exact laws in release mode. Hidden, and free
+/// to change in any version.
+#[doc(hidden)]
+pub mod internals {
+    pub use super::epochs::draw_counts;
+    pub use super::sample::*;
+}

@@ -22,6 +22,7 @@ pub fn part_indices(total: u64, part: u64, parts: u64) -> Result<Range<u64>, Lab
 
 /// Pairs of some players, not necessarily all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PartPairs {
     /// What was measured: parts of another spec do not fit.
     pub spec: String,

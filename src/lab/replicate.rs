@@ -24,7 +24,7 @@ use crate::lab::players::{Player, Rival};
 use crate::lab::rounds;
 use crate::lab::world::{Truth, World};
 use crate::plan::Plan;
-use crate::{Engine, Estimate, Key, WorldKey};
+use crate::{Engine, Estimate, Key, Problem, Tally, WorldKey};
 
 /// How rounds are simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,22 @@ pub enum Simulator {
     Epochs,
     /// One round after another.
     Rounds,
+}
+
+impl Simulator {
+    fn play(
+        self,
+        player: &mut dyn Player,
+        problem: &Problem,
+        world: &dyn World,
+        keys: (Key, WorldKey),
+        observe: &mut dyn FnMut(Stretch),
+    ) -> Result<Tally, LabError> {
+        match self {
+            Simulator::Epochs => epochs::simulate(player, problem, world, keys, observe),
+            Simulator::Rounds => Ok(rounds::simulate(player, problem, world, keys, observe)),
+        }
+    }
 }
 
 /// Who plays.
@@ -64,6 +80,7 @@ pub struct Experiment {
 
 /// Where two runs diverged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PairDivergence {
     /// The first epoch with different strategies.
     pub epoch: u64,
@@ -75,6 +92,7 @@ pub struct PairDivergence {
 
 /// An estimate that fell into different cells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DivergedEstimate {
     /// The action.
     pub action: u32,
@@ -94,6 +112,7 @@ pub struct DivergedEstimate {
 
 /// Two runs with one policy key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Pair {
     /// Its number.
     pub index: u64,
@@ -227,14 +246,12 @@ impl Experiment {
             meter.add(&stretch);
             observe(&stretch);
         };
-        let mut play = |player: &mut dyn Player, simulator: Simulator| match simulator {
-            Simulator::Epochs => epochs::simulate(player, problem, world, keys, &mut both),
-            Simulator::Rounds => Ok(rounds::simulate(player, problem, world, keys, &mut both)),
-        };
         match contestant {
             Contestant::Debora => {
                 let mut engine = Engine::with_plan(Arc::clone(&self.plan), keys.0);
-                let tally = play(&mut engine, self.simulator)?;
+                let tally = self
+                    .simulator
+                    .play(&mut engine, problem, world, keys, &mut both)?;
                 let digest = Some(engine.digest());
                 Ok(meter.finish(&tally, engine.strategy().probabilities(), digest))
             }
@@ -246,7 +263,7 @@ impl Experiment {
                 } else {
                     self.simulator
                 };
-                let tally = play(&mut *player, simulator)?;
+                let tally = simulator.play(&mut *player, problem, world, keys, &mut both)?;
                 Ok(meter.finish(&tally, player.strategy().probabilities(), None))
             }
         }

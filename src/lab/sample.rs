@@ -3,19 +3,23 @@
 //! Counts may be as large as [`COUNT_MAX`]. Two methods cover Poisson, binomial and hypergeometric. Where the mean is
 //! small, inversion: the probabilities are added up from 0 until they pass a uniform. Where it is not, rejection from a
 //! hat that fits every log-concave law (`hat.rs`; Hörmann 1994), decided by bounds of the probabilities and, where
-//! they leave it open, by Loader's form of them (`law.rs`; Loader 2000). rand_distr was no choice: its hypergeometric
-//! fails from 1e12 on, and its logarithms are whichever the build links.
+//! they leave it open, by Loader's form of them (`law.rs`; Loader 2000).
 //!
 //! `ln`, `exp` and `sqrt` come from libm: the standard ones may differ in the last bit across platforms, and the draws
-//! are part of the values this library promises.
+//! are part of the values this library promises. That is why rand_distr is not used: its logarithms are libm's or the
+//! standard library's, whichever another crate of the build has chosen, so that the program and the Python extension
+//! could draw different numbers. (Its hypergeometric also fails from 1e14 balls on.)
+//!
+//! Private: those who need no equal bits have other libraries. The tests and benchmarks of this one reach it through
+//! `lab::internals`, as they judge it in release mode.
 
 mod hat;
 mod law;
 mod stream;
 
-pub use stream::{Source, Stream};
+pub use stream::Stream;
 
-use law::{Cell, Law, poisson_product};
+use law::{Cell, CountLaw, poisson_product};
 use libm::{exp, log, log1p, sqrt};
 
 /// The largest count, and the largest mean: twice it is still a whole number in a double.
@@ -52,6 +56,7 @@ pub fn gamma(stream: &mut Stream, shape: u64) -> f64 {
 
 /// [`gamma`] for any shape from 1 on.
 fn gamma_from_one(stream: &mut Stream, shape: f64) -> f64 {
+    // Both constants are Marsaglia and Tsang's: with them the cube of a normal comes closest to a gamma.
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / sqrt(9.0 * d);
     loop {
@@ -63,6 +68,7 @@ fn gamma_from_one(stream: &mut Stream, shape: f64) -> f64 {
         let v = root * root * root;
         let u = stream.uniform_open();
         let square = x * x;
+        // The bound decides nine times in ten and spares both logarithms.
         if u < 1.0 - GAMMA_BOUND * square * square || log(u) < 0.5 * square + d * (1.0 - v + log(v))
         {
             return d * v;
@@ -84,14 +90,17 @@ pub fn beta(stream: &mut Stream, a: f64, b: f64) -> f64 {
     if a == 0.0 || b == 0.0 {
         return if a == 0.0 { 0.0 } else { 1.0 };
     }
-    let mut log_gamma = |shape: f64| {
-        if shape >= 1.0 {
-            return log(gamma_from_one(stream, shape));
-        }
-        log(gamma_from_one(stream, shape + 1.0)) + log(stream.uniform_open()) / shape
-    };
-    let (x, y) = (log_gamma(a), log_gamma(b));
+    let x = log_gamma(stream, a);
+    let y = log_gamma(stream, b);
     1.0 / (1.0 + exp(y - x))
+}
+
+/// The logarithm of a draw from Gamma(shape, 1), for any shape above 0.
+fn log_gamma(stream: &mut Stream, shape: f64) -> f64 {
+    if shape >= 1.0 {
+        return log(gamma_from_one(stream, shape));
+    }
+    log(gamma_from_one(stream, shape + 1.0)) + log(stream.uniform_open()) / shape
 }
 
 /// A standard normal, by Marsaglia's polar method. Its twin is thrown away: keeping it would be state.
@@ -109,7 +118,7 @@ fn normal(stream: &mut Stream) -> f64 {
 
 /// A draw from Poisson(mean): the arrivals of a Poisson clock in that time. `mean` is in 0..=[`COUNT_MAX`].
 ///
-/// Inversion for means below 32, else rejection (see the [module](self)).
+/// Inversion for means below 32, else rejection (see the module).
 ///
 /// # Numerics
 ///
@@ -123,7 +132,7 @@ pub fn poisson(stream: &mut Stream, mean: f64) -> u64 {
     if mean < MEAN_SMALL {
         return search(stream, f64::INFINITY, exp(-mean), |k| mean / (k + 1.0));
     }
-    let law = Law {
+    let law = CountLaw {
         cells: [Cell::rising(0.0, mean)],
         mode: whole(mean),
         last: f64::INFINITY,
@@ -134,7 +143,7 @@ pub fn poisson(stream: &mut Stream, mean: f64) -> u64 {
 /// A draw from Binomial(n, p): the successes of n trials. `n` is at most [`COUNT_MAX`], `p` in [0, 1].
 ///
 /// The rarer of success and failure is counted: by inversion where fewer than 32 are expected, else by rejection (see
-/// the [module](self)).
+/// the module).
 ///
 /// # Numerics
 ///
@@ -151,6 +160,7 @@ pub fn binomial(stream: &mut Stream, n: u64, p: f64) -> u64 {
 
 /// Binomial(n, a / (a + b)). Both weights are given, since 1 - a / (a + b) would lose the digits of a small b.
 fn split(stream: &mut Stream, n: u64, a: f64, b: f64) -> u64 {
+    // The rarer side is counted: inversion then is short, and small probabilities keep their digits.
     if a > b {
         return n - split(stream, n, b, a);
     }
@@ -167,23 +177,19 @@ fn split(stream: &mut Stream, n: u64, a: f64, b: f64) -> u64 {
         });
     }
     let q = b / (a + b);
-    let cells = [Cell::rising(0.0, mean), Cell::falling(trials, trials * q)];
-    hat::draw(
-        stream,
-        &Law {
-            cells,
-            mode: whole((trials + 1.0) * p),
-            last: trials,
-        },
-        mean * q,
-    )
+    let law = CountLaw {
+        cells: [Cell::rising(0.0, mean), Cell::falling(trials, trials * q)],
+        mode: whole((trials + 1.0) * p),
+        last: trials,
+    };
+    hat::draw(stream, &law, mean * q)
 }
 
 /// A draw from the hypergeometric law: how many of `draws` balls, taken without replacement from an urn of `marked` and
 /// `unmarked` ones, are marked. The urn holds at most [`COUNT_MAX`] balls and at least `draws`.
 ///
 /// The rarer kind is counted, in the smaller of the part drawn and the part left: by inversion where fewer than 32 are
-/// expected, else by rejection (see the [module](self)).
+/// expected, else by rejection (see the module).
 ///
 /// # Numerics
 ///
@@ -196,6 +202,7 @@ pub fn hypergeometric(stream: &mut Stream, marked: u64, unmarked: u64, draws: u6
         "an urn of {marked} and {unmarked} balls holds more than 2^52"
     );
     assert!(draws <= total, "{draws} draws from an urn of {total}");
+    // By the law's symmetries the cell that is drawn can be the smallest of the four.
     if marked > unmarked {
         return draws - hypergeometric(stream, unmarked, marked, draws);
     }
@@ -205,6 +212,7 @@ pub fn hypergeometric(stream: &mut Stream, marked: u64, unmarked: u64, draws: u6
     if marked == 0 || draws == 0 {
         return 0;
     }
+    // Exact as doubles, up to 2^52.
     let [m, u, d, n] = [marked, unmarked, draws, total].map(|count| count as f64);
     let left = n - d;
     let mean = m * d / n;
@@ -214,14 +222,15 @@ pub fn hypergeometric(stream: &mut Stream, marked: u64, unmarked: u64, draws: u6
         Cell::falling(d, u * d / n),
         Cell::rising(u - d, u * left / n),
     ];
-    let law = Law {
+    let law = CountLaw {
         cells,
         mode: whole((m + 1.0) * (d + 1.0) / (n + 2.0)),
         last: m.min(d),
     };
     if mean < MEAN_SMALL {
         // Four Poisson cells, given both margins; a margin is two Poisson counts, given their sum n; n itself is one.
-        let (cells, all) = (law.weight(0.0), poisson_product([(n, n)]));
+        let cells = law.weight(0.0);
+        let all = poisson_product([(n, n)]);
         let margins = poisson_product([m, u, d, left].map(|count| (count, count)));
         let exponent = cells.exponent + all.exponent - margins.exponent;
         let none_marked = exp(-exponent) * sqrt(margins.square / (cells.square * all.square));
@@ -307,7 +316,10 @@ pub fn multivariate_hypergeometric(
 #[inline]
 fn search(stream: &mut Stream, last: f64, first: f64, ratio_up: impl Fn(f64) -> f64) -> u64 {
     let end = last.min(SEARCH_END);
-    let (mut k, mut rest, mut probability) = (0.0, stream.uniform(), first);
+    let mut k = 0.0;
+    let mut rest = stream.uniform();
+    let mut probability = first;
+    // The rest shrinks instead of a sum growing: what is left of a uniform keeps its digits in the tail.
     while rest >= probability && k < end {
         rest -= probability;
         probability *= ratio_up(k);

@@ -12,12 +12,12 @@ use crate::key::{Label, to_uniform};
 use crate::lab::LabError;
 use crate::lab::sample::{self, Stream};
 use crate::mean::{FIXED_ONE, to_fixed};
-use crate::problem::{Policy, Problem};
+use crate::problem::{Policy, Problem, Range};
 use crate::strategy::Strategy;
 use crate::{WorldKey, lp};
 
 /// The most draws a world that cannot be summed may need: about a minute's work.
-pub const DRAWS_MAX: u64 = 1_000_000_000;
+pub(crate) const DRAWS_MAX: u64 = 1_000_000_000;
 
 /// Feedback of known law.
 pub trait World: Send + Sync {
@@ -29,13 +29,14 @@ pub trait World: Send + Sync {
 
     /// Sums of the feedback of `count` pulls from number `first` on, one per quantity, in multiples of 2^-53.
     fn pulls(&self, key: WorldKey, action: u32, first: u64, count: u64, sums: &mut [u128]) {
+        // For worlds whose sums have no law of their own, such as beta: exact, and slow.
         let mut values = vec![0.0; sums.len()];
         sums.fill(0);
         for pull in first..first + count {
             self.pull(key, action, pull, &mut values);
-            sums.iter_mut()
-                .zip(&values)
-                .for_each(|(sum, &value)| *sum += u128::from(to_fixed(value)));
+            for (sum, &value) in sums.iter_mut().zip(&values) {
+                *sum += u128::from(to_fixed(value));
+            }
         }
     }
 
@@ -47,8 +48,9 @@ pub trait World: Send + Sync {
 
 /// What is true of a world: the best a strategy can do within the thresholds.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Truth {
-    /// The optimal safe strategy; none if no strategy keeps all thresholds. Policy free has no thresholds to keep.
+    /// The optimal safe strategy; `None` if no strategy keeps all thresholds. Policy free has no thresholds to keep.
     pub best: Option<Strategy>,
     /// Its expected reward.
     pub reward: Option<f64>,
@@ -60,53 +62,59 @@ impl Truth {
     /// Solves for the optimal safe strategy.
     pub fn of(problem: &Problem, world: &dyn World) -> Self {
         let means = world.means();
-        let thresholds = if problem.policy() == Policy::Free {
-            &[]
-        } else {
-            problem.thresholds()
+        let thresholds = match problem.policy() {
+            Policy::Free => &[],
+            Policy::Soft | Policy::Hard => problem.thresholds(),
         };
-        let rows = means[1..]
+        let rows: Vec<f64> = means[1..]
             .iter()
             .take(thresholds.len())
             .flatten()
             .copied()
-            .collect::<Vec<f64>>();
+            .collect();
+        // The same program that decides for debora, on the true means: regret is against what it could have played.
         let solution = lp::solve(&means[0], &rows, thresholds);
         let best = (solution.violation == 0.0).then(|| Strategy::new(solution.strategy));
-        let margins_missing = problem.safe().map_or(Vec::new(), |safe| {
-            let cost = means[1..].iter().map(|row| safe.strategy.expectation(row));
-            let stated = problem
-                .thresholds()
-                .iter()
-                .zip(&safe.margins)
-                .map(|(threshold, margin)| threshold - margin);
-            cost.zip(stated)
-                .map(|(cost, stated)| cost - stated)
-                .collect()
-        });
         Self {
             reward: best.as_ref().map(|best| best.expectation(&means[0])),
             best,
-            margins_missing,
+            margins_missing: margins_missing(problem, &means[1..]),
         }
     }
+}
+
+/// By how much the safe strategy's true cost exceeds the stated one, cost by cost; empty without a safe strategy.
+fn margins_missing(problem: &Problem, costs: &[Vec<f64>]) -> Vec<f64> {
+    let Some(safe) = problem.safe() else {
+        return Vec::new();
+    };
+    let limits = problem.thresholds().iter().zip(&safe.margins);
+    costs
+        .iter()
+        .zip(limits)
+        .map(|(row, (threshold, margin))| safe.strategy.expectation(row) - (threshold - margin))
+        .collect()
 }
 
 /// Checks means given in the user's units and scales them: per quantity, per action.
 fn unit_means(problem: &Problem, means: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, LabError> {
     check_length("quantities", means.len(), problem.quantities())?;
-    let scale = |(quantity, row): (usize, &Vec<f64>)| {
+    let mut scaled = Vec::with_capacity(means.len());
+    for (quantity, row) in means.iter().enumerate() {
         check_length("actions", row.len(), problem.actions().len())?;
-        row.iter()
+        let row: Result<Vec<f64>, LabError> = row
+            .iter()
             .map(|&mean| unit_value(problem, quantity, mean))
-            .collect()
-    };
-    means.iter().enumerate().map(scale).collect()
+            .collect();
+        scaled.push(row?);
+    }
+    Ok(scaled)
 }
 
 fn unit_value(problem: &Problem, quantity: usize, value: f64) -> Result<f64, LabError> {
     let quantity = problem.quantity(quantity);
-    let (low, high) = (quantity.range.low, quantity.range.high);
+    let Range { low, high } = quantity.range;
+    // Never clipped, whatever the problem says of feedback: a world's means must be what its author wrote.
     if (low..=high).contains(&value) {
         return Ok(quantity.range.to_unit(value));
     }
@@ -148,6 +156,7 @@ impl World for Bernoulli {
 
     #[inline]
     fn pull(&self, key: WorldKey, action: u32, pull: u64, values: &mut [f64]) {
+        // A word each: reading every quantity off one word would tie rewards to costs.
         for (block, (values, means)) in (0..).zip(values.chunks_mut(4).zip(self.means.chunks(4))) {
             let words = key.block(Label::Feedback, [u64::from(action), pull, block]);
             for ((value, row), word) in values.iter_mut().zip(means).zip(words) {
@@ -159,8 +168,8 @@ impl World for Bernoulli {
     fn pulls(&self, key: WorldKey, action: u32, first: u64, count: u64, sums: &mut [u128]) {
         let mut stream = Stream::new(key, Label::FeedbackSum, [u64::from(action), first]);
         for (sum, row) in sums.iter_mut().zip(&self.means) {
-            *sum = u128::from(sample::binomial(&mut stream, count, row[action as usize]))
-                * u128::from(FIXED_ONE);
+            let ones = sample::binomial(&mut stream, count, row[action as usize]);
+            *sum = u128::from(ones) * u128::from(FIXED_ONE);
         }
     }
 
@@ -183,6 +192,7 @@ impl Beta {
         means: &[Vec<f64>],
         concentration: f64,
     ) -> Result<Self, LabError> {
+        // Below, nearly every draw is 0 or 1; above, the spread is lost in rounding.
         if !(1e-6..=1e12).contains(&concentration) {
             return Err(LabError::Concentration { concentration });
         }
@@ -216,6 +226,7 @@ impl World for Beta {
 pub struct Discrete {
     means: Vec<Vec<f64>>,
     /// Per quantity, per action: values in multiples of 2^-53, and their probabilities.
+    // A strategy is what picks by probabilities, whether actions or values.
     laws: Vec<Vec<(Vec<u64>, Strategy)>>,
 }
 
@@ -235,19 +246,13 @@ impl Discrete {
                     .collect::<Result<Vec<_>, LabError>>()?,
             );
         }
-        let mean = |(values, law): &(Vec<u64>, Strategy)| {
-            law.expectation(
-                &values
-                    .iter()
-                    .map(|&value| value as f64 / FIXED_ONE as f64)
-                    .collect::<Vec<_>>(),
-            )
-        };
+        // From the rounded values, which are what is drawn: a mean of the stated ones would differ by up to 2^-54.
+        let means = scaled
+            .iter()
+            .map(|row| row.iter().map(mean_of_law).collect())
+            .collect();
         Ok(Self {
-            means: scaled
-                .iter()
-                .map(|row| row.iter().map(mean).collect())
-                .collect(),
+            means,
             laws: scaled,
         })
     }
@@ -270,12 +275,19 @@ impl Discrete {
         }
         let values = values
             .iter()
-            .map(|&value| unit_value(problem, quantity, value).map(to_fixed));
-        Ok((
-            values.collect::<Result<_, _>>()?,
-            Strategy::new(probabilities.iter().map(|p| p / sum).collect()),
-        ))
+            .map(|&value| unit_value(problem, quantity, value).map(to_fixed))
+            .collect::<Result<_, _>>()?;
+        let law = Strategy::new(probabilities.iter().map(|p| p / sum).collect());
+        Ok((values, law))
     }
+}
+
+fn mean_of_law((values, law): &(Vec<u64>, Strategy)) -> f64 {
+    let values: Vec<f64> = values
+        .iter()
+        .map(|&value| value as f64 / FIXED_ONE as f64)
+        .collect();
+    law.expectation(&values)
 }
 
 impl World for Discrete {
@@ -312,21 +324,23 @@ impl World for Discrete {
 
 /// Recorded feedback: each pull draws a row of its action, with replacement, reward and costs of a row staying together.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct Recorded {
     means: Vec<Vec<f64>>,
     /// Per action, row after row, one value per quantity, in multiples of 2^-53.
     rows: Vec<Vec<u64>>,
 }
 
-impl Table {
+impl Recorded {
     /// Rows of an action (by number) and one value per quantity, in the user's units.
     pub fn new(
         problem: &Problem,
         recorded: impl IntoIterator<Item = (u32, Vec<f64>)>,
     ) -> Result<Self, LabError> {
-        let (actions, quantities) = (problem.actions().len(), problem.quantities());
+        let actions = problem.actions().len();
+        let quantities = problem.quantities();
         let mut rows = vec![Vec::new(); actions];
         for (action, values) in recorded {
+            // Flat, one allocation an action: tables have millions of rows.
             let room = rows
                 .get_mut(action as usize)
                 .ok_or(LabError::TableAction { action, actions })?;
@@ -340,33 +354,39 @@ impl Table {
                 action: problem.actions()[action].clone(),
             });
         }
-        let mean = |quantity: usize, rows: &Vec<u64>| {
-            let sum: u128 = rows
-                .iter()
-                .skip(quantity)
-                .step_by(quantities)
-                .map(|&value| u128::from(value))
-                .sum();
-            sum as f64 / FIXED_ONE as f64 / (rows.len() / quantities) as f64
-        };
         let means = (0..quantities)
-            .map(|quantity| rows.iter().map(|rows| mean(quantity, rows)).collect())
+            .map(|quantity| {
+                rows.iter()
+                    .map(|rows| mean_of_column(rows, quantity, quantities))
+                    .collect()
+            })
             .collect();
         Ok(Self { means, rows })
     }
 
-    fn rows(&self, action: u32) -> std::slice::ChunksExact<'_, u64> {
+    fn rows_of(&self, action: u32) -> std::slice::ChunksExact<'_, u64> {
         self.rows[action as usize].chunks_exact(self.means.len())
     }
 }
 
-impl World for Table {
+/// The mean of a quantity over rows of so many quantities.
+fn mean_of_column(rows: &[u64], quantity: usize, quantities: usize) -> f64 {
+    let sum: u128 = rows
+        .iter()
+        .skip(quantity)
+        .step_by(quantities)
+        .map(|&value| u128::from(value))
+        .sum();
+    sum as f64 / FIXED_ONE as f64 / (rows.len() / quantities) as f64
+}
+
+impl World for Recorded {
     fn means(&self) -> &[Vec<f64>] {
         &self.means
     }
 
     fn pull(&self, key: WorldKey, action: u32, pull: u64, values: &mut [f64]) {
-        let mut rows = self.rows(action);
+        let mut rows = self.rows_of(action);
         let word = key.block(Label::Feedback, [u64::from(action), pull, 0])[0];
         // Each row with probability 1/rows up to 2^-64.
         let row = ((u128::from(word) * rows.len() as u128) >> 64) as usize;
@@ -379,11 +399,12 @@ impl World for Table {
 
     fn pulls(&self, key: WorldKey, action: u32, first: u64, count: u64, sums: &mut [u128]) {
         let mut stream = Stream::new(key, Label::FeedbackSum, [u64::from(action), first]);
-        let mut counts = vec![0; self.rows(action).len()];
+        // How often each row comes up among so many draws with replacement, all rows alike.
+        let mut counts = vec![0; self.rows_of(action).len()];
         sample::multinomial(&mut stream, count, &vec![1.0; counts.len()], &mut counts);
         sums.fill(0);
         for (row, &count) in self
-            .rows(action)
+            .rows_of(action)
             .zip(&counts)
             .filter(|(_, count)| **count > 0)
         {

@@ -4,8 +4,8 @@
 
 use crate::Error;
 use crate::lab::LabError;
-use crate::spec::document::{Node, Value};
-use crate::spec::error::{Fault, Place};
+use crate::spec::document::{Node, NodeValue};
+use crate::spec::error::{Fault, SpecPlace};
 
 /// The error at the key that caused it, or at the nearest section that is there.
 pub(super) fn blame(root: &Node, error: &Error) -> Fault {
@@ -17,7 +17,7 @@ pub(super) fn blame_world(root: &Node, error: &LabError) -> Fault {
     Fault::new(place_in_world(root, error), error.to_string())
 }
 
-fn place_in_world(root: &Node, error: &LabError) -> Place {
+fn place_in_world(root: &Node, error: &LabError) -> SpecPlace {
     let at = |path: &[&str]| deepest(root, path).place;
     match error {
         LabError::HorizonSimulated { .. } => at(&["horizon"]),
@@ -33,7 +33,7 @@ fn place_in_world(root: &Node, error: &LabError) -> Place {
     }
 }
 
-fn place(root: &Node, error: &Error) -> Place {
+fn place(root: &Node, error: &Error) -> SpecPlace {
     let at = |path: &[&str]| deepest(root, path).place;
     match error {
         Error::Actions { .. } => at(&["actions"]),
@@ -47,11 +47,13 @@ fn place(root: &Node, error: &Error) -> Place {
             what: "action",
             name,
         } => at(&["actions", name]),
+        // The second of two equal names is at fault, and `Node::child` finds the last.
         Error::NameRepeated { name, .. } => at(&["cost", name, "name"]),
         Error::Horizon { .. } => at(&["horizon"]),
         Error::Rho { .. } => at(&["rho"]),
         Error::Delta { .. } => at(&["delta"]),
         Error::PaperDelta { .. } if root.child("delta").is_some() => at(&["delta"]),
+        // Without a delta in the spec it is the profile that rules the default out.
         Error::PaperDelta { .. } => at(&["profile"]),
         Error::Growth { .. } | Error::GrowthWithPaper { .. } => at(&["growth"]),
         Error::Range { name, .. } if is_cost(root, name) => at(&["cost", name, "range"]),
@@ -67,7 +69,7 @@ fn place(root: &Node, error: &Error) -> Place {
         Error::Margin { name, .. } => at(&["safe", "margin", name]),
         Error::MarginCount { .. } => at(&["safe"]),
         // Only telling and snapshots raise the others, which no spec leads to.
-        _ => Place::Whole,
+        _ => SpecPlace::Whole,
     }
 }
 
@@ -83,10 +85,10 @@ fn deepest<'a>(root: &'a Node, path: &[&str]) -> &'a Node {
     node
 }
 
-fn entry(root: &Node, list: &str, number: usize) -> Place {
+fn entry(root: &Node, list: &str, number: usize) -> SpecPlace {
     let node = deepest(root, &[list]);
     match &node.value {
-        Value::List(list) => {
+        NodeValue::List(list) => {
             list.get(number)
                 .map_or(node, |entry| deepest(entry, &["name"]))
                 .place
@@ -101,7 +103,7 @@ fn is_cost(root: &Node, name: &str) -> bool {
 }
 
 /// What the world says of a quantity: there the first value as wanted, as lists may run over many lines.
-fn in_world(root: &Node, name: &str, wanted: &dyn Fn(&Node) -> bool) -> Place {
+fn in_world(root: &Node, name: &str, wanted: &dyn Fn(&Node) -> bool) -> SpecPlace {
     let path: &[&str] = if is_cost(root, name) {
         &["world", "cost", name]
     } else {
@@ -113,14 +115,16 @@ fn in_world(root: &Node, name: &str, wanted: &dyn Fn(&Node) -> bool) -> Place {
 
 fn is_number(node: &Node, value: f64) -> bool {
     node.number()
+        // NaN is unequal to itself, yet it is the value that was refused.
         .is_some_and(|number| number == value || (number.is_nan() && value.is_nan()))
 }
 
 fn sums_to(node: &Node, sum: f64) -> bool {
     match &node.value {
-        Value::List(list) => {
+        NodeValue::List(list) => {
             let numbers: Option<Vec<f64>> = list.iter().map(Node::number).collect();
             numbers.is_some_and(|numbers| {
+                // Equal to the bit, as the lab adds the same numbers in the same order.
                 let total: f64 = numbers.iter().sum();
                 total == sum || (total.is_nan() && sum.is_nan())
             })

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
-use crate::spec::error::{Fault, Place, Read, SpecError};
+use crate::spec::error::{Fault, Read, SpecError, SpecPlace};
 use crate::spec::field::Field;
 use crate::spec::overrides;
 use crate::spec::spelling::{printable, shorten};
@@ -15,13 +15,13 @@ use crate::spec::spelling::{printable, shorten};
 /// A value and where it stands.
 #[derive(Clone)]
 pub(super) struct Node {
-    pub value: Value,
-    pub place: Place,
+    pub value: NodeValue,
+    pub place: SpecPlace,
 }
 
 /// What TOML can say, as far as a spec cares.
 #[derive(Clone)]
-pub(super) enum Value {
+pub(super) enum NodeValue {
     Text(String),
     /// An integer, 0 or more.
     Whole(u128),
@@ -35,18 +35,18 @@ pub(super) enum Value {
 
 impl Node {
     /// A value of TOML; `place` says where an offset of it lies.
-    pub fn of(value: &Spanned<DeValue<'_>>, place: &dyn Fn(usize) -> Place) -> Self {
+    pub fn of(value: &Spanned<DeValue<'_>>, place: &dyn Fn(usize) -> SpecPlace) -> Self {
         let read = match value.get_ref() {
-            DeValue::String(text) => Value::Text(text.clone().into_owned()),
+            DeValue::String(text) => NodeValue::Text(text.clone().into_owned()),
             DeValue::Integer(integer) => whole_or_number(integer),
             // The parser lets through nothing that Rust does not read.
-            DeValue::Float(float) => Value::Number(float.as_str().parse().unwrap_or(f64::NAN)),
-            DeValue::Boolean(boolean) => Value::Other(boolean.to_string()),
-            DeValue::Datetime(date) => Value::Other(date.to_string()),
+            DeValue::Float(float) => NodeValue::Number(float.as_str().parse().unwrap_or(f64::NAN)),
+            DeValue::Boolean(boolean) => NodeValue::Other(boolean.to_string()),
+            DeValue::Datetime(date) => NodeValue::Other(date.to_string()),
             DeValue::Array(list) => {
-                Value::List(list.iter().map(|entry| Self::of(entry, place)).collect())
+                NodeValue::List(list.iter().map(|entry| Self::of(entry, place)).collect())
             }
-            DeValue::Table(table) => Value::Table(entries(table, place)),
+            DeValue::Table(table) => NodeValue::Table(entries(table, place)),
         };
         // A value begins on the line of its key, and a section's value is its header.
         Self {
@@ -58,8 +58,8 @@ impl Node {
     /// The entry of a table with this key, or of a list with this name: the last one, as a repeated name is its fault.
     pub fn child(&self, name: &str) -> Option<&Node> {
         match &self.value {
-            Value::Table(table) => table.get(name),
-            Value::List(list) => list.iter().rev().find(|entry| entry.is_named(name)),
+            NodeValue::Table(table) => table.get(name),
+            NodeValue::List(list) => list.iter().rev().find(|entry| entry.is_named(name)),
             _ => None,
         }
     }
@@ -71,9 +71,9 @@ impl Node {
 
     pub fn name(&self) -> Option<&str> {
         match &self.value {
-            Value::Text(text) => Some(text),
-            Value::Table(table) => match &table.get("name")?.value {
-                Value::Text(text) => Some(text),
+            NodeValue::Text(text) => Some(text),
+            NodeValue::Table(table) => match &table.get("name")?.value {
+                NodeValue::Text(text) => Some(text),
                 _ => None,
             },
             _ => None,
@@ -82,8 +82,8 @@ impl Node {
 
     pub fn number(&self) -> Option<f64> {
         match self.value {
-            Value::Whole(whole) => Some(whole as f64),
-            Value::Number(number) => Some(number),
+            NodeValue::Whole(whole) => Some(whole as f64),
+            NodeValue::Number(number) => Some(number),
             _ => None,
         }
     }
@@ -94,8 +94,8 @@ impl Node {
             return Some(self);
         }
         match &self.value {
-            Value::List(list) => list.iter().find_map(|entry| entry.find(wanted)),
-            Value::Table(table) => table.values().find_map(|entry| entry.find(wanted)),
+            NodeValue::List(list) => list.iter().find_map(|entry| entry.find(wanted)),
+            NodeValue::Table(table) => table.values().find_map(|entry| entry.find(wanted)),
             _ => None,
         }
     }
@@ -103,33 +103,34 @@ impl Node {
     /// The value as a message shows it.
     pub fn shown(&self) -> String {
         match &self.value {
-            Value::Text(text) => format!("{:?}", shorten(text)),
-            Value::Whole(whole) => whole.to_string(),
-            Value::Number(number) => format!("{number:?}").trim_end_matches(".0").to_owned(),
-            Value::Other(text) => text.clone(),
-            Value::List(list) => format!("a list of {}", list.len()),
-            Value::Table(_) => "a table".to_owned(),
+            NodeValue::Text(text) => format!("{:?}", shorten(text)),
+            NodeValue::Whole(whole) => whole.to_string(),
+            NodeValue::Number(number) => format!("{number:?}").trim_end_matches(".0").to_owned(),
+            NodeValue::Other(text) => text.clone(),
+            NodeValue::List(list) => format!("a list of {}", list.len()),
+            NodeValue::Table(_) => "a table".to_owned(),
         }
     }
 }
 
-fn entries(table: &DeTable<'_>, place: &dyn Fn(usize) -> Place) -> BTreeMap<String, Node> {
+fn entries(table: &DeTable<'_>, place: &dyn Fn(usize) -> SpecPlace) -> BTreeMap<String, Node> {
     table
         .iter()
         .map(|(key, value)| (key.get_ref().clone().into_owned(), Node::of(value, place)))
         .collect()
 }
 
-fn whole_or_number(integer: &DeInteger<'_>) -> Value {
-    let (digits, radix) = (integer.as_str(), integer.radix());
-    match (
-        u128::from_str_radix(digits, radix),
-        i128::from_str_radix(digits, radix),
-    ) {
-        (Ok(whole), _) => Value::Whole(whole),
-        (_, Ok(negative)) => Value::Number(negative as f64),
+fn whole_or_number(integer: &DeInteger<'_>) -> NodeValue {
+    let digits = integer.as_str();
+    let radix = integer.radix();
+    // 128 bits, not the 64 that TOML asks for: a key written as a number has as many.
+    if let Ok(whole) = u128::from_str_radix(digits, radix) {
+        return NodeValue::Whole(whole);
+    }
+    match i128::from_str_radix(digits, radix) {
+        Ok(negative) => NodeValue::Number(negative as f64),
         // Beyond 128 bits: no rule allows it, so its size is all that matters.
-        _ => Value::Number(digits.parse().unwrap_or(f64::INFINITY)),
+        Err(_) => NodeValue::Number(digits.parse().unwrap_or(f64::INFINITY)),
     }
 }
 
@@ -156,19 +157,19 @@ impl Document {
         file: &str,
         overrides: &[(String, String)],
     ) -> Result<Self, SpecError> {
-        let root = Node {
-            value: Value::Table(BTreeMap::new()),
-            place: Place::Whole,
-        };
         let shown = overrides
             .iter()
             .map(|(path, value)| shorten(&format!("{path}={value}")))
             .collect();
+        // Empty at first: a text that is not TOML needs the document for its error.
         let mut document = Self {
             file: file.to_owned(),
             text: text.to_owned(),
             overrides: shown,
-            root,
+            root: Node {
+                value: NodeValue::Table(BTreeMap::new()),
+                place: SpecPlace::Whole,
+            },
         };
         match read(text, overrides) {
             Ok(value) => document.root.value = value,
@@ -190,55 +191,49 @@ impl Document {
 
     /// The fault with its line and text.
     pub fn error(&self, fault: Fault) -> SpecError {
-        let Fault { place, message } = fault;
-        match place {
-            Place::Whole => SpecError {
-                origin: self.file.clone(),
-                line: None,
-                excerpt: None,
-                message,
-            },
-            Place::Override(number) => {
-                let origin = format!("override {}", self.overrides[number]);
-                SpecError {
-                    origin,
-                    line: None,
-                    excerpt: None,
-                    message,
-                }
+        let mut error = SpecError {
+            origin: self.file.clone(),
+            line: None,
+            excerpt: None,
+            message: fault.message,
+        };
+        match fault.place {
+            // What is missing stands nowhere.
+            SpecPlace::Whole => {}
+            SpecPlace::Override(number) => {
+                error.origin = format!("override {}", self.overrides[number]);
             }
-            Place::Text(offset) => {
+            SpecPlace::Text(offset) => {
                 let (line, excerpt) = line_at(&self.text, offset);
-                SpecError {
-                    origin: self.file.clone(),
-                    line: Some(line),
-                    excerpt: Some(excerpt),
-                    message,
-                }
+                error.line = Some(line);
+                error.excerpt = Some(excerpt);
             }
         }
+        error
     }
 }
 
-fn read(text: &str, overrides: &[(String, String)]) -> Read<Value> {
+fn read(text: &str, overrides: &[(String, String)]) -> Read<NodeValue> {
     let table = DeTable::parse(text).map_err(|error| {
         let place = error
             .span()
-            .map_or(Place::Whole, |span| Place::Text(span.start));
+            .map_or(SpecPlace::Whole, |span| SpecPlace::Text(span.start));
         Fault::new(place, format!("this is not TOML: {}", error.message()))
     })?;
     let mut root = Node {
-        value: Value::Table(entries(table.get_ref(), &Place::Text)),
-        place: Place::Whole,
+        value: NodeValue::Table(entries(table.get_ref(), &SpecPlace::Text)),
+        place: SpecPlace::Whole,
     };
+    // In their order, so that the later of two wins.
     for (number, (path, value)) in overrides.iter().enumerate() {
-        overrides::set(&mut root, path, value, Place::Override(number))?;
+        overrides::set(&mut root, path, value, SpecPlace::Override(number))?;
     }
     Ok(root.value)
 }
 
 /// The line of an offset, from 1, and its text. What stops short at the end of the text is shown on its last line.
 fn line_at(text: &str, offset: usize) -> (u64, String) {
+    // Bytes, as an offset of the parser need not lie between two characters.
     let bytes = &text.as_bytes()[..offset.min(text.len())];
     let before = if offset < text.len() {
         bytes
@@ -267,7 +262,7 @@ fn line_at(text: &str, offset: usize) -> (u64, String) {
     )
 }
 
-/// How much of a line an error shows.
+/// How much of a line an error shows: a list of a thousand means may stand on one.
 const EXCERPT_MAX: usize = 120;
 
 #[cfg(test)]

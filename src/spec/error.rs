@@ -22,7 +22,7 @@ impl SpecError {
         &self.origin
     }
 
-    /// The line at fault, from 1; none for what is missing from the whole file, and for overrides.
+    /// The line at fault, from 1; `None` for what is missing from the whole file, and for overrides.
     pub fn line(&self) -> Option<u64> {
         self.line
     }
@@ -36,6 +36,7 @@ impl SpecError {
 impl fmt::Display for SpecError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
+            // As compilers write it: editors and terminals make a link of it.
             Some(line) => write!(formatter, "{}:{line}: {}", self.origin, self.message)?,
             None => write!(formatter, "{}: {}", self.origin, self.message)?,
         }
@@ -50,7 +51,7 @@ impl std::error::Error for SpecError {}
 
 /// Where a value was read. The order is that of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum SpecPlace {
     /// The whole file: what is missing has no line.
     Whole,
     /// An offset in the text.
@@ -62,12 +63,12 @@ pub(super) enum Place {
 /// An error before it is shown: the document knows the line and its text.
 #[derive(Debug)]
 pub(super) struct Fault {
-    pub place: Place,
+    pub place: SpecPlace,
     pub message: String,
 }
 
 impl Fault {
-    pub fn new(place: Place, message: impl Into<String>) -> Self {
+    pub fn new(place: SpecPlace, message: impl Into<String>) -> Self {
         Self {
             place,
             message: message.into(),

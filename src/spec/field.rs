@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::problem::HORIZON_MAX;
-use crate::spec::document::{Node, Value};
-use crate::spec::error::{Fault, Place, Read};
+use crate::spec::document::{Node, NodeValue};
+use crate::spec::error::{Fault, Read, SpecPlace};
 use crate::spec::spelling::{hint, list, shorten};
 
 /// A value and the path that leads to it, as messages call it.
@@ -31,7 +31,7 @@ impl<'a> Field<'a> {
 
     pub fn text(&self) -> Read<&'a str> {
         match &self.node.value {
-            Value::Text(text) => Ok(text),
+            NodeValue::Text(text) => Ok(text),
             _ => Err(self.wrong("it must be a text in quotes")),
         }
     }
@@ -45,9 +45,9 @@ impl<'a> Field<'a> {
     /// A whole number, spelled 100_000_000, 1e8 or 1E8.
     pub fn whole<T: TryFrom<u128>>(&self, rule: &str) -> Read<T> {
         let whole = match self.node.value {
-            Value::Whole(whole) => Some(whole),
+            NodeValue::Whole(whole) => Some(whole),
             // Above 2^53 the spelling of a float is no longer its value.
-            Value::Number(number)
+            NodeValue::Number(number)
                 if (0.0..=HORIZON_MAX as f64).contains(&number) && number.trunc() == number =>
             {
                 Some(number as u128)
@@ -70,7 +70,7 @@ impl<'a> Field<'a> {
 
     pub fn list(&self) -> Read<Vec<Field<'a>>> {
         match &self.node.value {
-            Value::List(list) => {
+            NodeValue::List(list) => {
                 let entry = |(index, node)| self.inner(format!("{}[{index}]", self.path), node);
                 Ok(list.iter().enumerate().map(entry).collect())
             }
@@ -85,22 +85,24 @@ impl<'a> Field<'a> {
     /// Least and largest value.
     pub fn range(&self) -> Read<[f64; 2]> {
         let ends = self.numbers()?;
+        // Whether the ends are in order is the problem's to check, and its error names them.
         <[f64; 2]>::try_from(ends).map_err(|_| self.wrong("give two numbers, [least, largest]"))
     }
 
     fn table(&self, keys: &str) -> Read<&'a BTreeMap<String, Node>> {
         match &self.node.value {
-            Value::Table(table) => Ok(table),
+            NodeValue::Table(table) => Ok(table),
             _ => Err(self.wrong(&format!("it must be a table with the keys {keys}"))),
         }
     }
 
     /// A table with these keys and no others.
-    pub fn section(&self, known: &[&str]) -> Read<Section<'a>> {
+    pub fn section(&self, known: &[&str]) -> Read<SpecSection<'a>> {
         let table = self.table(&list(known))?;
         let unknown = table
             .iter()
             .filter(|(key, _)| !known.contains(&key.as_str()));
+        // Of several, the one that the reader meets first.
         if let Some((key, node)) = unknown.min_by_key(|(_, node)| node.place) {
             let section = if self.path.is_empty() {
                 String::new()
@@ -114,7 +116,7 @@ impl<'a> Field<'a> {
             );
             return Err(Fault::new(node.place, message));
         }
-        Ok(Section {
+        Ok(SpecSection {
             table,
             path: self.path.clone(),
             place: self.node.place,
@@ -124,34 +126,27 @@ impl<'a> Field<'a> {
     /// A table whose keys are some of these names: what it holds for each.
     pub fn by_name(&self, what: &str, names: &[&str]) -> Read<Vec<Option<Field<'a>>>> {
         let table = self.table(&list(names))?;
-        let numbers: BTreeMap<&str, usize> = names
-            .iter()
-            .enumerate()
-            .map(|(number, name)| (*name, number))
-            .collect();
+        // A map, as there may be thousands of actions on both sides.
+        let numbers: BTreeMap<&str, usize> = names.iter().copied().zip(0..).collect();
         let mut found = vec![None; names.len()];
-        let mut unknown: Option<(&str, &Node)> = None;
+        let mut unknown = Vec::new();
         for (key, node) in table {
             match numbers.get(key.as_str()) {
                 Some(&number) => {
-                    found[number] = Some(self.inner(format!("{}.{key}", self.path), node))
+                    found[number] = Some(self.inner(format!("{}.{key}", self.path), node));
                 }
-                None if unknown.is_none_or(|(_, first)| node.place < first.place) => {
-                    unknown = Some((key, node))
-                }
-                None => {}
+                None => unknown.push((key, node)),
             }
         }
-        let Some((key, node)) = unknown else {
-            return Ok(found);
-        };
-        let message = format!(
-            "unknown {what} {:?} in {}; {}",
-            shorten(key),
-            self.path,
-            hint(key, names.iter().copied())
-        );
-        Err(Fault::new(node.place, message))
+        // Tables are sorted by key; the error is about what the reader meets first.
+        match unknown.into_iter().min_by_key(|(_, node)| node.place) {
+            None => Ok(found),
+            Some((key, node)) => {
+                let rule = hint(key, names.iter().copied());
+                let message = format!("unknown {what} {:?} in {}; {rule}", shorten(key), self.path);
+                Err(Fault::new(node.place, message))
+            }
+        }
     }
 
     /// A table whose keys are all of these names.
@@ -171,9 +166,10 @@ impl<'a> Field<'a> {
     /// One entry per action: a list in their order, or a table by their names.
     pub fn each_action(&self, actions: &[&str]) -> Read<Vec<Field<'a>>> {
         match &self.node.value {
-            Value::Table(_) => self.each_by_name("action", actions),
-            Value::List(list) if list.len() == actions.len() => self.list(),
-            Value::List(list) => {
+            NodeValue::Table(_) => self.each_by_name("action", actions),
+            // A list that is too short would give the means of one action to another.
+            NodeValue::List(list) if list.len() == actions.len() => self.list(),
+            NodeValue::List(list) => {
                 let message = format!(
                     "{} has {} entries for {} actions",
                     self.path,
@@ -189,13 +185,13 @@ impl<'a> Field<'a> {
 }
 
 /// A table of known keys.
-pub(super) struct Section<'a> {
+pub(super) struct SpecSection<'a> {
     table: &'a BTreeMap<String, Node>,
     path: String,
-    place: Place,
+    place: SpecPlace,
 }
 
-impl<'a> Section<'a> {
+impl<'a> SpecSection<'a> {
     pub fn get(&self, key: &str) -> Option<Field<'a>> {
         let path = if self.path.is_empty() {
             key.to_owned()
@@ -213,6 +209,7 @@ impl<'a> Section<'a> {
             format!("{}.", self.path)
         };
         self.get(key)
+            // At the section that lacks it, since what is missing has no line of its own.
             .ok_or_else(|| Fault::new(self.place, format!("{section}{key} is missing; {remedy}")))
     }
 

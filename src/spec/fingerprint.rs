@@ -26,22 +26,20 @@ impl Canon {
         }
         canon.line("horizon", &problem.horizon().to_string());
         canon.numbers("rho delta", &[problem.rho(), problem.delta()]);
-        canon.line(
-            "outside",
-            if problem.outside() == Outside::Clip {
-                "clip"
-            } else {
-                "refuse"
-            },
-        );
-        problem
-            .actions()
-            .iter()
-            .for_each(|name| canon.name("action", name));
+        let outside = match problem.outside() {
+            Outside::Clip => "clip",
+            Outside::Refuse => "refuse",
+        };
+        canon.line("outside", outside);
+        // In their order, not sorted: draws go by number, so another order is another experiment.
+        for name in problem.actions() {
+            canon.name("action", name);
+        }
         for quantity in (0..problem.quantities()).map(|quantity| problem.quantity(quantity)) {
             canon.name("quantity", &quantity.name);
             canon.numbers("range", &[quantity.range.low, quantity.range.high]);
         }
+        // On the unit scale, where they decide.
         canon.numbers("thresholds", problem.thresholds());
         if let Some(safe) = problem.safe() {
             canon.numbers("safe strategy", safe.strategy.probabilities());
@@ -53,14 +51,11 @@ impl Canon {
 
     /// And of the rules of a live experiment.
     pub fn service(mut self, service: &ServiceSpec) -> Self {
-        self.line(
-            "on_wait",
-            if service.on_wait == OnWait::Hold {
-                "hold"
-            } else {
-                "serve"
-            },
-        );
+        let on_wait = match service.on_wait {
+            OnWait::Hold => "hold",
+            OnWait::Serve => "serve",
+        };
+        self.line("on_wait", on_wait);
         let seconds = service
             .outcome_wait
             .map_or("never".to_owned(), |wait| wait.as_secs().to_string());
@@ -73,14 +68,18 @@ impl Canon {
     pub fn world(mut self, kind: &WorldKind, key: WorldKey, rows: Option<&str>) -> Self {
         match kind {
             WorldKind::Bernoulli { means } => {
-                means.iter().for_each(|row| self.numbers("bernoulli", row))
+                for row in means {
+                    self.numbers("bernoulli", row);
+                }
             }
             WorldKind::Beta {
                 means,
                 concentration,
             } => {
                 self.numbers("concentration", &[*concentration]);
-                means.iter().for_each(|row| self.numbers("beta", row));
+                for row in means {
+                    self.numbers("beta", row);
+                }
             }
             WorldKind::Discrete { laws } => {
                 for (values, probabilities) in laws.iter().flatten() {
@@ -88,6 +87,7 @@ impl Canon {
                     self.numbers("probabilities", probabilities);
                 }
             }
+            // What the file says counts, not what it is called.
             WorldKind::Table { .. } => self.line("table", rows.unwrap_or("unread")),
         }
         self.line("world key", &key.to_hex());
@@ -104,15 +104,16 @@ impl Canon {
     }
 
     fn name(&mut self, label: &str, name: &str) {
+        // The length keeps a name with a line break from looking like two lines.
         self.line(label, &format!("{}:{name}", name.len()));
     }
 
     fn numbers(&mut self, label: &str, numbers: &[f64]) {
         self.0 += label;
-        // Adding zero makes a negative zero positive: they are one value.
-        numbers
-            .iter()
-            .for_each(|number| write!(self.0, " {:e}", number + 0.0).expect("a string takes all"));
+        for number in numbers {
+            // Adding zero makes a negative zero positive: they are one value.
+            write!(self.0, " {:e}", number + 0.0).expect("a string takes all");
+        }
         self.0 += "\n";
     }
 }

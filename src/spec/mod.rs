@@ -103,8 +103,8 @@ use crate::lab::world::World;
 use crate::problem::Problem;
 use crate::{Error, Key, WorldKey};
 use blame::blame_world;
-use document::{Document, Value};
-use error::{Fault, Place, Read};
+use document::{Document, NodeValue};
+use error::{Fault, Read, SpecPlace};
 use field::Field;
 use fingerprint::Canon;
 use table::TableFault;
@@ -117,7 +117,7 @@ pub struct Spec {
     pub name: Option<String>,
     /// The problem.
     pub problem: Problem,
-    /// The policy's key; 0 unless given.
+    /// The policy's key; default 0.
     pub key: Key,
     /// Whether the spec gives the key.
     pub key_given: bool,
@@ -164,35 +164,17 @@ impl Spec {
         overrides: &[(String, String)],
     ) -> Result<Self, SpecError> {
         let document = Document::parse(text, file, overrides)?;
-        let top = problem::read(&document.field());
-        let read = top.and_then(|top| {
-            Ok((
-                read_world(&top)?,
-                service::read(&top.section, &top.problem)?,
-                top,
-            ))
-        });
-        match read {
-            Ok((
-                world,
-                service,
-                problem::Top {
-                    name, problem, key, ..
-                },
-            )) => {
-                let (key, key_given) = (key.unwrap_or(Key::from(0u64)), key.is_some());
-                Ok(Self {
-                    name,
-                    problem,
-                    key,
-                    key_given,
-                    world,
-                    service,
-                    document,
-                })
-            }
-            Err(fault) => Err(document.error(fault)),
-        }
+        let read = Sections::read(&document).map_err(|fault| document.error(fault))?;
+        Ok(Self {
+            name: read.name,
+            problem: read.problem,
+            key: read.key.unwrap_or(Key::from(0u64)),
+            key_given: read.key.is_some(),
+            world: read.world,
+            service: read.service,
+            // Kept for worlds: what is wrong with one may show only when it is built.
+            document,
+        })
     }
 
     /// Builds the world. `open` opens a table's file by the name in the spec.
@@ -212,6 +194,7 @@ impl Spec {
             Built::World(world) => (world, None),
             Built::Rows(file) => self.table(file, open)?,
         };
+        // Derived from the policy's key, not equal to it: world and policy must not share draws.
         let key = spec.key.unwrap_or_else(|| self.key.world());
         let canon = Canon::of(&self.problem, self.key).world(&spec.kind, key, rows.as_deref());
         Ok(Simulated {
@@ -224,7 +207,7 @@ impl Spec {
     /// 64 hexadecimal digits that stand for all a live experiment depends on: problem, key and service, not the world.
     ///
     /// Two specs that mean the same have the same. A name of the experiment changes nothing; the order of actions or costs
-    /// does, as their draws go by number. **It depends on the key**: show it only to those who could guess a weak one.
+    /// does, as their draws go by number. **It depends on the key**: with it a weak key can be guessed, so keep it as secret.
     pub fn fingerprint(&self) -> String {
         Canon::of(&self.problem, self.key)
             .service(&self.service)
@@ -236,6 +219,7 @@ impl Spec {
         file: &str,
         open: &mut dyn FnMut(&str) -> io::Result<Box<dyn io::Read>>,
     ) -> Result<(Arc<dyn World>, Option<String>), SpecError> {
+        // The caller opens files: a library that opens nothing works where there is no disk.
         let reader = open(file).map_err(|error| self.unopened(file, &error))?;
         match table::read(&self.problem, file, reader) {
             Ok((table, rows)) => Ok((Arc::new(table), Some(rows))),
@@ -250,7 +234,8 @@ impl Spec {
             .root()
             .child("world")
             .and_then(|world| world.child("file"));
-        let place = named.map_or(Place::Whole, |node| node.place);
+        // The line that names the file, since that is what to mend.
+        let place = named.map_or(SpecPlace::Whole, |node| node.place);
         self.document.error(Fault::new(
             place,
             format!("{file:?} cannot be opened: {error}"),
@@ -263,7 +248,30 @@ impl Spec {
     }
 }
 
-/// `[world]`, built once for its checks.
+/// What a document's sections say.
+struct Sections {
+    name: Option<String>,
+    problem: Problem,
+    key: Option<Key>,
+    world: Option<WorldSpec>,
+    service: ServiceSpec,
+}
+
+impl Sections {
+    fn read(document: &Document) -> Read<Self> {
+        // The problem first: worlds and services are checked against its actions and ranges.
+        let top = problem::read(&document.field())?;
+        Ok(Self {
+            world: read_world(&top)?,
+            service: service::read(&top.section, &top.problem)?,
+            name: top.name,
+            problem: top.problem,
+            key: top.key,
+        })
+    }
+}
+
+/// `[world]`, built once for its checks; a table's rows are not read here.
 fn read_world(top: &problem::Top<'_>) -> Read<Option<WorldSpec>> {
     let Some(field) = top.section.get("world") else {
         return Ok(None);
@@ -279,7 +287,8 @@ fn read_world(top: &problem::Top<'_>) -> Read<Option<WorldSpec>> {
 /// A key: a whole number, or 32 hexadecimal digits.
 fn key<K: From<u128>>(field: &Field<'_>, from_hex: fn(&str) -> Result<K, Error>) -> Read<K> {
     match &field.node.value {
-        Value::Text(text) => from_hex(text).map_err(|error| field.fault(error.to_string())),
+        // In quotes they are hexadecimal, bare they are decimal: 32 digits could be either.
+        NodeValue::Text(text) => from_hex(text).map_err(|error| field.fault(error.to_string())),
         _ => Ok(K::from(field.whole(
             "it must be a whole number, 0 or more, or 32 hexadecimal digits in quotes",
         )?)),

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 use toml::de::DeValue;
 
-use crate::spec::document::{Node, Value};
-use crate::spec::error::{Fault, Place, Read};
+use crate::spec::document::{Node, NodeValue};
+use crate::spec::error::{Fault, Read, SpecPlace};
 use crate::spec::spelling::hint;
 
 /// No key of a spec lies deeper; a longer path would only build a deep tree of unknown keys.
 const DEPTH_MAX: usize = 8;
 
 /// Puts a value at a path.
-pub(super) fn set(root: &mut Node, path: &str, value: &str, place: Place) -> Read<()> {
+pub(super) fn set(root: &mut Node, path: &str, value: &str, place: SpecPlace) -> Read<()> {
     let keys = split(path).ok_or_else(|| {
         Fault::new(
             place,
@@ -31,29 +31,12 @@ pub(super) fn set(root: &mut Node, path: &str, value: &str, place: Place) -> Rea
     Ok(())
 }
 
-/// The keys of a path; none if one is empty or a quote stays open.
+/// The keys of a path; `None` if one is empty or a quote stays open.
 fn split(path: &str) -> Option<Vec<String>> {
-    let (mut keys, mut rest) = (Vec::new(), path.trim());
+    let mut keys = Vec::new();
+    let mut rest = path.trim();
     loop {
-        let (key, after) = match rest
-            .chars()
-            .next()
-            .filter(|&first| first == '"' || first == '\'')
-        {
-            Some(quote) => {
-                let (key, after) = rest[1..].split_once(quote)?;
-                (
-                    key,
-                    after
-                        .strip_prefix('.')
-                        .map(Some)
-                        .or(after.is_empty().then_some(None))?,
-                )
-            }
-            None => rest
-                .split_once('.')
-                .map_or((rest, None), |(key, after)| (key, Some(after))),
-        };
+        let (key, after) = first_key(rest)?;
         if key.is_empty() || keys.len() == DEPTH_MAX {
             return None;
         }
@@ -65,10 +48,30 @@ fn split(path: &str) -> Option<Vec<String>> {
     }
 }
 
-fn parse(value: &str, is_key: bool, place: Place) -> Read<Node> {
+/// The first key of a path, and what follows its dot.
+fn first_key(path: &str) -> Option<(&str, Option<&str>)> {
+    let Some(quote) = path
+        .chars()
+        .next()
+        .filter(|first| ['"', '\''].contains(first))
+    else {
+        return Some(match path.split_once('.') {
+            Some((key, after)) => (key, Some(after)),
+            None => (path, None),
+        });
+    };
+    let (key, after) = path[1..].split_once(quote)?;
+    // Behind the closing quote only a dot or the end makes sense.
+    if after.is_empty() {
+        return Some((key, None));
+    }
+    Some((key, Some(after.strip_prefix('.')?)))
+}
+
+fn parse(value: &str, is_key: bool, place: SpecPlace) -> Read<Node> {
     let value = value.trim();
     let text = || Node {
-        value: Value::Text(value.to_owned()),
+        value: NodeValue::Text(value.to_owned()),
         place,
     };
     // As TOML, 32 hexadecimal digits may be a number, which would be another key.
@@ -77,6 +80,7 @@ fn parse(value: &str, is_key: bool, place: Place) -> Read<Node> {
     }
     match DeValue::parse(value) {
         Ok(parsed) => Ok(Node::of(&parsed, &|_| place)),
+        // What begins like TOML was meant as TOML; anything else is a bare word, since shells eat quotes.
         Err(error) if value.starts_with(['"', '\'', '[', '{']) => Err(Fault::new(
             place,
             format!("this is not a TOML value: {}", error.message()),
@@ -86,30 +90,20 @@ fn parse(value: &str, is_key: bool, place: Place) -> Read<Node> {
 }
 
 /// The entry `key` of a node, made if need be.
-fn enter<'a>(node: &'a mut Node, key: &str, above: &[String], place: Place) -> Read<&'a mut Node> {
+fn enter<'a>(
+    node: &'a mut Node,
+    key: &str,
+    above: &[String],
+    place: SpecPlace,
+) -> Read<&'a mut Node> {
     let path = above.join(".");
     match &mut node.value {
-        Value::Table(table) => Ok(table.entry(key.to_owned()).or_insert_with(|| Node {
-            value: Value::Table(BTreeMap::new()),
+        // A missing section is made, so that a spec without [service] can be given one; wrong keys are found later.
+        NodeValue::Table(table) => Ok(table.entry(key.to_owned()).or_insert_with(|| Node {
+            value: NodeValue::Table(BTreeMap::new()),
             place,
         })),
-        Value::List(list) => match list
-            .iter()
-            .rposition(|entry| is_table(entry) && entry.is_named(key))
-        {
-            Some(index) => Ok(&mut list[index]),
-            None if list.iter().any(is_table) => {
-                let names = list.iter().filter_map(Node::name);
-                Err(Fault::new(
-                    place,
-                    format!("{path} has no entry named {key:?}; {}", hint(key, names)),
-                ))
-            }
-            None => Err(Fault::new(
-                place,
-                format!("{path} is a list; replace it as a whole, {path}=[..]"),
-            )),
-        },
+        NodeValue::List(list) => enter_list(list, key, &path, place),
         _ => Err(Fault::new(
             place,
             format!("{path} is not a table; it has no key {key:?}"),
@@ -117,8 +111,29 @@ fn enter<'a>(node: &'a mut Node, key: &str, above: &[String], place: Place) -> R
     }
 }
 
+/// Entries of lists go by name, as `cost.price` does: by number, an override would change its meaning when a cost is added.
+fn enter_list<'a>(
+    list: &'a mut [Node],
+    key: &str,
+    path: &str,
+    place: SpecPlace,
+) -> Read<&'a mut Node> {
+    let named = |entry: &Node| is_table(entry) && entry.is_named(key);
+    // The last of a name, as `Node::child` has it.
+    if let Some(index) = list.iter().rposition(named) {
+        return Ok(&mut list[index]);
+    }
+    let message = if list.iter().any(is_table) {
+        let names = list.iter().filter_map(Node::name);
+        format!("{path} has no entry named {key:?}; {}", hint(key, names))
+    } else {
+        format!("{path} is a list; replace it as a whole, {path}=[..]")
+    };
+    Err(Fault::new(place, message))
+}
+
 fn is_table(node: &Node) -> bool {
-    matches!(node.value, Value::Table(_))
+    matches!(node.value, NodeValue::Table(_))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use crate::Key;
 use crate::problem::{Draft, Outside, Policy, Problem};
 use crate::spec::blame::blame;
-use crate::spec::document::{Node, Value};
+use crate::spec::document::{Node, NodeValue};
 use crate::spec::error::Read;
-use crate::spec::field::{Field, Section};
+use crate::spec::field::{Field, SpecSection};
 use crate::spec::key;
 
 /// All keys of the top level.
@@ -17,7 +17,7 @@ const KEYS: [&str; 15] = [
 /// The top level, read: what the other sections build on.
 pub(super) struct Top<'a> {
     pub root: &'a Node,
-    pub section: Section<'a>,
+    pub section: SpecSection<'a>,
     pub name: Option<String>,
     pub problem: Problem,
     pub key: Option<Key>,
@@ -45,24 +45,19 @@ pub(super) fn read<'a>(root: &Field<'a>) -> Read<Top<'a>> {
 }
 
 /// Policy, actions, horizon and rho: what every problem needs.
-fn begin(section: &Section<'_>) -> Read<Draft> {
+fn begin(section: &SpecSection<'_>) -> Read<Draft> {
     let policies = [Policy::Free, Policy::Soft, Policy::Hard].map(|policy| (policy.name(), policy));
     let policy = section
         .need("policy", "write policy = \"free\", \"soft\" or \"hard\"")?
         .choice(&policies)?;
-    let actions = section
-        .need("actions", "name at least two, say actions = [\"a\", \"b\"]")?
-        .list()?;
-    let actions = actions
-        .iter()
-        .map(Field::text)
-        .collect::<Read<Vec<&str>>>()?;
-    let rounds = section.need(
-        "horizon",
-        "give the number of rounds you will run, say horizon = 1e8",
-    )?;
-    let horizon =
-        rounds.whole::<u64>("it must be a whole number from 1 to 2^53 = 9007199254740992")?;
+    let actions = action_names(section)?;
+    let horizon = section
+        .need(
+            "horizon",
+            "give the number of rounds you will run, say horizon = 1e8",
+        )?
+        // The range itself is the problem's to check; this refuses what is not a number of rounds at all.
+        .whole::<u64>("it must be a whole number from 1 to 2^53 = 9007199254740992")?;
     let rho = section
         .need(
             "rho",
@@ -76,19 +71,29 @@ fn begin(section: &Section<'_>) -> Read<Draft> {
     })
 }
 
-fn scalars(section: &Section<'_>, mut draft: Draft) -> Read<Draft> {
+fn action_names<'a>(section: &SpecSection<'a>) -> Read<Vec<&'a str>> {
+    section
+        .need("actions", "name at least two, say actions = [\"a\", \"b\"]")?
+        .list()?
+        .iter()
+        .map(Field::text)
+        .collect()
+}
+
+fn scalars(section: &SpecSection<'_>, mut draft: Draft) -> Read<Draft> {
     if let Some(delta) = section.read("delta", Field::number)? {
         draft = draft.delta(delta);
     }
-    if section.read("profile", |field| {
-        field.choice(&[("tight", false), ("paper", true)])
-    })? == Some(true)
-    {
+    let profiles = [("tight", false), ("paper", true)];
+    let paper = section.read("profile", |field| field.choice(&profiles))?;
+    if paper == Some(true) {
         draft = draft.paper();
     }
-    if let Some(growth) = section.read("growth", |field| {
+    let growth = section.read("growth", |field| {
         field.whole("it must be a whole number from 2 to 64")
-    })? {
+    })?;
+    if let Some(growth) = growth {
+        // Also beside profile paper, which refuses it: better an error than a value that changes nothing.
         draft = draft.growth(growth);
     }
     let words = [("refuse", Outside::Refuse), ("clip", Outside::Clip)];
@@ -96,7 +101,7 @@ fn scalars(section: &Section<'_>, mut draft: Draft) -> Read<Draft> {
     Ok(draft.outside(outside.unwrap_or_default()))
 }
 
-fn quantities(section: &Section<'_>, mut draft: Draft) -> Read<Draft> {
+fn quantities(section: &SpecSection<'_>, mut draft: Draft) -> Read<Draft> {
     if let Some(field) = section.get("reward") {
         let reward = field.section(&["name", "range"])?;
         let name = reward.read("name", Field::text)?.unwrap_or("reward");
@@ -108,7 +113,8 @@ fn quantities(section: &Section<'_>, mut draft: Draft) -> Read<Draft> {
     let Some(field) = section.get("cost") else {
         return Ok(draft);
     };
-    if matches!(field.node.value, Value::Table(_)) {
+    // [cost] with one bracket reads naturally, and a list of one would hide that a second needs two.
+    if matches!(field.node.value, NodeValue::Table(_)) {
         return Err(field.wrong(
             "there may be several, so write [[cost]] with two brackets, and its name below",
         ));
@@ -120,7 +126,7 @@ fn quantities(section: &Section<'_>, mut draft: Draft) -> Read<Draft> {
 }
 
 fn cost(mut field: Field<'_>, draft: Draft) -> Read<Draft> {
-    if let (Value::Table(_), Some(name)) = (&field.node.value, field.node.name()) {
+    if let (NodeValue::Table(_), Some(name)) = (&field.node.value, field.node.name()) {
         // As overrides and worlds call it.
         field.path = format!("cost.{name}");
     }
@@ -146,13 +152,12 @@ fn safe(field: &Field<'_>, draft: Draft) -> Read<Draft> {
         "strategy",
         "give a strategy known to be safe, say strategy = { small = 1.0 }",
     )?;
-    let strategy = strategy.by_name("action", &actions)?;
-    let probability = |field: &Option<Field<'_>>| field.as_ref().map_or(Ok(0.0), Field::number);
+    // Actions left out are not played: with many actions a safe strategy names one or two.
     let strategy = strategy
+        .by_name("action", &actions)?
         .iter()
-        .map(probability)
+        .map(|field| field.as_ref().map_or(Ok(0.0), Field::number))
         .collect::<Read<Vec<f64>>>()?;
-
     let costs: Vec<&str> = draft
         .costs
         .iter()
@@ -165,6 +170,7 @@ fn safe(field: &Field<'_>, draft: Draft) -> Read<Draft> {
             .map(Field::number)
             .collect()
     };
+    // All costs, not some: an unstated one would be a promise without a premise.
     match (safe.read("cost", known)?, safe.read("margin", known)?) {
         (Some(_), Some(_)) => {
             Err(field.fault("safe has both cost and margin; each tells the other, so give one"))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::problem::Problem;
 use crate::spec::error::Read;
-use crate::spec::field::{Field, Section};
+use crate::spec::field::{Field, SpecSection};
 
 /// The longest an outcome can be waited for: a hundred years, so that adding it to a time cannot overflow.
 const WAIT_MAX: Duration = Duration::from_secs(36_500 * 86_400);
@@ -22,16 +22,16 @@ pub enum OnWait {
 /// The rules of a live experiment. A spec without `[service]` has the defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceSpec {
-    /// What happens while an epoch waits; hold unless said.
+    /// What happens while an epoch waits; default hold.
     pub on_wait: OnWait,
-    /// After how long a missing outcome is imputed; never unless said.
+    /// After how long a missing outcome is imputed; default never.
     pub outcome_wait: Option<Duration>,
-    /// What is imputed, per quantity (0 is the reward), in the user's units: the worst value unless said.
+    /// What is imputed, per quantity (0 is the reward), in the user's units: default the worst value.
     pub impute: Vec<f64>,
 }
 
 /// Reads `[service]`, if it is there.
-pub(super) fn read(top: &Section<'_>, problem: &Problem) -> Read<ServiceSpec> {
+pub(super) fn read(top: &SpecSection<'_>, problem: &Problem) -> Read<ServiceSpec> {
     let mut service = ServiceSpec {
         on_wait: OnWait::Hold,
         outcome_wait: None,
@@ -52,6 +52,7 @@ pub(super) fn read(top: &Section<'_>, problem: &Problem) -> Read<ServiceSpec> {
     Ok(service)
 }
 
+/// The values that flatter no action: a guarantee that holds for them holds for whatever was lost.
 fn worst(problem: &Problem) -> Vec<f64> {
     let costs = (1..problem.quantities()).map(|quantity| problem.quantity(quantity).range.high);
     std::iter::once(problem.quantity(0).range.low)
@@ -66,6 +67,7 @@ fn duration(field: &Field<'_>) -> Read<Duration> {
             "it must be a whole number of days, hours, minutes or seconds up to 36500d, say \"7d\"",
         )
     };
+    // A bare number has no unit, which is what the rule is about.
     let text = field.text().map_err(|_| wrong())?;
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {
@@ -85,6 +87,7 @@ fn duration(field: &Field<'_>) -> Read<Duration> {
     let wait = count
         .and_then(|count| count.checked_mul(seconds))
         .map(Duration::from_secs);
+    // Zero would impute every outcome before it can be told.
     wait.filter(|wait| (Duration::from_secs(1)..=WAIT_MAX).contains(wait))
         .ok_or_else(wrong)
 }
@@ -100,6 +103,7 @@ fn impute(field: &Field<'_>, problem: &Problem, values: &mut [f64]) -> Read<()> 
         .enumerate()
     {
         if let Some(field) = field {
+            // What is not named keeps its worst value.
             values[quantity] = inside(&field, problem, quantity)?;
         }
     }

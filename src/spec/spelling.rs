@@ -3,7 +3,7 @@
 /// Names longer than this are not compared: the distance takes time in proportion to the product of the lengths.
 const LENGTH_MAX: usize = 64;
 
-/// How many known names a hint lists.
+/// How many known names a hint lists; there may be thousands of actions.
 const NAMES_MAX: usize = 15;
 
 /// `did you mean "soft"?`, or, if nothing is near, `choose from free, soft, hard`.
@@ -52,23 +52,17 @@ pub(super) fn printable(letter: char) -> char {
 
 /// The known name with the fewest typing errors, if those are at most a third of its letters, or one in a short name.
 fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
-    let wrong: Vec<char> = wrong
-        .chars()
-        .take(LENGTH_MAX + 1)
-        .flat_map(char::to_lowercase)
-        .collect();
+    let wrong = comparable(wrong)?;
     let mut best = None;
     for &name in known {
-        let letters: Vec<char> = name
-            .chars()
-            .take(LENGTH_MAX + 1)
-            .flat_map(char::to_lowercase)
-            .collect();
-        if wrong.len().max(letters.len()) > LENGTH_MAX {
+        let Some(letters) = comparable(name) else {
             continue;
-        }
-        let errors = distance(&wrong, &letters);
-        let near = errors <= (letters.len() / 3).max(1) && errors < letters.len().max(1);
+        };
+        // A swap of neighbours is one typing error, which the plain edit distance would count as two.
+        let errors = strsim::osa_distance(&wrong, &letters);
+        let length = letters.chars().count();
+        // Where every letter is wrong nothing of the name is left to be meant.
+        let near = errors <= (length / 3).max(1) && errors < length.max(1);
         if near && best.is_none_or(|(fewest, _)| errors < fewest) {
             best = Some((errors, name));
         }
@@ -76,23 +70,11 @@ fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
     best.map(|(_, name)| name)
 }
 
-/// Letters inserted, deleted, replaced or swapped with their neighbour: the optimal string alignment distance.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut before = vec![0; b.len() + 1];
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for (i, &x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, &y) in b.iter().enumerate() {
-            let replaced = above[j] + usize::from(x != y);
-            let mut least = replaced.min(above[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && x == b[j - 1] && a[i - 1] == y {
-                least = least.min(before[j - 1] + 1);
-            }
-            row.push(least);
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    above[b.len()]
+/// The name in small letters; `None` if it is too long to be compared.
+fn comparable(name: &str) -> Option<String> {
+    let letters = name.chars().take(LENGTH_MAX + 1);
+    let small: Vec<char> = letters.flat_map(char::to_lowercase).collect();
+    (small.len() <= LENGTH_MAX).then(|| small.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -101,12 +83,6 @@ mod tests {
 
     #[test]
     fn typing_errors_are_counted() {
-        let count = |a: &str, b: &str| {
-            distance(
-                &a.chars().collect::<Vec<_>>(),
-                &b.chars().collect::<Vec<_>>(),
-            )
-        };
         for (a, b, errors) in [
             ("", "", 0),
             ("", "abc", 3),
@@ -115,8 +91,16 @@ mod tests {
             ("horizn", "horizon", 1),
             ("kitten", "sitting", 3),
         ] {
+            let count = strsim::osa_distance;
             assert_eq!((count(a, b), count(b, a)), (errors, errors), "{a} {b}");
         }
+        let names = ["horizon", "policy"];
+        for typed in ["horizn", "hroizon", "horizonn", "Horizon", "hoorizn"] {
+            assert_eq!(nearest(typed, &names), Some("horizon"), "{typed}");
+        }
+        assert_eq!(nearest("hrzn", &names), None);
+        assert_eq!(nearest("", &["abc"]), None);
+        assert_eq!(nearest("kitten", &["sitting"]), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use csv::{ByteRecord, ErrorKind, ReaderBuilder};
 use sha2::{Digest as _, Sha256};
 
 use crate::lab::LabError;
-use crate::lab::world::Table;
+use crate::lab::world::Recorded;
 use crate::problem::{Outside, Problem, Range};
 use crate::spec::cost_names;
 use crate::spec::error::SpecError;
@@ -28,9 +28,9 @@ pub(super) fn read(
     problem: &Problem,
     file: &str,
     reader: Box<dyn Read>,
-) -> Result<(Table, String), TableFault> {
+) -> Result<(Recorded, String), TableFault> {
     let mut rows = Rows::open(problem, file, reader).map_err(TableFault::Line)?;
-    let table = Table::new(problem, &mut rows);
+    let table = Recorded::new(problem, &mut rows);
     if let Some(error) = rows.error.take() {
         return Err(TableFault::Line(error));
     }
@@ -56,7 +56,7 @@ struct Rows<'a> {
     actions: BTreeMap<&'a [u8], u32>,
     /// By quantity, if values outside are clipped.
     clip: Option<Vec<Range>>,
-    /// From 1; the header is none.
+    /// From 1; the header does not count.
     row: u64,
     digests: Vec<Sha256>,
     error: Option<SpecError>,
@@ -64,15 +64,15 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     fn open(problem: &'a Problem, file: &'a str, reader: Box<dyn Read>) -> Result<Self, SpecError> {
-        let names: Vec<&str> = ["action", "reward"]
-            .into_iter()
-            .chain(cost_names(problem))
-            .collect();
+        let mut names = vec!["action", "reward"];
+        names.extend(cost_names(problem));
         let mut reader = ReaderBuilder::new().from_reader(reader);
         let header = reader
             .byte_headers()
             .map_err(|error| at_line(file, 1, format!("cannot be read: {error}")))?;
         let columns = columns(header, &names).map_err(|message| at_line(file, 1, message))?;
+        // Bytes, not text: a cell that is not UTF-8 is then an unknown action, with its row.
+        let actions = problem.actions().iter().map(|name| name.as_bytes());
         let ranges = (0..problem.quantities()).map(|quantity| problem.quantity(quantity).range);
         Ok(Self {
             file,
@@ -80,14 +80,10 @@ impl<'a> Rows<'a> {
             record: ByteRecord::new(),
             columns,
             names,
-            actions: problem
-                .actions()
-                .iter()
-                .map(|name| name.as_bytes())
-                .zip(0..)
-                .collect(),
+            actions: actions.zip(0..).collect(),
             clip: (problem.outside() == Outside::Clip).then(|| ranges.collect()),
             row: 0,
+            // One per action, so that the digest does not depend on how the rows of different actions are mixed.
             digests: vec![Sha256::new(); problem.actions().len()],
             error: None,
         })
@@ -101,7 +97,7 @@ impl<'a> Rows<'a> {
         at_line(self.file, line, format!("row {}: {message}", self.row))
     }
 
-    /// The next row; none after the last.
+    /// The next row; `None` after the last.
     fn read(&mut self) -> Result<Option<(u32, Vec<f64>)>, SpecError> {
         self.row += 1;
         match self.reader.read_byte_record(&mut self.record) {
@@ -113,9 +109,9 @@ impl<'a> Rows<'a> {
         let values = (1..self.columns.len())
             .map(|column| self.value(column))
             .collect::<Result<Vec<f64>, SpecError>>()?;
-        values
-            .iter()
-            .for_each(|value| self.digests[action as usize].update(value.to_bits().to_le_bytes()));
+        for value in &values {
+            self.digests[action as usize].update(value.to_bits().to_le_bytes());
+        }
         Ok(Some((action, values)))
     }
 
@@ -135,12 +131,9 @@ impl<'a> Rows<'a> {
             .or_else(|| self.actions.get(cell.trim_ascii()))
             .copied()
             .ok_or_else(|| {
-                let (name, known) = (
-                    self.shown(0),
-                    self.actions
-                        .keys()
-                        .filter_map(|name| std::str::from_utf8(name).ok()),
-                );
+                let name = self.shown(0);
+                let known = self.actions.keys();
+                let known = known.filter_map(|name| std::str::from_utf8(name).ok());
                 self.at_row(format!("unknown action {name:?}; {}", hint(&name, known)))
             })
     }
@@ -190,9 +183,9 @@ impl<'a> Rows<'a> {
 
     fn digest(&self) -> String {
         let mut whole = Sha256::new();
-        self.digests
-            .iter()
-            .for_each(|digest| whole.update(digest.clone().finalize()));
+        for digest in &self.digests {
+            whole.update(digest.clone().finalize());
+        }
         hex(&whole.finalize())
     }
 }
@@ -201,6 +194,7 @@ impl Iterator for Rows<'_> {
     type Item = (u32, Vec<f64>);
 
     fn next(&mut self) -> Option<Self::Item> {
+        // The table takes plain rows; an error ends them, and is asked for afterwards.
         self.read().unwrap_or_else(|error| {
             self.error = Some(error);
             None
@@ -210,7 +204,7 @@ impl Iterator for Rows<'_> {
 
 /// Where each name stands in the header: each once, and nothing else.
 fn columns(header: &ByteRecord, names: &[&str]) -> Result<Vec<usize>, String> {
-    let mut columns = vec![None; names.len()];
+    // Costs are named freely, but in a header these two words have a meaning.
     if let Some(name) = names[2..]
         .iter()
         .find(|name| ["action", "reward"].contains(name))
@@ -219,19 +213,12 @@ fn columns(header: &ByteRecord, names: &[&str]) -> Result<Vec<usize>, String> {
             "cost {name:?} cannot be told from the column {name}; give the cost another name"
         ));
     }
+    let mut columns = vec![None; names.len()];
     for (place, cell) in header.iter().enumerate() {
-        let cell = String::from_utf8_lossy(cell);
-        let find = |cell: &str| names.iter().position(|name| *name == cell);
-        let Some(number) = find(&cell).or_else(|| find(cell.trim())) else {
-            return Err(format!(
-                "unknown column {:?}; {}",
-                shorten(&cell),
-                hint(&cell, names.iter().copied())
-            ));
-        };
+        let number = column(&String::from_utf8_lossy(cell), names)?;
         if columns[number].replace(place).is_some() {
             return Err(format!(
-                "column {:?} is there twice; leave one out",
+                "column {:?} appears twice; leave one out",
                 names[number]
             ));
         }
@@ -245,6 +232,16 @@ fn columns(header: &ByteRecord, names: &[&str]) -> Result<Vec<usize>, String> {
         })
     });
     found.collect()
+}
+
+/// Which of the names a cell of the header is.
+fn column(cell: &str, names: &[&str]) -> Result<usize, String> {
+    let find = |cell: &str| names.iter().position(|name| *name == cell);
+    // As written first, since a name may end in a space; then as programs that put blanks after commas mean it.
+    find(cell).or_else(|| find(cell.trim())).ok_or_else(|| {
+        let rule = hint(cell, names.iter().copied());
+        format!("unknown column {:?}; {rule}", shorten(cell))
+    })
 }
 
 fn at_line(file: &str, line: u64, message: String) -> SpecError {

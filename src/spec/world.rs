@@ -9,8 +9,8 @@ use crate::WorldKey;
 use crate::lab::LabError;
 use crate::lab::world::{Bernoulli, Beta, Discrete, Law, World};
 use crate::problem::Problem;
-use crate::spec::error::{Fault, Place, Read};
-use crate::spec::field::{Field, Section};
+use crate::spec::error::{Fault, Read, SpecPlace};
+use crate::spec::field::{Field, SpecSection};
 use crate::spec::{cost_names, key};
 
 /// A simulated world, as the spec states it.
@@ -50,34 +50,50 @@ pub enum WorldKind {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum KindWord {
     Bernoulli,
     Beta,
     Discrete,
     Table,
 }
 
-const KINDS: [(&str, Kind); 4] = [
-    ("bernoulli", Kind::Bernoulli),
-    ("beta", Kind::Beta),
-    ("discrete", Kind::Discrete),
-    ("table", Kind::Table),
+const KINDS: [(&str, KindWord); 4] = [
+    ("bernoulli", KindWord::Bernoulli),
+    ("beta", KindWord::Beta),
+    ("discrete", KindWord::Discrete),
+    ("table", KindWord::Table),
 ];
 
 /// All keys, and which kinds use them.
-const KEYS: [(&str, &[Kind]); 6] = [
+const KEYS: [(&str, &[KindWord]); 6] = [
     (
         "kind",
-        &[Kind::Bernoulli, Kind::Beta, Kind::Discrete, Kind::Table],
+        &[
+            KindWord::Bernoulli,
+            KindWord::Beta,
+            KindWord::Discrete,
+            KindWord::Table,
+        ],
     ),
     (
         "key",
-        &[Kind::Bernoulli, Kind::Beta, Kind::Discrete, Kind::Table],
+        &[
+            KindWord::Bernoulli,
+            KindWord::Beta,
+            KindWord::Discrete,
+            KindWord::Table,
+        ],
     ),
-    ("reward", &[Kind::Bernoulli, Kind::Beta, Kind::Discrete]),
-    ("cost", &[Kind::Bernoulli, Kind::Beta, Kind::Discrete]),
-    ("concentration", &[Kind::Beta]),
-    ("file", &[Kind::Table]),
+    (
+        "reward",
+        &[KindWord::Bernoulli, KindWord::Beta, KindWord::Discrete],
+    ),
+    (
+        "cost",
+        &[KindWord::Bernoulli, KindWord::Beta, KindWord::Discrete],
+    ),
+    ("concentration", &[KindWord::Beta]),
+    ("file", &[KindWord::Table]),
 ];
 
 /// Reads `[world]`.
@@ -89,12 +105,20 @@ pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
             "write kind = \"bernoulli\", \"beta\", \"discrete\" or \"table\"",
         )?
         .choice(&KINDS)?;
+    // First, as a key of another kind often means that the kind is the mistake.
     check_keys(&section, kind)?;
-    let key = section.read("key", |field| key(field, WorldKey::from_hex))?;
-    let means = || each_quantity(&section, problem, |field| field.number());
-    let kind = match kind {
-        Kind::Bernoulli => WorldKind::Bernoulli { means: means()? },
-        Kind::Beta => {
+    Ok(WorldSpec {
+        key: section.read("key", |field| key(field, WorldKey::from_hex))?,
+        kind: read_kind(&section, kind, problem)?,
+    })
+}
+
+fn read_kind(section: &SpecSection<'_>, kind: KindWord, problem: &Problem) -> Read<WorldKind> {
+    let means = || each_quantity(section, problem, |field| field.number());
+    Ok(match kind {
+        KindWord::Bernoulli => WorldKind::Bernoulli { means: means()? },
+        KindWord::Beta => {
+            // Without a default: how far values scatter changes what is found, so the spec has to say it.
             let concentration = section.need(
                 "concentration",
                 "give a positive number, say 10, or a larger one for less spread",
@@ -104,25 +128,25 @@ pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
                 concentration: concentration.number()?,
             }
         }
-        Kind::Discrete => WorldKind::Discrete {
-            laws: each_quantity(&section, problem, law)?,
+        KindWord::Discrete => WorldKind::Discrete {
+            laws: each_quantity(section, problem, law)?,
         },
-        Kind::Table => {
+        KindWord::Table => {
             let file = section.need(
                 "file",
                 "name a CSV file with the header action, reward and the names of the costs",
             )?;
             WorldKind::Table {
+                // As written: the caller, which opens it, knows what it is relative to.
                 file: file.text()?.to_owned(),
             }
         }
-    };
-    Ok(WorldSpec { kind, key })
+    })
 }
 
-/// Refuses keys of another kind.
-fn check_keys(section: &Section<'_>, kind: Kind) -> Read<()> {
-    let name = |kind: Kind| {
+/// Refuses keys of another kind: they would change nothing, although their author believes they do.
+fn check_keys(section: &SpecSection<'_>, kind: KindWord) -> Read<()> {
+    let name = |kind: KindWord| {
         KINDS
             .iter()
             .find(|(_, other)| *other == kind)
@@ -144,7 +168,7 @@ fn check_keys(section: &Section<'_>, kind: Kind) -> Read<()> {
 
 /// `reward` and `cost.NAME` for each cost: one entry per action.
 fn each_quantity<T>(
-    section: &Section<'_>,
+    section: &SpecSection<'_>,
     problem: &Problem,
     read: impl Fn(&Field<'_>) -> Read<T>,
 ) -> Read<Vec<Vec<T>>> {
@@ -155,6 +179,7 @@ fn each_quantity<T>(
         Some(field) => fields.extend(field.each_by_name("cost", &costs)?),
         None if costs.is_empty() => {}
         None => {
+            // With the path that the spec would have, so that it can be copied.
             section.need(&format!("cost.{}", costs[0]), "give one entry per action")?;
         }
     }
@@ -171,6 +196,7 @@ fn law(field: &Field<'_>) -> Read<Law> {
         .need("values", "list the values this action can give")?
         .numbers()?;
     let chances = law.need("probabilities", "give one for each value")?;
+    // Signs and sums are checked when the world is built, by the rules of the lab.
     let probabilities = chances.numbers()?;
     if probabilities.len() != values.len() {
         let message = format!(
@@ -191,6 +217,16 @@ pub(super) enum Built<'a> {
 }
 
 impl WorldKind {
+    /// Its word in a spec.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Bernoulli { .. } => "bernoulli",
+            Self::Beta { .. } => "beta",
+            Self::Discrete { .. } => "discrete",
+            Self::Table { .. } => "table",
+        }
+    }
+
     /// Checks every value.
     pub(super) fn build(&self, problem: &Problem) -> Result<Built<'_>, LabError> {
         Ok(match self {
@@ -200,6 +236,7 @@ impl WorldKind {
                 concentration,
             } => Built::World(Arc::new(Beta::new(problem, means, *concentration)?)),
             Self::Discrete { laws } => Built::World(Arc::new(Discrete::new(problem, laws)?)),
+            // Its rows are not in the spec, and reading them is left until a world is asked for.
             Self::Table { file } => Built::Rows(file),
         })
     }
@@ -208,5 +245,5 @@ impl WorldKind {
 /// No world, but one is asked for.
 pub(super) fn missing() -> Fault {
     let message = "there is no [world] to simulate; add one, say kind = \"bernoulli\" with the means of each action";
-    Fault::new(Place::Whole, message)
+    Fault::new(SpecPlace::Whole, message)
 }

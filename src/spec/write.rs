@@ -10,6 +10,7 @@ pub fn quoted(text: &str) -> String {
     for character in text.chars() {
         match character {
             '"' | '\\' => quoted.extend(['\\', character]),
+            // TOML forbids control characters as they are.
             character if character.is_control() => {
                 write!(quoted, "\\u{:04X}", u32::from(character)).expect("strings take all")
             }
@@ -30,13 +31,30 @@ impl Problem {
     /// ```
     pub fn to_toml(&self) -> String {
         let draft = &self.draft;
+        let mut lines = self.scalar_lines();
+        lines.extend(["".into(), "[reward]".into()]);
+        lines.extend(quantity(&draft.reward));
+        for (cost, threshold) in &draft.costs {
+            lines.extend(["".into(), "[[cost]]".into()]);
+            lines.extend(quantity(cost));
+            lines.push(format!("threshold = {threshold:?}"));
+        }
+        // A safe strategy of another policy is refused when read.
+        if self.policy() == Policy::Hard {
+            lines.extend(self.safe_lines());
+        }
+        lines.join("\n") + "\n"
+    }
+
+    fn scalar_lines(&self) -> Vec<String> {
         let mut lines = vec![
             format!("policy = \"{}\"", self.policy().name()),
             format!("horizon = {}", self.horizon()),
+            // `{:?}` keeps the point of 1.0, without which TOML has an integer, and all digits.
             format!("rho = {:?}", self.rho()),
             format!("delta = {:?}", self.delta()),
         ];
-        match (self.profile(), draft.growth) {
+        match (self.profile(), self.draft.growth) {
             (Profile::Paper, _) => lines.push("profile = \"paper\"".into()),
             (_, Some(growth)) => lines.push(format!("growth = {growth}")),
             _ => {}
@@ -46,27 +64,26 @@ impl Problem {
         }
         let actions: Vec<String> = self.actions().iter().map(|action| quoted(action)).collect();
         lines.push(format!("actions = [{}]", actions.join(", ")));
-        lines.extend(["".into(), "[reward]".into()]);
-        lines.extend(quantity(&draft.reward));
-        for (cost, threshold) in &draft.costs {
-            lines.extend(["".into(), "[[cost]]".into()]);
-            lines.extend(quantity(cost));
-            lines.push(format!("threshold = {threshold:?}"));
-        }
-        if let (Policy::Hard, Some((strategy, known))) = (self.policy(), &draft.safe) {
-            let costs = draft.costs.iter().map(|(cost, _)| &cost.name);
-            let (word, values) = match known {
-                SafeKnown::Costs(values) => ("cost", values),
-                SafeKnown::Margins(values) => ("margin", values),
-            };
-            lines.extend(["".into(), "[safe]".into()]);
-            lines.push(format!(
-                "strategy = {}",
-                by_name(self.actions().iter().zip(strategy))
-            ));
-            lines.push(format!("{word} = {}", by_name(costs.zip(values))));
-        }
-        lines.join("\n") + "\n"
+        lines
+    }
+
+    fn safe_lines(&self) -> Vec<String> {
+        let Some((strategy, known)) = &self.draft.safe else {
+            return Vec::new();
+        };
+        // As it was stated: costs turned into margins and back might differ in the last bit.
+        let (word, values) = match known {
+            SafeKnown::Costs(values) => ("cost", values),
+            SafeKnown::Margins(values) => ("margin", values),
+        };
+        let costs = self.draft.costs.iter().map(|(cost, _)| &cost.name);
+        let strategy = by_name(self.actions().iter().zip(strategy));
+        vec![
+            "".into(),
+            "[safe]".into(),
+            format!("strategy = {strategy}"),
+            format!("{word} = {}", by_name(costs.zip(values))),
+        ]
     }
 }
 

@@ -1,4 +1,4 @@
-//! What several tests share: Bernoulli worlds, a slow driver of engines, and exact tail bounds.
+//! What several tests share: worlds of coins, a slow driver of engines, and exact tail bounds.
 #![allow(dead_code)] // Each test binary uses its own part.
 
 use debora::key::{Label, to_uniform};
@@ -9,12 +9,12 @@ use debora::{
 
 /// True means per quantity and action, on the unit scale; quantity 0 is the reward. Draws are 0 or 1.
 #[derive(Clone, Debug)]
-pub struct Bernoulli {
+pub struct Coins {
     pub means: Vec<Vec<f64>>,
     pub key: WorldKey,
 }
 
-impl Bernoulli {
+impl Coins {
     pub fn new(means: &[&[f64]], key: u64) -> Self {
         Self {
             means: means.iter().map(|row| row.to_vec()).collect(),
@@ -36,7 +36,7 @@ impl Bernoulli {
 }
 
 /// The feedback of a round in the problem's units: the reward, then the costs.
-pub fn feedback(problem: &Problem, world: &Bernoulli, round: u64, action: u32) -> [f64; 4] {
+pub fn feedback(problem: &Problem, world: &Coins, round: u64, action: u32) -> [f64; 4] {
     let mut values = world.draw(round, action);
     for (quantity, value) in values.iter_mut().enumerate().take(problem.quantities()) {
         *value = problem.quantity(quantity).range.to_user(*value);
@@ -45,7 +45,7 @@ pub fn feedback(problem: &Problem, world: &Bernoulli, round: u64, action: u32) -
 }
 
 /// Runs an engine to its end, round by round, and gives all epoch records.
-pub fn run(engine: &mut Engine, world: &Bernoulli) -> Vec<EpochRecord> {
+pub fn run(engine: &mut Engine, world: &Coins) -> Vec<EpochRecord> {
     let mut records = Vec::new();
     loop {
         match engine.ask() {
@@ -69,7 +69,7 @@ pub fn run(engine: &mut Engine, world: &Bernoulli) -> Vec<EpochRecord> {
 ///
 /// With the engine's own key it gives what asking and telling would; with another one it feeds a mutated engine, whose
 /// offsets come from elsewhere.
-pub fn draw_epoch(engine: &Engine, world: &Bernoulli, key: Key) -> Tally {
+pub fn draw_epoch(engine: &Engine, world: &Coins, key: Key) -> Tally {
     let problem = engine.problem();
     let before = &engine.open_record().counts;
     let mut tally = Tally::new(before.len(), problem.quantities());
@@ -90,7 +90,7 @@ pub fn draw_epoch(engine: &Engine, world: &Bernoulli, key: Key) -> Tally {
 }
 
 /// The true expectations of a strategy, per quantity.
-pub fn expectations(world: &Bernoulli, strategy: &[f64]) -> Vec<f64> {
+pub fn expectations(world: &Coins, strategy: &[f64]) -> Vec<f64> {
     let strategy = Strategy::new(strategy.to_vec());
     world
         .means
@@ -102,7 +102,7 @@ pub fn expectations(world: &Bernoulli, strategy: &[f64]) -> Vec<f64> {
 /// Regret, and the violation max_i sum_t max(0, excess), of a run, from its records.
 pub fn regret_and_violation(
     problem: &Problem,
-    world: &Bernoulli,
+    world: &Coins,
     records: &[EpochRecord],
 ) -> (f64, f64) {
     let thresholds = if problem.policy() == Policy::Free {
@@ -135,7 +135,7 @@ pub fn regret_and_violation(
 }
 
 /// Whether every estimate of a run is within its width of the truth: the clean event.
-pub fn is_clean(world: &Bernoulli, records: &[EpochRecord]) -> bool {
+pub fn is_clean(world: &Coins, records: &[EpochRecord]) -> bool {
     records
         .iter()
         .flat_map(|record| &record.estimates)

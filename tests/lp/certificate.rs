@@ -50,6 +50,7 @@ pub fn certify(instance: &Instance, solution: &Solution) -> Verdict {
             &format!("excess of row {i} over the violation"),
         )?;
     }
+    // Weak duality: whatever solved the program, prices that meet the strategy's value prove that nothing is better.
     let priced = priced(instance, &solution.prices);
     if solution.violation > 0.0 {
         close(

@@ -51,7 +51,7 @@ fn spellings_leave_no_trace() {
     );
 }
 
-/// A change here is a change of values: shards and audits of before no longer fit.
+/// A change here is a change of values: earlier shards and audits would not fit.
 #[test]
 fn fingerprints_are_fixed() {
     assert_eq!(

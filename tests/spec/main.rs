@@ -321,7 +321,7 @@ fn keys_are_integers_or_hexadecimal_digits() {
         with("340282366920938463463374607431768211455"),
         "f".repeat(32)
     );
-    // An override without quotes may look like an integer or a float: 32 digits are hexadecimal all the same.
+    // An override without quotes may look like an integer or a float: 32 digits are still hexadecimal.
     for hex in [
         "12345678901234567890123456789012",
         "1e345678901234567890123456789012",

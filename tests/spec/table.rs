@@ -4,7 +4,7 @@ use std::io::{Cursor, Read};
 use std::time::Instant;
 
 use debora::WorldKey;
-use debora::lab::world::{Table, World};
+use debora::lab::world::{Recorded, World};
 use debora::spec::Spec;
 
 use super::{FREE, SOFT, parse, simulate};
@@ -39,7 +39,7 @@ fn rows_are_those_of_the_library() {
         (1, vec![0.25, 0.0]),
         (0, vec![0.5, 0.125]),
     ];
-    let direct = Table::new(&spec.problem, direct).unwrap();
+    let direct = Recorded::new(&spec.problem, direct).unwrap();
     assert_eq!(ours.means(), [[0.75, 0.25], [0.3125, 0.0]]);
     assert_eq!(pulls(&*ours), pulls(&direct));
 }

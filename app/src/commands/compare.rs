@@ -1,12 +1,15 @@
 //! `debora compare`: the policy beside its rivals on the same worlds.
 
 use anyhow::{Result, anyhow};
-use debora::job::words::listed;
-use debora::job::{Job, choose};
+use debora::measure::words::{listed, whole};
+use debora::measure::{MeasureError, Measurement, choose};
 
 use crate::args::{Common, PairArgs, SpecArgs};
 use crate::commands::load;
-use crate::commands::measure::{measure, present, write_shard};
+use crate::commands::measure::measure;
+
+/// The default number of pairs: fewer than replicate's, as each is played by all players.
+const PAIRS: u64 = 200;
 
 pub fn compare(
     args: &SpecArgs,
@@ -14,22 +17,31 @@ pub fn compare(
     players: &[String],
     common: &Common,
 ) -> Result<bool> {
-    let loaded = load(args)?;
-    let count = pairs.pairs.unwrap_or(200);
-    let choice = choose(&loaded.spec.problem, players, count);
-    // What to change in the spec is a flag here.
-    let choice = choice
-        .map_err(|error| anyhow!(error.to_string().replace("use horizon", "use --horizon")))?;
+    let spec = load(args)?;
+    let count = pairs.pairs.unwrap_or(PAIRS);
+    let choice = choose(spec.problem(), players, count).map_err(in_flags)?;
+    // On standard error: with --json, standard output is one document.
     if !choice.left_out.is_empty() && !common.quiet {
         let names = listed(&choice.left_out);
         eprintln!(
-            "note: {names} left out, as deciding every round anew would take long; a shorter --horizon has room for it"
+            "note: {names} left out, as deciding every round anew would take too long; use a shorter --horizon to include them"
         );
     }
-    let job = Job::compare(&loaded, count, pairs.simulator.into(), choice.players);
-    let (part, seconds) = measure(&job, pairs.shard, common)?;
-    match pairs.shard {
-        Some(shard) => write_shard(&part, shard, common),
-        None => present(&part, &seconds, common),
+    let measurement = Measurement::compare(spec, count, pairs.simulator.into(), choice.players);
+    measure(&measurement, pairs, common)
+}
+
+/// The error with the flag to change: the library knows a horizon, not how it was typed.
+fn in_flags(error: MeasureError) -> anyhow::Error {
+    match error {
+        MeasureError::PlayerSlow {
+            name,
+            horizon,
+            most,
+        } => anyhow!(
+            "{name} decides every round, and {} are too many; use --horizon {most} or less",
+            whole(horizon)
+        ),
+        error => error.into(),
     }
 }

@@ -1,60 +1,61 @@
-//! What replicate, compare and merge share: pairs measured here or read from shards, and one way to present them.
+//! What replicate, compare and merge share: pairs measured here or read from parts, and one way to present them.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use debora::job::words::{Ink, wrapped};
-use debora::job::{Findings, Host, Job, Part, answer, document};
-use debora::lab::replicate::Pair;
-use indicatif::{ProgressBar, ProgressStyle};
+use debora::lab::replicate::Simulator;
+use debora::measure::answer::{self, Answer};
+use debora::measure::{Findings, Io, MeasuredVerb, Measurement, Part, SpecText, json};
+use serde_json::Value;
 
-use crate::args::Common;
+use crate::args::{Common, PairArgs};
 use crate::commands::{CANCELLED, MEASURING, open, print};
 use crate::files::OutDir;
-use crate::report::html::{self, Page};
-use crate::report::story::{self, middle};
-use crate::report::words::ink_for_stdout;
-use crate::report::{identical_shares, plots};
+use crate::report::html::ReportPage;
+use crate::report::{self, figures, pairs_csv};
+use crate::terminal::{ink_for_stdout, laid_out, progress_bar};
 
-/// Measures a share of a job, all of it without one, and shows how far it is.
-pub fn measure(job: &Job, shard: Option<(u64, u64)>, common: &Common) -> Result<(Part, Vec<f64>)> {
-    let total = job.pairs_in(shard)?;
-    let bar = progress_bar(total, common);
+/// Measures what was asked for: a part, which is written, or the whole, which is presented.
+pub fn measure(measurement: &Measurement, pairs: &PairArgs, common: &Common) -> Result<bool> {
+    let (part, seconds) = watched(measurement, pairs.shard, common)?;
+    match pairs.shard {
+        Some(shard) => write_part(&part, shard, common),
+        None => present(&part, &seconds, common),
+    }
+}
+
+/// Measures a part, or the whole, and shows how far it is.
+fn watched(
+    measurement: &Measurement,
+    shard: Option<(u64, u64)>,
+    common: &Common,
+) -> Result<(Part, Vec<f64>)> {
+    let total = measurement.pairs_in(shard)?;
+    let bar = progress_bar(total, common.quiet);
     let begun = Instant::now();
     let progress = |done: u64| {
         bar.set_position(done);
         if done == total {
             bar.finish_and_clear();
+            // What follows looks at no flag: from here on Ctrl-C ends the program itself.
             MEASURING.store(false, Ordering::Relaxed);
         }
     };
-    let clock = || begun.elapsed().as_secs_f64();
     MEASURING.store(true, Ordering::Relaxed);
-    Ok(job.measure(
+    Ok(measurement.measure(
         shard,
-        &Host {
+        &Io {
             open: &open,
-            clock: &clock,
+            clock: &|| begun.elapsed().as_secs_f64(),
             progress: &progress,
             cancel: &CANCELLED,
         },
     )?)
 }
 
-fn progress_bar(total: u64, common: &Common) -> ProgressBar {
-    if common.quiet {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template(
-        "{bar:30} {human_pos} of {human_len} pairs, {per_sec}, {eta} left",
-    );
-    // On anything but a terminal the bar hides itself.
-    ProgressBar::new(total).with_style(style.expect("a valid template"))
-}
-
-/// Writes a shard's file.
-pub fn write_shard(part: &Part, (number, of): (u64, u64), common: &Common) -> Result<bool> {
+/// Writes the file of a part.
+fn write_part(part: &Part, (number, of): (u64, u64), common: &Common) -> Result<bool> {
     let path = common.out.as_ref().context("--shard needs --out")?;
     let out = OutDir::for_shards(path, common.force)?;
     let name = format!("shard-{number}-of-{of}.json");
@@ -68,119 +69,86 @@ pub fn write_shard(part: &Part, (number, of): (u64, u64), common: &Common) -> Re
 
 /// Says, shows and writes what a whole measurement found. False if a promise was measured as broken.
 pub fn present(part: &Part, seconds: &[f64], common: &Common) -> Result<bool> {
-    let findings = part.findings()?;
-    let loaded = &findings.loaded;
-    let document = document::measured(part, &findings);
-    if let Some(path) = &common.out {
-        let out = OutDir::for_report(path, common.force)?;
-        let figures = figures(part, &findings);
-        let story = part
-            .story
-            .as_ref()
-            .context("the shards hold no first run")?;
-        let page = Page {
-            title: loaded.name(),
-            verb: &part.job.verb,
-            answer: &answer::measured(part, &findings, Ink::none()),
-            figures: &figures,
-            command: &html::command(&part.job.verb, loaded, &part.job.flags()),
-            loaded,
-            story,
-        };
-        html::write(
-            &out,
-            &document,
-            &page,
-            ("pairs.csv", &html::pairs_csv(&part.shard.players)),
-        )?;
-    }
-    if common.json {
-        print(&format!(
-            "{:#}\n",
-            document::with_seconds(document, seconds)
-        ))?;
+    let findings = part.findings();
+    let document = json::measured(part, &findings);
+    let answer = answer::measured(part, &findings);
+    write_report(part, &findings, &document, &answer, common)?;
+    // Timings go to the screen alone: files must be the same bytes on every machine.
+    print(&if common.json {
+        format!("{:#}\n", json::with_seconds(document, seconds))
     } else {
-        let time = seconds.iter().sum::<f64>();
         let ink = ink_for_stdout();
-        let took = if seconds.is_empty() {
-            String::new()
-        } else {
-            ink.faint(&format!("\n  {time:.1} seconds\n"))
+        let took = match seconds {
+            [] => String::new(),
+            _ => ink.faint(&format!("\n  {:.1} seconds\n", seconds.iter().sum::<f64>())),
         };
-        let wrote = common
-            .out
-            .as_ref()
-            .map(|path| format!("  report: {}\n", path.join("report.html").display()));
-        print(&format!(
-            "{}{took}{}",
-            wrapped(&answer::measured(part, &findings, ink)),
-            wrote.unwrap_or_default()
-        ))?;
-    }
+        laid_out(&answer, ink) + &took + &report_line(common)
+    })?;
     Ok(findings.broken.is_empty())
 }
 
-fn figures(part: &Part, findings: &Findings) -> Vec<plots::Figure> {
-    let Findings {
-        loaded, summaries, ..
-    } = findings;
-    let checkpoints = debora::lab::metrics::checkpoints(loaded.spec.problem.horizon());
-    let runs = |pairs: &[Pair]| {
-        pairs
-            .iter()
-            .flat_map(|pair| pair.runs.clone())
-            .collect::<Vec<_>>()
+/// Writes what --out asks for, if it is there.
+fn write_report(
+    part: &Part,
+    findings: &Findings,
+    document: &Value,
+    answer: &Answer,
+    common: &Common,
+) -> Result<()> {
+    let Some(path) = &common.out else {
+        return Ok(());
     };
-    let own = runs(&part.shard.players[0].1);
-    let mut figures = Vec::new();
-    if part.job.verb == "compare" {
-        let span = loaded.spec.problem.quantity(0).range.span();
-        let all: Vec<_> = part
-            .shard
-            .players
-            .iter()
-            .map(|(name, pairs)| (name, runs(pairs)))
-            .collect();
-        let series = |curve: &dyn Fn(&debora::lab::metrics::Run) -> &Vec<f64>,
-                      scale: f64|
-         -> Vec<plots::Series> {
-            let one = |(name, runs): &(&String, Vec<debora::lab::metrics::Run>)| {
-                let curves: Vec<&Vec<f64>> = runs
-                    .iter()
-                    .map(curve)
-                    .filter(|curve| !curve.is_empty())
-                    .collect();
-                (!curves.is_empty()).then(|| middle(name, &curves, &checkpoints, scale))
-            };
-            all.iter()
-                .filter_map(one)
-                .map(|series| plots::Series {
-                    band: None,
-                    ..series
-                })
-                .collect()
-        };
-        let label = format!("regret ({})", loaded.spec.problem.quantity(0).name);
-        figures.extend(plots::against_rounds(
-            "regret",
-            "Regret of each player: median over runs.".into(),
-            &label,
-            &series(&|run| &run.regret_curve, span),
-        ));
-        let caption =
-            "Violation of each player, in shares of a cost's range: median over runs.".into();
-        figures.extend(plots::against_rounds(
-            "violation",
-            caption,
-            "violation",
-            &series(&|run| &run.violation_curve, 1.0),
-        ));
-    } else if let Some(story) = &part.story {
-        figures.push(plots::identical_by_epoch(
-            &identical_shares(&part.shard.players[0].1),
-            summaries[0].1.promised,
-        ));
-        figures.extend(story::figures(story, loaded, &own, &checkpoints));
+    let out = OutDir::for_report(path, common.force)?;
+    let measurement = &part.measurement;
+    let page = ReportPage {
+        verb: measurement.verb.name(),
+        answer,
+        figures: &figures::of_part(part, findings.summaries[0].1.promised),
+        command: &command(
+            measurement.verb.name(),
+            &measurement.spec,
+            &flags(measurement),
+        ),
+        spec: &measurement.spec,
+        // A file edited by hand may lack what every whole measurement has.
+        first_run: part
+            .first_run
+            .as_ref()
+            .context("the shards hold no first run")?,
+    };
+    report::write(&out, document, &page, &pairs_csv(&part.pairs.players))
+}
+
+/// Where the report is, if there is one.
+pub fn report_line(common: &Common) -> String {
+    common.out.as_ref().map_or(String::new(), |path| {
+        format!("  report: {}\n", path.join("report.html").display())
+    })
+}
+
+/// The command that makes the same again.
+pub fn command(verb: &str, spec: &SpecText, flags: &[String]) -> String {
+    let mut words = vec![format!("debora {verb} {}", spec.file)];
+    let sets = spec.overrides.iter();
+    words.extend(sets.map(|(path, value)| format!("--set '{path}={value}'")));
+    words.extend(flags.iter().cloned());
+    words.join(" ")
+}
+
+/// The flags that, with the spec, give this measurement again.
+fn flags(measurement: &Measurement) -> Vec<String> {
+    let mut flags = vec![format!("--pairs {}", measurement.pairs)];
+    if measurement.simulator == Simulator::Rounds {
+        flags.push("--simulator rounds".into());
     }
-    figures
+    if measurement.verb == MeasuredVerb::Compare {
+        // Which rivals play without a wish depends on the numbers of rounds and pairs, so they are named.
+        let rivals = measurement.players[1..].join(",");
+        flags.push(format!("--players {rivals}"));
+    }
+    if let Some(other) = &measurement.other {
+        flags.push(format!("--other-world {}", other.file));
+    }
+    flags.push("--out DIR".into());
+    flags
 }

@@ -1,10 +1,10 @@
-//! `debora merge`: shards of replicate or compare, put together to the bytes of the whole.
+//! `debora merge`: parts of replicate or compare, put together to the bytes of the whole.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use debora::job::Part;
+use debora::measure::Part;
 
 use crate::args::Common;
 use crate::commands::measure::present;
@@ -13,15 +13,16 @@ pub fn merge(paths: &[PathBuf], common: &Common) -> Result<bool> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {
-            files.extend(shards_in(path)?)
+            files.extend(shards_in(path)?);
         } else {
-            files.push(path.clone())
+            files.push(path.clone());
         }
     }
     let parts = files.iter().map(|file| read(file)).collect::<Result<_>>()?;
     present(&Part::merge(parts)?, &[], common)
 }
 
+/// The files that --shard writes: a folder may hold other things beside them.
 fn shards_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
@@ -32,6 +33,7 @@ fn shards_in(folder: &Path) -> Result<Vec<PathBuf>> {
         file.file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with("shard-"))
     });
+    // Folders list their files in any order, and errors name parts by number.
     files.sort();
     if files.is_empty() {
         bail!("{} holds no shard-i-of-n.json", folder.display());

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, io};
 
 use anyhow::{Context, Result};
-use debora::job::Loaded;
+use debora::measure::SpecText;
 
 use crate::args::SpecArgs;
 
@@ -32,6 +32,7 @@ pub static MEASURING: AtomicBool = AtomicBool::new(false);
 /// Ctrl-C asks the measuring of pairs to stop. Other work, and a second Ctrl-C, end at once, without a half file.
 pub fn listen_for_interrupts() -> Result<()> {
     ctrlc::set_handler(|| {
+        // A measurement stops between two pairs and cleans up itself; nothing else looks at the flag.
         if CANCELLED.swap(true, Ordering::Relaxed) || !MEASURING.load(Ordering::Relaxed) {
             crate::files::remove_unfinished();
             eprintln!("error: stopped as asked; nothing is complete");
@@ -44,6 +45,7 @@ pub fn listen_for_interrupts() -> Result<()> {
 /// Prints to standard output. A reader that has gone away is not an error: it has seen enough.
 pub fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
+    // Flushed here: at the program's end a full disk would go unnoticed.
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to standard output"),
@@ -51,12 +53,12 @@ pub fn print(text: &str) -> Result<()> {
 }
 
 /// Reads a spec file.
-pub fn load(args: &SpecArgs) -> Result<Loaded> {
+pub fn load(args: &SpecArgs) -> Result<SpecText> {
     let file = args.file.display().to_string();
     let text = fs::read_to_string(&args.file).with_context(|| {
         format!("cannot read {file}; name a spec file, or write one with `debora init`")
     })?;
-    Ok(Loaded::from_text(text, file, args.overrides())?)
+    Ok(SpecText::parse(text, file, args.overrides())?)
 }
 
 /// Opens a table's file.

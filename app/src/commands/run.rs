@@ -1,90 +1,86 @@
 //! `debora run`: one simulated run, pair 0's first member.
 
-use std::path::PathBuf;
+use std::path::Path;
 
-use anyhow::Result;
-use debora::job::words::{Ink, wrapped};
-use debora::job::{Story, answer, document, warnings};
-use debora::lab::replicate::{Contestant, Simulator};
+use anyhow::{Result, bail};
+use debora::lab::metrics::Run;
+use debora::lab::replicate::{Contestant, Experiment, Simulator};
+use debora::measure::{FirstRun, answer, json, warnings};
 use serde_json::json;
 
 use crate::args::{Common, SpecArgs};
+use crate::commands::measure::{command, report_line};
 use crate::commands::{load, open, print};
 use crate::files::{OutDir, write_whole};
-use crate::report::html::{self, Page};
-use crate::report::story;
-use crate::report::words::ink_for_stdout;
+use crate::report::html::ReportPage;
+use crate::report::{self, figures, runs_csv};
+use crate::terminal::{ink_for_stdout, laid_out};
 
 pub fn run(
     args: &SpecArgs,
-    trace: Option<&PathBuf>,
+    trace: Option<&Path>,
     simulator: Simulator,
     common: &Common,
 ) -> Result<bool> {
-    let loaded = load(args)?;
-    let experiment = loaded.experiment(simulator, &open)?;
+    let spec = load(args)?;
+    let experiment = spec.experiment(&spec.world(&open)?, simulator);
+    // Both are checked before the run, which may be long.
     let out = common
         .out
         .as_ref()
         .map(|path| OutDir::for_report(path, common.force))
         .transpose()?;
-    if let Some(path) = trace.filter(|path| path.exists() && !common.force) {
-        anyhow::bail!(
+    refuse_overwriting(trace, common.force)?;
+    let (run, first_run) = observed(&experiment, trace, common.force)?;
+    let world = &experiment.worlds[0];
+    let warnings = warnings(&spec.plan, Some(&**world));
+    let document = json::run(&spec, &run, simulator, &warnings);
+    let answer = answer::run(&spec, world.means(), &run, &warnings);
+    if let Some(out) = out {
+        let page = ReportPage {
+            verb: "run",
+            answer: &answer,
+            figures: &figures::of_runs(&first_run, &spec, &[&run]),
+            command: &command("run", &spec, &["--out DIR".to_owned()]),
+            spec: &spec,
+            first_run: &first_run,
+        };
+        report::write(&out, &document, &page, &runs_csv(&run))?;
+    }
+    print(&if common.json {
+        format!("{document:#}\n")
+    } else {
+        laid_out(&answer, ink_for_stdout()) + &report_line(common)
+    })?;
+    Ok(true)
+}
+
+fn refuse_overwriting(trace: Option<&Path>, force: bool) -> Result<()> {
+    if let Some(path) = trace.filter(|path| path.exists() && !force) {
+        bail!(
             "{} exists; choose another name, or --force to overwrite it",
             path.display()
         );
     }
-    let mut story = Story::new();
-    let mut lines = Vec::new();
+    Ok(())
+}
+
+/// Runs, and writes the trace if it is wanted: one line of JSON per epoch.
+fn observed(experiment: &Experiment, trace: Option<&Path>, force: bool) -> Result<(Run, FirstRun)> {
+    let mut first_run = FirstRun::default();
+    let mut lines = String::new();
     let run = experiment.run_observed(Contestant::Debora, 0, 0, &mut |stretch| {
-        story.add(stretch);
+        first_run.add(stretch);
+        // Only if a trace is wanted: records hold every estimate.
         if let (Some(_), Some(record)) = (trace, stretch.player.record()) {
+            // The observer comes before the rounds are counted in, so the record does not have their number yet.
             let mut record = json!(record);
             record["rounds"] = json!(stretch.rounds);
-            lines.push(format!("{record}\n"));
+            lines += &format!("{record}\n");
         }
     })?;
     if let Some(path) = trace {
-        write_whole(path, common.force, |file| {
-            Ok(lines
-                .iter()
-                .try_for_each(|line| file.write_all(line.as_bytes()))?)
-        })?;
+        write_whole(path, force, |file| Ok(file.write_all(lines.as_bytes())?))?;
     }
-    let warnings = warnings(&loaded.plan, Some(&*experiment.worlds[0]));
-    let document = document::run(&loaded, &run, simulator, &warnings);
-    let words = |ink: Ink| answer::run(&loaded, experiment.worlds[0].means(), &run, &warnings, ink);
-    if let Some(out) = out {
-        let figures = story::figures(
-            &story,
-            &loaded,
-            std::slice::from_ref(&run),
-            &experiment.checkpoints,
-        );
-        let page = Page {
-            title: loaded.name(),
-            verb: "run",
-            answer: &words(Ink::none()),
-            figures: &figures,
-            command: &html::command("run", &loaded, &["--out DIR".to_owned()]),
-            loaded: &loaded,
-            story: &story,
-        };
-        html::write(
-            &out,
-            &document,
-            &page,
-            ("runs.csv", &html::runs_csv(&[(0, 0, &run)])),
-        )?;
-    }
-    let wrote = common
-        .out
-        .as_ref()
-        .map(|path| format!("  report: {}\n", path.join("report.html").display()));
-    print(&if common.json {
-        format!("{document:#}\n")
-    } else {
-        wrapped(&words(ink_for_stdout())) + &wrote.unwrap_or_default()
-    })?;
-    Ok(true)
+    Ok((run, first_run))
 }

@@ -1,36 +1,26 @@
-//! Words, tables, plots, the HTML report.
+//! What `--out` writes: the summary, a table, the figures, and one self-contained page.
 
+mod csv;
+pub mod figures;
 pub mod html;
 pub mod plots;
-pub mod story;
-pub mod words;
 
-use debora::lab::replicate::Pair;
+use anyhow::Result;
+use serde_json::Value;
 
-/// The share of pairs still identical when epoch 0, 1, .. has been played.
-pub fn identical_shares(pairs: &[Pair]) -> Vec<(f64, f64)> {
-    let last = pairs
-        .iter()
-        .flat_map(|pair| &pair.runs)
-        .map(|run| run.epochs)
-        .max()
-        .unwrap_or(1);
-    let parted = |epoch: u64| {
-        pairs
-            .iter()
-            .filter(|pair| {
-                pair.divergence
-                    .as_ref()
-                    .is_some_and(|split| split.epoch <= epoch)
-            })
-            .count()
-    };
-    (0..last)
-        .map(|epoch| {
-            (
-                epoch as f64,
-                1.0 - parted(epoch) as f64 / pairs.len() as f64,
-            )
-        })
-        .collect()
+use crate::files::OutDir;
+use crate::report::html::ReportPage;
+
+pub use csv::{CsvFile, pairs_csv, runs_csv};
+
+/// Writes summary.json, the table, the figures and the page.
+pub fn write(out: &OutDir, document: &Value, page: &ReportPage, table: &CsvFile) -> Result<()> {
+    out.write("summary.json", format!("{document:#}\n").as_bytes())?;
+    out.write(table.name, table.text.as_bytes())?;
+    for figure in page.figures {
+        // Papers are light; the page carries both.
+        out.write(&format!("{}.svg", figure.name), figure.light.as_bytes())?;
+    }
+    let html = html::render(page).into_string();
+    out.write("report.html", html.as_bytes())
 }

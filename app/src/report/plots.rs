@@ -8,7 +8,7 @@ use kuva::render::plots::Plot;
 use kuva::render::render::render_multiple;
 use kuva::render::theme::Theme;
 
-/// Colours that can be told apart on light and dark, also by most who see few colours (Okabe and Ito 2008).
+/// Colours that can be told apart on light and dark, with most kinds of colour blindness too (Okabe and Ito 2008).
 const COLOURS: [&str; 8] = [
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#999999",
 ];
@@ -37,41 +37,63 @@ pub struct Series {
 }
 
 fn figure(name: &'static str, caption: String, make: impl Fn() -> (Vec<Plot>, Layout)) -> Figure {
-    let draw = |page: &str, theme: Theme| {
-        let (plots, layout) = make();
-        let layout = layout
-            .with_width(WIDTH)
-            .with_height(HEIGHT)
-            .with_theme(theme)
-            .with_font_family("sans-serif");
-        let svg = SvgBackend.render_scene(&render_multiple(plots, layout));
-        // A box of its own, so that it can be scaled; and names of its own, as all figures share one page.
-        let boxed = svg.replacen(
-            "<svg ",
-            &format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" "),
-            1,
-        );
-        boxed.replace("kuva-clip-", &format!("{name}-{page}-clip-"))
-    };
-    let light = draw(
-        "light",
-        Theme {
-            background: "none".into(),
-            ..Theme::light()
-        },
-    );
-    let dark = draw(
-        "dark",
-        Theme {
-            background: "none".into(),
-            ..Theme::dark()
-        },
-    );
+    // Made twice, as drawing consumes the plots.
     Figure {
         name,
         caption,
-        light,
-        dark,
+        light: svg(name, "light", Theme::light(), make()),
+        dark: svg(name, "dark", Theme::dark(), make()),
+    }
+}
+
+fn svg(name: &str, page: &str, theme: Theme, (plots, layout): (Vec<Plot>, Layout)) -> String {
+    // Without a background of its own: the page's shows through.
+    let theme = Theme {
+        background: "none".into(),
+        ..theme
+    };
+    let layout = layout
+        .with_width(WIDTH)
+        .with_height(HEIGHT)
+        .with_theme(theme)
+        .with_font_family("sans-serif");
+    let svg = SvgBackend.render_scene(&render_multiple(plots, layout));
+    // A box of its own, so that it can be scaled; and names of its own, as all figures share one page.
+    let boxed = svg.replacen(
+        "<svg ",
+        &format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" "),
+        1,
+    );
+    boxed.replace("kuva-clip-", &format!("{name}-{page}-clip-"))
+}
+
+impl Series {
+    /// Whether a logarithmic axis has a place for any of its points.
+    fn is_shown(&self) -> bool {
+        self.points.iter().any(|point| point.1 > 0.0)
+    }
+
+    fn line(&self, colour: &str) -> LinePlot {
+        let positive = |place: &usize| self.points[*place].1 > 0.0;
+        let places: Vec<usize> = (0..self.points.len()).filter(positive).collect();
+        let mut line = LinePlot::new()
+            .with_data(places.iter().map(|&place| self.points[place]))
+            .with_color(colour)
+            .with_stroke_width(2.0)
+            .with_legend(self.name.clone());
+        if let Some((low, high)) = &self.band {
+            // An end at or below zero has no logarithm; a thousandth of the line is at the foot of any figure.
+            let floor = |value: f64, place: usize| value.max(self.points[place].1 * 1e-3);
+            line = line.with_band(
+                places.iter().map(|&place| floor(low[place], place)),
+                places.iter().map(|&place| floor(high[place], place)),
+            );
+        }
+        if self.dashed {
+            line.with_dashed()
+        } else {
+            line
+        }
     }
 }
 
@@ -82,37 +104,17 @@ pub fn against_rounds(
     label: &str,
     series: &[Series],
 ) -> Option<Figure> {
-    let shown = |series: &Series| series.points.iter().any(|point| point.1 > 0.0);
-    if !series.iter().any(shown) {
+    if !series.iter().any(Series::is_shown) {
         return None;
     }
     Some(figure(name, caption, || {
-        let mut plots = Vec::new();
-        for (number, series) in series
+        // Colours go by place, not by what is shown: a player keeps its colour from figure to figure.
+        let plots: Vec<Plot> = series
             .iter()
-            .enumerate()
-            .filter(|(_, series)| shown(series))
-        {
-            let positive = |place: &usize| series.points[*place].1 > 0.0;
-            let places: Vec<usize> = (0..series.points.len()).filter(positive).collect();
-            let mut line = LinePlot::new()
-                .with_data(places.iter().map(|&place| series.points[place]))
-                .with_color(COLOURS[number % COLOURS.len()])
-                .with_stroke_width(2.0)
-                .with_legend(series.name.clone());
-            if let Some((low, high)) = &series.band {
-                let floor = |value: f64, place: usize| value.max(series.points[place].1 * 1e-3);
-                line = line.with_band(
-                    places.iter().map(|&place| floor(low[place], place)),
-                    places.iter().map(|&place| floor(high[place], place)),
-                );
-            }
-            plots.push(Plot::Line(if series.dashed {
-                line.with_dashed()
-            } else {
-                line
-            }));
-        }
+            .zip(COLOURS.iter().cycle())
+            .filter(|(series, _)| series.is_shown())
+            .map(|(series, colour)| Plot::Line(series.line(colour)))
+            .collect();
         let layout = Layout::auto_from_plots(&plots)
             .with_log_scale()
             .with_x_label("rounds")
@@ -126,6 +128,7 @@ pub fn identical_by_epoch(shares: &[(f64, f64)], promised: f64) -> Figure {
     let caption =
         "Share of pairs with identical decisions so far, by epoch; dashed: what is promised at the end.".into();
     figure("identical", caption, || {
+        // In steps: the share changes when an epoch closes, not on the way.
         let line = LinePlot::new()
             .with_data(shares.iter().copied())
             .with_color(COLOURS[0])
@@ -158,13 +161,11 @@ pub fn strategy_over_time(
             .with_x(rounds.iter().copied())
             .with_strokes(false)
             .with_fill_opacity(0.85);
+        // An area for each action: stacked, they fill the figure from 0 to 1.
         for (action, name) in actions.iter().enumerate() {
-            let series: Vec<f64> = probabilities
-                .iter()
-                .map(|strategy| strategy[action])
-                .collect();
+            let shares = probabilities.iter().map(|strategy| strategy[action]);
             plot = plot
-                .with_series(series)
+                .with_series(shares.collect::<Vec<f64>>())
                 .with_color(COLOURS[action % COLOURS.len()])
                 .with_legend(name.clone());
         }
@@ -194,19 +195,19 @@ pub fn estimates(
     figure(name, caption, || {
         let mut plots = Vec::new();
         for (action, [low, middle, high]) in intervals.iter().enumerate() {
+            let colour = COLOURS[action % COLOURS.len()];
             let place = action as f64 + 1.0;
-            plots.push(Plot::Line(
-                LinePlot::new()
-                    .with_data([(place, *low), (place, *high)])
-                    .with_color(COLOURS[action % COLOURS.len()])
-                    .with_stroke_width(3.0),
-            ));
-            plots.push(Plot::Line(
-                LinePlot::new()
-                    .with_data([(place - 0.15, *middle), (place + 0.15, *middle)])
-                    .with_color(COLOURS[action % COLOURS.len()])
-                    .with_stroke_width(3.0),
-            ));
+            // The interval upright, and a short bar across it at the estimate.
+            let upright = [(place, *low), (place, *high)];
+            let across = [(place - 0.15, *middle), (place + 0.15, *middle)];
+            for line in [upright, across] {
+                plots.push(Plot::Line(
+                    LinePlot::new()
+                        .with_data(line)
+                        .with_color(colour)
+                        .with_stroke_width(3.0),
+                ));
+            }
         }
         // A line at the threshold or, without one, an unseen one: either way the actions stand well inside the frame.
         let (level, colour) = threshold.map_or((intervals[0][1], "none"), |threshold| {

@@ -1,20 +1,19 @@
-//! What can be asked of the desk, what it answers, and why it refuses.
+//! What can be asked of the service, what it answers, and why it refuses.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use debora::Key;
 
+use crate::log::ROUNDS_MAX;
 use crate::store::{Lease, Progress, Status};
 
-/// The most rounds one request is given.
-pub const ROUNDS_MAX: u64 = 10_000;
-
-/// The longest request key, and the longest name of an experiment.
+/// The longest request key and the longest id, in bytes: room for three UUIDs, and little to store with every lease.
 pub const NAME_MAX: usize = 128;
 
 /// Whether an experiment can have this id.
 pub fn is_id(id: &str) -> bool {
+    // What can stand in an address and in a file's name without being escaped.
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=NAME_MAX).contains(&id.len()) && id.bytes().all(allowed)
 }
@@ -38,7 +37,7 @@ pub enum Request {
         /// The experiment.
         id: String,
         /// In any order.
-        outcomes: Vec<Telling>,
+        outcomes: Vec<ToldOutcome>,
     },
     /// An administrative change.
     Change {
@@ -49,7 +48,7 @@ pub enum Request {
         /// Who does it.
         actor: String,
     },
-    /// Imputes what is due.
+    /// Imputes what is due. A request like the others, so that it takes its turn with the writer.
     Tick {
         /// The experiment.
         id: String,
@@ -60,6 +59,7 @@ impl Request {
     /// The experiment it is about; nothing for a new one whose id is to be drawn.
     pub fn id(&self) -> &str {
         match self {
+            // New ones without an id share a group of their own, under an id that nothing can have.
             Self::Create(create) => create.id.as_deref().unwrap_or_default(),
             Self::Decide { id, .. }
             | Self::Tell { id, .. }
@@ -68,9 +68,10 @@ impl Request {
         }
     }
 
-    /// How many rows it reads or writes, about.
+    /// About how many rows it reads or writes.
     pub fn rows(&self) -> u64 {
         match self {
+            // One lease, in fact, but what a request costs grows with its rounds.
             Self::Decide { rounds, .. } => *rounds,
             Self::Tell { outcomes, .. } => outcomes.len() as u64,
             _ => 1,
@@ -81,11 +82,11 @@ impl Request {
 /// What a new experiment is made of.
 #[derive(Clone, Debug)]
 pub struct Create {
-    /// Its name in addresses; drawn unless given. With a given one the request can be repeated.
+    /// Its name in addresses; drawn by default. With an id the request can be repeated.
     pub id: Option<String>,
     /// The spec, without world and key.
     pub spec: String,
-    /// The key; drawn unless given.
+    /// The key; drawn by default.
     pub key: Option<Key>,
     /// Whether a blind plan is accepted.
     pub blind: bool,
@@ -106,9 +107,9 @@ pub enum Change {
 
 /// What came of a decision.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Telling {
-    /// Of which.
-    pub of: Of,
+pub struct ToldOutcome {
+    /// Which decision.
+    pub decision: DecisionId,
     /// The reward, in the user's units.
     pub reward: f64,
     /// The costs, in the spec's order.
@@ -117,7 +118,7 @@ pub struct Telling {
 
 /// A decision's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Of {
+pub enum DecisionId {
     /// A round of the horizon.
     Round(u64),
     /// A decision served while its epoch waited.
@@ -129,7 +130,7 @@ pub enum Of {
     },
 }
 
-impl fmt::Display for Of {
+impl fmt::Display for DecisionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Round(round) => write!(f, "round {round}"),
@@ -138,9 +139,9 @@ impl fmt::Display for Of {
     }
 }
 
-/// What the desk did.
+/// What was done.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum Granted {
     /// The experiment is there.
     Created {
         /// Its name.
@@ -158,26 +159,26 @@ pub enum Answer {
     Ticked(u64),
 }
 
-/// Decisions, with what is needed to say them.
+/// Decisions, with what is needed to answer them.
 #[derive(Clone, Debug)]
 pub struct Decided {
     /// The rounds and actions.
     pub lease: Lease,
     /// Names and probabilities.
-    pub sheet: Arc<Sheet>,
+    pub text: Arc<EpochText>,
     /// Whether they were handed out before.
     pub repeated: bool,
 }
 
-/// What an epoch's decisions are drawn from.
+/// What an epoch's decisions are drawn from and answered with, shared by all of its answers.
 #[derive(Clone, Debug)]
-pub struct Sheet {
+pub struct EpochText {
     /// The names of the actions.
     pub actions: Vec<String>,
     /// The probability of each.
     pub strategy: Vec<f64>,
-    /// What each says about its decisions, made by whoever first says one.
-    pub words: OnceLock<Vec<String>>,
+    /// The part of an answer's text that only depends on the action, made by the first answer that needs it.
+    pub per_action: OnceLock<Vec<String>>,
 }
 
 /// What became of an outcome.
@@ -224,7 +225,7 @@ impl Receipt {
     }
 }
 
-/// Why the desk did nothing.
+/// Why nothing was done.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// No such experiment.
@@ -234,7 +235,9 @@ pub enum Refusal {
     #[error("id {id:?} is not 1 to {NAME_MAX} lower-case letters, digits and dashes")]
     IdText { id: String },
     /// Another experiment has this id.
-    #[error("there is another experiment {id:?}; choose another id, or none")]
+    #[error(
+        "id {id:?} belongs to another experiment; choose another, or leave it out to have one drawn"
+    )]
     IdTaken { id: String },
     /// A spec that cannot be read.
     #[error("{0}")]
@@ -244,23 +247,23 @@ pub enum Refusal {
     World,
     /// A spec with a key.
     #[error(
-        "the spec gives the key, but the spec is shown to all; remove it, and give \"key\" beside the spec or let one be drawn"
+        "the spec gives the key, but everyone may read the spec; remove it, and send \"key\" beside the spec or let one be drawn"
     )]
     KeyInSpec,
     /// A blind plan.
-    #[error("{0} Send \"blind\": true to run it all the same.")]
+    #[error("{0} Send \"blind\": true to run it anyway.")]
     Blind(String),
     /// Rounds outside 1 to the most.
     #[error(
-        "n {rounds} is outside 1 to {ROUNDS_MAX}; ask for one or more, and for many in several requests"
+        "n = {rounds} is outside 1 to {ROUNDS_MAX}; ask for at least one, and for more in several requests"
     )]
     Rounds { rounds: u64 },
-    /// A request key that is empty, too long, or has control characters, which not every store can keep.
+    /// A request key that is empty, too long, or has control characters, which PostgreSQL cannot all keep.
     #[error("request_key {request_key:?} is not 1 to {NAME_MAX} bytes without control characters")]
     RequestKey { request_key: String },
     /// A request key that was used for another number of rounds.
     #[error(
-        "request_key {request_key:?} was used with n {asked} before, and comes with {rounds}; use a fresh one for another request"
+        "request_key {request_key:?} was used with n = {asked} before and now comes with n = {rounds}; use a fresh key for another request"
     )]
     RequestKeyUsed {
         request_key: String,
@@ -274,11 +277,11 @@ pub enum Refusal {
     Waiting { epoch: u64, outstanding: u64 },
     /// It decides nothing while paused.
     #[error(
-        "experiment {id:?} is paused; outcomes are taken, and decisions go on once it is resumed"
+        "experiment {id:?} is paused; outcomes are still taken, and decisions continue once it is resumed"
     )]
     Paused { id: String },
     /// It was ended.
-    #[error("experiment {id:?} is closed; nothing changes any more")]
+    #[error("experiment {id:?} is closed; it cannot be changed any more")]
     Closed { id: String },
     /// All rounds are told.
     #[error(
@@ -291,22 +294,23 @@ pub enum Refusal {
     /// The store failed. What was asked may or may not have happened: repeat it.
     #[error("the store failed; repeat the request")]
     Store { detail: String },
-    /// More waits than can be served soon.
-    #[error("the service has more to do than it can take; repeat the request")]
+    /// More requests wait than can be served soon.
+    #[error("the service is overloaded; repeat the request later")]
     Busy,
     /// The service is shutting down.
     #[error("the service is shutting down; repeat the request elsewhere or later")]
     Stopping,
 }
 
-/// What a fresh experiment's progress is.
+/// The progress of a fresh experiment.
 pub(super) fn beginning(actions: usize, head: String, digest: String) -> Progress {
     Progress {
         status: Status::Running,
+        // Epochs count from 0 and rounds from 1, as in the papers.
         epoch: 0,
         next_round: 1,
         decided: vec![0; actions],
-        told: vec![0; actions],
+        outcomes: vec![0; actions],
         imputed: vec![0; actions],
         imputed_before: vec![0; actions],
         late: 0,

@@ -1,58 +1,89 @@
-//! Outcomes: which count, which were told before, which come too late. The first of a round stays.
+//! Outcomes: which count, which were told before, which come too late. A round's first outcome stays.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use anyhow::{Result, ensure};
 
-use crate::service::request::{Of, Receipt, Refusal, Request, Telling};
-use crate::service::sitting::Sitting;
-use crate::store::{Aside, Outcome, Status};
+use crate::service::request::{DecisionId, Receipt, Refusal, Request, ToldOutcome};
+use crate::service::turn::Turn;
+use crate::store::{OutcomeRow, Status, UncountedOutcome};
 
-type Receipts = Result<Vec<Receipt>, Refusal>;
+type ToldReceipts = Result<Vec<Receipt>, Refusal>;
 
-impl Sitting<'_> {
+/// What was said of a decision. Compared as numbers: they are finite, or the problem would have refused them.
+#[derive(Clone, Copy, PartialEq)]
+struct Values<'a> {
+    reward: f64,
+    costs: &'a [f64],
+}
+
+/// A round that is told in this group.
+struct ToldRound {
+    /// The place of its first outcome in the group.
+    first: usize,
+    /// The outcome that it had before, told or imputed.
+    before: Option<OutcomeRow>,
+    /// If that was imputed: the late one that it had before.
+    late: Option<UncountedOutcome>,
+}
+
+impl ToldRound {
+    fn is_imputed(&self) -> bool {
+        self.before.as_ref().is_some_and(|before| before.imputed)
+    }
+
+    /// The receipt of the outcome at this place.
+    fn receipt(&self, place: usize, outcomes: &[&ToldOutcome]) -> Receipt {
+        let in_group = (place != self.first).then(|| told(outcomes[self.first]));
+        if self.is_imputed() {
+            // Beside the imputed values anything would be a conflict: it is the late ones that
+            // another late one repeats or contradicts.
+            let late = self.late.as_ref().map(logged);
+            return receipt(outcomes[place], late.or(in_group), Receipt::Late);
+        }
+        let stored = self.before.as_ref().map(counted);
+        receipt(outcomes[place], stored.or(in_group), Receipt::Recorded)
+    }
+}
+
+impl Turn<'_> {
     /// Records the outcomes of all requests that tell, and gives each its receipts.
-    pub(super) fn tell(&mut self, group: &[&Request]) -> Result<Vec<(usize, Receipts)>> {
+    pub(super) fn tell(&mut self, group: &[&Request]) -> Result<Vec<(usize, ToldReceipts)>> {
         let mut answers = Vec::new();
-        let mut book = Book::default();
+        let mut accepted: Vec<(usize, &[ToldOutcome])> = Vec::new();
         for (place, request) in group.iter().enumerate() {
             let Request::Tell { outcomes, .. } = request else {
                 continue;
             };
+            // All outcomes of a request are checked before any is recorded: all or nothing.
             match self.check(outcomes) {
                 Err(refusal) => answers.push((place, Err(refusal))),
-                Ok(()) => book.requests.push((place, outcomes)),
+                Ok(()) => accepted.push((place, outcomes)),
             }
         }
-        if book.requests.is_empty() {
+        if accepted.is_empty() {
             return Ok(answers);
         }
-        let outcomes: Vec<&Telling> = book
-            .requests
+        // Told together: one statement of the store takes the outcomes of all requests.
+        let outcomes: Vec<&ToldOutcome> = accepted
             .iter()
             .flat_map(|(_, outcomes)| outcomes.iter())
             .collect();
-        book.receipts = vec![None; outcomes.len()];
-        self.tell_rounds(&outcomes, &mut book.receipts)?;
-        self.tell_overtime(&outcomes, &mut book.receipts)?;
-        let mut receipts = book
-            .receipts
-            .into_iter()
-            .map(|receipt| receipt.expect("every outcome has a receipt"));
-        for (place, outcomes) in book.requests {
+        let mut receipts = self.record(&outcomes)?.into_iter();
+        for (place, outcomes) in accepted {
             answers.push((place, Ok(receipts.by_ref().take(outcomes.len()).collect())));
         }
         Ok(answers)
     }
 
-    fn check(&self, outcomes: &[Telling]) -> Result<(), Refusal> {
+    fn check(&self, outcomes: &[ToldOutcome]) -> Result<(), Refusal> {
+        // A done experiment still takes outcomes: repetitions, and late ones for its log. A closed
+        // one has been certified as it is.
         if self.progress.status == Status::Closed {
-            return Err(Refusal::Closed {
-                id: self.id.to_owned(),
-            });
+            return Err(self.refuse_closed());
         }
-        let problem = self.live.engine.problem();
+        let problem = self.resident.engine.problem();
         let mut fixed = vec![0; problem.quantities()];
         for (index, outcome) in outcomes.iter().enumerate() {
             let judged = problem.to_fixed(outcome.reward, &outcome.costs, &mut fixed);
@@ -61,197 +92,208 @@ impl Sitting<'_> {
         Ok(())
     }
 
+    fn record(&mut self, outcomes: &[&ToldOutcome]) -> Result<Vec<Receipt>> {
+        // What is left empty here is of a decision that was never made.
+        let mut receipts = vec![None; outcomes.len()];
+        self.tell_rounds(outcomes, &mut receipts)?;
+        self.tell_overtime(outcomes, &mut receipts)?;
+        Ok(receipts
+            .into_iter()
+            .map(|receipt| receipt.unwrap_or(Receipt::Unknown))
+            .collect())
+    }
+
     fn tell_rounds(
         &mut self,
-        outcomes: &[&Telling],
+        outcomes: &[&ToldOutcome],
         receipts: &mut [Option<Receipt>],
     ) -> Result<()> {
-        let mut rows = Vec::new();
-        // Where each round's first telling stands, here and among the rows.
-        let mut firsts: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
-        for (place, outcome) in outcomes.iter().enumerate() {
-            let Of::Round(round) = outcome.of else {
-                continue;
-            };
-            if round == 0 || round >= self.progress.next_round {
-                receipts[place] = Some(Receipt::Unknown);
-            } else if let Entry::Vacant(entry) = firsts.entry(round) {
-                entry.insert((place, rows.len()));
-                rows.push(self.row(round, outcome, false));
-            }
-        }
+        let mut rounds = self.rounds_of(outcomes);
+        let rows: Vec<OutcomeRow> = rounds
+            .iter()
+            .map(|(&round, told)| self.row(round, outcomes[told.first]))
+            .collect();
+        // The store takes only a round's first outcome and returns those it had: asking it first
+        // what it has would read every outcome once more.
         let before = self.store.add_outcomes(self.id, &rows)?;
         self.count(&rows, &before)?;
-        let late = self.tell_late(outcomes, &firsts, &before)?;
+        for (round, before) in rounds.values_mut().zip(before) {
+            round.before = before;
+        }
+        self.log_late(outcomes, &mut rounds)?;
         for (place, outcome) in outcomes.iter().enumerate() {
-            let Of::Round(round) = outcome.of else {
-                continue;
-            };
-            let Some(&(first, row)) = firsts.get(&round) else {
-                continue;
-            };
-            receipts[place] = Some(match &before[row] {
-                Some(stored) if stored.imputed => aside_receipt(
-                    late.get(&round).and_then(Option::as_ref),
-                    outcome,
-                    outcomes[first],
-                    place == first,
-                    Receipt::Late,
-                ),
-                Some(stored) => judge(same(outcome, stored.reward, &stored.costs)),
-                None if place == first => Receipt::Recorded,
-                None => judge(same(
-                    outcome,
-                    outcomes[first].reward,
-                    &outcomes[first].costs,
-                )),
-            });
+            if let DecisionId::Round(round) = outcome.decision
+                && let Some(told) = rounds.get(&round)
+            {
+                receipts[place] = Some(told.receipt(place, outcomes));
+            }
         }
         Ok(())
     }
 
-    /// Logs outcomes of rounds that are imputed: per round, the aside that was there before.
-    fn tell_late(
-        &mut self,
-        outcomes: &[&Telling],
-        firsts: &BTreeMap<u64, (usize, usize)>,
-        before: &[Option<Outcome>],
-    ) -> Result<BTreeMap<u64, Option<Aside>>> {
-        let imputed = |row: usize| before[row].as_ref().is_some_and(|stored| stored.imputed);
-        let late = firsts.iter().filter(|(_, (_, row))| imputed(*row));
-        let asides: Vec<Aside> = late
-            .map(|(&round, &(first, _))| aside((0, false), round, outcomes[first], self.now))
-            .collect();
-        if asides.is_empty() {
-            return Ok(BTreeMap::new());
+    /// The decided rounds among these outcomes.
+    fn rounds_of(&self, outcomes: &[&ToldOutcome]) -> BTreeMap<u64, ToldRound> {
+        let mut rounds = BTreeMap::new();
+        for (place, outcome) in outcomes.iter().enumerate() {
+            if let DecisionId::Round(round) = outcome.decision
+                && (1..self.progress.next_round).contains(&round)
+            {
+                rounds.entry(round).or_insert(ToldRound {
+                    first: place,
+                    before: None,
+                    late: None,
+                });
+            }
         }
-        let known = self.store.add_asides(self.id, &asides)?;
+        rounds
+    }
+
+    /// Logs outcomes of rounds that were imputed. They change nothing: an epoch may have been closed with the imputed values,
+    /// and decisions made from it.
+    fn log_late(
+        &mut self,
+        outcomes: &[&ToldOutcome],
+        rounds: &mut BTreeMap<u64, ToldRound>,
+    ) -> Result<()> {
+        let rows: Vec<UncountedOutcome> = rounds
+            .iter()
+            .filter(|(_, told)| told.is_imputed())
+            // Late outcomes are kept under epoch 0, whatever their round's: a round is unique.
+            .map(|(&round, told)| self.uncounted(0, false, round, outcomes[told.first]))
+            .collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let known = self.store.add_uncounted(self.id, &rows)?;
         self.progress.late += known.iter().filter(|known| known.is_none()).count() as u64;
-        Ok(asides.iter().map(|aside| aside.number).zip(known).collect())
+        let imputed = rounds.values_mut().filter(|told| told.is_imputed());
+        for (round, known) in imputed.zip(known) {
+            round.late = known;
+        }
+        Ok(())
     }
 
     fn tell_overtime(
         &mut self,
-        outcomes: &[&Telling],
+        outcomes: &[&ToldOutcome],
         receipts: &mut [Option<Receipt>],
     ) -> Result<()> {
-        // Where each decision's first telling stands, and what was stored before it.
-        let mut firsts: BTreeMap<(u64, u64), (usize, Option<Aside>)> = BTreeMap::new();
+        // The place of each decision's first outcome in the group, and what was stored before it.
+        let mut firsts: BTreeMap<(u64, u64), (usize, Option<UncountedOutcome>)> = BTreeMap::new();
+        // One by one, unlike rounds: overtime is rare, and its outcomes decide nothing.
         for (place, outcome) in outcomes.iter().enumerate() {
-            let Of::Overtime { epoch, serial } = outcome.of else {
+            let DecisionId::Overtime { epoch, serial } = outcome.decision else {
                 continue;
             };
-            if let Some((first, stored)) = firsts.get(&(epoch, serial)) {
-                let receipt = aside_receipt(
-                    stored.as_ref(),
-                    outcome,
-                    outcomes[*first],
-                    false,
-                    Receipt::Overtime,
-                );
-                receipts[place] = Some(receipt);
-                continue;
-            }
-            // Serials are below 2^53 as rounds are; larger ones were never given.
-            let given = (1..1 << 53).contains(&serial) && epoch <= self.progress.epoch;
-            let lease = if given {
-                self.store.leases(self.id, epoch, true, serial, 1)?.pop()
-            } else {
-                None
+            let (first, stored) = match firsts.entry((epoch, serial)) {
+                Entry::Occupied(told) => told.into_mut(),
+                Entry::Vacant(_) if !self.was_served(epoch, serial)? => continue,
+                Entry::Vacant(untold) => {
+                    let row = self.uncounted(epoch, true, serial, outcome);
+                    let stored = self.store.add_uncounted(self.id, &[row])?.swap_remove(0);
+                    untold.insert((place, stored))
+                }
             };
-            if lease.is_none_or(|lease| lease.first > serial) {
-                receipts[place] = Some(Receipt::Unknown);
-                continue;
-            }
-            let aside = aside((epoch, true), serial, outcome, self.now);
-            let stored = self.store.add_asides(self.id, &[aside])?.swap_remove(0);
-            receipts[place] = Some(aside_receipt(
-                stored.as_ref(),
-                outcome,
-                outcome,
-                true,
-                Receipt::Overtime,
-            ));
-            firsts.insert((epoch, serial), (place, stored));
+            let in_group = (place != *first).then(|| told(outcomes[*first]));
+            let before = stored.as_ref().map(logged).or(in_group);
+            receipts[place] = Some(receipt(outcome, before, Receipt::Overtime));
         }
         Ok(())
     }
 
-    pub(super) fn row(&self, round: u64, outcome: &Telling, imputed: bool) -> Outcome {
-        Outcome {
+    /// Whether this overtime decision was handed out.
+    fn was_served(&mut self, epoch: u64, serial: u64) -> Result<bool> {
+        // Serials stay below 2^53, as rounds do, and the largest would not fit a store's integers.
+        if !(1..1 << 53).contains(&serial) || epoch > self.progress.epoch {
+            return Ok(false);
+        }
+        // The first lease that ends at or after the serial: it may also begin after it.
+        let lease = self.store.leases(self.id, epoch, true, serial, 1)?.pop();
+        Ok(lease.is_some_and(|lease| lease.first <= serial))
+    }
+
+    fn row(&self, round: u64, outcome: &ToldOutcome) -> OutcomeRow {
+        OutcomeRow {
             round,
             reward: outcome.reward,
             costs: outcome.costs.clone(),
-            imputed,
+            imputed: false,
+            at: self.now,
+        }
+    }
+
+    fn uncounted(
+        &self,
+        epoch: u64,
+        overtime: bool,
+        number: u64,
+        outcome: &ToldOutcome,
+    ) -> UncountedOutcome {
+        UncountedOutcome {
+            epoch,
+            overtime,
+            number,
+            reward: outcome.reward,
+            costs: outcome.costs.clone(),
             at: self.now,
         }
     }
 
     /// Counts the rows that were not there before.
-    pub(super) fn count(&mut self, rows: &[Outcome], before: &[Option<Outcome>]) -> Result<()> {
-        let first_round = self.live.engine.open_record().first_round;
+    pub(super) fn count(
+        &mut self,
+        rows: &[OutcomeRow],
+        before: &[Option<OutcomeRow>],
+    ) -> Result<()> {
+        let first_round = self.resident.engine.open_record().first_round;
         for row in rows
             .iter()
             .zip(before)
             .filter(|(_, before)| before.is_none())
             .map(|(row, _)| row)
         {
-            // A round without an outcome is of the open epoch: an epoch closes when all its rounds have one.
+            // An epoch closes when all its rounds have an outcome, so only the open epoch can have a
+            // round without one. Its action is drawn again: leases are not looked up to be told.
             ensure!(
                 row.round >= first_round,
                 "experiment {}: round {} has lost its outcome",
                 self.id,
                 row.round
             );
-            let action = self.live.engine.decide(row.round).action as usize;
-            self.progress.told[action] += 1;
+            let action = self.resident.engine.decide(row.round).action as usize;
+            self.progress.outcomes[action] += 1;
             self.progress.imputed[action] += u64::from(row.imputed);
         }
         Ok(())
     }
 }
 
-/// Requests that tell, and the receipts of all their outcomes.
-#[derive(Default)]
-struct Book<'a> {
-    requests: Vec<(usize, &'a Vec<Telling>)>,
-    receipts: Vec<Option<Receipt>>,
-}
-
-fn aside((epoch, overtime): (u64, bool), number: u64, outcome: &Telling, now: i64) -> Aside {
-    Aside {
-        epoch,
-        overtime,
-        number,
+fn told(outcome: &ToldOutcome) -> Values<'_> {
+    Values {
         reward: outcome.reward,
-        costs: outcome.costs.clone(),
-        at: now,
+        costs: &outcome.costs,
     }
 }
 
-/// The receipt of an outcome that is logged aside: `stored` is what was there before, `first` the group's first telling.
-fn aside_receipt(
-    stored: Option<&Aside>,
-    outcome: &Telling,
-    first: &Telling,
-    is_first: bool,
-    fresh: Receipt,
-) -> Receipt {
-    match stored {
-        Some(stored) => judge(same(outcome, stored.reward, &stored.costs)),
-        None if is_first => fresh,
-        None => judge(same(outcome, first.reward, &first.costs)),
+fn counted(row: &OutcomeRow) -> Values<'_> {
+    Values {
+        reward: row.reward,
+        costs: &row.costs,
     }
 }
 
-fn same(outcome: &Telling, reward: f64, costs: &[f64]) -> bool {
-    outcome.reward == reward && outcome.costs == costs
+fn logged(row: &UncountedOutcome) -> Values<'_> {
+    Values {
+        reward: row.reward,
+        costs: &row.costs,
+    }
 }
 
-fn judge(same: bool) -> Receipt {
-    if same {
-        Receipt::Repeated
-    } else {
-        Receipt::Conflict
+/// The receipt of an outcome, beside what was said of its decision before; `fresh` if nothing was.
+fn receipt(outcome: &ToldOutcome, before: Option<Values<'_>>, fresh: Receipt) -> Receipt {
+    match before {
+        None => fresh,
+        Some(before) if before == told(outcome) => Receipt::Repeated,
+        Some(_) => Receipt::Conflict,
     }
 }

@@ -53,7 +53,7 @@ async fn an_experiment_is_created_paused_and_closed_in_forms() {
     shows(
         &house.get("/").await,
         200,
-        &["There is none yet.", "New experiment"],
+        &["There are no experiments yet.", "New experiment"],
     );
     let spec = SHORT.replace('\n', "\r\n");
     let blind = form(
@@ -251,7 +251,7 @@ async fn with_keys_the_pages_need_a_login() {
     shows(
         &form(&house, "/login", &[("key", "debora_wrong")], "").await,
         401,
-        &["not known"],
+        &["unknown or revoked"],
     );
 
     let entered = form(&house, "/login", &[("key", &token("reader"))], "").await;

@@ -12,7 +12,7 @@ Two runs with the same key, each on its own fresh data, take the same decisions 
 array([0., 1.])
 
 :class:`Problem` says what can be asked, :class:`Engine` is for your own loop, :func:`run`, :func:`replicate` and
-:func:`compare` simulate a :class:`Spec`, :class:`Job` and :func:`merge` share the work out over machines,
+:func:`compare` simulate a :class:`Spec`, :class:`Measurement` and :func:`merge` share the work out over machines,
 :class:`Client` asks and tells a live experiment.
 """
 
@@ -26,8 +26,8 @@ from debora._debora import (
     EpochRecord,
     Error,
     Estimate,
-    Job,
     Level,
+    Measurement,
     Plan,
     Problem,
     Recommendation,
@@ -51,8 +51,8 @@ __all__ = [
     "EpochRecord",
     "Error",
     "Estimate",
-    "Job",
     "Level",
+    "Measurement",
     "Plan",
     "Problem",
     "Recommendation",

@@ -16,8 +16,8 @@ __all__ = [
     "EpochRecord",
     "Error",
     "Estimate",
-    "Job",
     "Level",
+    "Measurement",
     "Part",
     "Plan",
     "Problem",
@@ -26,7 +26,6 @@ __all__ = [
     "ToldMany",
     "Waiting",
     "World",
-    "html",
     "simulate",
 ]
 
@@ -318,7 +317,7 @@ class Engine:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
-class Job:
+class Measurement:
     @classmethod
     def replicate(
         cls,
@@ -327,7 +326,7 @@ class Job:
         pairs: int = 1000,
         simulator: Literal["epochs", "rounds"] = "epochs",
         other: Spec | None = None,
-    ) -> Job: ...
+    ) -> Measurement: ...
     @classmethod
     def compare(
         cls,
@@ -336,7 +335,7 @@ class Job:
         players: Sequence[str] | None = None,
         pairs: int = 200,
         simulator: Literal["epochs", "rounds"] = "epochs",
-    ) -> Job: ...
+    ) -> Measurement: ...
     @property
     def verb(self) -> Literal["replicate", "compare"]: ...
     @property
@@ -352,7 +351,7 @@ class Job:
         self, shard: tuple[int, int] | None = None, threads: int | None = None, progress: Any = None
     ) -> Part: ...
     @classmethod
-    def _restore(cls, json: str, left_out: Sequence[str]) -> Job: ...
+    def _restore(cls, json: str, left_out: Sequence[str]) -> Measurement: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
@@ -370,4 +369,3 @@ class Part:
     def curves(self, player: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
 
 def simulate(spec: Spec, *, simulator: Literal["epochs", "rounds"] = "epochs") -> dict[str, Any]: ...
-def html(answer: str) -> str: ...

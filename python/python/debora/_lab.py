@@ -10,7 +10,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from debora._debora import Error, Job, Part, Problem, Spec, simulate
+from debora._answer import sentence
+from debora._debora import Error, Measurement, Part, Problem, Spec, simulate
 from debora._results import Comparison, Replication, RunResult
 
 Progress: TypeAlias = Callable[[int, int], object] | Any
@@ -51,7 +52,7 @@ def run(
 
 
 def _play(spec: Spec, world: CallableWorld) -> RunResult:
-    """Round by round on a function. What needs the world's true means is None."""
+    """Round by round on a function. What needs the world's true means is ``None``."""
     engine, trace = spec.engine(), list[dict[str, Any]]()
     engine.on_epoch = lambda record: trace.append(record.to_dict())
     total = 0.0
@@ -83,11 +84,12 @@ def _play(spec: Spec, world: CallableWorld) -> RunResult:
         "values_version": plan.to_dict()["values_version"],
     }
     mean = f"average {problem.reward} {total / problem.horizon:.4g}"
-    words = f"{problem.horizon:,} rounds in {len(trace):,} epochs, {mean}.\n  decisions {engine.digest}\n"
+    words = f"{problem.horizon:,} rounds in {len(trace):,} epochs, {mean}."
+    said = [*plan.warnings, words]
     empty = np.empty(0)
     return RunResult(
         document=document,
-        answer="\n\n".join([*plan.warnings, words]),
+        answer=[*({"paragraph": [sentence(one)]} for one in said), {"note": f"decisions {engine.digest}"}],
         trace=trace,
         checkpoints=np.empty(0, dtype=np.uint64),
         regret_curve=empty,
@@ -119,8 +121,8 @@ def replicate(
     >>> result.regret.shape, result.regret_curves.shape[:2]
     ((100, 2), (100, 2))
     """
-    job = Job.replicate(spec, pairs=pairs, simulator=simulator, other=other)
-    return Replication(job._measure(None, threads, progress))
+    measurement = Measurement.replicate(spec, pairs=pairs, simulator=simulator, other=other)
+    return Replication(measurement._measure(None, threads, progress))
 
 
 def compare(
@@ -136,29 +138,33 @@ def compare(
 
     Without ``players``, all rivals play that can do so in reasonable time; a warning names those left out.
     """
-    job = comparison(spec, players, pairs, simulator)
-    return Comparison(job._measure(None, threads, progress))
+    measurement = comparison(spec, players, pairs, simulator)
+    return Comparison(measurement._measure(None, threads, progress))
 
 
-def comparison(spec: Spec, players: Sequence[str] | None, pairs: int, simulator: Literal["epochs", "rounds"]) -> Job:
-    """The job of a comparison, for a function that the user calls; warns of the rivals left out."""
-    job = Job.compare(spec, players=None if players is None else list(players), pairs=pairs, simulator=simulator)
-    if job.left_out:
+def comparison(
+    spec: Spec, players: Sequence[str] | None, pairs: int, simulator: Literal["epochs", "rounds"]
+) -> Measurement:
+    """What a comparison measures, for a function that the user calls; warns of the rivals left out."""
+    wanted = None if players is None else list(players)
+    measurement = Measurement.compare(spec, players=wanted, pairs=pairs, simulator=simulator)
+    if measurement.left_out:
         warnings.warn(
-            f"{', '.join(job.left_out)} left out, as deciding every round anew would take long; "
-            "a shorter horizon has room for it",
+            f"{', '.join(measurement.left_out)} left out, as deciding every round anew would take too long; "
+            "use a shorter horizon to include them",
+            # The warning is about the line that called replicate or compare.
             stacklevel=3,
         )
-    return job
+    return measurement
 
 
 def merge(parts: Iterable[bytes | str | os.PathLike[str]]) -> Replication | Comparison:
-    """Shares of a job, from :meth:`Job.measure` or the program's ``--shard``, put together: bytes, or paths to files.
+    """Parts, from :meth:`Measurement.measure` or the program's ``--shard``, put together: bytes, or paths to files.
 
     The result is that of the whole, in any order and wherever they were measured.
     """
     read = [part if isinstance(part, bytes) else Path(part).read_bytes() for part in parts]
     if not read:
-        raise Error("there are no parts to merge; give those of all shards")
+        raise Error("there are no parts to merge; give all of them")
     whole = Part.merge(read)
     return Comparison(whole) if whole.verb == "compare" else Replication(whole)

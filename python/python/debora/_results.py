@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from debora._debora import Error, Part, html
+from debora._answer import Answer, html, text
+from debora._debora import Error, Part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,9 +21,9 @@ Counts = npt.NDArray[np.uint64]
 
 
 class Result:
-    """What every result has: the document of the JSON contract, and the program's answer in words."""
+    """What every result has: the document of the JSON contract, and the program's answer."""
 
-    def __init__(self, document: dict[str, Any], answer: str) -> None:
+    def __init__(self, document: dict[str, Any], answer: Answer) -> None:
         self._document = document
         self._answer = answer
         self.name: str | None = document["name"]
@@ -37,7 +38,7 @@ class Result:
         return deepcopy(self._document)
 
     def __repr__(self) -> str:
-        return self._answer.rstrip()
+        return text(self._answer)
 
     def _repr_html_(self) -> str:
         return html(self._answer)
@@ -50,7 +51,7 @@ class RunResult(Result):
         self,
         *,
         document: dict[str, Any],
-        answer: str,
+        answer: Answer,
         trace: list[dict[str, Any]],
         checkpoints: Counts,
         regret_curve: Floats,
@@ -66,7 +67,7 @@ class RunResult(Result):
         self.digest: str = document["digest"]
         """Over all strategies: with one key, equal digests mean equal decisions."""
         self.regret: float | None = document["regret"]
-        """None if no strategy is safe, or the world is a function whose means nobody knows."""
+        """``None`` if no strategy is safe, or if the world is a function, whose means are not known."""
         self.violation: float | None = document["violation"]
         """The largest total excess over a threshold."""
         self.reward_mean: float = document["reward_mean"]
@@ -117,7 +118,7 @@ class Measured(Result):
         return sum(self._part.seconds) if self._part.seconds else None
 
     def to_bytes(self) -> bytes:
-        """The whole measurement as the bytes of a shard, for :func:`debora.merge` and the program."""
+        """The whole measurement as the bytes of one part, for :func:`debora.merge` and the program."""
         return self._part.to_bytes()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -167,7 +168,7 @@ class Replication(Measured):
         return curves.reshape(len(curves) // 2, 2, curves.shape[1])
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row for each pair: whether and where it parted, and what both runs cost."""
+        """A row for each pair: whether and where it diverged, and what both runs cost."""
         return _frame(self._part.columns(0))
 
     def plot(
@@ -190,8 +191,8 @@ class Replication(Measured):
     def _plot_identical(self, axes: Axes) -> Axes:
         columns = self._part.columns(0)
         epochs = np.arange(int(max(columns["epochs_1"].max(), columns["epochs_2"].max())))
-        parted = columns["split_epoch"]
-        shares = [1 - np.count_nonzero(parted <= epoch) / self.pairs for epoch in epochs]
+        diverged = columns["split_epoch"]
+        shares = [1 - np.count_nonzero(diverged <= epoch) / self.pairs for epoch in epochs]
         axes.step(epochs, shares, where="post", label="identical")
         axes.axhline(self.promised, linestyle="--", color="grey", label="promised")
         axes.set(xlabel="epoch", ylabel="share of pairs still identical")
@@ -211,7 +212,7 @@ class Comparison(Measured):
         """Their names."""
 
     def columns(self, player: str) -> dict[str, npt.NDArray[Any]]:
-        """A player's pairs as arrays: whether and where they parted, and what both runs cost."""
+        """A player's pairs as arrays: whether and where they diverged, and what both runs cost."""
         return self._part.columns(self._place(player))
 
     def regret_curves(self, player: str) -> Floats:
@@ -263,7 +264,7 @@ def _frame(columns: Any) -> pd.DataFrame:
     try:
         import pandas
     except ImportError:
-        raise ImportError("pandas is not there; install it, or the extra: pip install 'debora[pandas]'") from None
+        raise ImportError("pandas is not installed; install it, or the extra: pip install 'debora[pandas]'") from None
     return pandas.DataFrame(columns)
 
 
@@ -273,7 +274,7 @@ def _axes(ax: Axes | None) -> Axes:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise ImportError("matplotlib is not there; install it, or the extra: pip install 'debora[plot]'") from None
+        raise ImportError("matplotlib is not installed; install it, or the extra: pip install 'debora[plot]'") from None
     return pyplot.figure().add_subplot()
 
 
@@ -286,7 +287,7 @@ def _band(axes: Axes, rounds: Counts, curves: Floats, label: str) -> None:
 
 
 def _labelled(axes: Axes, kind: Literal["regret", "violation"], found: dict[str, Any]) -> Axes:
-    """Logarithmic, but for what one round can add: regret and violation may be 0 or less."""
+    """Logarithmic, except below what one round can add: regret and violation may be 0 or less."""
     axes.set(xscale="log", xlabel="round", ylabel=f"regret ({found['reward']})" if kind == "regret" else "violation")
     axes.set_yscale("symlog", linthresh=found["regret_bound"][0] if kind == "regret" else 1)
     if axes.dataLim.y0 >= 0:

@@ -1,6 +1,6 @@
-"""Replications and comparisons on more machines: shares of a job as tasks of Ray.
+"""Replications and comparisons on more machines: parts of a measurement as tasks of Ray.
 
-A share's result depends on its number alone, so a task that Ray runs again, after a worker or a machine is lost, gives
+A part's result depends on its number alone, so a task that Ray runs again, after a worker or a machine is lost, gives
 the same bytes, and the merged result is the one of :func:`debora.replicate` and :func:`debora.compare`, byte for byte.
 
 Ray is told where to work in its own ways: ``ray.init(address=...)`` beforehand, or ``RAY_ADDRESS``. Without either it
@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from debora._debora import Error, Job, Spec
+from debora._debora import Error, Measurement, Spec
 from debora._lab import Progress, comparison, merge
 from debora._results import Comparison, Replication
 
 try:
     import ray
 except ImportError:
-    raise ImportError("ray is not there; install it, or the extra: pip install 'debora[ray]'") from None
+    raise ImportError("ray is not installed; install it, or the extra: pip install 'debora[ray]'") from None
 
 __all__ = ["compare", "replicate"]
 
@@ -55,8 +55,8 @@ def replicate(
     Without ``shards`` a few pairs are measured here first, and their time chooses the number. ``progress`` is told
     after each shard. Ctrl-C cancels the tasks.
     """
-    job = Job.replicate(spec, pairs=pairs, simulator=simulator, other=other)
-    return cast(Replication, _measure(job, _shipped(job, spec, other), shards, progress))
+    measurement = Measurement.replicate(spec, pairs=pairs, simulator=simulator, other=other)
+    return cast(Replication, _measure(measurement, _shipped(measurement, spec, other), shards, progress))
 
 
 def compare(
@@ -72,19 +72,23 @@ def compare(
 
     ``shards`` and ``progress`` are those of :func:`replicate`.
     """
-    job = comparison(spec, players, pairs, simulator)
-    return cast(Comparison, _measure(job, _shipped(job, spec, None), shards, progress))
+    measurement = comparison(spec, players, pairs, simulator)
+    return cast(Comparison, _measure(measurement, _shipped(measurement, spec, None), shards, progress))
 
 
-def _measure(job: Job, table: bytes | None, shards: int | None, progress: Progress | None) -> Replication | Comparison:
+def _measure(
+    measurement: Measurement, table: bytes | None, shards: int | None, progress: Progress | None
+) -> Replication | Comparison:
     if shards is None:
-        shards = _shards(job)
-    if not 1 <= shards <= job.pairs:
-        raise Error(f"shards is {shards}; give at least 1 and at most one for each of the {job.pairs} pairs, or None")
-    sent = ray.put((job, table))
+        shards = _shards(measurement)
+    if not 1 <= shards <= measurement.pairs:
+        raise Error(
+            f"shards is {shards}; give at least 1 and at most one for each of the {measurement.pairs} pairs, or None"
+        )
+    sent = ray.put((measurement, table))
     # Of errors only lost workers and machines are worth another try: the rest would be the same again.
     task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_measure_shard)
-    total, waiting, parts = job.pairs * len(job.players), list[Any](), list[bytes]()
+    total, waiting, parts = measurement.pairs * len(measurement.players), list[Any](), list[bytes]()
     try:
         for number in range(1, shards + 1):
             waiting.append(task.remote(sent, (number, shards)))
@@ -100,34 +104,34 @@ def _measure(job: Job, table: bytes | None, shards: int | None, progress: Progre
     return merge(parts)
 
 
-def _measure_shard(sent: tuple[Job, bytes | None], shard: tuple[int, int]) -> bytes:
+def _measure_shard(sent: tuple[Measurement, bytes | None], shard: tuple[int, int]) -> bytes:
     """Where the task runs. One thread, as Ray gives it one core."""
-    job, table = sent
+    measurement, table = sent
     if table is None:
-        return job.measure(shard, threads=1)
+        return measurement.measure(shard, threads=1)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.csv"
         path.write_bytes(table)
-        moved = _moved(job, path)
-        # Only the file's place differs from the job that was asked for, and a part begins with its job.
-        return moved.measure(shard, threads=1).replace(_text(moved).encode(), _text(job).encode(), 1)
+        moved = _moved(measurement, path)
+        # Only the file's place differs from the measurement that was asked for, and a part begins with its measurement.
+        return moved.measure(shard, threads=1).replace(_text(moved).encode(), _text(measurement).encode(), 1)
 
 
-def _shards(job: Job) -> int:
-    """How many shards of the wanted length the job has, by the clock of a growing share measured here."""
+def _shards(measurement: Measurement) -> int:
+    """How many shards of the wanted length the measurement has, by the clock of a growing part measured here."""
     pairs = 1
     while True:
-        of = max(1, job.pairs // pairs)
+        of = max(1, measurement.pairs // pairs)
         begun = time.perf_counter()
-        # The last share: the first also tells the story of a run.
-        job.measure((of, of), threads=1)
+        # The last part: the first also has a run that is watched.
+        measurement.measure((of, of), threads=1)
         seconds = time.perf_counter() - begun
         if seconds >= PILOT_SECONDS or of == 1:
-            return min(max(1, round(of * seconds / SHARD_SECONDS)), job.pairs, SHARDS_MAX)
+            return min(max(1, round(of * seconds / SHARD_SECONDS)), measurement.pairs, SHARDS_MAX)
         pairs *= 4
 
 
-def _shipped(job: Job, spec: Spec, other: Spec | None) -> bytes | None:
+def _shipped(measurement: Measurement, spec: Spec, other: Spec | None) -> bytes | None:
     """The rows of a world that is a table, as other machines do not have the file."""
     if other is not None and other.world is not None and other.world.kind == "table":
         raise Error(
@@ -136,16 +140,16 @@ def _shipped(job: Job, spec: Spec, other: Spec | None) -> bytes | None:
         )
     if spec.world is None or spec.world.kind != "table":
         return None
-    return (Path(spec.file).parent / _table(job)).read_bytes()
+    return (Path(spec.file).parent / _table(measurement)).read_bytes()
 
 
-def _table(job: Job) -> str:
+def _table(measurement: Measurement) -> str:
     """The file a table is read from: what was last said about it counts."""
     try:
         import tomllib
     except ImportError:
         raise ImportError("a world that is a table is sent to other machines by Python 3.11 or newer only") from None
-    said = json.loads(_text(job))
+    said = json.loads(_text(measurement))
     file = tomllib.loads(said["text"]).get("world", {}).get("file")
     for path, value in said["overrides"]:
         if path == "world.file":
@@ -155,16 +159,16 @@ def _table(job: Job) -> str:
     return cast(str, file)
 
 
-def _moved(job: Job, table: Path) -> Job:
-    """The same job with its table elsewhere."""
-    said = json.loads(_text(job))
+def _moved(measurement: Measurement, table: Path) -> Measurement:
+    """The same measurement with its table elsewhere."""
+    said = json.loads(_text(measurement))
     said["overrides"].append(["world.file", json.dumps(str(table))])
-    return Job._restore(json.dumps(said), job.left_out)
+    return Measurement._restore(json.dumps(said), measurement.left_out)
 
 
-def _text(job: Job) -> str:
-    """A job as it stands at the beginning of its parts."""
-    text: str = job.__reduce__()[1][0]
+def _text(measurement: Measurement) -> str:
+    """A measurement as it stands at the beginning of its parts."""
+    text: str = measurement.__reduce__()[1][0]
     return text
 
 

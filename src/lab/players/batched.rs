@@ -1,6 +1,6 @@
 //! Batched elimination: bring every active action to a count, drop what has lost, and go on with the rest.
 //!
-//! What esfandiari-1, esfandiari-2, rse and rec have in common; a [`Rule`] says what differs. A batch begins only if it fits
+//! What esfandiari-1, esfandiari-2, rse and rec have in common; a [`BatchRule`] says what differs. A batch begins only if it fits
 //! into the rounds left. After the last one, or as soon as one action is active, the rule's last actions share the rounds
 //! left: the counts of taking turns round by round, but in one block an action, so that a stretch is long.
 
@@ -10,14 +10,14 @@ use crate::problem::Problem;
 use crate::strategy::Strategy;
 
 /// What differs between the batched rivals.
-pub(super) trait Rule: Send {
-    /// The count to which batch `batch`, from 1, brings every active action; none after the last batch.
+pub(super) trait BatchRule: Send {
+    /// The count to which batch `batch`, from 1, brings every active action; `None` after the last batch.
     fn count(&self, batch: u32) -> Option<u64>;
 
     /// Differences of means up to this have no effect on what follows the batch, whatever the key.
     fn sight(&self, batch: u32) -> f64;
 
-    /// The actions that stay active after a batch, given the mean of each active action. Never none.
+    /// The actions that stay active after a batch, given the mean of each active action; one at least.
     fn keep(&mut self, batch: u32, active: &[u32], means: &[f64]) -> Vec<u32>;
 
     /// The actions that share the rounds after the last batch.
@@ -38,7 +38,7 @@ pub(super) struct Batched<R> {
     note: Option<String>,
 }
 
-impl<R: Rule> Batched<R> {
+impl<R: BatchRule> Batched<R> {
     pub fn new(problem: &Problem, rule: R) -> Self {
         let actions = problem.actions().len();
         let mut player = Self {
@@ -59,33 +59,43 @@ impl<R: Rule> Batched<R> {
     fn open_batch(&mut self) {
         let counts = self.tally.counts();
         let left = self.horizon - counts.iter().sum::<u64>();
-        let missing = |count: u64| {
-            let each = self
-                .active
-                .iter()
-                .map(|&action| count - counts[action as usize]);
-            each.fold(0u64, u64::saturating_add)
-        };
+        // A batch that would not end is not begun: its counts would compare actions of unequal evidence.
         let fitting = self
             .rule
             .count(self.batch)
-            .filter(|&count| missing(count) <= left);
+            .filter(|&count| self.missing(count) <= left);
         self.turns = match fitting {
             Some(count) if self.active.len() > 1 => {
                 self.active.iter().map(|&action| (action, count)).collect()
             }
-            _ => {
-                let last = self.rule.last(&self.active);
-                let sharing = last.len() as u64;
-                let share = |place: u64| left / sharing + u64::from(place < left % sharing);
-                let turn = |(&action, place): (&u32, u64)| {
-                    (action, counts[action as usize] + share(place))
-                };
-                last.iter().zip(0..sharing.min(left)).map(turn).collect()
-            }
+            _ => self.last_turns(left),
         };
+        // The open turn is the last, so that it can be popped.
         self.turns.reverse();
         self.open_turn();
+    }
+
+    /// The rounds that bring every active action to a count.
+    fn missing(&self, count: u64) -> u64 {
+        // Counts of late batches may be beyond any horizon, and their sum beyond 64 bits.
+        self.active
+            .iter()
+            .map(|&action| count - self.tally.counts()[action as usize])
+            .fold(0, u64::saturating_add)
+    }
+
+    /// The turns of the rounds after the last batch: equal but for one round, the earlier actions getting more.
+    fn last_turns(&self, left: u64) -> Vec<(u32, u64)> {
+        let last = self.rule.last(&self.active);
+        let sharing = last.len() as u64;
+        // With fewer rounds than actions some have no round, and so no turn.
+        last.iter()
+            .zip(0..sharing.min(left))
+            .map(|(&action, place)| {
+                let rounds = left / sharing + u64::from(place < left % sharing);
+                (action, self.tally.counts()[action as usize] + rounds)
+            })
+            .collect()
     }
 
     fn open_turn(&mut self) {
@@ -97,7 +107,7 @@ impl<R: Rule> Batched<R> {
     }
 }
 
-impl<R: Rule> Player for Batched<R> {
+impl<R: BatchRule> Player for Batched<R> {
     fn strategy(&self) -> &Strategy {
         &self.strategy
     }
@@ -117,6 +127,7 @@ impl<R: Rule> Player for Batched<R> {
             count,
             "a turn of action {action} ends at its count"
         );
+        // Nothing is looked at within a batch, so only its end decides.
         if self.turns.is_empty() {
             let means: Vec<f64> = self
                 .active
@@ -137,8 +148,9 @@ impl<R: Rule> Player for Batched<R> {
 }
 
 /// Says so if the run cannot compare anything: its first batch does not fit, or no batch that fits sees a difference.
-fn note(problem: &Problem, rule: &impl Rule) -> Option<String> {
-    let (horizon, actions) = (problem.horizon(), problem.actions().len() as u32);
+fn note(problem: &Problem, rule: &impl BatchRule) -> Option<String> {
+    let horizon = problem.horizon();
+    let actions = problem.actions().len() as u32;
     // Up to the first batch that sees a difference nothing is dropped, so every batch has all actions.
     let rounds = |batch: u32| {
         rule.count(batch)

@@ -1,6 +1,6 @@
 //! Epochs: one strategy until some action's count reaches its next target.
 //!
-//! What ucb-doubling, safe-mix, optimistic-lp and oplb have in common; a [`Rule`] says what differs. The last two share their
+//! What ucb-doubling, safe-mix, optimistic-lp and oplb have in common; a [`EpochRule`] says what differs. The last two share their
 //! widths, too, and primal-dual has them as well:
 //!
 //! ```text
@@ -16,7 +16,7 @@ use crate::strategy::Strategy;
 use crate::width::hoeffding;
 
 /// What differs between the rivals that play in epochs.
-pub(super) trait Rule: Send {
+pub(super) trait EpochRule: Send {
     /// The count at which an action that begins an epoch with `count` ends it, if it can; by default twice as many.
     fn target(&self, count: u64) -> Option<u64> {
         Some((2 * count).max(1))
@@ -49,7 +49,7 @@ pub(super) struct Epochs<R> {
     order: Order,
 }
 
-impl<R: Rule> Epochs<R> {
+impl<R: EpochRule> Epochs<R> {
     pub fn new(problem: &Problem, key: Key, mut rule: R) -> Self {
         let tally = Tally::new(problem.actions().len(), problem.quantities());
         let strategy = rule.choose(&tally);
@@ -90,7 +90,7 @@ impl<R: Rule> Epochs<R> {
     }
 }
 
-impl<R: Rule> Player for Epochs<R> {
+impl<R: EpochRule> Player for Epochs<R> {
     fn strategy(&self) -> &Strategy {
         &self.strategy
     }
@@ -139,6 +139,7 @@ pub(super) struct AnytimeWidth {
 
 impl AnytimeWidth {
     pub fn of(problem: &Problem) -> Self {
+        // A union bound over every count up to T, which is why it holds whenever an epoch happens to end.
         let estimates =
             (problem.actions().len() * problem.quantities()) as f64 * problem.horizon() as f64;
         Self {
@@ -165,7 +166,7 @@ mod tests {
 
     struct Alternate;
 
-    impl Rule for Alternate {
+    impl EpochRule for Alternate {
         fn choose(&mut self, tally: &Tally) -> Strategy {
             Strategy::pure(u32::from(tally.counts()[0] > tally.counts()[1]), 2)
         }

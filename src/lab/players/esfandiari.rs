@@ -17,7 +17,7 @@
 //!   action's decision differs with probability 8 Ut/U = 8/sqrt(beta) in the at most two batches whose U its gap is near.
 //!   The printed beta gives about 16 rho this way.
 
-use super::batched::Rule;
+use super::batched::BatchRule;
 use crate::key::{Key, Label};
 use crate::lp::first_largest;
 use crate::mean::round_to_cell;
@@ -34,15 +34,17 @@ struct Batches {
 
 impl Batches {
     fn new(problem: &Problem, beta: u64) -> Self {
-        let (horizon, batches) = (problem.horizon() as f64, batch_count(problem));
-        let power = |i: u32| libm::pow(horizon, f64::from(i) / f64::from(batches));
-        let lengths = (1..batches).map(|i| floor(power(i)));
-        let sums = lengths.scan(0, |sum, length| {
-            *sum += length;
-            Some(*sum)
-        });
+        let horizon = problem.horizon() as f64;
+        let batches = batch_count(problem);
+        let mut sums = Vec::new();
+        let mut sum = 0;
+        // Batch B is the rest of the rounds, and has no count of its own.
+        for i in 1..batches {
+            sum += floor(libm::pow(horizon, f64::from(i) / f64::from(batches)));
+            sums.push(sum);
+        }
         Self {
-            sums: sums.collect(),
+            sums,
             beta,
             log: log_term(problem),
         }
@@ -95,6 +97,8 @@ impl Means {
     pub fn new(problem: &Problem, key: Key) -> Self {
         let share =
             problem.rho() / (problem.actions().len() as f64 * f64::from(batch_count(problem)));
+        // The chance that ln(2KTB) stands for; where rho is tiny it would exceed the share itself, and a quarter of that
+        // leaves half for the grid.
         let miss = (1.0 / events(problem)).min(share / 4.0);
         let room = share - 2.0 * miss;
         // Accuracy tau takes 2 ln(2/d) / (tau room)^2 samples; an action has beta c_i, and c_i >= ln(2KTB) / tau^2. (While
@@ -118,7 +122,7 @@ impl Means {
     }
 }
 
-impl Rule for Means {
+impl BatchRule for Means {
     fn count(&self, batch: u32) -> Option<u64> {
         self.batches.count(batch)
     }
@@ -129,14 +133,16 @@ impl Rule for Means {
     }
 
     fn keep(&mut self, batch: u32, active: &[u32], means: &[f64]) -> Vec<u32> {
-        let offset = |action: u32| {
-            self.key
-                .uniform(Label::Offset, [u64::from(batch), u64::from(action), 0])
-        };
-        let round = |(&action, &mean): (&u32, &f64)| {
-            round_to_cell(mean, self.cell(batch), offset(action)).1
-        };
-        let estimates: Vec<f64> = active.iter().zip(means).map(round).collect();
+        let estimates: Vec<f64> = active
+            .iter()
+            .zip(means)
+            .map(|(&action, &mean)| {
+                // By batch and action, never by data, as debora's own offsets are.
+                let indices = [u64::from(batch), u64::from(action), 0];
+                let offset = self.key.uniform(Label::Offset, indices);
+                round_to_cell(mean, self.cell(batch), offset).1
+            })
+            .collect();
         let best = first_largest(&estimates);
         self.leader = active[best];
         let least = estimates[best] - 2.0 * self.tau(batch);
@@ -171,6 +177,7 @@ impl Thresholds {
 
     /// With beta = ceil((16 K / (rho - 2/T))^2). If rho is not above 2/T there is none, and no batch fits.
     pub fn proved(problem: &Problem, key: Key) -> Self {
+        // 2/T covers the chance that a mean is not within Ut, in either run.
         let room = (problem.rho() - 2.0 / problem.horizon() as f64).max(0.0);
         let ratio = 16.0 * problem.actions().len() as f64 / room;
         Self {
@@ -190,7 +197,7 @@ impl Thresholds {
     }
 }
 
-impl Rule for Thresholds {
+impl BatchRule for Thresholds {
     fn count(&self, batch: u32) -> Option<u64> {
         self.batches.count(batch)
     }
@@ -213,6 +220,7 @@ impl Rule for Thresholds {
     }
 
     fn last(&self, active: &[u32]) -> Vec<u32> {
+        // Not the best by its mean, as printed: which of two close means is larger would differ from run to run.
         vec![active[0]]
     }
 }

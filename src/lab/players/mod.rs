@@ -31,10 +31,10 @@ pub trait Player: Send {
     /// The strategy of the open stretch.
     fn strategy(&self) -> &Strategy;
 
-    /// The count, over the whole run, at which `action` ends the open stretch; none if it cannot.
+    /// The count, over the whole run, at which `action` ends the open stretch; `None` if it cannot.
     fn stop(&self, action: u32) -> Option<u64>;
 
-    /// The rounds after which the open stretch ends at the latest; none if only counts and the horizon end it.
+    /// The rounds after which the open stretch ends at the latest; `None` if only counts and the horizon end it.
     fn rounds_max(&self) -> Option<u64> {
         None
     }
@@ -104,6 +104,7 @@ impl Player for Engine {
     }
 
     fn finish(&mut self, stretch: &Tally) {
+        // Not needed to decide, but the digest covers the last epoch, too.
         Player::tell(self, stretch);
     }
 
@@ -137,6 +138,7 @@ pub struct Rival {
     pub policies: &'static [Policy],
     /// Whether it decides anew in every round, so that a run takes time in proportion to the horizon.
     pub per_round: bool,
+    // A function and not a trait object: the list of rivals is a constant.
     build: fn(&Arc<Plan>, Key) -> Box<dyn Player>,
 }
 

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use super::epochs::{AnytimeWidth, Rule};
+use super::epochs::{AnytimeWidth, EpochRule};
 use crate::mean::Tally;
 use crate::policy;
 use crate::problem::Problem;
@@ -43,6 +43,7 @@ impl Oplb {
     /// ur(a).
     fn reward_high(&self, tally: &Tally, action: u32) -> f64 {
         match tally.counts()[action as usize] {
+            // Mean and width 1/2: the range itself, widened like any other interval.
             0 => 0.5 + self.optimism * 0.5,
             count => tally.mean(action, 0) + self.optimism * self.width.at(count),
         }
@@ -57,7 +58,7 @@ impl Oplb {
     }
 }
 
-impl Rule for Oplb {
+impl EpochRule for Oplb {
     fn choose(&mut self, tally: &Tally) -> Strategy {
         let actions = 0..tally.counts().len() as u32;
         let safe = self

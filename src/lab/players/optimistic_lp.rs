@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use super::epochs::{AnytimeWidth, Rule, infeasible_note};
+use super::epochs::{AnytimeWidth, EpochRule, infeasible_note};
 use crate::mean::Tally;
 use crate::policy::{self, View};
 use crate::problem::Problem;
@@ -36,6 +36,7 @@ impl OptimisticLp {
 /// u(a), then l_i(a).
 pub(super) fn optimistic(width: AnytimeWidth, tally: &Tally, action: u32, quantity: usize) -> f64 {
     let count = tally.counts()[action as usize];
+    // Cut to the range, unlike debora's index, as OptCMDP has it.
     match (count, quantity) {
         (0, 0) => 1.0,
         (0, _) => 0.0,
@@ -44,16 +45,17 @@ pub(super) fn optimistic(width: AnytimeWidth, tally: &Tally, action: u32, quanti
     }
 }
 
-impl Rule for OptimisticLp {
+impl EpochRule for OptimisticLp {
     fn choose(&mut self, tally: &Tally) -> Strategy {
-        let (actions, width) = (tally.counts().len(), self.width);
+        let actions = tally.counts().len();
+        let width = self.width;
         let row = |quantity: usize| {
             (0..actions as u32).map(move |action| optimistic(width, tally, action, quantity))
         };
-        let low = (1..tally.quantities()).flat_map(row).collect();
+        // Policy soft itself decides, on other numbers: the rivals differ in their widths, not in their linear program.
         let view = View::Estimate {
             index: row(0).collect(),
-            low,
+            low: (1..tally.quantities()).flat_map(row).collect(),
             high: Vec::new(),
             doubt: Vec::new(),
         };

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use super::epochs::{Rule, infeasible_note};
+use super::epochs::{EpochRule, infeasible_note};
 use crate::budget::doublings;
 use crate::mean::Tally;
 use crate::plan::fit;
@@ -103,7 +103,7 @@ fn width(means: Range, delta: f64, count: u64) -> f64 {
     radius(variance_max(means), delta, count)
 }
 
-impl Rule for Plain {
+impl EpochRule for Plain {
     fn target(&self, count: u64) -> Option<u64> {
         let next = self.levels.partition_point(|&level| level <= count);
         self.levels.get(next).copied()

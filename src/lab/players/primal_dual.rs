@@ -37,7 +37,8 @@ pub(super) struct PrimalDual {
 
 impl PrimalDual {
     pub fn new(problem: &Arc<Problem>) -> Self {
-        let (actions, quantities) = (problem.actions().len(), problem.quantities());
+        let actions = problem.actions().len();
+        let quantities = problem.quantities();
         let price_max = price_max(problem);
         let mut player = Self {
             problem: Arc::clone(problem),
@@ -51,6 +52,7 @@ impl PrimalDual {
             strategy: Strategy::pure(0, actions),
             action: 0,
         };
+        // Later only the action just played is bounded again, as nothing else has moved.
         (0..actions as u32).for_each(|action| player.bound(action));
         player.play_best();
         player
@@ -58,7 +60,8 @@ impl PrimalDual {
 
     /// Renews what is known of an action.
     fn bound(&mut self, action: u32) {
-        let (costs, a) = (self.prices.len(), action as usize);
+        let costs = self.prices.len();
+        let a = action as usize;
         self.rewards[a] = optimistic(self.width, &self.tally, action, 0);
         for (cost, excess) in self.excesses[a * costs..][..costs].iter_mut().enumerate() {
             *excess = optimistic(self.width, &self.tally, action, cost + 1)
@@ -71,15 +74,12 @@ impl PrimalDual {
         let mut best = f64::NEG_INFINITY;
         for (a, reward) in self.rewards.iter().enumerate() {
             let excesses = &self.excesses[a * costs..][..costs];
-            let value = reward
-                - self
-                    .prices
-                    .iter()
-                    .zip(excesses)
-                    .map(|(price, excess)| price * excess)
-                    .sum::<f64>();
-            if value > best {
-                (best, self.action) = (value, a as u32);
+            let priced = self.prices.iter().zip(excesses);
+            let paid: f64 = priced.map(|(price, excess)| price * excess).sum();
+            // Strictly above: of equals the lowest action, as everywhere.
+            if reward - paid > best {
+                best = reward - paid;
+                self.action = a as u32;
             }
         }
         self.strategy.become_pure(self.action);
@@ -105,12 +105,9 @@ impl Player for PrimalDual {
             1,
             "a stretch is one round"
         );
-        for (cost, (price, threshold)) in self
-            .prices
-            .iter_mut()
-            .zip(self.problem.thresholds())
-            .enumerate()
-        {
+        // By what was observed, not by estimates: prices follow the costs of this very round.
+        let priced = self.prices.iter_mut().zip(self.problem.thresholds());
+        for (cost, (price, threshold)) in priced.enumerate() {
             *price += self.step * (stretch.mean(self.action, cost + 1) - threshold);
         }
         project(&mut self.prices, self.price_max);
@@ -127,6 +124,7 @@ impl Player for PrimalDual {
 fn price_max(problem: &Problem) -> f64 {
     match problem.margin_min() {
         Some(margin) => 1.0 / margin,
+        // Grows with the horizon, so that in the end it exceeds what any margin would have given.
         None => libm::sqrt(libm::sqrt(problem.horizon() as f64)),
     }
 }
@@ -142,11 +140,13 @@ fn step(problem: &Problem, price_max: f64) -> f64 {
 /// out, and so on (Michelot 1986). Ends after as many steps as there are entries.
 fn project(point: &mut [f64], most: f64) {
     point.iter_mut().for_each(|entry| *entry = entry.max(0.0));
+    // The nearest point lowers all positive entries alike; which stay positive is found by lowering again and again. The
+    // usual way sorts, but there are few costs.
     let mut lowered = 0.0;
     loop {
         let above = || point.iter().filter(|entry| **entry > lowered);
-        let (count, sum) = (above().count() as f64, above().sum::<f64>());
-        let next = (sum - most) / count;
+        let count = above().count() as f64;
+        let next = (above().sum::<f64>() - most) / count;
         if next <= lowered {
             break;
         }

@@ -13,7 +13,7 @@
 //! 4 e_rep from run to run, and a threshold spread over w separates them with probability 4 e_rep/w, half a share. As w halves
 //! from phase to phase, a gap is near the thresholds of two phases at most: rho/3 for commits, rho/3 for all drops.
 
-use super::batched::Rule;
+use super::batched::BatchRule;
 use crate::budget::doublings;
 use crate::key::{Key, Label};
 use crate::lp::first_largest;
@@ -48,19 +48,23 @@ impl Phases {
         }
     }
 
+    /// Whether an action this far behind the best stays active.
+    fn stays(&self, phase: u32, action: u32, difference: f64) -> bool {
+        // Index 0 is the commit test's, so action i has index i + 1.
+        self.drop
+            .is_none_or(|drop| difference <= self.drawn(drop, phase, u64::from(action) + 1))
+    }
+
     /// The threshold of a phase, on the draw for this index.
     fn drawn(&self, at_one: f64, phase: u32, index: u64) -> f64 {
-        at_one
-            * scale(phase)
-            * (1.0
-                + self
-                    .key
-                    .uniform(Label::Threshold, [u64::from(phase), index, 0]))
+        let indices = [u64::from(phase), index, 0];
+        at_one * scale(phase) * (1.0 + self.key.uniform(Label::Threshold, indices))
     }
 }
 
 /// 1/sqrt(N_p) = 2^-p, exactly.
 fn scale(phase: u32) -> f64 {
+    // A power of two rounds nothing, where a root of a count could.
     libm::ldexp(1.0, -(phase as i32))
 }
 
@@ -77,7 +81,7 @@ fn threshold(problem: &Problem, share: f64) -> f64 {
     (2.0 * regret).max(8.0 * repeat / share)
 }
 
-impl Rule for Phases {
+impl BatchRule for Phases {
     fn count(&self, batch: u32) -> Option<u64> {
         (batch <= self.phases).then(|| 1 << (2 * batch))
     }
@@ -93,17 +97,14 @@ impl Rule for Phases {
         let smallest = others
             .map(|place| means[best] - means[place])
             .fold(f64::INFINITY, f64::min);
+        // Committing first: an action that beats all others ends the search, whatever could be dropped.
         if smallest > self.drawn(self.commit, batch, 0) {
             return vec![active[best]];
         }
-        let stays = |action: u32, difference: f64| {
-            // Index 0 is the commit test's, so action i has index i + 1.
-            self.drop
-                .is_none_or(|drop| difference <= self.drawn(drop, batch, u64::from(action) + 1))
-        };
-        let pairs = active.iter().zip(means);
-        pairs
-            .filter(|&(&action, mean)| stays(action, means[best] - mean))
+        active
+            .iter()
+            .zip(means)
+            .filter(|&(&action, mean)| self.stays(batch, action, means[best] - mean))
             .map(|(&action, _)| action)
             .collect()
     }

@@ -26,23 +26,19 @@ pub(super) struct Ucb1 {
 impl Ucb1 {
     pub fn new(problem: &Problem) -> Self {
         let actions = problem.actions().len();
-        let (counts, sums, known) = (
-            vec![0; actions],
-            vec![0; actions],
-            vec![(0.0, 0.0); actions],
-        );
         Self {
             strategy: Strategy::pure(0, actions),
             action: 0,
             rounds: 0,
-            counts,
-            sums,
-            known,
+            counts: vec![0; actions],
+            sums: vec![0; actions],
+            known: vec![(0.0, 0.0); actions],
         }
     }
 
     /// The first largest index.
     fn best(&self) -> u32 {
+        // Once a round, for all actions.
         let root = libm::sqrt(2.0 * libm::log(self.rounds as f64));
         let mut best = (0, f64::NEG_INFINITY);
         for (action, (mean, inverse_root)) in (0..).zip(&self.known) {
@@ -79,6 +75,7 @@ impl Player for Ucb1 {
             self.sums[action] as f64 / count * (1.0 / FIXED_ONE as f64),
             1.0 / libm::sqrt(count),
         );
+        // Every action once, in their order, before any is compared.
         let opening = self.rounds < self.counts.len() as u64;
         self.action = if opening {
             self.rounds as u32

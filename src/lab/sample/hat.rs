@@ -14,9 +14,9 @@
 //! discrete log-concave distributions* (Computing 52, 1994).
 //!
 //! A simulator draws from most laws once, so the set-up must be cheap: it takes a bound of f in place of f
-//! ([`Law::ln_change_bounds`]), and so do all but a few of the decisions.
+//! ([`CountLaw::ln_change_bounds`]), and so do all but a few of the decisions.
 
-use super::law::{Law, ln_bounds};
+use super::law::{CountLaw, ln_bounds};
 use super::{Stream, whole};
 use libm::{log, sqrt};
 use std::f64::consts::SQRT_2;
@@ -38,7 +38,7 @@ struct Side {
 
 impl Side {
     #[inline]
-    fn new<const CELLS: usize>(law: &Law<CELLS>, sign: f64, reach: f64) -> Self {
+    fn new<const CELLS: usize>(law: &CountLaw<CELLS>, sign: f64, reach: f64) -> Self {
         // Half way to the touch the line of a normal law is level with the mode. Any start is right, this one is good.
         let start = whole(0.5 * reach) + 1.0;
         let (numerator, denominator) = law.ratio(sign, reach);
@@ -63,12 +63,13 @@ impl Side {
 #[inline]
 pub(super) fn draw<const CELLS: usize>(
     stream: &mut Stream,
-    law: &Law<CELLS>,
+    law: &CountLaw<CELLS>,
     variance: f64,
 ) -> u64 {
     let reach = whole(SQRT_2 * sqrt(variance) + 0.5).max(1.0);
     assert!(reach < law.mode && law.mode + reach < law.last);
-    let (up, down) = (Side::new(law, 1.0, reach), Side::new(law, -1.0, reach));
+    let up = Side::new(law, 1.0, reach);
+    let down = Side::new(law, -1.0, reach);
     let flat = up.start + down.start - 1.0;
     loop {
         // 1. An integer in proportion to the hat, and the logarithm of a uniform number below the hat there.
@@ -95,9 +96,10 @@ pub(super) fn draw<const CELLS: usize>(
 
 /// Whether `ln_bar` is ln(f(k) / f(mode)) or less.
 #[inline]
-fn is_below<const CELLS: usize>(law: &Law<CELLS>, k: f64, ln_bar: f64) -> bool {
-    let (low, high) =
-        law.ln_change_bounds(if k >= law.mode { 1.0 } else { -1.0 }, (k - law.mode).abs());
+fn is_below<const CELLS: usize>(law: &CountLaw<CELLS>, k: f64, ln_bar: f64) -> bool {
+    let sign = if k >= law.mode { 1.0 } else { -1.0 };
+    // Bounds first: they need no logarithm of a factorial and decide nearly always.
+    let (low, high) = law.ln_change_bounds(sign, (k - law.mode).abs());
     ln_bar <= low || (ln_bar <= high && ln_bar <= law.ln_change(k))
 }
 
@@ -123,7 +125,7 @@ mod tests {
     }
 
     /// Every integer of the law, or 5,000 on each side of the mode spread over twelve standard deviations.
-    fn check<const CELLS: usize>(law: &Law<CELLS>, variance: f64) {
+    fn check<const CELLS: usize>(law: &CountLaw<CELLS>, variance: f64) {
         let reach = whole(SQRT_2 * sqrt(variance) + 0.5).max(1.0);
         let (up, down) = (Side::new(law, 1.0, reach), Side::new(law, -1.0, reach));
         let stride = whole(12.0 * sqrt(variance) / 5000.0).max(1.0);
@@ -160,7 +162,7 @@ mod tests {
             24.0, 30.1, 32.0, 32.5, 57.9, 100.0, 1e3, 1e5, 1e8, 1e12, 1e15,
         ] {
             check(
-                &Law {
+                &CountLaw {
                     cells: [Cell::rising(0.0, mean)],
                     mode: whole(mean),
                     last: f64::INFINITY,
@@ -177,7 +179,7 @@ mod tests {
                 if n * p >= 24.0 {
                     let cells = [Cell::rising(0.0, n * p), Cell::falling(n, n * (1.0 - p))];
                     check(
-                        &Law {
+                        &CountLaw {
                             cells,
                             mode: whole((n + 1.0) * p),
                             last: n,
@@ -208,7 +210,7 @@ mod tests {
                     let mode = whole((marked + 1.0) * (drawn + 1.0) / (n + 2.0));
                     let variance = mean * unmarked / n * left / (n - 1.0);
                     check(
-                        &Law {
+                        &CountLaw {
                             cells,
                             mode,
                             last: marked.min(drawn),

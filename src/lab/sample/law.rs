@@ -53,7 +53,7 @@ impl Cell {
 
 /// A law on the integers 0..=last, strictly log-concave, known up to a constant factor. The mode may be off by one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Law<const CELLS: usize> {
+pub(super) struct CountLaw<const CELLS: usize> {
     pub(super) cells: [Cell; CELLS],
     pub(super) mode: f64,
     pub(super) last: f64,
@@ -69,7 +69,7 @@ pub(super) struct Weight {
 /// What rounding may do to a bound of ln f: 1e-15 a step, and ten standard deviations are 3e8 steps at 2^52.
 const ROUNDING: f64 = 1e-6;
 
-impl<const CELLS: usize> Law<CELLS> {
+impl<const CELLS: usize> CountLaw<CELLS> {
     /// The product of the cells' Poisson probabilities at `k`, which is in 0..=last.
     #[inline]
     pub(super) fn weight(&self, k: f64) -> Weight {
@@ -79,7 +79,9 @@ impl<const CELLS: usize> Law<CELLS> {
     /// ln(f(k) / f(mode)), for k in 0..=last.
     #[cold]
     pub(super) fn ln_change(&self, k: f64) -> f64 {
-        let (at_mode, at_k) = (self.weight(self.mode), self.weight(k));
+        let at_mode = self.weight(self.mode);
+        let at_k = self.weight(k);
+        // One logarithm of a quotient, where those of the two squares would cancel.
         at_mode.exponent - at_k.exponent + 0.5 * log(at_mode.square / at_k.square)
     }
 
@@ -87,7 +89,9 @@ impl<const CELLS: usize> Law<CELLS> {
     /// denominator.
     #[inline]
     pub(super) fn ratio(&self, sign: f64, steps: f64) -> (f64, f64) {
-        let (mut numerator, mut denominator) = (1.0, 1.0);
+        // Kept apart, so that the caller can take their difference: one less the quotient would cancel.
+        let mut numerator = 1.0;
+        let mut denominator = 1.0;
         for cell in &self.cells {
             let count = cell.count(self.mode + sign * steps);
             let grows = cell.rises == (sign > 0.0);
@@ -110,8 +114,8 @@ impl<const CELLS: usize> Law<CELLS> {
     #[inline]
     pub(super) fn ln_change_bounds(&self, sign: f64, steps: f64) -> (f64, f64) {
         let half = 0.5 * (steps - 1.0);
-        // Squares of the mean factor, as fractions.
-        let ((mut low, mut low_under), (mut high, mut high_under)) = ((1.0, 1.0), (1.0, 1.0));
+        // Squares of the mean factor, as fractions: half the sum of two logarithms then needs no root.
+        let [mut low, mut low_under, mut high, mut high_under] = [1.0; 4];
         for cell in &self.cells {
             let count = cell.count(self.mode);
             let square = cell.mean * cell.mean;
@@ -129,7 +133,8 @@ impl<const CELLS: usize> Law<CELLS> {
                 high_under *= square;
             }
         }
-        let (low, high) = (ln_bounds(low, low_under).0, ln_bounds(high, high_under).1);
+        let low = ln_bounds(low, low_under).0;
+        let high = ln_bounds(high, high_under).1;
         (0.5 * steps * low - ROUNDING, 0.5 * steps * high + ROUNDING)
     }
 }
@@ -152,6 +157,7 @@ pub(super) fn poisson_product<const CELLS: usize>(cells: [(f64, f64); CELLS]) ->
         square: 1.0,
     };
     for (count, mean) in cells {
+        // Stirling's formula has no value at 0, where the probability is exp(-mean).
         if count == 0.0 {
             product.exponent += mean;
         } else {
@@ -182,11 +188,14 @@ fn deviance(x: f64, mean: f64) -> f64 {
         1.0 / 17.0,
     ];
     let difference = x - mean;
+    // Away from the mean the terms differ enough for the logarithm to keep its digits.
     if difference.abs() >= 0.1 * (x + mean) {
         return x * log(x / mean) - difference;
     }
     let v = difference / (x + mean);
-    let (square, mut power, mut sum) = (v * v, 2.0 * x * v, difference * v);
+    let square = v * v;
+    let mut power = 2.0 * x * v;
+    let mut sum = difference * v;
     for inverse in ODD_INVERSES {
         power *= square;
         let longer = sum + power * inverse;
@@ -223,6 +232,7 @@ fn stirling_error(x: f64) -> f64 {
         0.005_951_370_112_758_848,
         0.005_554_733_551_962_801,
     ];
+    // Here five terms of the series are not enough.
     if x <= 15.0 {
         return TABLE[x as usize - 1];
     }
@@ -280,7 +290,7 @@ mod tests {
     /// Binomial(60, 0.4), whose coefficients are exact integers.
     #[test]
     fn changes_are_those_of_the_binomial_law() {
-        let law = Law {
+        let law = CountLaw {
             cells: [Cell::rising(0.0, 24.0), Cell::falling(60.0, 36.0)],
             mode: 24.0,
             last: 60.0,
@@ -306,14 +316,14 @@ mod tests {
     fn changes_keep_their_digits_at_1e15() {
         let close =
             |change: f64, exact: f64| assert!((change - exact).abs() < 1e-13, "{change}, {exact}");
-        let law = Law {
+        let law = CountLaw {
             cells: [Cell::rising(0.0, 1e15)],
             mode: 1e15,
             last: f64::INFINITY,
         };
         close(law.ln_change(1e15 + 3e7), -0.4500000104999998);
         close(law.ln_change(1e15 - 1e8), -5.000000116666673);
-        let law = Law {
+        let law = CountLaw {
             cells: [Cell::rising(0.0, 2.5e14), Cell::falling(1e15, 7.5e14)],
             mode: 2.5e14,
             last: 1e15,
@@ -321,7 +331,7 @@ mod tests {
         close(law.ln_change(2.5e14 + 1e7), -0.26666667762962926);
         close(law.ln_change(2.5e14 - 5e7), -6.66666689629632);
         let (falls, rises) = (Cell::falling(5e14, 2.5e14), Cell::rising(0.0, 2.5e14));
-        let law = Law {
+        let law = CountLaw {
             cells: [rises, falls, falls, rises],
             mode: 2.5e14,
             last: 5e14,

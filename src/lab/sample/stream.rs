@@ -5,20 +5,20 @@ use crate::{Key, WorldKey};
 
 /// Whose randomness a stream reads: the policy's, which two runs share, or a world's, which they do not.
 #[derive(Clone, Copy, Debug)]
-pub enum Source {
+pub enum StreamKey {
     /// Read from a policy key.
     Policy(Key),
     /// Read from a world key.
     World(WorldKey),
 }
 
-impl From<Key> for Source {
+impl From<Key> for StreamKey {
     fn from(key: Key) -> Self {
         Self::Policy(key)
     }
 }
 
-impl From<WorldKey> for Source {
+impl From<WorldKey> for StreamKey {
     fn from(key: WorldKey) -> Self {
         Self::World(key)
     }
@@ -32,7 +32,7 @@ impl From<WorldKey> for Source {
 ///
 /// ```
 /// use debora::key::{Key, Label};
-/// use debora::lab::sample::{Stream, binomial};
+/// use debora::lab::internals::{Stream, binomial};
 ///
 /// let epoch = 3;
 /// let mut stream = Stream::new(Key::from(7u64), Label::Skip, [epoch, 0]);
@@ -40,7 +40,7 @@ impl From<WorldKey> for Source {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Stream {
-    source: Source,
+    source: StreamKey,
     label: Label,
     indices: [u64; 2],
     blocks_read: u64,
@@ -51,7 +51,7 @@ pub struct Stream {
 impl Stream {
     /// The stream of this key at this label and these two indices; the third index counts its blocks from 0.
     #[inline]
-    pub fn new(source: impl Into<Source>, label: Label, indices: [u64; 2]) -> Self {
+    pub fn new(source: impl Into<StreamKey>, label: Label, indices: [u64; 2]) -> Self {
         Self {
             source: source.into(),
             label,
@@ -65,6 +65,7 @@ impl Stream {
     /// The next word.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
+        // All four words of a block are used, as computing one takes longer than most of what is done with it.
         if self.words_left == 0 {
             self.read_block();
         }
@@ -78,8 +79,8 @@ impl Stream {
     fn read_block(&mut self) {
         let indices = [self.indices[0], self.indices[1], self.blocks_read];
         self.words = match self.source {
-            Source::Policy(key) => key.block(self.label, indices),
-            Source::World(key) => key.block(self.label, indices),
+            StreamKey::Policy(key) => key.block(self.label, indices),
+            StreamKey::World(key) => key.block(self.label, indices),
         };
         self.blocks_read += 1;
         self.words_left = 4;

@@ -1,8 +1,8 @@
-//! Who asks, and what the key allows: read < decide < admin.
+//! The caller of a request, and what the key allows: read < decide < admin.
 //!
-//! A store without keys is open to everyone who can reach it, which `debora serve` allows on the loopback address alone. From
-//! the first key on, every request needs one. Only hashes are kept and compared: a key has 256 random bits, so the time a
-//! lookup takes says nothing about it.
+//! A store without keys is open to everyone who can reach it, which `debora serve` allows on a loopback address alone. Once a
+//! key was made, every request needs one. Only hashes are kept and compared: a key has 256 random bits, so the time that a
+//! lookup takes reveals nothing about it.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,21 +15,19 @@ use axum::http::{HeaderMap, StatusCode};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 
-use crate::service::chain::hex;
-use crate::service::http::Site;
+use crate::hex;
+use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
-use crate::store::{ApiKey, Role};
+use crate::store::{ApiKey, KEYLESS, Role};
 
-/// How long a key that is added or revoked may go unnoticed, in milliseconds.
+/// How long a key that was added or revoked may go unnoticed, in milliseconds: another process does both, and reading the keys
+/// for each request would cost more than the request.
 pub const REFRESH_MILLISECONDS: i64 = 2_000;
 
 /// The cookie that holds a key, for the pages.
 pub const COOKIE_NAME: &str = "debora_key";
 
-/// Who is admin where no key is needed.
-const NOBODY: &str = "loopback";
-
-/// Who asks.
+/// The caller of a request.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The name of the key.
@@ -41,8 +39,9 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Refuses those who may do less than this.
+    /// Refuses a caller whose role is below this.
     pub fn require(&self, needed: Role) -> Result<(), ApiError> {
+        // Roles are ordered: each may do what the one before it may.
         if self.role >= needed {
             Ok(())
         } else {
@@ -53,31 +52,40 @@ impl Caller {
 
 /// The store's keys as they were read last.
 #[derive(Default)]
-struct Known {
+struct KnownKeys {
     read_at: Option<i64>,
     /// Whether there is no key at all, not even a revoked one.
     open: bool,
     callers: HashMap<String, Caller>,
 }
 
-impl Known {
+impl KnownKeys {
+    fn is_fresh(&self, now: i64) -> bool {
+        // From 0: a clock that was set back must not keep a revoked key alive.
+        self.read_at
+            .is_some_and(|at| (0..REFRESH_MILLISECONDS).contains(&(now - at)))
+    }
+
     fn holder(&self, token: &str) -> Option<Caller> {
-        self.callers.get(&hex(&Sha256::digest(token))).cloned()
+        // By its hash, as the store has it: nothing in memory or on the disk is worth stealing.
+        self.callers
+            .get(&hex::encode(&Sha256::digest(token)))
+            .cloned()
     }
 }
 
 /// The keys in memory.
 #[derive(Default)]
 pub struct Access {
-    known: RwLock<Arc<Known>>,
-    /// Held while they are read, so that one reads and the others wait.
+    known: RwLock<Arc<KnownKeys>>,
+    /// Held while they are read, so that one request reads them and the others wait for it.
     reading: Mutex<()>,
 }
 
 impl Access {
-    /// Who sends a request with these headers.
-    async fn caller(&self, site: &Site, headers: &HeaderMap) -> Result<Caller, ApiError> {
-        let known = self.fresh(site).await?;
+    /// The caller who sends these headers.
+    async fn caller(&self, app: &AppState, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        let known = self.fresh(app).await?;
         if known.open {
             return local(headers);
         }
@@ -87,42 +95,42 @@ impl Access {
             )
         })?;
         known.holder(token).ok_or_else(|| {
-            ApiError::no_key("this API key is not known, or revoked; ask for another one")
+            // Which of the two is not said: a stranger is not to learn which keys there were.
+            ApiError::no_key("this API key is unknown or revoked; ask for another one")
         })
     }
 
-    /// Who holds this key, if it is valid.
-    pub async fn holder(&self, site: &Site, token: &str) -> Result<Option<Caller>, ApiError> {
-        Ok(self.fresh(site).await?.holder(token))
+    /// The holder of this key, if it is valid.
+    pub async fn holder(&self, app: &AppState, token: &str) -> Result<Option<Caller>, ApiError> {
+        Ok(self.fresh(app).await?.holder(token))
     }
 
     /// The keys as they were in the store at most two seconds ago.
-    async fn fresh(&self, site: &Site) -> Result<Arc<Known>, ApiError> {
-        let now = (site.service.clock)();
-        // A clock that was set back must not keep a revoked key alive.
-        let fresh = |known: &Known| {
-            known
-                .read_at
-                .is_some_and(|at| (0..REFRESH_MILLISECONDS).contains(&(now - at)))
-        };
-        let current = || Arc::clone(&self.known.read().expect("no panic while reading keys"));
-        let known = current();
-        if fresh(&known) {
+    async fn fresh(&self, app: &AppState) -> Result<Arc<KnownKeys>, ApiError> {
+        let now = (app.service.clock)();
+        let known = self.current();
+        if known.is_fresh(now) {
             return Ok(known);
         }
         let _reading = self.reading.lock().await;
-        let known = current();
-        if fresh(&known) {
+        // Looked at again: whoever held the lock before has most likely read them.
+        let known = self.current();
+        if known.is_fresh(now) {
             return Ok(known);
         }
-        let keys = site.read(|store| store.keys()).await?;
-        let known = Arc::new(Known {
+        let keys = app.read(|store| store.keys()).await?;
+        let known = Arc::new(KnownKeys {
             read_at: Some(now),
+            // A revoked key counts: revoking the last one must not open the service to everyone.
             open: keys.is_empty(),
             callers: callers(keys),
         });
         *self.known.write().expect("no panic while reading keys") = Arc::clone(&known);
         Ok(known)
+    }
+
+    fn current(&self) -> Arc<KnownKeys> {
+        Arc::clone(&self.known.read().expect("no panic while reading keys"))
     }
 }
 
@@ -144,6 +152,8 @@ fn callers(keys: Vec<ApiKey>) -> HashMap<String, Caller> {
 
 /// The key that comes with a request: in its Authorization or, from the pages, in its cookie.
 fn token(headers: &HeaderMap) -> Option<&str> {
+    // The header alone counts if there is one: a script that sends a wrong key is to hear of it
+    // even in a browser that is logged in.
     if let Some(value) = headers.get(AUTHORIZATION) {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
         return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim());
@@ -160,22 +170,24 @@ fn token(headers: &HeaderMap) -> Option<&str> {
         .map(|(_, token)| token)
 }
 
-/// Everyone, where no key is needed: but only by a local name of this machine.
+/// The caller where no key is needed: anyone, but only by a local name of this machine.
 ///
-/// A page from elsewhere can have its own name point here, and would then be admin; so would all clients of a proxy.
+/// Another site can have its own name point here (DNS rebinding), and its pages would then be admin; so would all clients of a
+/// proxy.
 fn local(headers: &HeaderMap) -> Result<Caller, ApiError> {
+    // A request without a host is not a browser's: they always send it.
     let host = headers
         .get(HOST)
         .map(|host| host.to_str().unwrap_or_default());
     if let Some(host) = host.filter(|host| !is_local(host)) {
         let message = format!(
-            "without API keys only this machine may ask, and the request was sent to {host:?}; make a key with `debora keys add`"
+            "without API keys only requests to a loopback address are answered, and this one was sent to {host:?}; make a key with `debora keys add`"
         );
         return Err(ApiError::new(StatusCode::FORBIDDEN, "not_local", message)
             .against("a loopback host", host));
     }
     Ok(Caller {
-        name: NOBODY.into(),
+        name: KEYLESS.into(),
         role: Role::Admin,
         keyed: false,
     })
@@ -183,11 +195,11 @@ fn local(headers: &HeaderMap) -> Result<Caller, ApiError> {
 
 /// Whether a host, with or without a port, is a name of the machine itself.
 fn is_local(host: &str) -> bool {
-    let port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let name = host
-        .rsplit_once(':')
-        .filter(|(_, text)| port(text))
-        .map_or(host, |(name, _)| name);
+    // What follows the last colon is a port only if it is a number: `[::1]` has colons of its own.
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) => name,
+        _ => host,
+    };
     let name = name.trim_start_matches('[').trim_end_matches(']');
     name.eq_ignore_ascii_case("localhost")
         || name
@@ -195,11 +207,15 @@ fn is_local(host: &str) -> bool {
             .is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
-impl FromRequestParts<Site> for Caller {
+fn is_port(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+impl FromRequestParts<AppState> for Caller {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, ApiError> {
-        site.access.caller(site, &parts.headers).await
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
+        app.access.caller(app, &parts.headers).await
     }
 }
 

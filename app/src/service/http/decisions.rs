@@ -9,17 +9,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
-use crate::service::request::{Answer, Decided, Request};
-use crate::store::{Lease, Role};
+use crate::service::request::{Decided, Granted, Request};
+use crate::store::Role;
 
 /// What is asked for.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Ask {
+#[schema(as = Ask)]
+pub struct DecisionRequest {
     /// How many rounds at most.
     #[schema(minimum = 1, maximum = 10_000)]
     n: u64,
@@ -31,19 +32,21 @@ pub struct Ask {
 /// Decisions of one epoch, in order.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Decisions {
+#[schema(as = Decisions)]
+pub struct DecisionsBody {
     /// The epoch of all of them.
     pub epoch: u64,
     /// Whether they are outside the horizon: the epoch waits for outcomes, and its strategy serves on.
     pub overtime: bool,
     /// At least one, at most `n`; fewer where the epoch ends.
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<DecisionBody>,
 }
 
 /// A decision.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Decision {
+#[schema(as = Decision)]
+pub struct DecisionBody {
     /// The round, from 1; null outside the horizon.
     pub round: Option<u64>,
     /// Outside the horizon: the serial within the epoch, from 1.
@@ -52,10 +55,10 @@ pub struct Decision {
     pub overtime: Option<u64>,
     /// The epoch, from 0.
     pub epoch: u64,
-    /// The name of the action to play.
-    pub action: String,
-    /// Its number in the spec, from 0.
-    pub index: u32,
+    /// The action to play: its number in the spec, from 0.
+    pub action: u32,
+    /// Its name.
+    pub name: String,
     /// With which probability the epoch's strategy plays it.
     pub probability: f64,
 }
@@ -66,40 +69,39 @@ pub struct Decision {
 /// When the epoch is fully decided and outcomes are outstanding, the answer is 409 `waiting` with Retry-After, or overtime
 /// decisions if the spec says `on_wait = "serve"`.
 #[utoipa::path(post, path = "/v1/experiments/{id}/decisions", tag = "experiments",
-    params(("id" = String, Path, description = "The experiment")), request_body = Ask,
-    responses((status = 200, description = "What to do", body = Decisions)))]
+    params(("id" = String, Path, description = "The experiment")), request_body = DecisionRequest,
+    responses((status = 200, description = "What to do", body = DecisionsBody)))]
 pub async fn decide(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
     body: Json,
 ) -> Result<Response, ApiError> {
     caller.require(Role::Decide)?;
-    let Object(Ask { n, request_key }) = body.read()?;
-    let Answer::Decided(decided) = site
-        .service
-        .serve(Request::Decide {
-            id,
-            rounds: n,
-            request_key,
-        })
-        .await?
-    else {
+    let Object(DecisionRequest { n, request_key }) = body.read()?;
+    let request = Request::Decide {
+        id,
+        rounds: n,
+        request_key,
+    };
+    let Granted::Decided(decided) = app.service.serve(request).await? else {
         unreachable!("decisions are answered with decisions")
     };
+    // Repetitions are answered and not counted: the metric is of rounds handed out.
     if !decided.repeated {
-        site.metrics
+        app.metrics
             .decided(decided.lease.overtime, decided.lease.actions.len() as u64);
     }
     Ok(([(CONTENT_TYPE, "application/json")], written(&decided)).into_response())
 }
 
-/// [`Decisions`] as JSON.
+/// [`DecisionsBody`] as JSON.
+///
+/// By hand: written by serde, the names and probabilities of 100 decisions would be formatted 100 times, and the answer is a
+/// quarter of a handler's work as it is (docs/benchmarks.md).
 pub fn written(decided: &Decided) -> Vec<u8> {
-    let (lease, words) = (
-        &decided.lease,
-        decided.sheet.words.get_or_init(|| words(decided)),
-    );
+    let lease = &decided.lease;
+    let endings = decided.text.per_action.get_or_init(|| endings(decided));
     let head = format!(
         "{{\"epoch\":{},\"overtime\":{},\"decisions\":[",
         lease.epoch, lease.overtime
@@ -110,24 +112,26 @@ pub fn written(decided: &Decided) -> Vec<u8> {
         "{\"round\":"
     };
     let mut opening = format!("{number}{}", lease.first).into_bytes();
+    // One byte more for each, as counting up may add a digit.
     let length: usize = lease
         .actions
         .iter()
-        .map(|&action| opening.len() + 1 + words[action as usize].len())
+        .map(|&action| opening.len() + 1 + endings[action as usize].len())
         .sum();
     let mut bytes = Vec::with_capacity(head.len() + length + 1);
     bytes.extend_from_slice(head.as_bytes());
     for &action in &lease.actions {
         bytes.extend_from_slice(&opening);
-        bytes.extend_from_slice(words[action as usize].as_bytes());
+        bytes.extend_from_slice(endings[action as usize].as_bytes());
         count_up(&mut opening);
     }
+    // The comma after the last one: there is at least one, or the request would have been refused.
     bytes.pop();
     bytes.extend_from_slice(b"]}");
     bytes
 }
 
-/// Adds one to the number at the end of a text: rounds follow each other, and to write each anew takes longer.
+/// Adds one to the number at the end of a text: rounds follow each other, and formatting each of them takes longer.
 fn count_up(text: &mut Vec<u8>) {
     for place in (0..text.len()).rev() {
         match text[place] {
@@ -136,31 +140,27 @@ fn count_up(text: &mut Vec<u8>) {
                 text[place] += 1;
                 return;
             }
+            // All digits were nines and are zeros by now: 99 becomes 00, and then 100.
             _ => return text.insert(place + 1, b'1'),
         }
     }
 }
 
 /// What follows a decision's number, for each action.
-fn words(
-    Decided {
-        lease: Lease { epoch, .. },
-        sheet,
-        ..
-    }: &Decided,
-) -> Vec<String> {
-    let say = |(index, (name, probability)): (usize, (&String, &f64))| {
-        let (name, probability) = (Value::from(name.as_str()), Value::from(*probability));
-        format!(
-            ",\"epoch\":{epoch},\"action\":{name},\"index\":{index},\"probability\":{probability}}},"
-        )
-    };
-    sheet
-        .actions
-        .iter()
-        .zip(&sheet.strategy)
-        .enumerate()
-        .map(say)
+fn endings(decided: &Decided) -> Vec<String> {
+    let epoch = decided.lease.epoch;
+    let strategy = decided.text.strategy.iter();
+    let actions = decided.text.actions.iter().zip(strategy).enumerate();
+    actions
+        .map(|(action, (name, &probability))| {
+            // As JSON values: a name is the user's text and may hold quotes, and a probability has
+            // to come back bit for bit.
+            let name = Value::from(name.as_str());
+            let probability = Value::from(probability);
+            format!(
+                ",\"epoch\":{epoch},\"action\":{action},\"name\":{name},\"probability\":{probability}}},"
+            )
+        })
         .collect()
 }
 
@@ -169,13 +169,14 @@ mod tests {
     use std::sync::{Arc, OnceLock};
 
     use super::*;
-    use crate::service::request::Sheet;
+    use crate::service::request::EpochText;
+    use crate::store::Lease;
 
     fn decided(overtime: bool) -> Decided {
-        let sheet = Sheet {
+        let text = EpochText {
             actions: vec!["a \"b\"\n".into(), "c".into()],
             strategy: vec![1.0 / 3.0, 1.0],
-            words: OnceLock::new(),
+            per_action: OnceLock::new(),
         };
         let (actions, request_key) = (vec![1, 0, 1], None);
         let lease = Lease {
@@ -189,7 +190,7 @@ mod tests {
         };
         Decided {
             lease,
-            sheet: Arc::new(sheet),
+            text: Arc::new(text),
             repeated: false,
         }
     }
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn what_is_written_is_what_the_description_says() {
         for overtime in [false, true] {
-            let read: Decisions = serde_json::from_slice(&written(&decided(overtime))).unwrap();
+            let read: DecisionsBody = serde_json::from_slice(&written(&decided(overtime))).unwrap();
             assert_eq!(
                 (read.epoch, read.overtime, read.decisions.len()),
                 (7, overtime, 3)
@@ -212,8 +213,8 @@ mod tests {
                 }
             );
             assert_eq!(
-                (one.action.as_str(), one.index, one.epoch),
-                ("a \"b\"\n", 0, 7)
+                (one.action, one.name.as_str(), one.epoch),
+                (0, "a \"b\"\n", 7)
             );
             assert_eq!(one.probability.to_bits(), (1.0f64 / 3.0).to_bits());
             assert_eq!(

@@ -1,6 +1,6 @@
-//! What a caller is told when something cannot be done: a stable code, a sentence, the rule and the value.
+//! The answer when something cannot be done: a stable code, a sentence, the rule and the value.
 //!
-//! The one place where a refusal of the desk, or an error of the library, becomes HTTP.
+//! The one place where a refusal of the service, or an error of the library, becomes HTTP.
 
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -9,10 +9,11 @@ use debora::Error;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::service::request::{NAME_MAX, ROUNDS_MAX, Refusal};
+use crate::log::ROUNDS_MAX;
+use crate::service::request::{NAME_MAX, Refusal};
 use crate::store::Role;
 
-/// Seconds after which a request that found the service busy or waiting is worth repeating.
+/// Seconds after which a request that found the service busy or waiting is worth repeating. The header has whole seconds.
 const RETRY_SECONDS: u16 = 1;
 
 /// Why a request was not done. Nothing has changed, unless the code is `store`, `stopping` or `internal`.
@@ -54,11 +55,10 @@ pub struct Code(pub &'static str);
 impl ApiError {
     /// An error without rule and value.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<Box<str>>) -> Self {
-        let message = message.into();
         Self {
             status,
             code,
-            message,
+            message: message.into(),
             rule: None,
             value: None,
             outstanding: None,
@@ -102,23 +102,24 @@ impl ApiError {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unfit", message)
     }
 
-    /// Nobody, where somebody is needed.
+    /// A request without a valid key.
     pub fn no_key(message: impl Into<Box<str>>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "no_key", message)
+            // The value stays out: a key with a slip in it is still nearly a key, and errors get logged.
             .against("Authorization: Bearer debora_...", Value::Null)
     }
 
-    /// Somebody, whose key does not allow it.
+    /// A key that does not allow it.
     pub fn wrong_role(name: &str, role: Role, needed: Role) -> Self {
-        let (role, needed) = (json!(role), json!(needed));
-        let words = |role: &Value| role.as_str().unwrap_or_default().to_owned();
-        let message = format!(
-            "the key {name:?} has role {}, and this needs {}; use another key",
-            words(&role),
-            words(&needed)
-        );
+        // As JSON names them, so that the sentence and the value say the same.
+        let role = json!(role);
+        let needed = json!(needed);
+        let has = role.as_str().unwrap_or_default();
+        let needs = needed.as_str().unwrap_or_default();
+        let message =
+            format!("the key {name:?} has role {has}, and this needs {needs}; use another key");
         Self::new(StatusCode::FORBIDDEN, "wrong_role", message)
-            .against(format!("role {} or more", words(&needed)), role)
+            .against(format!("role {needs} or more"), has)
     }
 }
 
@@ -127,6 +128,8 @@ impl From<Refusal> for ApiError {
         use StatusCode as S;
         let message = refusal.to_string();
         let plain = |status, code| Self::new(status, code, message.clone());
+        // 422 for what is wrong in itself, 409 for what is wrong at this moment, 503 for what is
+        // worth repeating as it is: clients may go by the status alone.
         match refusal {
             Refusal::NoExperiment { id } => {
                 plain(S::NOT_FOUND, "no_experiment").against("the id of an experiment", id)
@@ -157,6 +160,7 @@ impl From<Refusal> for ApiError {
                 ),
             Refusal::RequestKeyUsed { asked, rounds, .. } => plain(S::CONFLICT, "request_key_used")
                 .against(format!("n = {asked}, as before"), rounds),
+            // No rule is violated: the same request is right as soon as the outcomes are told.
             Refusal::Waiting { outstanding, .. } => Self {
                 outstanding: Some(outstanding),
                 ..plain(S::CONFLICT, "waiting").retry()
@@ -173,6 +177,7 @@ impl From<Refusal> for ApiError {
             Refusal::Outcome { error, .. } => {
                 outcome(plain(S::UNPROCESSABLE_ENTITY, "outcome"), &error)
             }
+            // The detail may hold an address or a file's name of the server, so it goes to its log.
             Refusal::Store { detail } => Self {
                 detail: Some(detail.into()),
                 ..plain(S::SERVICE_UNAVAILABLE, "store").retry()
@@ -196,6 +201,7 @@ fn outcome(api: ApiError, error: &Error) -> ApiError {
         Error::RoundUnknown { round, horizon } => {
             api.against(format!("1 <= round <= {horizon}"), *round)
         }
+        // The others cannot come of an outcome; their sentence says it all.
         _ => api,
     }
 }
@@ -211,6 +217,7 @@ impl IntoResponse for ApiError {
                 .headers_mut()
                 .insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
+        // RFC 9110 asks for it, and generic clients find out by it how to send a key.
         if self.status == StatusCode::UNAUTHORIZED {
             response
                 .headers_mut()

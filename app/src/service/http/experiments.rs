@@ -7,20 +7,21 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use debora::job::document;
+use debora::measure::json;
 use debora::{Key, Plan};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::service::chain;
+use crate::hex;
+use crate::log::chain;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
-use crate::service::http::{Card, Site};
-use crate::service::request::{Answer, Change, Create, Refusal, Request};
-use crate::store::{Experiment, Progress, Role, Status};
+use crate::service::http::{AppState, ExperimentInfo};
+use crate::service::request::{Change, Create, Granted, Refusal, Request};
+use crate::store::{ExperimentRow, Progress, Role, Status};
 
 /// A new experiment.
 #[derive(Deserialize, ToSchema)]
@@ -49,7 +50,7 @@ pub enum KeyShape {
     Digits(String),
 }
 
-/// A key as JSON gives it.
+/// A key as JSON gives it. As `KeyShape` describes it, but read by hand: an untagged enum could not say what is wrong.
 pub struct KeyText(Key);
 
 impl<'de> Deserialize<'de> for KeyText {
@@ -74,6 +75,7 @@ impl Visitor<'_> for KeyVisitor {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<KeyText, E> {
+        // The text is not quoted back: it is nearly a secret, and errors end up in logs.
         Key::from_hex(text)
             .map(KeyText)
             .map_err(|_| E::invalid_value(Unexpected::Other("another text"), &self))
@@ -111,14 +113,14 @@ pub struct Listed {
 }
 
 impl Listed {
-    pub fn of(experiment: &Experiment, progress: &Progress, card: &Card) -> Self {
+    pub fn of(experiment: &ExperimentRow, progress: &Progress, info: &ExperimentInfo) -> Self {
         Self {
             id: experiment.id.clone(),
-            name: card.name.clone(),
+            name: info.name.clone(),
             status: progress.status,
             epoch: progress.epoch,
-            decided: progress.next_round - 1,
-            horizon: card.problem.horizon(),
+            decided: progress.rounds(),
+            horizon: info.problem.horizon(),
             created_at: experiment.created_at,
         }
     }
@@ -169,56 +171,46 @@ pub struct Changed {
     responses((status = 201, description = "It is there", body = Created),
               (status = 200, description = "This very experiment was there before", body = Created)))]
 pub async fn create(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     body: Json,
 ) -> Result<Response, ApiError> {
     caller.require(Role::Admin)?;
-    let Object(NewExperiment {
-        spec,
-        id,
-        key,
-        blind,
-    }) = body.read()?;
+    let Object(new): Object<NewExperiment> = body.read()?;
     let create = Create {
-        id,
-        spec,
-        key: key.map(|key| key.0),
-        blind,
+        id: new.id,
+        spec: new.spec,
+        key: new.key.map(|key| key.0),
+        blind: new.blind,
         actor: caller.name,
     };
-    let (id, repeated) = created(&site, create).await?;
-    let (experiment, _) = row(&site, &id).await?;
-    let key_hash = chain::key_hash(experiment.salt, experiment.key);
+    let (id, repeated) = created(&app, create).await?;
+    // Read back: if it was there before, its key is the one that was drawn then.
+    let (experiment, _) = row(&app, &id).await?;
     let address = format!("/v1/experiments/{id}");
-    let location = [(
-        LOCATION,
-        HeaderValue::from_str(&address).expect("ids are plain characters"),
-    )];
+    let location = HeaderValue::from_str(&address).expect("ids are plain characters");
+    // So that a client which repeats a lost request can tell whether it made the experiment.
     let status = if repeated {
         StatusCode::OK
     } else {
         StatusCode::CREATED
     };
-    Ok((
-        status,
-        location,
-        Reply(Created {
-            id,
-            key_hash,
-            address,
-        }),
-    )
-        .into_response())
+    let created = Created {
+        id,
+        key_hash: chain::key_hash(experiment.salt, experiment.key),
+        address,
+    };
+    Ok((status, [(LOCATION, location)], Reply(created)).into_response())
 }
 
 /// Has an experiment created: its id, and whether it was there before.
-pub async fn created(site: &Site, create: Create) -> Result<(String, bool), ApiError> {
+pub async fn created(app: &AppState, create: Create) -> Result<(String, bool), ApiError> {
     let actor = create.actor.clone();
-    let Answer::Created { id, repeated } = site.service.serve(Request::Create(create)).await?
+    let Granted::Created { id, repeated } = app.service.serve(Request::Create(create)).await?
     else {
         unreachable!("creating is answered with an experiment")
     };
+    // At level info, unlike requests: an administrator's doings are always worth a line.
     tracing::info!(id, actor, repeated, "an experiment was created");
     Ok((id, repeated))
 }
@@ -228,27 +220,29 @@ pub async fn created(site: &Site, create: Create) -> Result<(String, bool), ApiE
 /// Role read.
 #[utoipa::path(get, path = "/v1/experiments", tag = "experiments",
     responses((status = 200, description = "All of them", body = List)))]
-pub async fn list(State(site): State<Site>, caller: Caller) -> Result<Reply<List>, ApiError> {
+pub async fn list(State(app): State<AppState>, caller: Caller) -> Result<Reply<List>, ApiError> {
     caller.require(Role::Read)?;
     Ok(Reply(List {
-        experiments: listed(&site).await?,
+        experiments: listed(&app).await?,
     }))
 }
 
 /// All experiments, the oldest first.
-pub async fn listed(site: &Site) -> Result<Vec<Listed>, ApiError> {
-    let rows = site.read(|store| store.experiments()).await?;
-    let line = |(experiment, progress): &(Experiment, Progress)| {
-        let card = site.card_of(&experiment.id, &experiment.spec)?;
-        Ok(Listed::of(experiment, progress, &card))
-    };
-    rows.iter().map(line).collect()
+pub async fn listed(app: &AppState) -> Result<Vec<Listed>, ApiError> {
+    let rows = app.read(|store| store.experiments()).await?;
+    // One experiment that cannot be parsed fails the list: to leave it out would hide the damage.
+    rows.iter()
+        .map(|(experiment, progress)| {
+            let info = app.info_of(&experiment.id, &experiment.spec)?;
+            Ok(Listed::of(experiment, progress, &info))
+        })
+        .collect()
 }
 
 /// An experiment's rows.
-pub async fn row(site: &Site, id: &str) -> Result<(Experiment, Progress), ApiError> {
+pub async fn row(app: &AppState, id: &str) -> Result<(ExperimentRow, Progress), ApiError> {
     let asked = id.to_owned();
-    let row = site.read(move |store| store.experiment(&asked)).await?;
+    let row = app.read(move |store| store.experiment(&asked)).await?;
     Ok(row.ok_or_else(|| Refusal::NoExperiment { id: id.to_owned() })?)
 }
 
@@ -259,23 +253,26 @@ pub async fn row(site: &Site, id: &str) -> Result<(Experiment, Progress), ApiErr
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "What it is", body = Shown)))]
 pub async fn show(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Shown>, ApiError> {
     caller.require(Role::Read)?;
-    let (experiment, progress) = row(&site, &id).await?;
-    let card = site.card_of(&id, &experiment.spec)?;
+    let (experiment, progress) = row(&app, &id).await?;
+    let info = app.info_of(&id, &experiment.spec)?;
+    // Anyone who has the key can predict decisions, so role read and role decide do not see it.
     let revealed = caller.role == Role::Admin;
     Ok(Reply(Shown {
-        listed: Listed::of(&experiment, &progress, &card),
+        listed: Listed::of(&experiment, &progress, &info),
         key_hash: chain::key_hash(experiment.salt, experiment.key),
-        plan: document::plan(&Plan::of(card.problem.clone()), None),
+        plan: json::plan(&Plan::of(info.problem.clone()), None),
         key: revealed.then(|| experiment.key.to_hex()),
-        salt: revealed.then(|| chain::hex(&experiment.salt)),
+        salt: revealed.then(|| hex::encode(&experiment.salt)),
         spec: experiment.spec,
     }))
 }
+
+// A function for each of the three, as each operation has a description of its own.
 
 /// Pause an experiment
 ///
@@ -284,11 +281,11 @@ pub async fn show(
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "It is paused", body = Changed)))]
 pub async fn pause(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Changed>, ApiError> {
-    change(&site, &caller, id, Change::Pause).await.map(Reply)
+    change(&app, &caller, id, Change::Pause).await.map(Reply)
 }
 
 /// Resume an experiment
@@ -298,11 +295,11 @@ pub async fn pause(
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "It is running", body = Changed)))]
 pub async fn resume(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Changed>, ApiError> {
-    change(&site, &caller, id, Change::Resume).await.map(Reply)
+    change(&app, &caller, id, Change::Resume).await.map(Reply)
 }
 
 /// Close an experiment
@@ -312,31 +309,27 @@ pub async fn resume(
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "It is closed", body = Changed)))]
 pub async fn close(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Changed>, ApiError> {
-    change(&site, &caller, id, Change::Close).await.map(Reply)
+    change(&app, &caller, id, Change::Close).await.map(Reply)
 }
 
-/// Makes an administrative change, for those who may.
+/// Makes an administrative change, if the caller may.
 pub async fn change(
-    site: &Site,
+    app: &AppState,
     caller: &Caller,
     id: String,
     change: Change,
 ) -> Result<Changed, ApiError> {
     caller.require(Role::Admin)?;
-    let actor = caller.name.clone();
-    let Answer::Changed(status) = site
-        .service
-        .serve(Request::Change {
-            id: id.clone(),
-            change,
-            actor,
-        })
-        .await?
-    else {
+    let request = Request::Change {
+        id: id.clone(),
+        change,
+        actor: caller.name.clone(),
+    };
+    let Granted::Changed(status) = app.service.serve(request).await? else {
         unreachable!("a change is answered with a status")
     };
     tracing::info!(

@@ -1,4 +1,4 @@
-//! What is refused before a handler sees it, and what is answered when one fails.
+//! What is refused before a handler sees it, and what is answered when a handler panics.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -19,10 +19,11 @@ use crate::service::http::error::ApiError;
 /// What a browser says about where a request comes from.
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Has a request answered by its route, unless it is a change that a page from elsewhere asks for; a panic is answered, too.
+/// Has a request answered by its route, unless it is a change that a page of another site asks for. A panic is answered, too.
 ///
-/// Browsers say where such requests come from; other programs do not.
+/// Browsers say where such requests come from; other programs have no page, and say nothing.
 pub async fn guarded(mut router: Router, request: Request) -> Response {
+    // Reading is harmless: the browser shows the answer to a page of another site only if we allow it.
     let reads = matches!(
         *request.method(),
         Method::GET | Method::HEAD | Method::OPTIONS
@@ -36,9 +37,11 @@ pub async fn guarded(mut router: Router, request: Request) -> Response {
             .against("a page of this service", origin)
             .into_response();
     }
-    // A router is always ready, and never fails.
+    // A router is always ready and never fails, so it is called without asking whether it is ready.
     let mut answer = pin!(router.call(request));
     poll_fn(|context| {
+        // Without this a panic would end the connection, and the client would not know whether to
+        // repeat its request. Nothing half-changed is seen again: handlers only share what is locked.
         let polled = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(context)));
         polled.unwrap_or_else(|panic| Poll::Ready(Ok(panicked(panic))))
     })
@@ -50,23 +53,30 @@ pub async fn guarded(mut router: Router, request: Request) -> Response {
 fn elsewhere(headers: &HeaderMap) -> Option<String> {
     let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
     let origin = headers.get(ORIGIN).map(text);
-    // Said by the browser itself where the connection is safe, and right behind a proxy, too, which may change the host.
+    // Preferred where the browser sends it, which it does on safe connections: it stays right
+    // behind a proxy that changes the host. "none" is an address that was typed, or a bookmark.
     if let Some(site) = headers.get(SITE).map(text) {
         let here = ["same-origin", "none"].contains(&site.as_str());
         return if here { None } else { origin.or(Some(site)) };
     }
-    let authority =
-        |origin: &String| Some(origin.parse::<Uri>().ok()?.authority()?.as_str().to_owned());
     origin.filter(|origin| authority(origin) != headers.get(HOST).map(text))
+}
+
+/// The host and port of an origin. "null", which sandboxed pages send, has none and is like no host.
+fn authority(origin: &str) -> Option<String> {
+    let uri = origin.parse::<Uri>().ok()?;
+    Some(uri.authority()?.as_str().to_owned())
 }
 
 /// Answers for a handler that panicked, which is a bug of ours.
 fn panicked(panic: Box<dyn Any + Send>) -> Response {
+    // For the log alone: a panic's text may hold what the caller must not see.
     let detail = panic
         .downcast_ref::<String>()
         .map(String::as_str)
         .or(panic.downcast_ref::<&str>().copied());
-    let message = "the service made a mistake, and its log says more; the request may or may not have been done";
+    let message =
+        "internal error; see the server log (the request may or may not have been carried out)";
     let error = ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message);
     ApiError {
         detail: Some(detail.unwrap_or("a panic").into()),

@@ -9,17 +9,17 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
 
-use crate::service::certificate::{self, Certificate};
-use crate::service::http::Site;
+use crate::log::certificate::{self, Certificate};
+use crate::log::{self, BadCursor, LINES_MAX, LogPage, NEXT_HEADER};
+use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::experiments::row;
 use crate::service::http::extract::{Asked, Id};
-use crate::service::log::{self, BadCursor, LINES_MAX, NEXT_HEADER, Page};
 use crate::service::request::Refusal;
-use crate::store::Role;
+use crate::store::{Role, Store};
 
-/// Lines in a page unless said otherwise.
+/// Lines in a page by default.
 const LINES: usize = 1_000;
 
 /// Where in the log, and how much of it.
@@ -44,7 +44,7 @@ pub struct Where {
     responses((status = 200, description = "A page", body = String, content_type = "application/x-ndjson",
                headers(("debora-next" = String, description = "The cursor of the next page; absent on the last")))))]
 pub async fn log(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
     Asked(Where { after, limit }): Asked<Where>,
@@ -55,22 +55,18 @@ pub async fn log(
         let message = format!("limit {limit} is outside 1 to {LINES_MAX}; read the log in pages");
         return Err(ApiError::unfit(message).against(format!("1 <= limit <= {LINES_MAX}"), limit));
     }
-    let (asked, reveal) = (id.clone(), caller.role == Role::Admin);
-    let page = site.read(move |store| {
-        let page = log::page(store, &asked, after.as_deref(), limit as usize, reveal);
-        match page.map_err(|error| error.downcast::<BadCursor>()) {
-            Ok(page) => Ok(Ok(page.map(|page| written(&page)).transpose()?)),
-            Err(Ok(bad)) => Ok(Err(bad)),
-            Err(Err(error)) => Err(error),
-        }
-    });
-    let page = page.await?.map_err(|bad| {
-        ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "cursor", bad.to_string())
-            .against("a cursor that a page gave", json!(bad.text))
-    })?;
-    let (lines, next) = page.ok_or(Refusal::NoExperiment { id })?;
-    let mut response = ([(CONTENT_TYPE, "application/x-ndjson")], lines).into_response();
-    if let Some(next) = next {
+    // Anyone who has the key can predict decisions, so until the end it is the admin's alone.
+    let reveal = caller.role == Role::Admin;
+    let asked = id.clone();
+    let page = app
+        .read(move |store| read_page(store, &asked, after.as_deref(), limit as usize, reveal))
+        .await?;
+    let page = page
+        .map_err(bad_cursor)?
+        .ok_or(Refusal::NoExperiment { id })?;
+    let mut response = ([(CONTENT_TYPE, "application/x-ndjson")], page.lines).into_response();
+    // In a header and not in the lines: pages joined one after another are the log that is audited.
+    if let Some(next) = page.next {
         let value = HeaderValue::from_str(&next).map_err(ApiError::store)?;
         response
             .headers_mut()
@@ -79,14 +75,44 @@ pub async fn log(
     Ok(response)
 }
 
-/// A page's lines, and the cursor of the next.
-fn written(page: &Page) -> anyhow::Result<(Vec<u8>, Option<String>)> {
-    let mut bytes = Vec::new();
-    for line in &page.lines {
-        serde_json::to_writer(&mut bytes, line)?;
-        bytes.push(b'\n');
+/// A page as it is sent: its lines, and the cursor of the next one.
+struct WrittenPage {
+    lines: Vec<u8>,
+    next: Option<String>,
+}
+
+/// A page of the log; `None` if there is no such experiment.
+///
+/// A bad cursor is the caller's mistake and every other error ours, so they are told apart here.
+fn read_page(
+    store: &mut dyn Store,
+    id: &str,
+    after: Option<&str>,
+    limit: usize,
+    reveal: bool,
+) -> anyhow::Result<Result<Option<WrittenPage>, BadCursor>> {
+    match log::page(store, id, after, limit, reveal) {
+        Ok(page) => Ok(Ok(page.as_ref().map(written).transpose()?)),
+        Err(error) => error.downcast::<BadCursor>().map(Err),
     }
-    Ok((bytes, page.next_cursor.clone()))
+}
+
+fn written(page: &LogPage) -> anyhow::Result<WrittenPage> {
+    // Written while the store is read, on a thread that may block: a page can be megabytes.
+    let mut lines = Vec::new();
+    for line in &page.lines {
+        serde_json::to_writer(&mut lines, line)?;
+        lines.push(b'\n');
+    }
+    Ok(WrittenPage {
+        lines,
+        next: page.next_cursor.clone(),
+    })
+}
+
+fn bad_cursor(bad: BadCursor) -> ApiError {
+    ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "cursor", bad.to_string())
+        .against("a cursor that a page gave", json!(bad.text))
 }
 
 /// The certificate of an experiment that is over
@@ -97,20 +123,21 @@ fn written(page: &Page) -> anyhow::Result<(Vec<u8>, Option<String>)> {
     responses((status = 200, description = "The certificate", body = Object),
               (status = 409, description = "Code `not_over`", body = ApiError)))]
 pub async fn certificate(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Certificate>, ApiError> {
     caller.require(Role::Read)?;
     let asked = id.clone();
-    if let Some(certificate) = site
+    if let Some(certificate) = app
         .read(move |store| certificate::of(store, &asked))
         .await?
     {
         return Ok(Reply(certificate));
     }
-    let (_, progress) = row(&site, &id).await?;
-    let message = format!("experiment {id:?} is not over: let it come to its horizon, or close it");
+    // Only a missing certificate needs to know why: the experiment goes on, or there is none.
+    let (_, progress) = row(&app, &id).await?;
+    let message = format!("experiment {id:?} is not over; let it reach its horizon, or close it");
     let error = ApiError::new(StatusCode::CONFLICT, "not_over", message);
     Err(error.against("status done or closed", json!(progress.status)))
 }

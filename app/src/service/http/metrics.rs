@@ -1,4 +1,4 @@
-//! What is counted, for Prometheus.
+//! Counters for Prometheus, of this node alone: they start from zero with the process, as Prometheus expects.
 
 use std::sync::atomic::AtomicU64;
 
@@ -57,13 +57,13 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// All at zero, but for the groups, which the writer counts.
+    /// All at zero. The groups are counted by the writer, and only shown here.
     pub fn new(groups: Counter) -> Self {
-        // From 0.1 ms, what a small request takes, to 3 s.
+        // From 0.1 ms, what a small request takes, doubling to 3 s, far beyond any commit.
         let seconds = Family::new_with_constructor(
             (|| Histogram::new(exponential_buckets(1e-4, 2.0, 16))) as fn() -> Histogram,
         );
-        let mut metrics = Self {
+        let metrics = Self {
             registry: Registry::with_prefix("debora"),
             requests: Family::default(),
             seconds,
@@ -72,39 +72,38 @@ impl Metrics {
             imputed: Counter::default(),
             connections: Gauge::default(),
         };
-        let registry = &mut metrics.registry;
+        metrics.registered(groups)
+    }
+
+    /// With names and help texts. Monitors depend on the names: they are part of the interface.
+    fn registered(mut self, groups: Counter) -> Self {
+        let registry = &mut self.registry;
         registry.register(
             "requests",
             "Requests by method, route and status",
-            metrics.requests.clone(),
+            self.requests.clone(),
         );
         registry.register(
             "request_seconds",
             "Time to answer, by route",
-            metrics.seconds.clone(),
+            self.seconds.clone(),
         );
-        registry.register(
-            "decisions",
-            "Decisions handed out",
-            metrics.decisions.clone(),
-        );
-        registry.register("outcomes", "Outcomes by receipt", metrics.outcomes.clone());
-        registry.register("imputed", "Rounds imputed", metrics.imputed.clone());
+        registry.register("decisions", "Decisions handed out", self.decisions.clone());
+        registry.register("outcomes", "Outcomes by receipt", self.outcomes.clone());
+        registry.register("imputed", "Rounds imputed", self.imputed.clone());
+        // With the number of requests it tells how many share a commit, which is what throughput hangs on.
         registry.register(
             "groups",
             "Requests served in one transaction count as one",
             groups,
         );
-        registry.register(
-            "connections",
-            "Open connections",
-            metrics.connections.clone(),
-        );
-        metrics
+        registry.register("connections", "Open connections", self.connections.clone());
+        self
     }
 
     /// Counts an answered request.
     pub fn ended(&self, ended: Ended, seconds: f64) {
+        // By route alone: a histogram takes some 20 lines, and times by status would multiply them.
         self.seconds
             .get_or_create(&Route { route: ended.route })
             .observe(seconds);
@@ -113,6 +112,7 @@ impl Metrics {
 
     /// Counts decisions.
     pub fn decided(&self, overtime: bool, decisions: u64) {
+        // Apart: overtime teaches nothing, so much of it means that outcomes come too slowly.
         let kind = if overtime { "overtime" } else { "round" };
         self.decisions
             .get_or_create(&Within { kind })
@@ -136,8 +136,9 @@ impl Metrics {
     }
 }
 
-/// A method's name among few: others can be made up without end.
+/// A method's name.
 pub fn method_name(method: &Method) -> &'static str {
+    // One name for all others: each label is kept for good, and methods can be made up without end.
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",

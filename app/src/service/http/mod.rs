@@ -5,7 +5,8 @@
 //! (server.rs)   (watch.rs)  (guard.rs)      (axum)   (access.rs, extract.rs)  (a file per part of the interface)
 //! ```
 //!
-//! Handlers translate: the logic is the desk's. What goes wrong on the way becomes an [`error::ApiError`] in one place.
+//! Handlers only translate; what may happen is decided within the transaction. What goes wrong on the way becomes an
+//! [`error::ApiError`] in one place.
 
 pub mod access;
 pub mod decisions;
@@ -23,7 +24,7 @@ pub mod state;
 pub mod watch;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -44,13 +45,13 @@ use access::Access;
 use error::ApiError;
 use metrics::Metrics;
 
-/// How long a client may take to send a request, unless said otherwise.
+/// How long a client may take to send a request, by default: enough for the longest body at 2.3 Mbit/s.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Reads of the store at a time; each has a connection of its own.
+/// Reads of the store at a time; each has a connection of its own. Few, so that pages and logs cannot crowd out the writer.
 const READERS: usize = 4;
 
-/// What all bodies that are being read or worked on may take together.
+/// What all bodies that are being read or worked on may take together: 32 of the longest.
 const BODIES_KIBIBYTES: usize = 256 << 10;
 
 /// What all handlers share.
@@ -65,14 +66,14 @@ pub struct Shared {
     pub timeout: Duration,
     readers: Arc<Semaphore>,
     bodies: Arc<Semaphore>,
-    cards: Mutex<BTreeMap<String, Arc<Card>>>,
+    infos: Mutex<BTreeMap<String, Arc<ExperimentInfo>>>,
 }
 
 /// A handle on it.
-pub type Site = Arc<Shared>;
+pub type AppState = Arc<Shared>;
 
 /// What never changes about an experiment, read once.
-pub struct Card {
+pub struct ExperimentInfo {
     /// What it is called.
     pub name: Option<String>,
     /// Its actions, costs and horizon.
@@ -80,8 +81,8 @@ pub struct Card {
 }
 
 impl Shared {
-    /// Before the first request.
-    pub fn new(service: Arc<Service>, timeout: Duration) -> Site {
+    /// As it is before the first request.
+    pub fn new(service: Arc<Service>, timeout: Duration) -> AppState {
         Arc::new(Self {
             metrics: Metrics::new(service.groups.clone()),
             service,
@@ -89,7 +90,7 @@ impl Shared {
             timeout,
             readers: Arc::new(Semaphore::new(READERS)),
             bodies: Arc::new(Semaphore::new(BODIES_KIBIBYTES)),
-            cards: Mutex::default(),
+            infos: Mutex::default(),
         })
     }
 
@@ -98,12 +99,14 @@ impl Shared {
         self: &Arc<Self>,
         read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
-        // The permit goes with the work: who hangs up does not make room for another reader.
+        // The permit goes with the work and not with the request: the read of a client that hung up
+        // goes on, and must not make room for another.
         let permit = Arc::clone(&self.readers)
             .acquire_owned()
             .await
             .map_err(ApiError::store)?;
         let service = Arc::clone(&self.service);
+        // Stores block, and the handlers' threads are few.
         let result = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             service.read(read)
@@ -112,35 +115,43 @@ impl Shared {
         result.map_err(ApiError::store)?.map_err(ApiError::store)
     }
 
-    /// An experiment's card.
-    pub async fn card(self: &Arc<Self>, id: &str) -> Result<Arc<Card>, ApiError> {
-        if let Some(card) = self.cards.lock().expect("no panic with the cards").get(id) {
-            return Ok(Arc::clone(card));
+    /// What never changes about an experiment.
+    pub async fn info(self: &Arc<Self>, id: &str) -> Result<Arc<ExperimentInfo>, ApiError> {
+        if let Some(info) = self.known_info(id) {
+            return Ok(info);
         }
         let asked = id.to_owned();
         let row = self.read(move |store| store.experiment(&asked)).await?;
         let (experiment, _) = row.ok_or_else(|| Refusal::NoExperiment { id: id.to_owned() })?;
-        self.card_of(id, &experiment.spec)
+        self.info_of(id, &experiment.spec)
     }
 
-    /// The card of an experiment whose spec is at hand.
-    pub fn card_of(&self, id: &str, spec: &str) -> Result<Arc<Card>, ApiError> {
-        let mut cards = self.cards.lock().expect("no panic with the cards");
-        if let Some(card) = cards.get(id) {
-            return Ok(Arc::clone(card));
+    /// The same, of an experiment whose spec is at hand.
+    pub fn info_of(&self, id: &str, spec: &str) -> Result<Arc<ExperimentInfo>, ApiError> {
+        // Kept for good: experiments are few and never removed, and every request that tells needs it.
+        if let Some(info) = self.known_info(id) {
+            return Ok(info);
         }
         let spec = Spec::parse(spec, id).map_err(ApiError::store)?;
-        let card = Arc::new(Card {
+        let info = Arc::new(ExperimentInfo {
             name: spec.name,
             problem: Arc::new(spec.problem),
         });
-        cards.insert(id.to_owned(), Arc::clone(&card));
-        Ok(card)
+        self.lock_infos().insert(id.to_owned(), Arc::clone(&info));
+        Ok(info)
+    }
+
+    fn known_info(&self, id: &str) -> Option<Arc<ExperimentInfo>> {
+        self.lock_infos().get(id).cloned()
+    }
+
+    fn lock_infos(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ExperimentInfo>>> {
+        self.infos.lock().expect("no panic while reading specs")
     }
 }
 
 /// The interface for programs, with its description.
-fn interface() -> OpenApiRouter<Site> {
+fn interface() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(openapi::head())
         .routes(routes!(experiments::create, experiments::list))
         .routes(routes!(experiments::show))
@@ -161,38 +172,40 @@ fn interface() -> OpenApiRouter<Site> {
 #[derive(Clone)]
 pub struct App {
     /// What all requests share.
-    pub site: Site,
+    pub state: AppState,
     router: Router,
 }
 
 impl App {
-    /// Around what is shared.
-    pub fn new(site: Site) -> Self {
+    /// With what all requests share.
+    pub fn new(state: AppState) -> Self {
         let (interface, _) = interface().split_for_parts();
         let router = interface
             .merge(pages::router())
-            .fallback(async |uri: Uri| {
-                let message = format!(
-                    "there is nothing at {}; /openapi.json describes what there is",
-                    uri.path()
-                );
-                ApiError::new(StatusCode::NOT_FOUND, "no_route", message)
-            })
-            .method_not_allowed_fallback(async |method: Method, uri: Uri| {
-                let message = format!(
-                    "{method} does not work at {}; the header Allow says what does",
-                    uri.path()
-                );
-                ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
-            })
-            .with_state(Arc::clone(&site));
-        Self { site, router }
+            .fallback(no_route)
+            .method_not_allowed_fallback(wrong_method)
+            .with_state(Arc::clone(&state));
+        Self { state, router }
     }
 
-    /// Answers a request.
+    /// Answers a request. Without a socket, so that tests can ask.
     pub async fn answer(&self, request: Request) -> Response {
-        watch::observed(&self.site, self.router.clone(), request).await
+        watch::observed(&self.state, self.router.clone(), request).await
     }
+}
+
+async fn no_route(uri: Uri) -> ApiError {
+    // The path alone: a query may hold a secret, and errors end up in logs.
+    let path = uri.path();
+    let message = format!("there is nothing at {path}; /openapi.json describes what there is");
+    ApiError::new(StatusCode::NOT_FOUND, "no_route", message)
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+    let path = uri.path();
+    let message =
+        format!("{method} does not work at {path}; the header Allow lists the methods that do");
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
 }
 
 #[cfg(test)]
@@ -200,34 +213,36 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::service::scratch::Scratch;
+    use crate::scratch::Scratch;
+    use crate::store::Location;
 
     #[tokio::test]
-    async fn readers_are_few_even_if_who_asked_hangs_up() {
-        let (_folder, location) = Scratch::new("readers");
+    async fn readers_are_few_even_if_callers_hang_up() {
+        let folder = Scratch::new("readers");
+        let location = Location::Sqlite(folder.join("store.db"));
         let service = Service::start(location, Arc::new(|| 0)).unwrap();
-        let site = Shared::new(Arc::clone(&service), TIMEOUT);
+        let app = Shared::new(Arc::clone(&service), TIMEOUT);
         let (open, gate) = channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
         let read_slowly = |_| {
-            let (site, gate) = (Arc::clone(&site), Arc::clone(&gate));
+            let (app, gate) = (Arc::clone(&app), Arc::clone(&gate));
             tokio::spawn(async move {
-                site.read(move |_| Ok(gate.lock().unwrap().recv()?))
+                app.read(move |_| Ok(gate.lock().unwrap().recv()?))
                     .await
                     .is_ok()
             })
         };
         let slow: Vec<_> = (0..READERS).map(read_slowly).collect();
-        while site.readers.available_permits() > 0 {
+        while app.readers.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
         let another =
-            || tokio::time::timeout(Duration::from_millis(50), site.read(|store| store.keys()));
+            || tokio::time::timeout(Duration::from_millis(50), app.read(|store| store.keys()));
         assert!(another().await.is_err());
         slow.iter().for_each(|reader| reader.abort());
         assert!(another().await.is_err());
         slow.iter().for_each(|_| open.send(()).unwrap());
-        assert!(site.read(|store| store.keys()).await.is_ok());
+        assert!(app.read(|store| store.keys()).await.is_ok());
         service.stop();
     }
 }

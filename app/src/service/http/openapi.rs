@@ -1,4 +1,4 @@
-//! The interface's description, OpenAPI 3.1: made of the handlers themselves, and what all of them have in common.
+//! The interface's description, OpenAPI 3.1: generated from the handlers, with the errors that they share.
 //!
 //! `app/openapi.json` is the same text, kept so that a change of the interface shows in a diff.
 
@@ -14,7 +14,9 @@ use utoipa::{PartialSchema as _, ToSchema as _};
 
 use crate::service::http::error::ApiError;
 
-/// The document as it is served.
+const MALFORMED: &str = "Code `malformed`: the address or the body cannot be read";
+
+/// The document, made once: it never changes while the program runs.
 static TEXT: LazyLock<String> = LazyLock::new(|| {
     let (_, mut document) = super::interface().split_for_parts();
     document
@@ -55,9 +57,11 @@ pub fn head() -> OpenApi {
         .build();
     let mut components = Components::new();
     components.add_security_scheme("key", SecurityScheme::Http(bearer));
+    // The shared errors refer to it by name, where schemas are not looked for.
     components
         .schemas
         .insert(ApiError::name().into(), ApiError::schema());
+    // For all operations; those that need no key say so themselves.
     let requirement = SecurityRequirement::new("key", Vec::<String>::new());
     OpenApiBuilder::new()
         .info(info)
@@ -67,55 +71,73 @@ pub fn head() -> OpenApi {
 }
 
 /// Adds the errors that an operation shares with others of its kind.
+///
+/// In one place rather than at each handler: all of them come from the same extractors and the same writer, and the fuzz test
+/// (`app/tests/fuzz.rs`) accepts no status that the description does not have.
 fn common_errors(path: &str, item: &mut PathItem) {
     for (changes, operation) in [(false, &mut item.get), (true, &mut item.post)] {
         let Some(operation) = operation else { continue };
-        let mut add = |status, codes| error(operation, status, codes);
-        add(
+        error(
+            operation,
             "503",
             "Codes `store`, `stopping`, `busy`: repeat the request",
         );
-        if path.starts_with("/v1/") || path == "/metrics" {
-            add("401", "Code `no_key`");
-            add("403", "Codes `wrong_role`, `cross_origin`, `not_local`");
-        }
-        if path.contains("{id}") {
-            add(
-                "400",
-                "Code `malformed`: the address or the body cannot be read",
-            );
-            add("404", "Codes `no_experiment`, `no_such_round`");
-        }
+        path_errors(path, operation);
         if changes {
-            add(
+            error(
+                operation,
                 "409",
                 "Codes `waiting`, `paused`, `closed`, `done`, `id_taken`, `request_key_used`",
             );
         }
-        if path.ends_with("/log") {
-            add(
-                "422",
-                "Codes `unfit`, `cursor`: the limit or the cursor is none",
-            );
-        }
         if operation.request_body.is_some() {
-            let mut add = |status, codes| error(operation, status, codes);
-            add(
-                "400",
-                "Code `malformed`: the address or the body cannot be read",
-            );
-            add("408", "Code `too_slow`: the body did not arrive in time");
-            add("413", "Codes `too_large`, `too_many`");
-            add(
-                "415",
-                "Code `media_type`: the body is not declared as application/json",
-            );
-            add(
-                "422",
-                "A value breaks a rule: `unfit`, `spec`, `world`, `key_in_spec`, `blind`, `id_text`, `rounds`, `request_key`, `outcome`",
-            );
+            body_errors(operation);
         }
     }
+}
+
+/// The errors of access, and of what an address may hold.
+fn path_errors(path: &str, operation: &mut Operation) {
+    if path.starts_with("/v1/") || path == "/metrics" {
+        error(operation, "401", "Code `no_key`");
+        error(
+            operation,
+            "403",
+            "Codes `wrong_role`, `cross_origin`, `not_local`",
+        );
+    }
+    if path.contains("{id}") {
+        error(operation, "400", MALFORMED);
+        error(operation, "404", "Codes `no_experiment`, `no_such_round`");
+    }
+    // The only operation with a query.
+    if path.ends_with("/log") {
+        error(
+            operation,
+            "422",
+            "Codes `unfit`, `cursor`: the limit or the cursor is none",
+        );
+    }
+}
+
+fn body_errors(operation: &mut Operation) {
+    error(operation, "400", MALFORMED);
+    error(
+        operation,
+        "408",
+        "Code `too_slow`: the body did not arrive in time",
+    );
+    error(operation, "413", "Codes `too_large`, `too_many`");
+    error(
+        operation,
+        "415",
+        "Code `media_type`: the body is not declared as application/json",
+    );
+    error(
+        operation,
+        "422",
+        "A value breaks a rule: `unfit`, `spec`, `world`, `key_in_spec`, `blind`, `id_text`, `rounds`, `request_key`, `outcome`",
+    );
 }
 
 fn error(operation: &mut Operation, status: &str, description: &str) {
@@ -126,6 +148,7 @@ fn error(operation: &mut Operation, status: &str, description: &str) {
         .description(description)
         .content("application/json", content)
         .build();
+    // What the handler itself says about a status is more precise, and stays.
     operation
         .responses
         .responses

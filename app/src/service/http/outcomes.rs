@@ -11,14 +11,14 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
-use crate::service::request::{Answer, Of, Receipt, Refusal, Request, Telling};
+use crate::service::request::{DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome};
 use crate::store::Role;
 
-/// The most outcomes in one request.
+/// The most outcomes in one request: 10,000 take the writer 20 ms, and others wait for it.
 pub const OUTCOMES_MAX: usize = 10_000;
 
 /// What came of a decision: of a `round`, or of the `overtime` decision with this serial in this `epoch`.
@@ -38,7 +38,7 @@ pub struct Outcome<'a> {
     /// In the spec's units: by name, or in the spec's order. May be absent if the spec has no costs.
     #[serde(borrow, default)]
     #[schema(value_type = CostsShape)]
-    costs: Costs<'a>,
+    costs: GivenCosts<'a>,
 }
 
 /// Costs by name, or in the spec's order.
@@ -51,18 +51,19 @@ pub enum CostsShape {
     Listed(Vec<f64>),
 }
 
-enum Costs<'a> {
+/// What [`CostsShape`] describes, borrowed from the body where it can be.
+enum GivenCosts<'a> {
     Named(Vec<(Cow<'a, str>, f64)>),
     Listed(Vec<f64>),
 }
 
-impl Default for Costs<'_> {
+impl Default for GivenCosts<'_> {
     fn default() -> Self {
         Self::Listed(Vec::new())
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Costs<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for GivenCosts<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(CostsVisitor)
     }
@@ -71,18 +72,19 @@ impl<'de: 'a, 'a> Deserialize<'de> for Costs<'a> {
 struct CostsVisitor;
 
 impl<'de> Visitor<'de> for CostsVisitor {
-    type Value = Costs<'de>;
+    type Value = GivenCosts<'de>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("costs by name, as {\"price\": 0.01}, or a list in the spec's order")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        // A list and not a map: a name that is given twice must be noticed, not overwritten.
         let mut costs = Vec::new();
         while let Some(name) = map.next_key::<Name<'de>>()? {
             costs.push((name.0, map.next_value()?));
         }
-        Ok(Costs::Named(costs))
+        Ok(GivenCosts::Named(costs))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
@@ -90,11 +92,11 @@ impl<'de> Visitor<'de> for CostsVisitor {
         while let Some(cost) = list.next_element()? {
             costs.push(cost);
         }
-        Ok(Costs::Listed(costs))
+        Ok(GivenCosts::Listed(costs))
     }
 }
 
-/// Borrowed where the text has no escapes.
+/// A cost's name. A wrapper, as serde borrows a `Cow` only where a field says so.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -105,12 +107,13 @@ pub struct Receipts {
     /// In the order in which the outcomes were sent.
     pub receipts: Vec<Receipt>,
     /// How many of each.
-    pub counts: Counts,
+    pub counts: ReceiptCounts,
 }
 
 /// How many outcomes have each receipt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Counts {
+#[schema(as = Counts)]
+pub struct ReceiptCounts {
     /// They count.
     pub recorded: u64,
     /// The same was told before; it counts once.
@@ -125,7 +128,7 @@ pub struct Counts {
     pub overtime: u64,
 }
 
-impl Counts {
+impl ReceiptCounts {
     fn of(receipts: &[Receipt]) -> Self {
         let mut counts = Self::default();
         for receipt in receipts {
@@ -155,88 +158,111 @@ impl Counts {
     params(("id" = String, Path, description = "The experiment")), request_body = Vec<Outcome>,
     responses((status = 200, description = "What became of each", body = Receipts)))]
 pub async fn tell(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
     body: Json,
 ) -> Result<axum::Json<Receipts>, ApiError> {
     caller.require(Role::Decide)?;
-    let outcomes: Vec<Object<Outcome>> = body.read()?;
-    if outcomes.len() > OUTCOMES_MAX {
-        let message = format!(
-            "{} outcomes are too many for one request; send at most {OUTCOMES_MAX}",
-            outcomes.len()
-        );
-        let error = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many", message);
-        return Err(error.against(format!("at most {OUTCOMES_MAX} outcomes"), outcomes.len()));
-    }
-    let card = site.card(&id).await?;
-    let tellings = outcomes
-        .into_iter()
-        .enumerate()
-        .map(|(index, outcome)| telling(index, outcome.0, &card.problem));
-    let outcomes = tellings.collect::<Result<Vec<Telling>, ApiError>>()?;
-    let first = outcomes.first().map(|telling| telling.of);
+    let outcomes = read_outcomes(&app, &id, &body).await?;
+    let first = outcomes.first().map(|outcome| outcome.decision);
+    // Nothing borrows from it here, and others may be waiting for the memory.
     drop(body);
-    let Answer::Told(receipts) = site
-        .service
-        .serve(Request::Tell {
-            id: id.clone(),
-            outcomes,
-        })
-        .await?
-    else {
+    let request = Request::Tell {
+        id: id.clone(),
+        outcomes,
+    };
+    let Granted::Told(receipts) = app.service.serve(request).await? else {
         unreachable!("outcomes are answered with receipts")
     };
-    let mut counts = Counts::of(&receipts);
+    let mut counts = ReceiptCounts::of(&receipts);
     for receipt in Receipt::ALL {
-        site.metrics.told(receipt, *counts.of_one(receipt));
+        app.metrics.told(receipt, *counts.of_one(receipt));
     }
+    // One unknown round is a receipt among others. If all are unknown, the client is telling the
+    // wrong experiment, and must not take it for success.
     if let Some(first) = first.filter(|_| counts.unknown == receipts.len() as u64) {
-        let others = if receipts.len() > 1 {
-            format!(" and {} others were", receipts.len() - 1)
-        } else {
-            " was".into()
-        };
-        let message = format!(
-            "nothing was recorded: {first}{others} never decided in experiment {id:?}; is it another's?"
-        );
-        return Err(
-            ApiError::new(StatusCode::NOT_FOUND, "no_such_round", message)
-                .against("a decision of this experiment", first.to_string()),
-        );
+        return Err(no_such_round(&id, first, receipts.len()));
     }
     Ok(axum::Json(Receipts { receipts, counts }))
 }
 
-fn telling(index: usize, outcome: Outcome, problem: &Problem) -> Result<Telling, ApiError> {
-    let horizon = problem.horizon();
-    let of = match (outcome.round, outcome.epoch, outcome.overtime) {
-        (Some(round), None, None) if (1..=horizon).contains(&round) => Of::Round(round),
-        (Some(round), None, None) => {
-            return Err(Refusal::Outcome {
-                index,
-                error: Error::RoundUnknown { round, horizon },
-            }
-            .into());
-        }
-        (None, Some(epoch), Some(serial)) => Of::Overtime { epoch, serial },
-        _ => {
-            let message = format!(
-                "outcome {index}: give its round or, of an overtime decision, epoch and overtime"
-            );
-            return Err(ApiError::unfit(message));
-        }
+async fn read_outcomes(
+    app: &AppState,
+    id: &str,
+    body: &Json,
+) -> Result<Vec<ToldOutcome>, ApiError> {
+    let outcomes: Vec<Object<Outcome>> = body.read()?;
+    if outcomes.len() > OUTCOMES_MAX {
+        return Err(too_many(outcomes.len()));
+    }
+    // Names are resolved here and values checked later, by the writer's engine: it has to do that
+    // anyway, and this thread needs no more than the spec.
+    let info = app.info(id).await?;
+    outcomes
+        .into_iter()
+        .enumerate()
+        .map(|(index, outcome)| told_outcome(index, outcome.0, &info.problem))
+        .collect()
+}
+
+fn too_many(outcomes: usize) -> ApiError {
+    let message =
+        format!("{outcomes} outcomes are too many for one request; send at most {OUTCOMES_MAX}");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many", message)
+        .against(format!("at most {OUTCOMES_MAX} outcomes"), outcomes)
+}
+
+fn no_such_round(id: &str, first: DecisionId, outcomes: usize) -> ApiError {
+    let what = match outcomes {
+        1 => format!("{first} was"),
+        2 => format!("{first} and 1 other were"),
+        _ => format!("{first} and {} others were", outcomes - 1),
     };
+    let belong = if outcomes == 1 {
+        "does it belong"
+    } else {
+        "do they belong"
+    };
+    let message = format!(
+        "nothing was recorded: {what} never decided in experiment {id:?}; {belong} to another experiment?"
+    );
+    ApiError::new(StatusCode::NOT_FOUND, "no_such_round", message)
+        .against("a decision of this experiment", first.to_string())
+}
+
+fn told_outcome(
+    index: usize,
+    outcome: Outcome,
+    problem: &Problem,
+) -> Result<ToldOutcome, ApiError> {
+    let decision = decision_id(index, &outcome, problem.horizon())?;
     let costs = match outcome.costs {
-        Costs::Listed(costs) => costs,
-        Costs::Named(named) => by_order(index, &named, problem)?,
+        GivenCosts::Listed(costs) => costs,
+        GivenCosts::Named(named) => by_order(index, &named, problem)?,
     };
-    Ok(Telling {
-        of,
+    Ok(ToldOutcome {
+        decision,
         reward: outcome.reward,
         costs,
     })
+}
+
+/// Which decision an outcome is of: its round or, of overtime, epoch and serial.
+fn decision_id(index: usize, outcome: &Outcome, horizon: u64) -> Result<DecisionId, ApiError> {
+    match (outcome.round, outcome.epoch, outcome.overtime) {
+        (Some(round), None, None) if (1..=horizon).contains(&round) => Ok(DecisionId::Round(round)),
+        // Beyond the horizon it can never be decided, so it is refused and not just unknown.
+        (Some(round), None, None) => Err(Refusal::Outcome {
+            index,
+            error: Error::RoundUnknown { round, horizon },
+        }
+        .into()),
+        (None, Some(epoch), Some(serial)) => Ok(DecisionId::Overtime { epoch, serial }),
+        _ => Err(ApiError::unfit(format!(
+            "outcome {index}: give its round or, for an overtime decision, epoch and overtime"
+        ))),
+    }
 }
 
 /// Named costs in the spec's order: each of them once.
@@ -246,11 +272,13 @@ fn by_order(
     problem: &Problem,
 ) -> Result<Vec<f64>, ApiError> {
     let costs = problem.quantities() - 1;
-    let known = |name: &str| (1..=costs).any(|cost| problem.quantity(cost).name == name);
-    if let Some((name, _)) = named.iter().find(|(name, _)| !known(name)) {
-        let names: Vec<&str> = (1..=costs)
-            .map(|cost| problem.quantity(cost).name.as_str())
-            .collect();
+    let names = || (1..=costs).map(|cost| problem.quantity(cost).name.as_str());
+    // Before the number of them: where one is misspelt, its name says more than the count.
+    if let Some((name, _)) = named
+        .iter()
+        .find(|(name, _)| names().all(|known| known != name))
+    {
+        let names: Vec<&str> = names().collect();
         let message = format!("outcome {index}: there is no cost {name:?}; the spec has {names:?}");
         return Err(ApiError::unfit(message).against(format!("one of {names:?}"), name.as_ref()));
     }
@@ -261,18 +289,20 @@ fn by_order(
         };
         return Err(Refusal::Outcome { index, error }.into());
     }
-    let value = |cost: usize| {
-        let name = &problem.quantity(cost).name;
-        let mut found = named.iter().filter(|(given, _)| given == name);
-        match (found.next(), found.next()) {
-            (Some((_, value)), None) => Ok(*value),
-            _ => {
-                let message = format!(
-                    "outcome {index}: cost {name:?} is not given once; give each cost once"
-                );
-                Err(ApiError::unfit(message).against("each cost once", name.as_str()))
-            }
+    names().map(|name| value_of(index, name, named)).collect()
+}
+
+/// The value of a cost that is given once.
+fn value_of(index: usize, name: &str, named: &[(Cow<'_, str>, f64)]) -> Result<f64, ApiError> {
+    let mut found = named.iter().filter(|(given, _)| given == name);
+    match (found.next(), found.next()) {
+        (Some((_, value)), None) => Ok(*value),
+        // The count is right, so where one is missing another is given twice.
+        _ => {
+            let message = format!(
+                "outcome {index}: cost {name:?} is missing or repeated; give each cost once"
+            );
+            Err(ApiError::unfit(message).against("each cost once", name))
         }
-    };
-    (1..=costs).map(value).collect()
+    }
 }

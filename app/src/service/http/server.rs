@@ -1,7 +1,7 @@
-//! Connections: as many as are allowed, none for ever, and an end in good order.
+//! Connections: a limited number, for a limited time, and ended in good order.
 //!
 //! HTTP/1.1 alone: programs and proxies speak it, and a connection then has one request at a time, which bounds what waits
-//! for the writer. A client has a limited time to send its headers and another to send its body; who takes its answers
+//! for the writer. A client has a limited time to send its headers and another to send its body; one that takes its answers
 //! slowly is cut off when the connection has reached its age.
 
 use std::convert::Infallible;
@@ -16,18 +16,20 @@ use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
+use axum::response::Response;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::service::http::{App, Site};
+use crate::service::http::{App, AppState};
 
-/// After this a connection is asked to end, and then has the time that a client is given.
+/// After this a connection is asked to end, and then has as long as a client may take for a request. Ten minutes: long enough that
+/// connecting anew costs nothing, short enough that a client which takes its answers slowly does not keep its place.
 const AGE_MAX: Duration = Duration::from_secs(600);
 
-/// The most bytes of a request's line and headers.
+/// The most bytes of a request's line and headers. Cookies and proxies add some; 64 KiB is far more than they do.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
 /// How connections are treated.
@@ -40,8 +42,15 @@ pub struct Terms {
 }
 
 /// Accepts connections until `end`, then waits for requests in flight.
-pub async fn serve(listener: TcpListener, site: Site, terms: Terms, end: impl Future<Output = ()>) {
-    let app = App::new(site);
+pub async fn serve(
+    listener: TcpListener,
+    state: AppState,
+    terms: Terms,
+    end: impl Future<Output = ()>,
+) {
+    let app = App::new(state);
+    // A place is taken before a connection is accepted, so that those beyond the limit wait in the
+    // kernel's queue and cost no memory.
     let places = Arc::new(Semaphore::new(terms.connections as usize));
     let (stop, stopping) = watch::channel(false);
     let mut end = pin!(end);
@@ -51,20 +60,24 @@ pub async fn serve(listener: TcpListener, site: Site, terms: Terms, end: impl Fu
             () = &mut end => break,
         };
         if let Some((stream, place)) = accepted {
-            let visit = Visit {
+            let connection = Connection {
                 app: app.clone(),
                 stopping: stopping.clone(),
             };
-            tokio::spawn(visit.serve(stream, place));
+            tokio::spawn(connection.serve(stream, place));
         }
     }
+    // First of all: a load balancer is to notice, and go elsewhere.
     drop(listener);
     let _ = stop.send(true);
+    wait_for_all(&places, terms).await;
+}
+
+/// Waits for requests in flight, as long as the terms allow.
+async fn wait_for_all(places: &Semaphore, terms: Terms) {
     // All places are free once every connection has ended.
-    if tokio::time::timeout(terms.grace, places.acquire_many(terms.connections))
-        .await
-        .is_err()
-    {
+    let ended = places.acquire_many(terms.connections);
+    if tokio::time::timeout(terms.grace, ended).await.is_err() {
         tracing::warn!(
             "requests were still in flight after {} seconds",
             terms.grace.as_secs_f64()
@@ -89,44 +102,31 @@ async fn accept(
     }
 }
 
-/// One connection and what it needs.
-struct Visit {
+/// What one connection needs.
+struct Connection {
     app: App,
     stopping: watch::Receiver<bool>,
 }
 
-impl Visit {
+impl Connection {
     async fn serve(mut self, stream: TcpStream, place: OwnedSemaphorePermit) {
+        // Answers are written whole: waiting to fill a packet would only add 40 ms to some of them.
         let _ = stream.set_nodelay(true);
-        self.app.site.metrics.connections.inc();
+        self.app.state.metrics.connections.inc();
         self.talk(stream).await;
-        self.app.site.metrics.connections.dec();
+        self.app.state.metrics.connections.dec();
         drop(place);
     }
 
     async fn talk(&mut self, stream: TcpStream) {
-        let (app, timeout) = (&self.app, self.app.site.timeout);
-        let (asked, unread) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
+        let app = &self.app;
+        let timeout = app.state.timeout;
+        let asked = AtomicBool::new(false);
+        // Shared by all requests: the connection has one at a time.
+        let unread = Arc::new(AtomicBool::new(false));
         let service = hyper::service::service_fn(|request: Request<Incoming>| {
             asked.store(true, Ordering::Relaxed);
-            // The connection has one request at a time.
-            unread.store(!request.body().is_end_stream(), Ordering::Relaxed);
-            let watched = request.map(|body| {
-                Body::new(Watched {
-                    body,
-                    unread: Arc::clone(&unread),
-                })
-            });
-            let unread = &unread;
-            async move {
-                let mut answer = app.answer(watched).await;
-                if unread.load(Ordering::Relaxed) {
-                    answer
-                        .headers_mut()
-                        .insert(CONNECTION, HeaderValue::from_static("close"));
-                }
-                Ok::<_, Infallible>(answer)
-            }
+            answer(app, request, Arc::clone(&unread))
         });
         let talk = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -136,13 +136,14 @@ impl Visit {
         let mut talk = pin!(talk);
         tokio::select! {
             ended = &mut talk => {
+                // Clients break off for reasons of their own: nobody has to be woken for it.
                 if let Err(error) = ended {
                     tracing::debug!(%error, "a connection broke off");
                 }
                 return;
             }
             _ = self.stopping.wait_for(|stopping| *stopping) => {
-                // Who has asked for nothing yet is not waited for.
+                // A connection without a request so far has nothing to lose, and may stay silent.
                 if !asked.load(Ordering::Relaxed) {
                     return;
                 }
@@ -154,8 +155,31 @@ impl Visit {
     }
 }
 
-/// A request's body, and whether some of it is unread. What is not read ends the connection, and the client is told so: it
-/// would else send its next request into a closed one.
+/// Answers a request, and ends the connection if some of its body was not read.
+async fn answer(
+    app: &App,
+    request: Request<Incoming>,
+    unread: Arc<AtomicBool>,
+) -> Result<Response, Infallible> {
+    unread.store(!request.body().is_end_stream(), Ordering::Relaxed);
+    let watched = request.map(|body| {
+        Body::new(Watched {
+            body,
+            unread: Arc::clone(&unread),
+        })
+    });
+    let mut answer = app.answer(watched).await;
+    // What was not read would be taken for the next request, so hyper ends the connection. The
+    // client has to be told, or it sends its next request into a closed one.
+    if unread.load(Ordering::Relaxed) {
+        answer
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(answer)
+}
+
+/// A request's body, and whether some of it is unread.
 struct Watched {
     body: Incoming,
     unread: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! Style and script, which are part of the program.
+//! Style and script, built into the program: a service behind a firewall has no other place to get them from.
 
 use axum::extract::Path;
 use axum::http::StatusCode;
@@ -32,6 +32,7 @@ pub async fn show(Path(name): Path<String>) -> Result<Response, PageError> {
     let file = FILES.into_iter().find(|(known, ..)| *known == name);
     let (_, kind, bytes) = file
         .ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, "no_route", "there is no such file"))?;
+    // An hour, as the names stay the same when the program is replaced by a newer one.
     Ok((
         [
             (CONTENT_TYPE, kind),

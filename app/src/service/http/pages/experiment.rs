@@ -1,36 +1,39 @@
-//! One experiment: where it stands in words, then in numbers, then in figures.
+//! One experiment: where it stands, in words first, then in numbers, then in figures.
 
 use axum::extract::State as Shared;
 use axum::response::{Html, Response};
-use debora::job::words::{amount, percent, whole};
+use debora::Policy;
+use debora::measure::words::{amount, percent, whole};
 use maud::{Markup, html};
 
 use super::{Guest, PageError, figures, page, see, text};
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::experiments::{change, row};
 use crate::service::http::extract::Id;
 use crate::service::http::state::{self, State};
 use crate::service::request::{Change, Refusal};
-use crate::store::{Experiment, Role, Status};
+use crate::store::{ExperimentRow, Role, Status};
 
 pub async fn show(
-    Shared(site): Shared<Site>,
+    Shared(app): Shared<AppState>,
     guest: Guest,
     Id(id): Id,
 ) -> Result<Html<String>, PageError> {
     guest.0.require(Role::Read)?;
     let asked = id.clone();
-    let state = site.read(move |store| state::read(store, &asked)).await?;
+    let state = app.read(move |store| state::read(store, &asked)).await?;
     let state = state.ok_or_else(|| Refusal::NoExperiment { id: id.clone() })?;
-    let (experiment, _) = row(&site, &id).await?;
+    let (experiment, _) = row(&app, &id).await?;
     let name = state.name.clone().unwrap_or(id);
-    let over = matches!(state.status, Status::Closed | Status::Done);
+    let over = !state.status.is_open();
     let content = html! {
         h1 { (name) }
+        // What is over does not change, and is not asked for again.
         @if over {
             div #live { (live(&state)) }
         } @else {
-            // The same page again, of which htmx takes the part that changes.
+            // The same page again, of which htmx takes the part that changes: there is no second
+            // rendering to keep alike. What is typed or unfolded below it stays.
             div #live hx-get={ "/experiments/" (state.id) } hx-select="#live" hx-swap="outerHTML" hx-trigger="every 4s" {
                 (live(&state))
             }
@@ -42,40 +45,42 @@ pub async fn show(
 }
 
 pub async fn pause(
-    Shared(site): Shared<Site>,
+    Shared(app): Shared<AppState>,
     guest: Guest,
     Id(id): Id,
 ) -> Result<Response, PageError> {
-    changed(&site, &guest, id, Change::Pause).await
+    changed(&app, &guest, id, Change::Pause).await
 }
 
 pub async fn resume(
-    Shared(site): Shared<Site>,
+    Shared(app): Shared<AppState>,
     guest: Guest,
     Id(id): Id,
 ) -> Result<Response, PageError> {
-    changed(&site, &guest, id, Change::Resume).await
+    changed(&app, &guest, id, Change::Resume).await
 }
 
 pub async fn close(
-    Shared(site): Shared<Site>,
+    Shared(app): Shared<AppState>,
     guest: Guest,
     Id(id): Id,
 ) -> Result<Response, PageError> {
-    changed(&site, &guest, id, Change::Close).await
+    changed(&app, &guest, id, Change::Close).await
 }
 
 async fn changed(
-    site: &Site,
+    app: &AppState,
     guest: &Guest,
     id: String,
     what: Change,
 ) -> Result<Response, PageError> {
-    change(site, &guest.0, id.clone(), what).await?;
+    // The same function as the interface's, which checks the role: the buttons are only a courtesy.
+    change(app, &guest.0, id.clone(), what).await?;
     Ok(see(&format!("/experiments/{id}")))
 }
 
 fn live(state: &State) -> Markup {
+    // Waiting has a colour of its own: it is the one state that calls for someone to act.
     let class = if state.waiting {
         "waiting"
     } else {
@@ -87,17 +92,19 @@ fn live(state: &State) -> Markup {
             @for (place, sentence) in sentences.iter().enumerate() { p.first[place == 0] { (sentence) } }
             progress value=(state.decided) max=(state.horizon) {}
         }
+        // Shown in either case: that the check was passed is worth knowing, too.
         @if state.sample_ratio.mismatch {
             p.alarm { (state.sample_ratio.sentence) }
         } @else {
             p.small { (state.sample_ratio.sentence) }
         }
+        // Before the end the strategy is that of the epoch, and not advice.
         h2 { @if state.status == Status::Done { "What to deploy" } @else { "The strategy" } }
         div.scroll { (strategy(state)) }
         (expected(state))
         h2 { "What is known" }
         @if state.estimates.is_empty() {
-            p { "Nothing yet: no action has been played often enough to be estimated." }
+            p { "Nothing yet: no action has been played often enough for an estimate." }
         } @else {
             div.scroll { (estimates(state)) }
         }
@@ -117,7 +124,7 @@ fn strategy(state: &State) -> Markup {
             tbody {
                 @for (action, (_, probability)) in state.actions.iter().zip(&state.strategy.0) {
                     tr {
-                        td { (action.action) }
+                        td { (action.name) }
                         td.number { (percent(*probability)) }
                         td.number { (whole(action.decided)) }
                         td.number { (whole(action.told)) }
@@ -136,7 +143,10 @@ fn expected(state: &State) -> Markup {
                 li {
                     "Its " strong { (expected.quantity) } " is on average between " (amount(expected.low)) " and "
                     (amount(expected.high))
-                    @if let Some(threshold) = expected.threshold { "; the threshold is " (amount(threshold)) }
+                    @if let Some(threshold) = expected.threshold {
+                        "; the threshold is " (amount(threshold))
+                        @if state.policy == Policy::Free { ", which policy free does not keep" }
+                    }
                     "."
                 }
             }
@@ -156,7 +166,7 @@ fn estimates(state: &State) -> Markup {
             tbody {
                 @for estimate in &state.estimates {
                     tr {
-                        td { (estimate.action) }
+                        td { (estimate.name) }
                         td { (estimate.quantity) }
                         td.number { (amount(estimate.estimate)) }
                         td.number { (amount(estimate.low)) " to " (amount(estimate.high)) }
@@ -178,22 +188,24 @@ fn buttons(state: &State) -> Markup {
             } @else {
                 form method="post" action=(to("pause")) { button.secondary { "Pause" } }
             }
+            // Two clicks, as it cannot be undone; without a script, which a dialog would need.
             details {
                 summary role="button" class="outline secondary" { "Close" }
-                p { "It ends here, for good: nothing is decided or learnt any more, and its key is published." }
+                p { "This ends the experiment for good: it decides and learns nothing more, and its key is published." }
                 form method="post" action=(to("close")) { button.contrast { "Close it" } }
             }
         }
     }
 }
 
-fn documents(experiment: &Experiment, state: &State, over: bool) -> Markup {
+fn documents(experiment: &ExperimentRow, state: &State, over: bool) -> Markup {
     let to = |what: &str| format!("/v1/experiments/{}/{what}", state.id);
-    let key_hash = crate::service::chain::key_hash(experiment.salt, experiment.key);
+    let key_hash = crate::log::chain::key_hash(experiment.salt, experiment.key);
     html! {
         h2 { "For the record" }
         p {
             a href=(to("log")) { "Log" } " · " a href=(to("state")) { "State" }
+            // There is none before, as it reveals the key.
             @if over { " · " a href=(to("certificate")) { "Certificate" } }
         }
         dl.facts {

@@ -1,4 +1,4 @@
-//! The program's own figures, as images: an image cannot run a script, whatever a name in a spec says.
+//! The figures, by the program's own plots. As images: an image cannot run a script, whatever a name in a spec says.
 
 use axum::extract::{Path, State as Shared};
 use axum::http::StatusCode;
@@ -9,16 +9,16 @@ use maud::{Markup, html};
 
 use super::{Guest, PageError};
 use crate::report::plots::{self, Figure};
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
 use crate::service::http::state::{self, State};
 use crate::service::request::is_id;
 use crate::store::{Role, Store};
 
-/// More actions than this cannot be told apart.
+/// The most actions in a figure: the colours of more cannot be told apart.
 const ACTIONS_MAX: usize = 24;
 
-/// Epochs drawn.
+/// The most epochs drawn: more than experiments have, a few hundred, and a bound for the reader.
 const EPOCHS_MAX: usize = 2_000;
 
 /// The figures of a page.
@@ -38,8 +38,10 @@ pub fn shown(state: &State) -> Markup {
     }
 }
 
-/// A figure for the page's colours; its address changes when it does, so that it can be kept.
+/// A figure in the page's colours, light or dark.
 fn figure(state: &State, name: &str, version: u64, caption: &str) -> Markup {
+    // The address has the version, so that the browser asks again when the figure changes, and keeps
+    // it until then.
     let to = |colours: &str| {
         format!(
             "/experiments/{}/figures/{name}-{colours}.svg?{version}",
@@ -59,6 +61,7 @@ fn figure(state: &State, name: &str, version: u64, caption: &str) -> Markup {
 
 /// The estimated quantities, with their thresholds.
 fn quantities(state: &State) -> Vec<(String, Option<f64>)> {
+    // In the order of their estimates, which is the spec's; a figure's number is its place here.
     let mut quantities: Vec<(String, Option<f64>)> = Vec::new();
     for estimate in &state.estimates {
         if quantities
@@ -72,42 +75,45 @@ fn quantities(state: &State) -> Vec<(String, Option<f64>)> {
 }
 
 pub async fn show(
-    Shared(site): Shared<Site>,
+    Shared(app): Shared<AppState>,
     guest: Guest,
     Path((id, name)): Path<(String, String)>,
 ) -> Result<Response, PageError> {
     guest.0.require(Role::Read)?;
-    let no_figure = || ApiError::new(StatusCode::NOT_FOUND, "no_route", "there is no such figure");
-    let colours = name
-        .strip_suffix(".svg")
-        .and_then(|name| name.rsplit_once('-'));
-    let (what, colours) = colours
-        .filter(|(_, colours)| ["light", "dark"].contains(colours))
+    let (what, dark) = parse(&name).ok_or_else(no_figure)?;
+    // Checked here: this address has two parts, so the extractor of ids does not see it.
+    if !is_id(&id) {
+        return Err(no_figure().into());
+    }
+    let subject = app
+        .read(move |store| subject(store, &id, &what))
+        .await?
         .ok_or_else(no_figure)?;
-    let (what, dark) = (what.to_owned(), colours == "dark");
-    let subject = site
-        .read(move |store| {
-            if is_id(&id) {
-                subject(store, &id, &what)
-            } else {
-                Ok(None)
-            }
-        })
-        .await?;
-    let subject = subject.ok_or_else(no_figure)?;
     // Drawn after reading: others wait for the connection.
     let figure = tokio::task::spawn_blocking(move || subject.figure())
         .await
         .map_err(ApiError::store)?;
     let svg = if dark { figure.dark } else { figure.light };
-    Ok((
-        [
-            (CONTENT_TYPE, "image/svg+xml"),
-            (CACHE_CONTROL, "private, max-age=600"),
-        ],
-        svg,
-    )
-        .into_response())
+    // Private: a proxy in between must not show it to callers without a key.
+    let headers = [
+        (CONTENT_TYPE, "image/svg+xml"),
+        (CACHE_CONTROL, "private, max-age=600"),
+    ];
+    Ok((headers, svg).into_response())
+}
+
+fn no_figure() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "no_route", "there is no such figure")
+}
+
+/// What a figure's file name, such as `estimates-0-dark.svg`, asks for, and whether in dark colours.
+fn parse(name: &str) -> Option<(String, bool)> {
+    let (what, colours) = name.strip_suffix(".svg")?.rsplit_once('-')?;
+    match colours {
+        "light" => Some((what.to_owned(), false)),
+        "dark" => Some((what.to_owned(), true)),
+        _ => None,
+    }
 }
 
 /// What a figure shows.
@@ -161,7 +167,8 @@ fn subject(store: &mut dyn Store, id: &str, name: &str) -> anyhow::Result<Option
 }
 
 fn strategy(store: &mut dyn Store, state: &State) -> anyhow::Result<Subject> {
-    let (mut rounds, mut strategies) = (Vec::new(), Vec::new());
+    let mut rounds = Vec::new();
+    let mut strategies = Vec::new();
     for row in store.epochs(&state.id, 0, EPOCHS_MAX)? {
         let record: EpochRecord = serde_json::from_str(&row.record)?;
         let length = if row.closed_at.is_some() {
@@ -169,20 +176,22 @@ fn strategy(store: &mut dyn Store, state: &State) -> anyhow::Result<Subject> {
         } else {
             state.decided + 1 - record.first_round
         };
-        if length > 0 {
-            for round in [
-                record.first_round as f64,
-                (record.first_round + length) as f64 - 0.01,
-            ] {
-                rounds.push(round.log10());
-                strategies.push(record.strategy.clone());
-            }
+        // An epoch that has just been opened has no width to draw.
+        if length == 0 {
+            continue;
+        }
+        // Just short of the next epoch's first round, so that the step between them looks like one.
+        let first = record.first_round as f64;
+        let last = first + length as f64 - 0.01;
+        for round in [first, last] {
+            rounds.push(round.log10());
+            strategies.push(record.strategy.clone());
         }
     }
     let actions = state
         .actions
         .iter()
-        .map(|action| action.action.clone())
+        .map(|action| action.name.clone())
         .collect();
     Ok(Subject::Strategy {
         actions,
@@ -201,7 +210,7 @@ fn estimates(state: &State, place: usize) -> Option<Subject> {
     let (actions, intervals) = of_it
         .map(|estimate| {
             (
-                estimate.action.clone(),
+                estimate.name.clone(),
                 [estimate.low, estimate.estimate, estimate.high],
             )
         })

@@ -4,18 +4,19 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 use debora::Key;
-use debora::job::words::{percent, whole};
+use debora::measure::words::{percent, whole};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{Guest, PageError, page, see, text};
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
 use crate::service::http::experiments::{self, Listed};
 use crate::service::http::extract::Form;
 use crate::service::request::Create;
 use crate::store::Role;
 
+/// What the form starts with: a small experiment that can be created as it is, and shows what a spec may say.
 const EXAMPLE: &str = r#"name    = "model routing"
 policy  = "soft"                 # free | soft | hard
 horizon = 1_000_000
@@ -38,42 +39,47 @@ outcome_wait = "7d"
 /// What the form sends.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Draft {
+pub struct ExperimentForm {
     spec: String,
     id: String,
     key: String,
     blind: Option<String>,
 }
 
-pub async fn show(State(site): State<Site>, guest: Guest) -> Result<Html<String>, PageError> {
+pub async fn show(State(app): State<AppState>, guest: Guest) -> Result<Html<String>, PageError> {
     guest.0.require(Role::Read)?;
-    let draft = Draft {
+    let draft = ExperimentForm {
         spec: EXAMPLE.into(),
-        ..Draft::default()
+        ..ExperimentForm::default()
     };
-    render(&site, &guest, &draft, None).await
+    render(&app, &guest, &draft, None).await
 }
 
 pub async fn create(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     guest: Guest,
-    Form(draft): Form<Draft>,
+    Form(draft): Form<ExperimentForm>,
 ) -> Result<Response, PageError> {
     guest.0.require(Role::Admin)?;
-    match created(&site, &guest, &draft).await {
+    match created(&app, &guest, &draft).await {
         Ok(id) => Ok(see(&format!("/experiments/{id}"))),
+        // Shown above the form, with what was typed: on a page of its own the spec would be lost.
         Err(error) if error.status.is_client_error() => {
-            let page = render(&site, &guest, &draft, Some(&error)).await?;
+            let page = render(&app, &guest, &draft, Some(&error)).await?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }
         Err(error) => Err(error.into()),
     }
 }
 
-async fn created(site: &Site, guest: &Guest, draft: &Draft) -> Result<String, ApiError> {
-    let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+async fn created(
+    app: &AppState,
+    guest: &Guest,
+    draft: &ExperimentForm,
+) -> Result<String, ApiError> {
     let key = given(&draft.key).map(|text| key(&text)).transpose()?;
-    // Browsers send line ends as two characters; the spec is kept as it was typed.
+    // Browsers send line ends as two characters. The chain hashes the spec, so it must be the same
+    // whether it was sent by a form or by a program.
     let spec = draft.spec.replace("\r\n", "\n");
     let create = Create {
         id: given(&draft.id),
@@ -82,32 +88,40 @@ async fn created(site: &Site, guest: &Guest, draft: &Draft) -> Result<String, Ap
         blind: draft.blind.is_some(),
         actor: guest.0.name.clone(),
     };
-    Ok(experiments::created(site, create).await?.0)
+    Ok(experiments::created(app, create).await?.0)
+}
+
+/// What a field holds, if anything: a form sends empty fields, too.
+fn given(text: &str) -> Option<String> {
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 /// A whole number, or 32 hexadecimal digits.
 fn key(text: &str) -> Result<Key, ApiError> {
+    // 32 digits are hexadecimal even if none of them is a letter: small keys are shown so.
     match text.parse::<u64>() {
-        Ok(number) => Ok(Key::from(number)),
-        Err(_) => Key::from_hex(text).map_err(|error| ApiError::unfit(error.to_string())),
+        Ok(number) if text.len() < 32 => Ok(Key::from(number)),
+        _ => Key::from_hex(text).map_err(|error| ApiError::unfit(error.to_string())),
     }
 }
 
 async fn render(
-    site: &Site,
+    app: &AppState,
     guest: &Guest,
-    draft: &Draft,
+    draft: &ExperimentForm,
     refusal: Option<&ApiError>,
 ) -> Result<Html<String>, PageError> {
-    let experiments = experiments::listed(site).await?;
+    let experiments = experiments::listed(app).await?;
     let content = html! {
         h1 { "Experiments" }
         @if experiments.is_empty() {
-            p { "There is none yet." }
+            p { "There are no experiments yet." }
         } @else {
             div.scroll { (table(&experiments)) }
         }
+        // Others could fill it in and would be refused.
         @if guest.0.role == Role::Admin {
+            // The first thing to do where there is nothing to see.
             details open[experiments.is_empty() || refusal.is_some()] {
                 summary role="button" class="outline" { "New experiment" }
                 (form(draft, refusal))
@@ -122,6 +136,7 @@ fn table(experiments: &[Listed]) -> Markup {
         table.list {
             thead { tr { th { "Experiment" } th { "Status" } th.number { "Epoch" } th { "Rounds" } th.wide { "Created" } } }
             tbody {
+                // The newest first: the interface lists the oldest first, but people look for the latest.
                 @for experiment in experiments.iter().rev() {
                     tr {
                         td {
@@ -145,7 +160,7 @@ fn table(experiments: &[Listed]) -> Markup {
     }
 }
 
-fn form(draft: &Draft, refusal: Option<&ApiError>) -> Markup {
+fn form(draft: &ExperimentForm, refusal: Option<&ApiError>) -> Markup {
     html! {
         form method="post" action="/experiments" {
             @if let Some(refusal) = refusal { pre.alarm { (refusal.message) } }
@@ -156,12 +171,14 @@ fn form(draft: &Draft, refusal: Option<&ApiError>) -> Markup {
             div.grid {
                 label {
                     "Id"
+                    // The browser checks what the service would refuse, before anything is sent.
                     input name="id" value=(draft.id) pattern="[a-z0-9\\-]+" maxlength="128" placeholder="drawn at random";
                 }
                 label {
                     "Key"
+                    // Not kept by the browser: it is secret until the experiment is over.
                     input name="key" value=(draft.key) autocomplete="off" placeholder="drawn at random";
-                    small { "Give another team's to replicate its experiment." }
+                    small { "Enter another team's key to replicate its experiment." }
                 }
             }
             label {
@@ -175,8 +192,19 @@ fn form(draft: &Draft, refusal: Option<&ApiError>) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use debora::Plan;
     use debora::spec::Spec;
+    use debora::{Key, Plan};
+
+    #[test]
+    fn a_key_is_read_as_it_is_shown() {
+        for number in [0u64, 10, 42, u64::MAX] {
+            let key = Key::from(number);
+            for text in [number.to_string(), key.to_hex()] {
+                assert_eq!(super::key(&text).unwrap(), key, "{text}");
+            }
+        }
+        assert!(super::key("-1").is_err() && super::key("4.2").is_err());
+    }
 
     #[test]
     fn the_example_can_be_created_as_it_is() {

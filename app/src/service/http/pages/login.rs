@@ -8,7 +8,7 @@ use maud::html;
 use serde::Deserialize;
 
 use super::{PageError, page, see};
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::access::COOKIE_NAME;
 use crate::service::http::extract::Form;
 
@@ -39,16 +39,18 @@ fn form(refusal: &str) -> Html<String> {
 }
 
 pub async fn enter(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     headers: HeaderMap,
     Form(Login { key }): Form<Login>,
 ) -> Result<Response, PageError> {
+    // Pasted keys often bring a space or a line end.
     let key = key.trim();
-    if site.access.holder(&site, key).await?.is_none() {
-        let refusal = "This API key is not known, or revoked.";
+    if app.access.holder(&app, key).await?.is_none() {
+        let refusal = "This API key is unknown or revoked.";
         return Ok((StatusCode::UNAUTHORIZED, form(refusal)).into_response());
     }
-    // Behind a proxy that speaks TLS the cookie never travels without it.
+    // Behind a proxy that speaks TLS the cookie is to travel over TLS alone. On loopback, which
+    // has none, a browser would not keep a cookie marked so.
     let secure = headers
         .get("x-forwarded-proto")
         .is_some_and(|scheme| scheme == "https");
@@ -56,10 +58,13 @@ pub async fn enter(
 }
 
 pub async fn leave() -> Response {
+    // The cookie is all there is of a session: the server keeps none that could be forgotten.
     with_cookie("", "; Max-Age=0")
 }
 
 fn with_cookie(key: &str, more: &str) -> Response {
+    // Scripts cannot read it and other sites cannot have it sent. Without an age it ends with the
+    // browser: a key is too powerful to lie around.
     let cookie = format!("{COOKIE_NAME}={key}; Path=/; HttpOnly; SameSite=Strict{more}");
     let mut response = see("/");
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {

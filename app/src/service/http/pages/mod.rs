@@ -1,7 +1,7 @@
 //! The pages: rendered on the server, refreshed by htmx, and the same without scripts.
 //!
-//! They hold no script and no style of their own, so that the browser can be told to run none. A key typed into the login
-//! form lives in a cookie that scripts cannot read and that other sites cannot send.
+//! They hold no inline script or style, so that the browser can be told to run none. A key typed into the login form lives in a
+//! cookie that scripts cannot read and that other sites cannot send.
 
 mod assets;
 mod experiment;
@@ -14,38 +14,50 @@ use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::extract::Request;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, RETRY_AFTER,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use maud::{DOCTYPE, Markup, html};
 
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::{ApiError, Code};
 
+/// What the browser may load: our own files alone. A spec's names are escaped; should one slip through, it still runs nothing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// htmx must not write styles into the page, nor evaluate text: the policy forbids both.
 const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false}"#;
 
-/// All pages.
-pub fn router() -> Router<Site> {
-    Router::new()
-        .route("/", get(list::show))
-        .route("/experiments", post(list::create))
-        .route("/experiments/{id}", get(experiment::show))
-        .route("/experiments/{id}/pause", post(experiment::pause))
-        .route("/experiments/{id}/resume", post(experiment::resume))
-        .route("/experiments/{id}/close", post(experiment::close))
-        .route("/experiments/{id}/figures/{name}", get(figures::show))
-        .route("/login", get(login::show).post(login::enter))
-        .route("/logout", post(login::leave))
-        .route("/assets/{name}", get(assets::show))
+/// All pages, by path. A list, since a router cannot be asked which routes it has, and the metrics must know.
+pub fn routes() -> [(&'static str, MethodRouter<AppState>); 10] {
+    [
+        ("/", get(list::show)),
+        ("/experiments", post(list::create)),
+        ("/experiments/{id}", get(experiment::show)),
+        ("/experiments/{id}/pause", post(experiment::pause)),
+        ("/experiments/{id}/resume", post(experiment::resume)),
+        ("/experiments/{id}/close", post(experiment::close)),
+        ("/experiments/{id}/figures/{name}", get(figures::show)),
+        ("/login", get(login::show).post(login::enter)),
+        ("/logout", post(login::leave)),
+        ("/assets/{name}", get(assets::show)),
+    ]
+}
+
+/// The router of all pages.
+pub fn router() -> Router<AppState> {
+    routes()
+        .into_iter()
+        .fold(Router::new(), |router, (path, methods)| {
+            router.route(path, methods)
+        })
         .layer(from_fn(protect))
 }
 
@@ -55,24 +67,26 @@ async fn protect(request: Request, next: Next) -> Response {
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    // Pages show what may change every second, and to another caller something else; figures and
+    // files have set their own.
     headers
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
-/// Who looks at a page.
+/// The caller of a page. A type of its own, as its refusal is a page, too.
 struct Guest(Caller);
 
-impl FromRequestParts<Site> for Guest {
+impl FromRequestParts<AppState> for Guest {
     type Rejection = PageError;
 
-    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, PageError> {
-        Ok(Self(Caller::from_request_parts(parts, site).await?))
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
+        Ok(Self(Caller::from_request_parts(parts, app).await?))
     }
 }
 
-/// An error as a page; without a key, the way to the login form.
+/// An error as a page or, without a key, a redirect to the login form.
 struct PageError(ApiError);
 
 impl<E: Into<ApiError>> From<E> for PageError {
@@ -93,20 +107,22 @@ impl IntoResponse for PageError {
             p { a href="/" { "All experiments" } }
         };
         let page = page("That did not work", None, &content).into_response();
-        // The detail goes to the log, and the code to the line about the request.
-        let (status, code) = (error.status, error.code);
-        let headers = error.into_response().headers().get("retry-after").cloned();
+        let status = error.status;
+        let code = error.code;
+        // Made for what it does on the way: it writes the detail to the log.
+        let plain = error.into_response();
         let mut response = (status, page).into_response();
         response.extensions_mut().insert(Code(code));
-        headers
-            .into_iter()
-            .for_each(|value| drop(response.headers_mut().insert("retry-after", value)));
+        if let Some(seconds) = plain.headers().get(RETRY_AFTER) {
+            response.headers_mut().insert(RETRY_AFTER, seconds.clone());
+        }
         response
     }
 }
 
-/// The way to another page after a form was sent.
+/// A redirect to another page, after a form was sent.
 fn see(path: &str) -> Response {
+    // 303 turns the request into a GET, so that reloading the page does not send the form again.
     let location = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/"));
     (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
 }
@@ -122,6 +138,7 @@ fn page(title: &str, guest: Option<&Guest>, content: &Markup) -> Html<String> {
                 meta name="color-scheme" content="light dark";
                 meta name="htmx-config" content=(HTMX);
                 title { (title) " · debora" }
+                // Empty, or browsers ask for /favicon.ico.
                 link rel="icon" href="data:,";
                 link rel="stylesheet" href="/assets/pico.min.css";
                 link rel="stylesheet" href="/assets/debora.css";
@@ -133,6 +150,7 @@ fn page(title: &str, guest: Option<&Guest>, content: &Markup) -> Html<String> {
                         ul { li { strong { a.contrast href="/" { "debora" } } } }
                         ul {
                             li { a href="/openapi.json" { "API" } }
+                            // Without keys there is nobody to log out.
                             @if let Some(Guest(caller)) = guest.filter(|guest| guest.0.keyed) {
                                 li.small { (caller.name) }
                                 li { form method="post" action="/logout" { button.outline.secondary { "Log out" } } }

@@ -1,13 +1,13 @@
-//! An experiment's state in words.
+//! An experiment's state in sentences.
 
-use debora::job::words::{counted, whole};
+use debora::measure::words::{counted, whole};
 use debora::record::Kind;
 
 use crate::calendar::utc;
 use crate::service::http::state::State;
 use crate::store::Status;
 
-/// A status as a word, which is also its class.
+/// A status as a word, which is also its class in the style sheet.
 pub fn word(status: Status) -> &'static str {
     match status {
         Status::Running => "running",
@@ -17,40 +17,12 @@ pub fn word(status: Status) -> &'static str {
     }
 }
 
-/// Where it stands, first things first.
+/// Where it stands, the most important first.
 pub fn sentences(state: &State) -> Vec<String> {
-    let (decided, horizon) = (whole(state.decided), whole(state.horizon));
-    let outstanding = counted(state.outstanding, "outcome is", "outcomes are");
-    let first = match state.status {
-        Status::Running if state.waiting => {
-            format!(
-                "Waiting: all rounds of epoch {} are decided, and {outstanding} outstanding.",
-                whole(state.epoch)
-            )
-        }
-        Status::Running => {
-            format!(
-                "Running: {decided} of {horizon} rounds are decided, and {outstanding} outstanding."
-            )
-        }
-        Status::Paused => format!(
-            "Paused after {decided} of {horizon} rounds: outcomes are taken ({outstanding} outstanding), and nothing is \
-             decided until it is resumed."
-        ),
-        Status::Closed => {
-            format!("Closed after {decided} of {horizon} rounds; nothing changes any more.")
-        }
-        Status::Done => format!("Done: all {horizon} rounds are decided and told."),
-    };
-    let mut sentences = vec![first, epoch(state)];
+    let mut sentences = vec![status(state), epoch(state)];
+    // What did not happen is not mentioned: most experiments have neither.
     if state.imputed > 0 {
-        let late = counted(state.late, "came later and is", "came later and are");
-        sentences.push(format!(
-            "{} did not come in time and {} imputed; {late} logged, and {} nothing.",
-            counted(state.imputed, "outcome", "outcomes"),
-            if state.imputed == 1 { "was" } else { "were" },
-            if state.late == 1 { "changes" } else { "change" },
-        ));
+        sentences.push(imputed(state));
     }
     if state.overtime > 0 {
         let served = counted(state.overtime, "decision was", "decisions were");
@@ -59,6 +31,40 @@ pub fn sentences(state: &State) -> Vec<String> {
         ));
     }
     sentences
+}
+
+fn status(state: &State) -> String {
+    let decided = whole(state.decided);
+    let horizon = whole(state.horizon);
+    let outstanding = counted(state.outstanding, "outcome is", "outcomes are");
+    match state.status {
+        // Waiting is not a status in the store, but to a reader it is the one that calls for action.
+        Status::Running if state.waiting => format!(
+            "Waiting: all rounds of epoch {} are decided, and {outstanding} outstanding.",
+            whole(state.epoch)
+        ),
+        Status::Running => format!(
+            "Running: {decided} of {horizon} rounds are decided, and {outstanding} outstanding."
+        ),
+        Status::Paused => format!(
+            "Paused after {decided} of {horizon} rounds: outcomes are still taken ({outstanding} outstanding), and nothing is \
+             decided until it is resumed."
+        ),
+        Status::Closed => {
+            format!("Closed after {decided} of {horizon} rounds; nothing changes any more.")
+        }
+        Status::Done => format!("Done: all {horizon} rounds are decided and told."),
+    }
+}
+
+fn imputed(state: &State) -> String {
+    let late = counted(state.late, "arrived later and is", "arrived later and are");
+    format!(
+        "{} did not arrive in time and {} imputed; {late} logged, and {} nothing.",
+        counted(state.imputed, "outcome", "outcomes"),
+        if state.imputed == 1 { "was" } else { "were" },
+        if state.late == 1 { "changes" } else { "change" },
+    )
 }
 
 fn epoch(state: &State) -> String {
@@ -74,6 +80,7 @@ fn epoch(state: &State) -> String {
 
 /// Milliseconds since 1970 as a date and a time of day, to the minute.
 pub fn time(milliseconds: i64) -> String {
+    // Seconds are noise to a reader; the log has milliseconds.
     let time = utc(milliseconds);
     format!(
         "{} UTC",

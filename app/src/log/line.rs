@@ -1,0 +1,194 @@
+//! The lines of a log, each one JSON object.
+
+use debora::EpochRecord;
+use serde::{Deserialize, Serialize};
+
+use crate::store::{Lease, Progress};
+
+/// The version of the lines and of the hashes over them.
+pub const LOG_VERSION: u32 = 1;
+
+/// The most rounds one request is given, and so the most actions in one line.
+pub const ROUNDS_MAX: u64 = 10_000;
+
+/// A line. Numbers are written so that they are read back bit for bit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+// Unknown fields are refused: an audit that skipped what it does not know would call a log equal that says more than it read.
+#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Line {
+    /// What the experiment is.
+    Experiment(Box<Heading>),
+    /// An epoch begins.
+    Epoch {
+        /// When.
+        opened_at: i64,
+        /// The engine's record, with 0 rounds.
+        record: Box<EpochRecord>,
+    },
+    /// What one request was given.
+    Decisions(Given),
+    /// What came of a round.
+    Outcome {
+        /// The round.
+        round: u64,
+        /// The reward, in the user's units.
+        reward: f64,
+        /// The costs, in the spec's order.
+        costs: Vec<f64>,
+        /// Whether it was put in, as nobody told it in time.
+        imputed: bool,
+        /// When.
+        at: i64,
+    },
+    /// What one request was given while the epoch waited: `first` is a serial.
+    Overtime(Given),
+    /// What came of a decision outside the horizon; never counted.
+    // The tag of the first logs, which are still to be read.
+    #[serde(rename = "aside")]
+    OvertimeOutcome {
+        /// The epoch.
+        epoch: u64,
+        /// The serial.
+        serial: u64,
+        /// The reward.
+        reward: f64,
+        /// The costs.
+        costs: Vec<f64>,
+        /// When.
+        at: i64,
+    },
+    /// The epoch ends.
+    Closed {
+        /// The epoch.
+        epoch: u64,
+        /// Its length: what its record has in place of 0.
+        rounds: u64,
+        /// SHA-256 over its rounds.
+        rounds_hash: String,
+        /// The hash before.
+        previous: String,
+        /// SHA-256 over the hash before, the record and the rounds' hash.
+        hash: String,
+        /// When.
+        closed_at: i64,
+    },
+    /// What came of a round after it was imputed; never counted.
+    Late {
+        /// The round.
+        round: u64,
+        /// The reward.
+        reward: f64,
+        /// The costs.
+        costs: Vec<f64>,
+        /// When.
+        at: i64,
+    },
+    /// An administrative change.
+    Event {
+        /// When.
+        at: i64,
+        /// Who did it.
+        actor: String,
+        /// What: created, paused, resumed or closed.
+        what: String,
+    },
+    /// The counts at the end: always the last line.
+    State {
+        /// The row that every change rewrites.
+        progress: Box<Progress>,
+        /// Whether the experiment went on while the open epoch's lines were read: then the counts are ahead of them.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        moved: bool,
+    },
+}
+
+/// What an experiment is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Heading {
+    /// [`LOG_VERSION`].
+    pub log: u32,
+    /// Its name in addresses.
+    pub id: String,
+    /// The spec, as it was given.
+    pub spec: String,
+    /// SHA-256 of salt and key: published before the first decision.
+    pub key_hash: String,
+    /// 32 hexadecimal digits; once revealed.
+    pub salt: Option<String>,
+    /// 32 hexadecimal digits; once revealed.
+    pub key: Option<String>,
+    /// When it was created.
+    pub created_at: i64,
+    /// The version of the values that it was decided with.
+    pub values_version: u32,
+    /// The head before any epoch is closed.
+    pub genesis: String,
+}
+
+/// What one request was given: consecutive rounds, or serials, of one epoch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Given {
+    /// The epoch.
+    pub epoch: u64,
+    /// The first round, or serial.
+    pub first: u64,
+    /// The actions, by number from 0.
+    pub actions: Vec<u32>,
+    /// How many were asked for.
+    pub asked: u64,
+    /// What makes the request's repetition known.
+    pub request_key: Option<String>,
+    /// When.
+    pub at: i64,
+}
+
+impl From<Lease> for Given {
+    fn from(lease: Lease) -> Self {
+        let Lease {
+            epoch,
+            first,
+            actions,
+            asked,
+            request_key,
+            at,
+            ..
+        } = lease;
+        Self {
+            epoch,
+            first,
+            actions,
+            asked,
+            request_key,
+            at,
+        }
+    }
+}
+
+impl Given {
+    /// The round, or serial, after the last.
+    pub fn end(&self) -> u64 {
+        // Saturating, since a log may say anything: an audit compares the end with what it expects.
+        self.first.saturating_add(self.actions.len() as u64)
+    }
+}
+
+impl Line {
+    /// Its type in the log.
+    pub fn name(&self) -> &'static str {
+        // As serde writes the tag, which cannot be asked for without writing the line.
+        match self {
+            Self::Experiment(_) => "experiment",
+            Self::Epoch { .. } => "epoch",
+            Self::Decisions(_) => "decisions",
+            Self::Outcome { .. } => "outcome",
+            Self::Overtime(_) => "overtime",
+            Self::OvertimeOutcome { .. } => "aside",
+            Self::Closed { .. } => "closed",
+            Self::Late { .. } => "late",
+            Self::Event { .. } => "event",
+            Self::State { .. } => "state",
+        }
+    }
+}

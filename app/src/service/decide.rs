@@ -1,0 +1,257 @@
+//! Decisions: the rounds that a request is given, and the same again for the same request key.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Context as _, Result};
+use debora::EpochRecord;
+use debora::spec::OnWait;
+
+use crate::log::ROUNDS_MAX;
+use crate::service::request::{Decided, EpochText, Granted, NAME_MAX, Refusal, Request};
+use crate::service::transaction::Answered;
+use crate::service::turn::Turn;
+use crate::store::{Lease, Status};
+
+/// What request keys were given, before this group and in it.
+struct HandedOut<'a> {
+    stored: BTreeMap<String, Decided>,
+    /// The places of what is decided here. The decisions stay in their answers and are found there: every request would pay
+    /// for a copy of its lease.
+    fresh: Vec<usize>,
+    by_key: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> HandedOut<'a> {
+    fn add(&mut self, place: usize, key: Option<&'a str>) {
+        self.fresh.push(place);
+        self.by_key.extend(key.map(|key| (key, place)));
+    }
+
+    /// What a request with this key was given.
+    fn find<'b>(&'b self, key: &str, answers: &'b [Option<Answered>]) -> Option<&'b Decided> {
+        // A client that hears nothing asks again, and both requests may meet in one group.
+        let here = || decided(&answers[*self.by_key.get(key)?]);
+        self.stored.get(key).or_else(here)
+    }
+
+    fn leases<'b>(&self, answers: &'b [Option<Answered>]) -> Vec<&'b Lease> {
+        self.fresh
+            .iter()
+            .filter_map(|&place| Some(&decided(&answers[place])?.lease))
+            .collect()
+    }
+}
+
+impl Turn<'_> {
+    /// Decides and changes in the order of the requests: a pause holds for the requests after it.
+    pub(super) fn decide_and_change(
+        &mut self,
+        group: &[&Request],
+        answers: &mut [Option<Answered>],
+    ) -> Result<()> {
+        let mut handed_out = HandedOut {
+            stored: self.stored_decisions(group)?,
+            fresh: Vec::new(),
+            by_key: BTreeMap::new(),
+        };
+        for (place, request) in group.iter().enumerate() {
+            match request {
+                Request::Decide {
+                    rounds,
+                    request_key,
+                    ..
+                } => {
+                    let key = request_key.as_deref();
+                    let answered = match key.and_then(|key| handed_out.find(key, answers)) {
+                        Some(before) => repeat(before, *rounds),
+                        None => self
+                            .decide(*rounds, key)
+                            .inspect(|_| handed_out.add(place, key)),
+                    };
+                    answers[place] = Some(answered.map(Granted::Decided));
+                }
+                Request::Change { change, actor, .. } => {
+                    answers[place] = Some(self.change(*change, actor)?);
+                }
+                // Outcomes and ticks have been served by now.
+                _ => {}
+            }
+        }
+        // In one statement for the whole group, which costs the store far less than one for each.
+        let leases = handed_out.leases(answers);
+        self.store.add_leases(self.id, &leases)
+    }
+
+    /// What the group's request keys were given before, by key.
+    fn stored_decisions(&mut self, group: &[&Request]) -> Result<BTreeMap<String, Decided>> {
+        // An invalid key must not reach the store, which could fail on it, and the group with it.
+        let keys: Vec<&str> = group
+            .iter()
+            .filter_map(|request| request_key(request))
+            .filter(|key| is_request_key(key))
+            .collect();
+        let mut stored = BTreeMap::new();
+        if keys.is_empty() {
+            return Ok(stored);
+        }
+        for lease in self.store.leases_of(self.id, &keys)? {
+            let before = Decided {
+                text: self.epoch_text_of(lease.epoch)?,
+                lease,
+                repeated: true,
+            };
+            let key = before.lease.request_key.clone().unwrap_or_default();
+            stored.insert(key, before);
+        }
+        Ok(stored)
+    }
+
+    /// What an epoch's decisions were drawn from.
+    fn epoch_text_of(&mut self, epoch: u64) -> Result<Arc<EpochText>> {
+        if epoch == self.resident.engine.epoch() {
+            return Ok(Arc::clone(&self.resident.text));
+        }
+        // Closed epochs are not kept in memory: few requests are repeated that late.
+        let rows = self.store.epochs(self.id, epoch, 1)?;
+        let row = rows
+            .first()
+            .with_context(|| format!("experiment {} has lost its epoch {epoch}", self.id))?;
+        let record: EpochRecord = serde_json::from_str(&row.record)?;
+        Ok(Arc::new(EpochText {
+            actions: self.resident.text.actions.clone(),
+            strategy: record.strategy,
+            per_action: OnceLock::new(),
+        }))
+    }
+
+    /// Hands out the next rounds, fewer where the epoch ends; beyond its end, overtime or nothing.
+    fn decide(&mut self, rounds: u64, request_key: Option<&str>) -> Result<Decided, Refusal> {
+        check_request(rounds, request_key)?;
+        self.check_running()?;
+        let overtime = self.resident.is_decided(&self.progress);
+        if overtime && self.resident.rules.on_wait == OnWait::Hold {
+            return Err(Refusal::Waiting {
+                epoch: self.progress.epoch,
+                outstanding: self.progress.outstanding(),
+            });
+        }
+        // Overtime has a numbering of its own: a round of the horizon spent on it would be missing
+        // from the estimates.
+        let first = if overtime {
+            self.progress.next_serial
+        } else {
+            self.progress.next_round
+        };
+        let actions = if overtime {
+            self.draw_overtime(rounds)
+        } else {
+            self.draw_rounds(rounds)
+        };
+        let lease = Lease {
+            epoch: self.progress.epoch,
+            overtime,
+            first,
+            actions,
+            asked: rounds,
+            request_key: request_key.map(str::to_owned),
+            at: self.now,
+        };
+        Ok(Decided {
+            lease,
+            text: Arc::clone(&self.resident.text),
+            repeated: false,
+        })
+    }
+
+    fn check_running(&self) -> Result<(), Refusal> {
+        match self.progress.status {
+            Status::Running => Ok(()),
+            Status::Paused => Err(Refusal::Paused {
+                id: self.id.to_owned(),
+            }),
+            Status::Closed => Err(self.refuse_closed()),
+            Status::Done => Err(self.refuse_done()),
+        }
+    }
+
+    /// The actions of the next rounds, up to the end of the epoch.
+    fn draw_rounds(&mut self, rounds: u64) -> Vec<u32> {
+        let engine = &self.resident.engine;
+        let first = self.progress.next_round;
+        let left = engine.problem().horizon() + 1 - first;
+        let mut actions = vec![0; rounds.min(left) as usize];
+        // All at once, even those beyond the epoch's end: a decision is a function of the round, so
+        // nothing has to be undone, and drawn side by side they take half the time.
+        engine.decide_many(first.., &mut actions);
+        let decided = &mut self.progress.decided;
+        let last = actions.iter().position(|&action| {
+            decided[action as usize] += 1;
+            engine.target(action) == Some(decided[action as usize])
+        });
+        actions.truncate(last.map_or(actions.len(), |last| last + 1));
+        self.progress.next_round += actions.len() as u64;
+        actions
+    }
+
+    /// The actions of the next overtime decisions: by the same strategy, so safety stands under hard constraints.
+    fn draw_overtime(&mut self, rounds: u64) -> Vec<u32> {
+        let first = self.progress.next_serial;
+        let serials = first..first + rounds;
+        self.progress.next_serial += rounds;
+        self.progress.overtime += rounds;
+        serials
+            .map(|serial| self.resident.engine.overtime(serial).action)
+            .collect()
+    }
+}
+
+/// The decisions in an answer.
+fn decided(answer: &Option<Answered>) -> Option<&Decided> {
+    if let Some(Ok(Granted::Decided(decided))) = answer {
+        Some(decided)
+    } else {
+        None
+    }
+}
+
+fn request_key<'a>(request: &&'a Request) -> Option<&'a str> {
+    match request {
+        Request::Decide { request_key, .. } => request_key.as_deref(),
+        _ => None,
+    }
+}
+
+fn check_request(rounds: u64, request_key: Option<&str>) -> Result<(), Refusal> {
+    if rounds == 0 || rounds > ROUNDS_MAX {
+        return Err(Refusal::Rounds { rounds });
+    }
+    match request_key {
+        Some(key) if !is_request_key(key) => Err(Refusal::RequestKey {
+            request_key: key.to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn is_request_key(key: &str) -> bool {
+    // PostgreSQL's texts cannot hold a zero byte, and other control characters would spoil a log.
+    (1..=NAME_MAX).contains(&key.len()) && !key.chars().any(char::is_control)
+}
+
+/// A request whose key is known gets the same again, if it is the same request.
+fn repeat(before: &Decided, rounds: u64) -> Result<Decided, Refusal> {
+    // Another n with a used key is a bug of the client: two requests share a key, and if both got
+    // the rounds of the first, both would carry them out.
+    if before.lease.asked != rounds {
+        return Err(Refusal::RequestKeyUsed {
+            request_key: before.lease.request_key.clone().unwrap_or_default(),
+            asked: before.lease.asked,
+            rounds,
+        });
+    }
+    Ok(Decided {
+        repeated: true,
+        ..before.clone()
+    })
+}

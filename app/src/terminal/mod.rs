@@ -1,0 +1,13 @@
+//! Answers for people at a terminal: sentences wrapped, tables aligned, tones as colours, and how far the work is.
+
+mod answer;
+mod ink;
+mod progress;
+mod table;
+mod wrap;
+
+pub use answer::laid_out;
+pub use ink::{Ink, ink_for_stdout};
+pub use progress::progress_bar;
+pub use table::table;
+pub use wrap::wrapped;

@@ -1,0 +1,286 @@
+//! The real program beside a server that has the store open: keys, and backups.
+
+#[path = "common/binary.rs"]
+mod binary;
+#[path = "common/fixtures.rs"]
+mod fixtures;
+#[path = "common/scratch.rs"]
+mod scratch;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Output;
+
+use binary::debora;
+use debora_app::hex;
+use debora_app::store::{Location, OutcomeRow, Purpose, Role, Store};
+use fixtures::{epoch, experiment, progress, schema};
+use scratch::Scratch;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+/// A folder of one test, and what is in it.
+struct Folder(Scratch);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        Self(Scratch::new(name))
+    }
+
+    fn names(&self) -> Vec<String> {
+        let names = fs::read_dir(&*self.0)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+}
+
+fn run(folder: &Folder, store: &str, arguments: &[&str]) -> Output {
+    debora(arguments)
+        .env("DEBORA_STORE", store)
+        .current_dir(&*folder.0)
+        .output()
+        .unwrap()
+}
+
+/// Standard output of a call that must succeed.
+fn said(folder: &Folder, store: &str, arguments: &[&str]) -> String {
+    let output = run(folder, store, arguments);
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The message of a call that must fail and print nothing.
+fn refused(folder: &Folder, store: &str, arguments: &[&str]) -> String {
+    let output = run(folder, store, arguments);
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn outcomes(rounds: std::ops::RangeInclusive<u64>) -> Vec<OutcomeRow> {
+    let outcome = |round| OutcomeRow {
+        round,
+        reward: 0.5,
+        costs: vec![-0.0, 1.0],
+        imputed: false,
+        at: 1,
+    };
+    rounds.map(outcome).collect()
+}
+
+/// A server's connection, with an experiment and three outcomes in it.
+fn serve(location: &Location) -> Box<dyn Store> {
+    let mut store = location.open(Purpose::Serve).unwrap();
+    store.begin().unwrap();
+    assert!(
+        store
+            .create(&experiment("a"), &progress(), &epoch(0))
+            .unwrap()
+    );
+    store.add_outcomes("a", &outcomes(1..=3)).unwrap();
+    store.commit().unwrap();
+    store
+}
+
+/// Keys are made, listed and revoked while the server's connection reads them.
+fn keys_work_beside_a_server(folder: &Folder, address: &str) {
+    let mut server = serve(&Location::of(address));
+    let key = said(folder, address, &["keys", "add", "ann", "--role", "decide"]);
+    let key = key.trim_end();
+    assert!(key.len() == 71 && key.starts_with("debora_"), "{key}");
+    let hash = hex::encode(&Sha256::digest(key));
+    let known = server.keys().unwrap();
+    assert_eq!(
+        (known[0].name.as_str(), known[0].role, &known[0].hash),
+        ("ann", Role::Decide, &hash)
+    );
+    let other: Value = serde_json::from_str(&said(
+        folder,
+        address,
+        &["keys", "add", "bob", "--role", "admin", "--json"],
+    ))
+    .unwrap();
+    assert_ne!(other["key"], key);
+    assert_eq!(
+        (&other["name"], &other["role"]),
+        (&"bob".into(), &"admin".into())
+    );
+
+    let why = refused(folder, address, &["keys", "add", "ann", "--role", "read"]);
+    assert!(
+        why.contains("there is, or was, a key named \"ann\""),
+        "{why}"
+    );
+    for name in ["", "loopback", "a b", "é", &"n".repeat(65)] {
+        let why = refused(folder, address, &["keys", "add", name, "--role", "read"]);
+        assert!(why.contains("cannot be a key's name"), "{why}");
+    }
+    said(folder, address, &["keys", "revoke", "ann"]);
+    assert!(
+        server.keys().unwrap()[0]
+            .revoked_at
+            .is_some_and(|at| at >= known[0].created_at)
+    );
+    let why = refused(folder, address, &["keys", "revoke", "ann"]);
+    assert!(
+        why.contains("revoked at 20") && why.contains("already"),
+        "{why}"
+    );
+    let why = refused(folder, address, &["keys", "revoke", "eve"]);
+    assert!(
+        why.contains("no key \"eve\"; there are ann and bob"),
+        "{why}"
+    );
+
+    let list = said(folder, address, &["keys", "list"]);
+    assert!(
+        list.contains("ann") && list.contains("decide") && list.contains("bob"),
+        "{list}"
+    );
+    let list: Value =
+        serde_json::from_str(&said(folder, address, &["keys", "list", "--json"])).unwrap();
+    assert_eq!(list["keys"].as_array().unwrap().len(), 2);
+    assert!(list["keys"][0]["revoked_at"].is_i64() && list["keys"][1]["revoked_at"].is_null());
+    assert!(!list.to_string().contains(&hash), "a list shows no hashes");
+}
+
+/// A backup is whole while its store is written to, and is not written over.
+fn a_backup_is_taken_beside_a_server(folder: &Folder, address: &str) {
+    let mut server = serve(&Location::of(address));
+    server.begin().unwrap();
+    server.add_outcomes("a", &outcomes(4..=9)).unwrap();
+    let words = said(folder, address, &["backup", "copy.db"]);
+    server.commit().unwrap();
+    assert!(
+        words.contains("holds 1 experiment and 3 outcomes") && words.contains("checked"),
+        "{words}"
+    );
+    let why = refused(folder, address, &["backup", "copy.db", "--force"]);
+    assert!(why.contains("never overwrites"), "{why}");
+    let document: Value =
+        serde_json::from_str(&said(folder, address, &["backup", "other.db", "--json"])).unwrap();
+    assert_eq!(
+        (&document["outcomes"], &document["experiments"]),
+        (&9.into(), &1.into())
+    );
+    let names = folder.names();
+    assert!(
+        names
+            .iter()
+            .filter(|name| name.contains("copy") || name.contains("part"))
+            .eq(["copy.db"]),
+        "{names:?}"
+    );
+    let mode = fs::metadata(folder.0.join("copy.db"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600, "a copy holds keys");
+
+    // A copy is a store: it can be read, and served.
+    let copy = Location::Sqlite(folder.0.join("copy.db"));
+    assert_eq!(
+        copy.open(Purpose::Read)
+            .unwrap()
+            .outcomes("a", 0, 99)
+            .unwrap(),
+        outcomes(1..=3)
+    );
+    assert!(
+        !folder.names().contains(&"copy.db-wal".to_owned()),
+        "a copy is one file, and stays one"
+    );
+    copy.open(Purpose::Serve).unwrap();
+}
+
+fn file(folder: &Folder) -> String {
+    folder.0.join("store.db").to_str().unwrap().to_owned()
+}
+
+#[test]
+fn keys_work_beside_a_server_on_sqlite() {
+    let folder = Folder::new("keys");
+    keys_work_beside_a_server(&folder, &file(&folder));
+}
+
+#[test]
+fn keys_work_beside_a_server_on_postgres() {
+    keys_work_beside_a_server(&Folder::new("keys-postgres"), &schema("keys"));
+}
+
+#[test]
+fn a_backup_is_taken_beside_a_server_on_sqlite() {
+    let folder = Folder::new("backup");
+    a_backup_is_taken_beside_a_server(&folder, &file(&folder));
+}
+
+#[test]
+fn a_backup_is_taken_beside_a_server_on_postgres() {
+    a_backup_is_taken_beside_a_server(&Folder::new("backup-postgres"), &schema("backup"));
+}
+
+#[test]
+fn the_first_key_may_come_before_the_store() {
+    let folder = Folder::new("first");
+    for address in [&file(&folder), &schema("first_key")] {
+        let why = refused(&folder, address, &["keys", "list"]);
+        assert!(why.contains("debora serve"), "{why}");
+        refused(&folder, address, &["keys", "revoke", "ann"]);
+        said(&folder, address, &["keys", "add", "ann", "--role", "admin"]);
+        assert_eq!(
+            Location::of(address)
+                .open(Purpose::Serve)
+                .unwrap()
+                .keys()
+                .unwrap()
+                .len(),
+            1
+        );
+    }
+}
+
+#[test]
+fn a_backup_that_cannot_be_made_leaves_nothing() {
+    let folder = Folder::new("none");
+    let why = refused(&folder, "missing.db", &["backup", "copy.db"]);
+    assert!(why.contains("does not exist"), "{why}");
+    fs::write(folder.0.join("letter.db"), "a letter ".repeat(999)).unwrap();
+    let why = refused(&folder, "letter.db", &["backup", "copy.db"]);
+    assert!(why.contains("not a SQLite file"), "{why}");
+    let why = refused(
+        &folder,
+        "postgres://ann:sesame@127.0.0.1:1/db",
+        &["backup", "copy.db"],
+    );
+    assert!(
+        why.contains("cannot connect") && !why.contains("sesame"),
+        "{why}"
+    );
+    assert_eq!(folder.names(), ["letter.db"]);
+}
+
+#[test]
+fn help_does_not_show_the_address() {
+    let folder = Folder::new("help");
+    let help = said(
+        &folder,
+        "postgres://ann:sesame@127.0.0.1:1/db",
+        &["keys", "add", "--help"],
+    );
+    assert!(
+        help.contains("DEBORA_STORE") && !help.contains("sesame"),
+        "{help}"
+    );
+}

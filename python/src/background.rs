@@ -1,0 +1,92 @@
+//! Long work beside the interpreter: on threads of its own, watched for Ctrl-C and progress.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::error::Error;
+
+/// How often signals and progress are looked at: at once for people, seldom for the machine.
+const TICK: Duration = Duration::from_millis(50);
+
+/// What the work tells and is told.
+#[derive(Default)]
+pub struct Watch {
+    pub done: AtomicU64,
+    pub cancel: AtomicBool,
+}
+
+/// Does the work on `threads` threads, all cores without a number, and calls `progress` as it goes.
+///
+/// The pool is made for the call: one that lasts would be dead in the child of a fork. When the caller is interrupted the
+/// work is told to stop, and nobody waits for it.
+pub fn beside<T: Send + 'static>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    progress: Option<(&Bound<'_, PyAny>, u64)>,
+    work: impl FnOnce(&Watch) -> T + Send + 'static,
+) -> PyResult<T> {
+    if threads == Some(0) {
+        return Err(Error::new_err(
+            "threads is 0; give at least 1, or None for all cores",
+        ));
+    }
+    // A panic drops the sender, which is noticed below; without a handler it would end the whole process.
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.unwrap_or(0))
+        .panic_handler(|_| ())
+        .build();
+    let pool =
+        pool.map_err(|error| PyRuntimeError::new_err(format!("cannot start threads: {error}")))?;
+    let watch = Arc::new(Watch::default());
+    let (sender, receiver) = mpsc::channel();
+    let shared = Arc::clone(&watch);
+    pool.spawn(move || {
+        // Nobody listens any more if the caller was interrupted.
+        let _ = sender.send(work(&shared));
+    });
+    let mut told = 0;
+    let receiver = std::sync::Mutex::new(receiver);
+    loop {
+        // Other threads of Python run while this one waits.
+        let received = py.detach(|| receiver.lock().expect("one reader").recv_timeout(TICK));
+        let mut outcome = py.check_signals();
+        let done = watch.done.load(Ordering::Relaxed);
+        if let (Ok(()), Some((progress, total))) = (&outcome, progress)
+            && done > told
+        {
+            outcome = report(progress, told, done, total);
+            told = done;
+        }
+        if let Err(error) = outcome {
+            watch.cancel.store(true, Ordering::Relaxed);
+            return Err(error);
+        }
+        match received {
+            Ok(result) => return Ok(result),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err(
+                    "the measurement broke off; this is a bug of debora",
+                ));
+            }
+        }
+    }
+}
+
+/// Calls `progress(done, total)`, or moves on a bar that has `update` and `total`, as those of tqdm do.
+fn report(progress: &Bound<'_, PyAny>, told: u64, done: u64, total: u64) -> PyResult<()> {
+    if progress.hasattr("update")? {
+        if told == 0 {
+            progress.setattr("total", total)?;
+        }
+        progress.call_method1("update", (done - told,))?;
+    } else {
+        progress.call1((done, total))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! What `debora replicate` and `debora compare` say.
+
+use crate::Policy;
+use crate::lab::metrics::Spread;
+use crate::lab::replicate::Pair;
+use crate::lab::summary::{Broken, Promise, Summary};
+use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone};
+use crate::measure::words::{amount, counted, percent, whole};
+use crate::measure::{DEBORA, Findings, MeasuredVerb, Part, SpecText};
+use crate::problem::Problem;
+
+/// A whole measurement.
+pub fn measured(part: &Part, findings: &Findings) -> Answer {
+    match part.measurement.verb {
+        MeasuredVerb::Replicate => replicate(part, findings),
+        MeasuredVerb::Compare => compare(part, findings),
+    }
+}
+
+fn broken(broken: &Broken) -> Sentence {
+    let promised = percent(broken.promised);
+    let limit = percent(broken.limit);
+    // The first promise is about a share of pairs that must be large, the others about one that must be small.
+    let sentence = if broken.promise == Promise::Identical {
+        format!(
+            "BROKEN: identical decisions are promised in {promised} of pairs or more, and with 99.9 % confidence are at most {limit}."
+        )
+    } else {
+        format!(
+            "BROKEN: \"{}\" may fail in {promised} of runs at most, and with 99.9 % confidence fails in {limit} or more.",
+            broken.promise.name()
+        )
+    };
+    Sentence::of(Tone::Alarm, sentence)
+}
+
+fn replicate(part: &Part, findings: &Findings) -> Answer {
+    let spec = &part.measurement.spec;
+    let summary = &findings.summaries[0].1;
+    let mut sentences: Vec<Sentence> = findings.broken.iter().map(broken).collect();
+    sentences.push(named(spec, identical(summary)));
+    sentences.extend(diverged(summary).map(Sentence::plain));
+    let mut answer = Answer::with_warnings(&part.warnings);
+    answer.paragraph(sentences);
+    // Per round, not in all: totals of a billion rounds say little to anyone.
+    answer.table(per_round(spec, &part.pairs.players[0].1, summary));
+    // Only hard limits promise something of single rounds.
+    if spec.problem().policy() == Policy::Hard {
+        answer.paragraph([Sentence::plain(format!(
+            "Runs with an unsafe round: {} of {}; promised at most {}.",
+            whole(summary.unsafe_runs),
+            counted(summary.runs, "run", "runs"),
+            percent(spec.problem().delta())
+        ))]);
+    }
+    answer
+}
+
+/// The experiment's name, and the answer.
+fn named(spec: &SpecText, answer: String) -> Sentence {
+    // The name stays plain, as the answer is what must stand out.
+    Sentence::plain(format!("{}: ", spec.name())).and(Tone::Strong, answer)
+}
+
+fn identical(summary: &Summary) -> String {
+    // One sign after both ends would be read as one after the second.
+    let [low, high] = summary
+        .interval
+        .map(|limit| percent(limit).trim_end_matches(" %").to_owned());
+    format!(
+        "identical in {} of {}: {}, 95 % interval {low} to {high}; promised {}",
+        whole(summary.identical),
+        counted(summary.pairs, "pair", "pairs"),
+        percent(summary.identical_rate),
+        percent(summary.promised)
+    )
+}
+
+/// The epoch in which most pairs diverged.
+fn diverged(summary: &Summary) -> Option<String> {
+    let (epoch, pairs) = summary
+        .first_split
+        .iter()
+        .max_by_key(|(_, pairs)| **pairs)?;
+    Some(format!(
+        "Of the {} that diverged, {} did so in epoch {epoch}.",
+        counted(summary.pairs - summary.identical, "pair", "pairs"),
+        whole(*pairs)
+    ))
+}
+
+/// What a round cost on average, run by run, in the user's units: regret, and each cost's excess over its threshold.
+fn per_round(spec: &SpecText, pairs: &[Pair], summary: &Summary) -> AnswerTable {
+    let problem = spec.problem();
+    let rounds = problem.horizon() as f64;
+    let mut rows = Vec::new();
+    if let Some(regret) = &summary.regret {
+        let reward = problem.quantity(0);
+        let name = format!("regret in {}", reward.name);
+        let scale = reward.range.span() / rounds;
+        rows.push(spread_row(name, &regret.spread, regret.bound, scale));
+    }
+    for cost in 0..problem.thresholds().len() {
+        let quantity = problem.quantity(cost + 1);
+        let threshold = amount(problem.threshold(cost));
+        let name = format!("{}, excess over {threshold}", quantity.name);
+        let scale = quantity.range.span() / rounds;
+        // The bound is on the largest violation, so it holds for each cost.
+        rows.extend(
+            violations(pairs, cost)
+                .map(|spread| spread_row(name, &spread, spec.plan.violation_bound, scale)),
+        );
+    }
+    let heading = [
+        "per round, over runs",
+        "mean",
+        "5 %",
+        "median",
+        "95 %",
+        "bound",
+    ];
+    AnswerTable::of_numbers(heading, rows)
+}
+
+fn spread_row(name: String, spread: &Spread, bound: Option<f64>, scale: f64) -> Vec<String> {
+    let numbers = [spread.mean, spread.p05, spread.median, spread.p95];
+    let mut row = vec![name];
+    row.extend(numbers.map(|number| amount(number * scale)));
+    row.push(bound.map_or("none".into(), |bound| amount(bound * scale)));
+    row
+}
+
+/// A cost's total excess over its threshold, run by run, in shares of its range.
+fn violations(pairs: &[Pair], cost: usize) -> Option<Spread> {
+    let runs = pairs.iter().flat_map(|pair| &pair.runs);
+    Spread::of(runs.map(|run| run.violations[cost]))
+}
+
+fn compare(part: &Part, findings: &Findings) -> Answer {
+    let spec = &part.measurement.spec;
+    let problem = spec.problem();
+    let own = &findings.summaries[0].1;
+    let mut sentences: Vec<Sentence> = findings.broken.iter().map(broken).collect();
+    sentences.push(named(
+        spec,
+        format!(
+            "debora is identical in {} of pairs, with a mean regret of {}",
+            percent(own.identical_rate),
+            amount(mean_regret(problem, own))
+        ),
+    ));
+    sentences.extend(best_rival(problem, &findings.summaries).map(Sentence::plain));
+    let mut answer = Answer::with_warnings(&part.warnings);
+    answer.paragraph(sentences);
+    answer.table(players(part, findings));
+    answer
+}
+
+/// In the reward's units, over all rounds; infinite where no strategy is safe.
+fn mean_regret(problem: &Problem, summary: &Summary) -> f64 {
+    let span = problem.quantity(0).range.span();
+    summary
+        .regret
+        .as_ref()
+        // Infinite, so that it loses against every player that has one, and is shown as none.
+        .map_or(f64::INFINITY, |regret| regret.spread.mean * span)
+}
+
+/// The rival with the least regret, if debora's is larger.
+fn best_rival(problem: &Problem, summaries: &[(String, Summary)]) -> Option<String> {
+    // Under hard limits only a player that kept every round safe is in the race: regret is easily saved by breaking them.
+    let fair = |summary: &Summary| problem.policy() != Policy::Hard || summary.unsafe_runs == 0;
+    let (best, least) = summaries
+        .iter()
+        .filter(|(name, summary)| name == DEBORA || fair(summary))
+        .map(|(name, summary)| (name, mean_regret(problem, summary)))
+        .min_by(|a, b| a.1.total_cmp(&b.1))?;
+    (best != DEBORA).then(|| format!("The least regret is that of {best}: {}.", amount(least)))
+}
+
+/// Regret in all, as players differ by orders of magnitude; each cost's mean excess a round, in its own units.
+fn players(part: &Part, findings: &Findings) -> AnswerTable {
+    let problem = part.measurement.spec.problem();
+    let costs = problem.thresholds().len();
+    let mut heading = vec!["player".to_owned(), "identical".into(), "regret".into()];
+    for cost in 0..costs {
+        let name = &problem.quantity(cost + 1).name;
+        heading.push(format!("{name}>{}", amount(problem.threshold(cost))));
+    }
+    if costs > 0 {
+        heading.push("unsafe".into());
+    }
+    heading.push("epochs".into());
+    let rows = findings
+        .summaries
+        .iter()
+        .zip(&part.pairs.players)
+        .map(|((name, summary), (_, pairs))| player_row(problem, name, summary, pairs))
+        .collect();
+    AnswerTable::of_numbers(heading, rows)
+}
+
+fn player_row(problem: &Problem, name: &str, summary: &Summary, pairs: &[Pair]) -> Vec<String> {
+    let mut row = vec![
+        name.to_owned(),
+        percent(summary.identical_rate),
+        amount(mean_regret(problem, summary)),
+    ];
+    let costs = problem.thresholds().len();
+    for cost in 0..costs {
+        let scale = problem.quantity(cost + 1).range.span() / problem.horizon() as f64;
+        let excess = violations(pairs, cost);
+        row.push(excess.map_or(String::new(), |spread| amount(spread.mean * scale)));
+    }
+    // Without limits no run can be unsafe.
+    if costs > 0 {
+        row.push(percent(summary.unsafe_runs as f64 / summary.runs as f64));
+    }
+    row.push(amount(summary.epochs_mean));
+    row
+}

@@ -1,0 +1,148 @@
+//! What `debora plan` says.
+
+use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone};
+use crate::measure::words::{amount, counted, percent, whole};
+use crate::plan::Level;
+use crate::{Plan, Policy};
+
+/// How many levels are shown: the last ones, in which a run spends nearly all of its rounds.
+const LEVELS_SHOWN: usize = 12;
+
+/// A plan; `gap` is a difference in reward with the horizon that shows it, if one does.
+pub fn plan(
+    name: &str,
+    plan: &Plan,
+    warnings: &[String],
+    gap: Option<(f64, Option<u64>)>,
+) -> Answer {
+    let mut answer = Answer::with_warnings(warnings);
+    answer.paragraph([headline(name, plan)]);
+    let sentences = [
+        Some(replicability(plan)),
+        exploration(plan),
+        detectable_gap(plan),
+        gap.map(|(gap, horizon)| gap_needs(plan, gap, horizon)),
+        Some(bounds(plan)),
+    ];
+    answer.paragraph(sentences.into_iter().flatten().map(Sentence::plain));
+    answer.table(constants(plan));
+    if !plan.levels.is_empty() {
+        answer.table(levels(plan));
+        answer.note("cell and width as shares of a range");
+    }
+    answer
+}
+
+fn headline(name: &str, plan: &Plan) -> Sentence {
+    let problem = &plan.problem;
+    let rest = format!(
+        ": policy {}, {} actions, {}, {} rounds",
+        problem.policy().name(),
+        problem.actions().len(),
+        counted(problem.quantities() as u64 - 1, "cost", "costs"),
+        whole(problem.horizon())
+    );
+    Sentence::of(Tone::Strong, name).and(Tone::Plain, rest)
+}
+
+fn replicability(plan: &Plan) -> String {
+    format!(
+        "Two runs with one key take the same decisions with probability {} or more.",
+        percent(1.0 - plan.problem.rho())
+    )
+}
+
+/// How long exploration takes. A blind plan never ends it, and its warning says so.
+fn exploration(plan: &Plan) -> Option<String> {
+    let rounds = plan.exploration_rounds.filter(|_| !plan.blind)?;
+    // Under hard limits chance decides when the safe strategy is played, and the plan follows the expected path.
+    let about = match plan.problem.policy() {
+        Policy::Hard => "about ",
+        _ => "",
+    };
+    Some(format!(
+        "Exploration takes {about}{} rounds, {} of the horizon.",
+        whole(rounds),
+        percent(plan.exploration_share())
+    ))
+}
+
+fn detectable_gap(plan: &Plan) -> Option<String> {
+    let reward = plan.problem.quantity(0);
+    let gap = plan.detectable_gap? * reward.range.span();
+    Some(format!(
+        "At the end, gaps of {} in {} show.",
+        amount(gap),
+        reward.name
+    ))
+}
+
+fn gap_needs(plan: &Plan, gap: f64, horizon: Option<u64>) -> String {
+    let gap = format!(
+        "a gap of {} in {}",
+        amount(gap),
+        plan.problem.quantity(0).name
+    );
+    match horizon {
+        Some(horizon) => format!("To see {gap} takes {} rounds.", whole(horizon)),
+        // 2^53 is the largest horizon: rounds are counted exactly up to it, in doubles as well.
+        None => format!("No horizon up to 2^53 shows {gap}."),
+    }
+}
+
+fn bounds(plan: &Plan) -> String {
+    let problem = &plan.problem;
+    let reward = problem.quantity(0);
+    let horizon = problem.horizon() as f64;
+    // The theorems bound the total; what a round loses is what one can picture.
+    let regret = plan.regret_bound * reward.range.span();
+    let bound = format!(
+        "With probability {} the regret is at most {} {} in all, {} a round",
+        percent(plan.bound_probability),
+        amount(regret),
+        reward.name,
+        amount(regret / horizon)
+    );
+    match plan.violation_bound {
+        None => bound + ".",
+        // Hard limits hold in every round, except in an event of probability delta: there is no average to bound.
+        Some(0.0) => format!(
+            "{bound}; with probability {} every round is safe.",
+            percent(1.0 - problem.delta())
+        ),
+        Some(violation) => format!(
+            "{bound}, and costs exceed their thresholds by at most {} of their ranges on average.",
+            percent(violation / horizon)
+        ),
+    }
+}
+
+fn constants(plan: &Plan) -> AnswerTable {
+    // Profile paper has no growth to choose: its epochs end when a count has doubled.
+    let growth = plan.growth.map_or("2".into(), |growth| growth.to_string());
+    let informative = plan.first_informative_count.map_or("none".into(), whole);
+    let rows = [
+        ("profile", plan.profile.name().to_owned()),
+        ("growth", growth),
+        ("share of rho", amount(plan.rho_share)),
+        ("share of delta", amount(plan.delta_share)),
+        ("first informative count", informative),
+        ("epochs at most", whole(plan.epochs_max)),
+    ];
+    let rows = rows.map(|(name, value)| vec![name.to_owned(), value]);
+    AnswerTable::of_numbers(["constant", "value"], rows.into())
+}
+
+fn levels(plan: &Plan) -> AnswerTable {
+    let row = |level: &Level| {
+        vec![
+            level.level.to_string(),
+            whole(level.count),
+            amount(level.cell),
+            amount(level.width),
+        ]
+    };
+    let first = plan.levels.len().saturating_sub(LEVELS_SHOWN);
+    let rows = plan.levels[first..].iter().map(row).collect();
+    AnswerTable::of_numbers(["level", "samples", "cell", "width"], rows)
+}

@@ -1,0 +1,98 @@
+//! What `debora run` says.
+
+use crate::lab::metrics::Run;
+use crate::measure::SpecText;
+use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone};
+use crate::measure::words::{amount, counted, percent, whole};
+use crate::problem::Problem;
+
+/// One run; `means` are the world's, per quantity and action.
+pub fn run(spec: &SpecText, means: &[Vec<f64>], run: &Run, warnings: &[String]) -> Answer {
+    let problem = spec.problem();
+    let mut sentences = vec![
+        headline(spec.name(), problem, run),
+        Sentence::plain(regret(problem, run)),
+    ];
+    for cost in 0..run.violations.len() {
+        sentences.push(Sentence::plain(cost_kept(problem, means, run, cost)));
+    }
+    if run.regret.is_some_and(|regret| regret < 0.0) {
+        sentences.push(Sentence::plain(
+            "Regret is negative: it earned more than any safe strategy can, by exceeding thresholds.",
+        ));
+    }
+    if !run.violations.is_empty() {
+        let rounds = whole(run.unsafe_rounds);
+        sentences.push(Sentence::plain(format!(
+            "Rounds whose strategy was not safe: {rounds}."
+        )));
+    }
+    if run.infeasible_epochs > 0 {
+        let epochs = counted(run.infeasible_epochs, "epoch", "epochs");
+        sentences.push(Sentence::of(
+            Tone::Alarm,
+            format!("In {epochs} the estimates left no strategy within the thresholds."),
+        ));
+    }
+    let mut answer = Answer::with_warnings(warnings);
+    answer.paragraph(sentences);
+    answer.table(actions(problem, run));
+    // With the digest a reader can tell whether two runs decided alike without comparing traces.
+    answer.note(format!("decisions {}", run.digest.as_deref().unwrap_or("")));
+    answer
+}
+
+fn headline(name: &str, problem: &Problem, run: &Run) -> Sentence {
+    let rest = format!(
+        ": {} rounds in {}, average {} {}.",
+        whole(run.rounds),
+        counted(run.epochs, "epoch", "epochs"),
+        problem.quantity(0).name,
+        amount(run.reward_mean)
+    );
+    Sentence::of(Tone::Strong, name).and(Tone::Plain, rest)
+}
+
+fn regret(problem: &Problem, run: &Run) -> String {
+    let Some(regret) = run.regret else {
+        return "No strategy is safe in this world, so there is no regret to speak of.".into();
+    };
+    let regret = regret * problem.quantity(0).range.span();
+    format!(
+        "Regret {} in all, {} a round.",
+        amount(regret),
+        amount(regret / run.rounds as f64)
+    )
+}
+
+/// A cost's average beside its threshold, in the user's units.
+fn cost_kept(problem: &Problem, means: &[Vec<f64>], run: &Run, cost: usize) -> String {
+    let quantity = problem.quantity(cost + 1);
+    let rounds = run.rounds as f64;
+    // From the true means, as the violation is: what was drawn would add noise that no limit is about.
+    let played = means[cost + 1]
+        .iter()
+        .zip(&run.counts)
+        .map(|(mean, &count)| mean * count as f64);
+    let average = quantity.range.to_user(played.sum::<f64>() / rounds);
+    // Only rounds above the threshold count: those below do not make up for them.
+    let excess = run.violations[cost] * quantity.range.span() / rounds;
+    format!(
+        "{}: {} on average, threshold {}; rounds above it exceed it by {} per round of the run.",
+        quantity.name,
+        amount(average),
+        amount(problem.threshold(cost)),
+        amount(excess)
+    )
+}
+
+fn actions(problem: &Problem, run: &Run) -> AnswerTable {
+    let rows = problem
+        .actions()
+        .iter()
+        .zip(&run.counts)
+        .zip(&run.final_strategy)
+        .map(|((name, &count), &x)| vec![name.clone(), whole(count), percent(x)])
+        .collect();
+    AnswerTable::of_numbers(["action", "rounds", "last strategy"], rows)
+}

@@ -1,0 +1,39 @@
+//! Why something cannot be measured.
+
+use crate::lab::LabError;
+use crate::measure::words::whole;
+use crate::spec::SpecError;
+
+/// A spec that cannot be used, a wrong input, or parts that do not hold what they say.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // The fields are the offending values, named as in the condition.
+pub enum MeasureError {
+    /// The spec, or a table it names.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+
+    /// A world, a player or a part that the lab refuses.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+
+    /// The second run's world cannot be built.
+    #[error("the other world, {file}: {error}")]
+    OtherWorld { file: String, error: SpecError },
+
+    /// The second run's world has another shape than the first's.
+    #[error("the world of {other} has other numbers of actions or costs than that of {file}")]
+    OtherShape { other: String, file: String },
+
+    /// A player that decides every round, at a horizon with too many of them.
+    #[error("{name} decides every round, and {} are too many; use horizon {most} or less", whole(*.horizon))]
+    PlayerSlow {
+        name: String,
+        horizon: u64,
+        most: u64,
+    },
+
+    /// A part whose runs are not of the shape that its spec gives.
+    #[error("these shards do not hold what their spec asks for; measure them again")]
+    PartShape,
+}

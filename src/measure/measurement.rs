@@ -1,0 +1,280 @@
+//! What to run, and running a part of it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde::{Deserialize, Serialize};
+
+use crate::lab::metrics::UNSAFE_TOLERANCE;
+use crate::lab::part::{PartPairs, part_indices};
+use crate::lab::replicate::{Contestant, Experiment, Pair, Simulator};
+use crate::lab::world::{Truth, World};
+use crate::measure::players::contestant;
+use crate::measure::{DEBORA, FirstRun, MeasureError, OpenTable, Part, SpecText, warnings};
+use crate::spec::{Simulated, SpecError};
+
+/// What pairs of runs are measured for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MeasuredVerb {
+    /// Debora alone: are the decisions of two runs the same?
+    Replicate,
+    /// Debora beside its rivals.
+    Compare,
+}
+
+impl MeasuredVerb {
+    /// As users type it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Replicate => "replicate",
+            Self::Compare => "compare",
+        }
+    }
+}
+
+/// Everything that determines a measurement: what a part carries beside its pairs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct Measurement {
+    /// What for.
+    pub verb: MeasuredVerb,
+    /// What is measured.
+    pub spec: SpecText,
+    /// How rounds are simulated.
+    pub simulator: Simulator,
+    /// How many pairs the whole has.
+    pub pairs: u64,
+    /// The names of the players; debora first.
+    pub players: Vec<String>,
+    /// The spec of the second run's world, where that is another one. Nothing in it is replaced.
+    pub other: Option<SpecText>,
+}
+
+/// A measurement as files hold it: texts, since a spec is known by what was written, and is checked again when read.
+#[derive(Serialize, Deserialize)]
+// The order of the fields is that of the files: `debora.ray` replaces these bytes at the beginning of a part.
+struct Written {
+    verb: MeasuredVerb,
+    text: String,
+    file: String,
+    overrides: Vec<(String, String)>,
+    simulator: Simulator,
+    pairs: u64,
+    players: Vec<String>,
+    /// File and text.
+    other: Option<(String, String)>,
+}
+
+impl From<Measurement> for Written {
+    fn from(measurement: Measurement) -> Self {
+        let spec = measurement.spec;
+        Self {
+            verb: measurement.verb,
+            text: spec.text,
+            file: spec.file,
+            overrides: spec.overrides,
+            simulator: measurement.simulator,
+            pairs: measurement.pairs,
+            players: measurement.players,
+            other: measurement.other.map(|other| (other.file, other.text)),
+        }
+    }
+}
+
+impl TryFrom<Written> for Measurement {
+    type Error = SpecError;
+
+    fn try_from(written: Written) -> Result<Self, SpecError> {
+        let other = written
+            .other
+            .map(|(file, text)| SpecText::parse(text, file, Vec::new()))
+            .transpose()?;
+        Ok(Self {
+            verb: written.verb,
+            spec: SpecText::parse(written.text, written.file, written.overrides)?,
+            simulator: written.simulator,
+            pairs: written.pairs,
+            players: written.players,
+            other,
+        })
+    }
+}
+
+/// What a measurement needs from outside.
+pub struct Io<'a> {
+    /// Opens the tables of worlds.
+    pub open: &'a OpenTable,
+    /// Seconds since any fixed moment.
+    pub clock: &'a dyn Fn() -> f64,
+    /// Told after each pair how many are done, of [`Measurement::pairs_in`].
+    pub progress: &'a (dyn Fn(u64) + Sync),
+    /// Once set, the measurement stops with an error.
+    pub cancel: &'a AtomicBool,
+}
+
+impl Measurement {
+    /// Pairs of debora alone. `other` is the spec of the second run's world.
+    pub fn replicate(
+        spec: SpecText,
+        pairs: u64,
+        simulator: Simulator,
+        other: Option<SpecText>,
+    ) -> Self {
+        Self {
+            verb: MeasuredVerb::Replicate,
+            spec,
+            simulator,
+            pairs,
+            players: vec![DEBORA.to_owned()],
+            other,
+        }
+    }
+
+    /// Pairs of these players, as [`choose`](crate::measure::choose) gives them.
+    pub fn compare(spec: SpecText, pairs: u64, simulator: Simulator, players: Vec<String>) -> Self {
+        Self {
+            verb: MeasuredVerb::Compare,
+            spec,
+            simulator,
+            pairs,
+            players,
+            other: None,
+        }
+    }
+
+    /// How many pairs a part has, over all players.
+    pub fn pairs_in(&self, part: Option<(u64, u64)>) -> Result<u64, MeasureError> {
+        let indices = self.indices(part)?;
+        Ok((indices.end - indices.start) * self.players.len() as u64)
+    }
+
+    fn indices(&self, part: Option<(u64, u64)>) -> Result<Range<u64>, MeasureError> {
+        // The whole is the one part of one.
+        let (number, of) = part.unwrap_or((1, 1));
+        Ok(part_indices(self.pairs, number, of)?)
+    }
+
+    /// Measures a part, `(number from 1, of how many)`: the whole without one. Also the seconds of each player.
+    pub fn measure(
+        &self,
+        part: Option<(u64, u64)>,
+        io: &Io,
+    ) -> Result<(Part, Vec<f64>), MeasureError> {
+        let indices = self.indices(part)?;
+        // Tables may hold millions of rows: both worlds are built here, and fingerprint and experiment take them.
+        // Built before anything is measured, so that a wrong table is refused at once.
+        let world = self.spec.world(io.open)?;
+        let other = self.other_world(io.open)?;
+        let mut experiment = self.spec.experiment(&world, self.simulator);
+        if let Some(other) = &other {
+            experiment.worlds[1] = self.of_same_shape(&*world.world, other)?;
+        }
+        let (players, seconds) = self.play(&experiment, indices.clone(), io)?;
+        let part = Part {
+            measurement: self.clone(),
+            warnings: warnings(&self.spec.plan, Some(&*world.world)),
+            premise_false: self.premise_is_false(&*world.world),
+            // One part has pair 0, so the first run is observed once however the work is divided.
+            first_run: (indices.start == 0)
+                .then(|| first_run(&experiment))
+                .transpose()?,
+            pairs: PartPairs::new(
+                self.fingerprint(&world, other.as_ref()),
+                self.pairs,
+                players,
+            ),
+        };
+        Ok((part, seconds))
+    }
+
+    /// Each player's pairs, and the seconds they took.
+    #[expect(clippy::type_complexity, reason = "what a shard is made of")]
+    fn play(
+        &self,
+        experiment: &Experiment,
+        indices: Range<u64>,
+        io: &Io,
+    ) -> Result<(Vec<(String, Vec<Pair>)>, Vec<f64>), MeasureError> {
+        let mut players = Vec::new();
+        let mut seconds = Vec::new();
+        let mut before = 0;
+        for name in &self.players {
+            let begun = (io.clock)();
+            // One player after the other, each on all threads: its seconds are then its own.
+            let player = contestant(name, self.spec.problem().policy())?;
+            // All players share one count, as there is one bar to watch.
+            let progress = |done: u64| (io.progress)(before + done);
+            // Worlds are keyed by pair and member, not by player: all of them meet the same data.
+            let pairs = experiment.pairs(player, indices.clone(), &progress, io.cancel)?;
+            seconds.push((io.clock)() - begun);
+            before += pairs.len() as u64;
+            players.push((name.clone(), pairs));
+        }
+        Ok((players, seconds))
+    }
+
+    fn other_world(&self, open: &OpenTable) -> Result<Option<Simulated>, MeasureError> {
+        let Some(other) = &self.other else {
+            return Ok(None);
+        };
+        let world = other
+            .world(open)
+            .map_err(|error| MeasureError::OtherWorld {
+                file: other.file.clone(),
+                error,
+            })?;
+        Ok(Some(world))
+    }
+
+    /// The second run's world. The engine is that of the first spec, so the numbers of actions and costs must be the same.
+    fn of_same_shape(
+        &self,
+        world: &dyn World,
+        other: &Simulated,
+    ) -> Result<Arc<dyn World>, MeasureError> {
+        // Quantities and actions; their names and ranges may differ, as only draws are taken from it.
+        let shape = |world: &dyn World| (world.means().len(), world.means()[0].len());
+        if shape(world) == shape(&*other.world) {
+            return Ok(Arc::clone(&other.world));
+        }
+        Err(MeasureError::OtherShape {
+            other: self
+                .other
+                .as_ref()
+                .map_or(String::new(), |spec| spec.file.clone()),
+            file: self.spec.file.clone(),
+        })
+    }
+
+    /// Whether the safe strategy's true margins are smaller than the stated ones.
+    fn premise_is_false(&self, world: &dyn World) -> bool {
+        Truth::of(self.spec.problem(), world)
+            .margins_missing
+            .iter()
+            // With the room that unsafe rounds have for the rounding of floats.
+            .any(|&missing| missing > UNSAFE_TOLERANCE)
+    }
+
+    /// What parts must agree on to be merged. The number of pairs is not in it, as a shard says that by itself.
+    fn fingerprint(&self, world: &Simulated, other: Option<&Simulated>) -> String {
+        format!(
+            "{} {} {:?} {}",
+            self.verb.name(),
+            world.fingerprint,
+            // Both simulators have the same law but other draws, so their pairs do not mix.
+            self.simulator,
+            other.map_or("", |other| &other.fingerprint)
+        )
+    }
+}
+
+/// Pair 0's first run once more, watched. Watching every run would keep the strategies of all of them in memory.
+fn first_run(experiment: &Experiment) -> Result<FirstRun, MeasureError> {
+    let mut first_run = FirstRun::default();
+    experiment.run_observed(Contestant::Debora, 0, 0, &mut |stretch| {
+        first_run.add(stretch);
+    })?;
+    Ok(first_run)
+}

@@ -1,0 +1,97 @@
+//! Parts of a measurement as they were measured, and what the whole found.
+
+use serde::{Deserialize, Serialize};
+
+use crate::lab::metrics::{Run, checkpoints};
+use crate::lab::part::PartPairs;
+use crate::lab::summary::{Broken, Promise, Summary};
+use crate::measure::{FirstRun, MeasureError, Measurement};
+
+/// A measurement and what was measured of it: the content of a shard's file, whose field names stay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// What was asked.
+    #[serde(rename = "job")]
+    pub measurement: Measurement,
+    /// What a person must know first.
+    pub warnings: Vec<String>,
+    /// Whether the safe strategy's true margins are smaller than the stated ones.
+    pub premise_false: bool,
+    /// Pair 0's first run; in the part that has it.
+    #[serde(rename = "story")]
+    pub first_run: Option<FirstRun>,
+    /// Its pairs.
+    #[serde(rename = "shard")]
+    pub pairs: PartPairs,
+}
+
+/// A whole measurement, summed up.
+pub struct Findings {
+    /// Player by player; debora first.
+    pub summaries: Vec<(String, Summary)>,
+    /// The promises that debora was measured to break.
+    pub broken: Vec<Broken>,
+}
+
+impl Part {
+    /// The content of a shard's file: floats are written so that they are read back to the bit.
+    pub fn to_json(&self) -> String {
+        let text = serde_json::to_string(self).expect("numbers, texts and lists");
+        text + "\n"
+    }
+
+    /// The whole, from parts in any order. Parts may overlap where they agree.
+    pub fn merge(mut parts: Vec<Part>) -> Result<Part, MeasureError> {
+        let pairs: Vec<PartPairs> = parts.iter().map(|part| part.pairs.clone()).collect();
+        let pairs = PartPairs::merge(&pairs)?;
+        parts[0].check_shape(&pairs)?;
+        let first_run = parts.iter_mut().find_map(|part| part.first_run.take());
+        let first = parts.swap_remove(0);
+        Ok(Part {
+            first_run,
+            pairs,
+            ..first
+        })
+    }
+
+    /// Every run must have the numbers the spec asks for: a file edited by hand may not.
+    fn check_shape(&self, pairs: &PartPairs) -> Result<(), MeasureError> {
+        let problem = self.measurement.spec.problem();
+        let costs = problem.thresholds().len();
+        let checkpoints = checkpoints(problem.horizon()).len();
+        // Where no strategy is safe there is no regret, and so no curve of it.
+        let fits = |run: &Run| {
+            let regret = run.regret_curve.len();
+            run.violations.len() == costs
+                && run.violation_curve.len() == checkpoints
+                && (regret == checkpoints || (regret == 0 && run.regret.is_none()))
+        };
+        let mut runs = pairs
+            .players
+            .iter()
+            .flat_map(|(_, pairs)| pairs)
+            .flat_map(|pair| &pair.runs);
+        if pairs.players.is_empty() || pairs.total == 0 || !runs.all(fits) {
+            return Err(MeasureError::PartShape);
+        }
+        Ok(())
+    }
+
+    /// What a whole measurement found.
+    pub fn findings(&self) -> Findings {
+        let plan = &self.measurement.spec.plan;
+        let summaries: Vec<(String, Summary)> = self
+            .pairs
+            .players
+            .iter()
+            .map(|(name, pairs)| (name.clone(), Summary::of(plan, pairs)))
+            .collect();
+        // Rivals promise nothing here.
+        let mut broken = summaries[0].1.broken(plan);
+        if self.premise_false {
+            // What rests on the safe strategy's margins is not promised then.
+            broken.retain(|broken| broken.promise == Promise::Identical);
+        }
+        Findings { summaries, broken }
+    }
+}

@@ -1,0 +1,85 @@
+//! A spec as it was read, with what it means.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::lab::metrics::checkpoints;
+use crate::lab::replicate::{Experiment, Simulator};
+use crate::spec::{Simulated, Spec, SpecError};
+use crate::{Plan, Problem};
+
+/// Opens a table's file.
+pub type OpenTable = dyn Fn(&Path) -> io::Result<Box<dyn io::Read>> + Sync;
+
+/// A spec, the text it was read from, and its plan.
+#[derive(Clone, Debug)]
+pub struct SpecText {
+    /// The TOML.
+    pub text: String,
+    /// What errors call it; tables are looked for beside it.
+    pub file: String,
+    /// Values that replace the text's, as [`Spec::parse_with`] takes them.
+    pub overrides: Vec<(String, String)>,
+    /// What it says.
+    pub spec: Spec,
+    /// What it plans.
+    pub plan: Arc<Plan>,
+}
+
+impl PartialEq for SpecText {
+    /// Spec and plan follow from the text, its place and what replaces its values.
+    fn eq(&self, other: &Self) -> bool {
+        (&self.text, &self.file, &self.overrides) == (&other.text, &other.file, &other.overrides)
+    }
+}
+
+impl SpecText {
+    /// Reads a spec. This is the one place where a measurement parses its text: everything after has the values.
+    pub fn parse(
+        text: String,
+        file: String,
+        overrides: Vec<(String, String)>,
+    ) -> Result<Self, SpecError> {
+        let spec = Spec::parse_with(&text, &file, &overrides)?;
+        let plan = Arc::new(Plan::of(spec.problem.clone()));
+        Ok(Self {
+            text,
+            file,
+            overrides,
+            spec,
+            plan,
+        })
+    }
+
+    /// The problem it states.
+    pub fn problem(&self) -> &Problem {
+        &self.spec.problem
+    }
+
+    /// Its world. A table is read from its file, so ask once.
+    pub fn world(&self, open: &OpenTable) -> Result<Simulated, SpecError> {
+        // Beside the spec, wherever the program was started.
+        let folder = Path::new(&self.file).parent().unwrap_or(Path::new(""));
+        self.spec.world(&mut |name| open(&folder.join(name)))
+    }
+
+    /// The spec as the lab simulates it on a world that [`SpecText::world`] built.
+    pub fn experiment(&self, simulated: &Simulated, simulator: Simulator) -> Experiment {
+        Experiment {
+            plan: Arc::clone(&self.plan),
+            // One law for both runs; `Measurement` replaces the second's where another world is asked for.
+            worlds: [simulated.world.clone(), simulated.world.clone()],
+            key: self.spec.key,
+            world_key: simulated.key,
+            simulator,
+            checkpoints: checkpoints(self.problem().horizon()),
+        }
+    }
+
+    /// Its name, or its file.
+    pub fn name(&self) -> &str {
+        // A spec need not have a name, but a reader needs something to call it.
+        self.spec.name.as_deref().unwrap_or(&self.file)
+    }
+}
