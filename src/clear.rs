@@ -39,7 +39,7 @@ impl Clear {
     /// The test on the way to `last` samples of each of `actions` actions; none if it would have fewer than three stages.
     pub(crate) fn of(actions: usize, rho: f64, delta: f64, last: u64) -> Option<Self> {
         let actions = actions as f64;
-        // Below 64 and 15 ln K the bound on E|D1 - D2| is not proved; below 1/rho^2 no lead could reach a threshold.
+        // Below 64 and 15 ln K the bound on E|D1 - D2| is not proved; below 1/rho^2 hardly any lead could reach a threshold.
         let least = (1.0 / (rho * rho)).max(15.0 * libm::log(actions)).max(64.0);
         let smaller =
             |count: &u64| Some(count.div_ceil(STAGE_GROWTH)).filter(|&n| n as f64 >= least);
@@ -71,7 +71,8 @@ impl Clear {
         if stage + 1 < self.stages.len() {
             self.c1 + 1.2 / self.rho * uniform
         } else {
-            // Denser towards small thresholds, where estimates could differ too: G' = rho (.2 + .75 G)/1.12.
+            // Sparser towards small thresholds, where the estimates behind the test may differ too: the distribution G has
+            // G' = rho (.2 + .75 G)/1.125.
             self.c0 + 1.5 / self.rho * libm::log(1.0 + 3.75 * uniform)
         }
     }

@@ -382,12 +382,20 @@ impl Plan {
         let stages = self.clear.as_ref().map_or(&[][..], |clear| &clear.stages);
         let stage = stages.iter().find(|&&stage| stage > counts[0]);
         let end = stage.copied().unwrap_or(first);
-        let each = if end == u64::MAX {
-            end
-        } else {
-            end - counts[0]
+        Some(Explore::Blocks {
+            each: end.saturating_sub(counts[0]),
+        })
+    }
+
+    /// Whether an epoch can begin with these counts, as far as exploration says: permuted blocks bring all actions from stage
+    /// to stage together.
+    pub(crate) fn explores_in_step(&self, counts: &[u64]) -> bool {
+        let Some(Explore::Blocks { .. }) = self.explore(counts) else {
+            return true;
         };
-        Some(Explore::Blocks { each })
+        let stages = self.clear.as_ref().map_or(&[][..], |clear| &clear.stages);
+        let together = counts.iter().all(|count| *count == counts[0]);
+        together && (counts[0] == 0 || stages.contains(&counts[0]))
     }
 
     /// The count on which an action with `count` pulls at the start of an epoch is estimated; `None` if it never was.

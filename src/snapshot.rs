@@ -163,6 +163,10 @@ fn read_epoch(reader: &mut Reader, engine: &mut Engine) -> Result<u64, Error> {
         rounds <= horizon + 1 - first_round,
         "its epoch goes beyond the horizon",
     )?;
+    check(
+        engine.plan.explores_in_step(&counts),
+        "its counts are not those of its plan's exploration",
+    )?;
     engine.asked.clone_from(&counts);
     engine.open = EpochRecord::opening(epoch, first_round, counts);
     Ok(rounds)

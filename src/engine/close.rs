@@ -44,7 +44,7 @@ impl Engine {
     /// The stage of the clear test that the open epoch's start ends, if it ends one.
     pub(crate) fn stage(&self) -> Option<usize> {
         let counts = &self.open.counts;
-        // Exploration's stages alone bring all actions to one count: after it, some action is always ahead.
+        // Counts may be equal again later, but then above n_f, which is the last stage.
         let together = counts.iter().all(|count| *count == counts[0]);
         together.then(|| self.plan.clear.as_ref()?.stage(counts[0]))?
     }

@@ -8,7 +8,8 @@
 //! count_a ~ Binomial(q_a - 1, G_w / G_a)  with a quota,   Poisson(x_a G_w)  without
 //! ```
 //!
-//! Exploration in permuted blocks needs no draw: how often it plays each action is known beforehand. If the horizon falls inside, the rounds before it are a multivariate hypergeometric draw from them. The draws come
+//! Exploration in permuted blocks needs no draw: how often it plays each action is known beforehand. If the horizon falls
+//! inside another stretch, the rounds before it are a multivariate hypergeometric draw from them. The draws come
 //! from the policy key, so both runs of a pair share them. Source: docs/theory.md, section 9.
 
 use crate::key::Label;
