@@ -1,10 +1,13 @@
 //! Durable writes per second of each store: `scripts/with-postgres cargo bench -p debora-app --bench stores`.
 
 mod raw;
+#[path = "../tests/common/scratch.rs"]
+mod scratch;
 
 use std::time::Duration;
 
 use debora_app::store::{Lease, Location, Purpose};
+use scratch::Scratch;
 
 const LEASES: u64 = 20_000;
 const ROUNDS: u64 = 100;
@@ -13,10 +16,8 @@ const ROUNDS: u64 = 100;
 const MIX: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
 
 fn main() {
-    let folder = std::env::temp_dir().join(format!("debora-bench-{}", std::process::id()));
-    std::fs::create_dir(&folder).expect("a new folder");
+    let folder = Scratch::new("bench");
     measure("SQLite", &Location::Sqlite(folder.join("store.db")));
-    std::fs::remove_dir_all(folder).expect("the folder goes");
     match std::env::var("DEBORA_TEST_POSTGRES") {
         Ok(url) => measure("PostgreSQL", &Location::Postgres(url)),
         Err(_) => println!("PostgreSQL: not measured; run this under scripts/with-postgres"),

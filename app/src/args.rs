@@ -212,7 +212,7 @@ pub struct AccessArgs {
 
 impl AccessArgs {
     /// The API key, if there is one.
-    pub fn access(&self) -> anyhow::Result<crate::audit::Access> {
+    pub fn access(&self) -> anyhow::Result<crate::audit::Credentials> {
         use anyhow::Context as _;
         let api_key = match &self.key_file {
             Some(file) => {
@@ -223,7 +223,7 @@ impl AccessArgs {
             }
             None => self.api_key.clone(),
         };
-        Ok(crate::audit::Access { api_key })
+        Ok(crate::audit::Credentials { api_key })
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What time it is.
 pub fn now() -> i64 {
+    // A clock before 1970 is not set at all: 0 says so, and delays what waits for it.
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |time| time.as_millis() as i64)
@@ -26,11 +27,11 @@ pub fn utc(milliseconds: i64) -> String {
 /// start at day floor((153 m + 2) / 5) of it.
 fn date(days: i64) -> (i64, i64, i64) {
     const DAYS_IN_400_YEARS: i64 = 146_097;
+    // From 0000-03-01 to 1970-01-01.
     let days = days + 719_468;
-    let (cycle, day) = (
-        days.div_euclid(DAYS_IN_400_YEARS),
-        days.rem_euclid(DAYS_IN_400_YEARS),
-    );
+    let cycle = days.div_euclid(DAYS_IN_400_YEARS);
+    let day = days.rem_euclid(DAYS_IN_400_YEARS);
+    // A year of 365 days is too short by a leap day every 4 years, but not every 100, but again every 400.
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;

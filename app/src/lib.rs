@@ -1,5 +1,5 @@
-//! The program `debora` as a library, so that tests and benches reach its parts: the verbs, the reports, the stores and the
-//! service.
+//! The program `debora` as a library, so that tests and benches reach its parts: the verbs, the reports, the stores, the
+//! log, the service and the audit.
 
 #![allow(missing_docs)] // Not an interface: the doc comments are for readers of the source.
 
@@ -8,7 +8,12 @@ pub mod audit;
 mod calendar;
 pub mod commands;
 pub mod files;
+pub mod hex;
+pub mod log;
 pub mod report;
+#[cfg(test)]
+#[path = "../tests/common/scratch.rs"]
+mod scratch;
 pub mod service;
 pub mod store;
 pub mod terminal;

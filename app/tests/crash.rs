@@ -4,20 +4,29 @@
 //! that nobody disturbed, told the same outcomes. `DEBORA_CRASH_KILLS` says how often (default 20; the results of 200 are
 //! in docs/service.md).
 
+#[path = "common/binary.rs"]
+mod binary;
+#[path = "common/scratch.rs"]
+mod scratch;
+#[path = "common/server.rs"]
+mod server;
+
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use binary::debora;
 use debora::key::Label;
 use debora::spec::Spec;
 use debora::{Ask, Engine, Key, WorldKey};
-use debora_app::store::{Lease, Location, Outcome, Purpose, Status};
+use debora_app::store::{Lease, Location, OutcomeRow, Purpose, Status};
+use scratch::Scratch;
 use serde_json::{Value, json};
+use server::{Running, start};
 
 const SPEC: &str = r#"
 policy = "soft"
@@ -57,20 +66,12 @@ fn outcome(round: u64, action: u64) -> (f64, f64) {
 /// The service as its operator sees it: nodes at fixed addresses, which are there or not.
 struct Cluster {
     store: String,
-    nodes: Vec<Mutex<Node>>,
-}
-
-struct Node {
-    address: String,
-    server: Child,
+    nodes: Vec<Mutex<Running>>,
 }
 
 impl Cluster {
     fn start(store: String, nodes: usize) -> Self {
-        let start = |_| {
-            let (server, address) = spawn(&store, "127.0.0.1:0");
-            Mutex::new(Node { address, server })
-        };
+        let start = |_| Mutex::new(spawn(&store, "127.0.0.1:0"));
         let nodes = (0..nodes).map(start).collect();
         Self { store, nodes }
     }
@@ -79,56 +80,33 @@ impl Cluster {
         self.lock(node).address.clone()
     }
 
-    fn lock(&self, node: usize) -> MutexGuard<'_, Node> {
+    fn lock(&self, node: usize) -> MutexGuard<'_, Running> {
         self.nodes[node % self.nodes.len()].lock().unwrap()
     }
 
     /// kill -9, and another server at the same address.
     fn kill(&self, node: usize) {
         let mut node = self.lock(node);
-        node.server.kill().unwrap();
-        node.server.wait().unwrap();
-        (node.server, _) = spawn(&self.store, &node.address);
+        node.child.kill().unwrap();
+        node.child.wait().unwrap();
+        *node = spawn(&self.store, &node.address);
     }
 }
 
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        for node in &mut self.nodes {
-            let node = node.get_mut().unwrap();
-            let _ = node.server.kill();
-            let _ = node.server.wait();
-        }
-    }
-}
-
-/// Starts a server and reads from its first line where it listens. A database that is just restarting is waited for.
-fn spawn(store: &str, listen: &str) -> (Child, String) {
+/// Starts a server. A database that is just restarting is waited for.
+fn spawn(store: &str, listen: &str) -> Running {
     let begun = Instant::now();
+    let arguments = [
+        "serve", "--store", store, "--listen", listen, "--log", "error",
+    ];
     loop {
-        let mut server = Command::new(env!("CARGO_BIN_EXE_debora"))
-            .args([
-                "serve", "--store", store, "--listen", listen, "--log", "error",
-            ])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(server.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        if let Some(address) = line
-            .split_whitespace()
-            .find_map(|word| word.strip_prefix("http://"))
-        {
-            return (server, address.trim_end_matches(['/', ',', '.']).to_owned());
+        match start(debora(&arguments).stderr(Stdio::null())) {
+            Ok(running) => return running,
+            Err(said) => assert!(
+                begun.elapsed() < Duration::from_secs(30),
+                "the server does not start: {said}"
+            ),
         }
-        let status = server.wait().unwrap();
-        assert!(
-            begun.elapsed() < Duration::from_secs(30),
-            "the server does not start: {status}, {line:?}"
-        );
         thread::sleep(Duration::from_millis(50));
     }
 }
@@ -229,7 +207,7 @@ impl Play {
         let first = &decisions[0][if overtime { "overtime" } else { "round" }];
         let actions = decisions
             .iter()
-            .map(|decision| decision["index"].as_u64().unwrap())
+            .map(|decision| decision["action"].as_u64().unwrap())
             .collect();
         let lease = (
             overtime,
@@ -255,7 +233,7 @@ impl Play {
                 continue;
             };
             if round % NEVER != 0 {
-                let (reward, cost) = outcome(round, decision["index"].as_u64().unwrap());
+                let (reward, cost) = outcome(round, decision["action"].as_u64().unwrap());
                 rounds.push(round);
                 outcomes.push(json!({ "round": round, "reward": reward, "costs": [cost] }));
             }
@@ -393,7 +371,7 @@ fn check(location: &Location, id: &str, key: Key, noted: &Acknowledged) -> (u64,
             (*overtime, *epoch, *first, actions)
         );
     }
-    let stored: BTreeMap<u64, &Outcome> = outcomes
+    let stored: BTreeMap<u64, &OutcomeRow> = outcomes
         .iter()
         .map(|outcome| (outcome.round, outcome))
         .collect();
@@ -450,7 +428,7 @@ fn check(location: &Location, id: &str, key: Key, noted: &Acknowledged) -> (u64,
             "{id}: {outcome:?}"
         );
     }
-    assert_eq!(engine.tally().counts(), progress.told);
+    assert_eq!(engine.tally().counts(), progress.outcomes);
     assert_eq!(
         (engine.digest(), engine.is_done()),
         (progress.digest, progress.status == Status::Done)
@@ -463,8 +441,7 @@ fn check(location: &Location, id: &str, key: Key, noted: &Acknowledged) -> (u64,
 
 fn audited<'a>(store: &str, ids: impl Iterator<Item = &'a String>) {
     for id in ids {
-        let output = Command::new(env!("CARGO_BIN_EXE_debora"))
-            .args(["audit", store, "--experiment", id])
+        let output = debora(&["audit", store, "--experiment", id])
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
@@ -478,13 +455,11 @@ fn audited<'a>(store: &str, ids: impl Iterator<Item = &'a String>) {
 
 #[test]
 fn a_killed_server_on_sqlite_loses_and_doubles_nothing() {
-    let folder = std::env::temp_dir().join(format!("debora-crash-{}", std::process::id()));
-    std::fs::create_dir(&folder).unwrap();
+    let folder = Scratch::new("crash");
     let store: PathBuf = folder.join("store.db");
     crash(&store.display().to_string(), 1, kills(), |cluster, _| {
         cluster.kill(0)
     });
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// Every fifth time the database itself is stopped at once and started again.

@@ -4,15 +4,22 @@
 //! `DEBORA_FUZZ_REQUESTS` says how many (default 4,000; 100,000 in `./check long`). The seed is fixed, and printed with the
 //! request that fails.
 
+#[path = "common/binary.rs"]
+mod binary;
+#[path = "common/scratch.rs"]
+mod scratch;
+
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
+use binary::debora;
 use debora::Key;
 use debora::key::Label;
 use debora_app::service::http::{App, Shared, TIMEOUT};
 use debora_app::service::writer::Service;
 use debora_app::store::Location;
+use scratch::Scratch;
 use serde_json::{Map, Value, json};
 
 const SPEC: &str = "policy = 'soft'\nhorizon = 5000\nrho = 0.5\nprofile = 'paper'\nactions = ['a', 'b']\n[[cost]]\nname = 'price'\nthreshold = 0.5\n[service]\non_wait = 'serve'\noutcome_wait = '1s'";
@@ -291,8 +298,7 @@ fn memory() -> f64 {
 async fn no_request_is_the_servers_fault() {
     let requests =
         std::env::var("DEBORA_FUZZ_REQUESTS").map_or(4_000, |count| count.parse::<u64>().unwrap());
-    let folder = std::env::temp_dir().join(format!("debora-fuzz-{}", std::process::id()));
-    std::fs::create_dir(&folder).unwrap();
+    let folder = Scratch::new("fuzz");
     let location = Location::Sqlite(folder.join("store.db"));
     let service = Service::start(location, Arc::new(|| 1_700_000_000_000)).unwrap();
     let app = App::new(Shared::new(Arc::clone(&service), TIMEOUT));
@@ -376,8 +382,7 @@ async fn no_request_is_the_servers_fault() {
 
     service.stop();
     drop(app);
-    let audit = std::process::Command::new(env!("CARGO_BIN_EXE_debora"))
-        .args(["audit", &folder.join("store.db").display().to_string()])
+    let audit = debora(&["audit", &folder.join("store.db").display().to_string()])
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&audit.stdout);
@@ -386,7 +391,6 @@ async fn no_request_is_the_servers_fault() {
         "{said}{}",
         String::from_utf8_lossy(&audit.stderr)
     );
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 fn error_code(bytes: &[u8]) -> String {

@@ -5,11 +5,11 @@ mod fixtures;
 
 use std::process::Command;
 
-use debora_app::store::{Location, Outcome, Purpose};
+use debora_app::store::{Location, OutcomeRow, Purpose};
 use fixtures::{epoch, experiment, progress, schema};
 
-fn outcome(round: u64) -> Outcome {
-    Outcome {
+fn outcome(round: u64) -> OutcomeRow {
+    OutcomeRow {
         round,
         reward: 0.5,
         costs: vec![-0.0],

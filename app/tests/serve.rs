@@ -1,15 +1,24 @@
 //! `debora serve` itself, on a real socket: where it listens, how it ends, whom it refuses, whom it cuts off.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+#[path = "common/binary.rs"]
+mod binary;
+#[path = "common/scratch.rs"]
+mod scratch;
+#[path = "common/server.rs"]
+mod server;
+
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ops::Deref;
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use debora_app::service::chain::hex;
+use binary::debora;
+use debora_app::hex;
 use debora_app::store::{ApiKey, Location, Purpose, Role};
+use scratch::Scratch;
 use serde_json::{Value, json};
+use server::{Running, start};
 use sha2::{Digest as _, Sha256};
 
 const SPEC: &str = "policy = 'soft'\nhorizon = 64\nrho = 0.9\ndelta = 0.1\nprofile = 'paper'\nactions = ['a', 'b']\n\
@@ -18,16 +27,11 @@ const SPEC: &str = "policy = 'soft'\nhorizon = 64\nrho = 0.9\ndelta = 0.1\nprofi
 const KEY: &str = "debora_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 /// A folder that is removed at the end.
-struct Folder(PathBuf);
+struct Folder(Scratch);
 
 impl Folder {
     fn new() -> Self {
-        static FOLDERS: AtomicU32 = AtomicU32::new(0);
-        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-        let path =
-            std::env::temp_dir().join(format!("debora-serve-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).unwrap();
-        Self(path)
+        Self(Scratch::new("serve"))
     }
 
     fn store(&self) -> String {
@@ -37,7 +41,7 @@ impl Folder {
     fn add_key(&self) {
         let location = Location::of(&self.store());
         let mut store = location.open(Purpose::Serve).unwrap();
-        let hash = hex(&Sha256::digest(KEY));
+        let hash = hex::encode(&Sha256::digest(KEY));
         let key = ApiKey {
             name: "ops".into(),
             role: Role::Admin,
@@ -51,23 +55,20 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+/// A server that is running, and what is asked of it.
+struct Server(Running);
+
+impl Deref for Server {
+    type Target = Running;
+
+    fn deref(&self) -> &Running {
+        &self.0
     }
 }
 
-/// A server that is running; killed if a test fails.
-struct Server {
-    child: Child,
-    line: String,
-    address: String,
-}
-
 fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_debora"));
+    let mut command = debora(&["serve"]);
     command
-        .arg("serve")
         .args(arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -82,23 +83,7 @@ impl Server {
     }
 
     fn run(mut command: Command) -> Self {
-        let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let address = line
-            .split("http://")
-            .nth(1)
-            .and_then(|rest| rest.split([',', '"']).next());
-        let address = address
-            .unwrap_or_else(|| panic!("no address in {line:?}"))
-            .to_owned();
-        Self {
-            child,
-            line,
-            address,
-        }
+        Self(start(&mut command).unwrap())
     }
 
     fn post(&self, path: &str, body: &Value) -> (u16, Value) {
@@ -144,20 +129,14 @@ impl Server {
     /// With which code it ended, and what it had written on standard error.
     fn ended(mut self) -> (Option<i32>, String) {
         let mut log = String::new();
-        self.child
+        self.0
+            .child
             .stderr
             .take()
             .unwrap()
             .read_to_string(&mut log)
             .unwrap();
-        (self.child.wait().unwrap().code(), log)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        (self.0.child.wait().unwrap().code(), log)
     }
 }
 
@@ -250,12 +229,12 @@ fn an_address_that_others_reach_needs_a_key() {
 fn what_cannot_be_served_is_refused_with_the_reason() {
     let folder = Folder::new();
     let message = refused(&["--store", &folder.store(), "--listen", "nowhere"]);
-    assert!(message.contains("\"nowhere\" is no address"), "{message}");
-    let message = refused(&["--store", &folder.store(), "--out", "report"]);
     assert!(
-        message.contains("--out and --force mean nothing to it"),
+        message.contains("\"nowhere\" is not an address"),
         "{message}"
     );
+    let message = refused(&["--store", &folder.store(), "--out", "report"]);
+    assert!(message.contains("leave out --out and --force"), "{message}");
     let server = Server::start(&folder.store(), &[]);
     let taken = refused(&["--store", &folder.store(), "--listen", "127.0.0.1:0"]);
     assert!(taken.contains("store.db"), "{taken}");
@@ -263,7 +242,7 @@ fn what_cannot_be_served_is_refused_with_the_reason() {
     let message = refused(&["--store", &other.store(), "--listen", &server.address]);
     assert!(message.contains("cannot listen on"), "{message}");
     assert!(
-        std::fs::read_dir(&other.0).unwrap().next().is_none(),
+        std::fs::read_dir(&*other.0).unwrap().next().is_none(),
         "a store that nobody serves"
     );
     let message = refused(&[
@@ -427,7 +406,7 @@ fn secrets_are_never_in_the_log() {
         log.contains("request method=\"POST\" route=\"/v1/experiments/{id}/decisions\" status=200"),
         "{log}"
     );
-    let hash = hex(&Sha256::digest(KEY));
+    let hash = hex::encode(&Sha256::digest(KEY));
     for secret in [&KEY[7..], &hash, "order-4711", "token=", "horizon"] {
         assert!(!log.contains(secret), "{secret} is in\n{log}");
     }

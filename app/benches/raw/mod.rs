@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use debora::Key;
-use debora_app::store::{EpochRow, Experiment, Lease, Outcome, Progress, Status, Store};
+use debora_app::store::{EpochRow, ExperimentRow, Lease, OutcomeRow, Progress, Status, Store};
 
 const ID: &str = "raw";
 
 /// Adds the experiment that is written to.
 pub fn create(store: &mut dyn Store) {
     let digits = "0".repeat(64);
-    let experiment = Experiment {
+    let experiment = ExperimentRow {
         id: ID.into(),
         spec: String::new(),
         key: Key::from(1u64),
@@ -33,7 +33,7 @@ pub fn create(store: &mut dyn Store) {
         epoch: 0,
         next_round: 1,
         decided: vec![0; 10],
-        told: vec![0; 10],
+        outcomes: vec![0; 10],
         imputed: vec![0; 10],
         imputed_before: vec![0; 10],
         late: 0,
@@ -77,8 +77,8 @@ pub fn outcomes_per_second(store: &mut dyn Store, batch: u64, time: Duration) ->
     per_second(time, || {
         store.begin().expect("begins");
         let mut progress = store.lock(ID).expect("locks").expect("is there");
-        let first = progress.told[0] + 1;
-        let outcome = |round| Outcome {
+        let first = progress.outcomes[0] + 1;
+        let outcome = |round| OutcomeRow {
             round,
             reward: 1.0 / round as f64,
             costs: vec![0.003, 1.5],
@@ -86,7 +86,7 @@ pub fn outcomes_per_second(store: &mut dyn Store, batch: u64, time: Duration) ->
             at: 1_700_000_000_000,
         };
         let outcomes: Vec<_> = (first..first + batch).map(outcome).collect();
-        progress.told[0] += batch;
+        progress.outcomes[0] += batch;
         let taken = store.add_outcomes(ID, &outcomes).expect("adds");
         assert!(taken.iter().all(Option::is_none));
         store.set_progress(ID, &progress).expect("sets");

@@ -6,19 +6,27 @@
 //! DEBORA_BENCH_STORE=postgres://... cargo bench -p debora-app --bench service
 //! ```
 
+#[path = "../../tests/common/binary.rs"]
+mod binary;
 mod load;
 #[path = "../raw/mod.rs"]
 mod raw;
+#[path = "../../tests/common/scratch.rs"]
+mod scratch;
+#[path = "../../tests/common/server.rs"]
+mod server;
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use binary::debora;
 use debora::Key;
-use debora_app::service::desk::Desk;
-use debora_app::service::request::{Answer, Create, Of, Request, Telling};
+use debora_app::service::request::{Answer, Create, DecisionId, Request, ToldOutcome};
+use debora_app::service::transaction::Executor;
 use debora_app::store::{Lease, Location, Progress, Purpose};
 use load::{Measured, load};
+use scratch::Scratch;
+use server::{Running, start};
 
 const CONNECTIONS: u64 = 64;
 const ROUNDS: u64 = 100;
@@ -56,8 +64,7 @@ async fn main() {
     if let Some(place) = arguments.iter().position(|argument| argument == "bare") {
         return bare(arguments[place + 1].parse().expect("a number of bytes")).await;
     }
-    let folder = std::env::temp_dir().join(format!("debora-bench-{}", std::process::id()));
-    std::fs::create_dir(&folder).expect("a folder");
+    let folder = Scratch::new("bench");
     let store = std::env::var("DEBORA_BENCH_STORE")
         .unwrap_or_else(|_| folder.join("store.db").display().to_string());
     let id = format!("bench-{}", std::process::id());
@@ -66,8 +73,8 @@ async fn main() {
     let raw = std::env::var("DEBORA_BENCH_RAW")
         .unwrap_or_else(|_| folder.join("raw.db").display().to_string());
 
-    let desk = folder.join("desk.db").display().to_string();
-    asking(&store, &desk, &raw, &id).await;
+    let executor = folder.join("executor.db").display().to_string();
+    asking(&store, &executor, &raw, &id).await;
     let told = telling(&store, &raw, &id).await;
     if let Some(outcomes) = std::env::var("DEBORA_BENCH_OUTCOMES")
         .ok()
@@ -75,14 +82,14 @@ async fn main() {
     {
         growing(&store, &id, told, outcomes).await;
     }
-    std::fs::remove_dir_all(folder).expect("an end");
 }
 
 /// Decisions in batches over many connections, beside a bare handler and the store alone: by turns, as machines are noisy.
-async fn asking(store: &str, desk_store: &str, raw_store: &str, id: &str) {
+async fn asking(store: &str, executor_store: &str, raw_store: &str, id: &str) {
     drop(begin(store, id));
-    let mut desk = begin(desk_store, BESIDE);
-    let (mut server, address) = serve(store);
+    let mut executor = begin(executor_store, BESIDE);
+    let server = serve(store);
+    let address = server.address.clone();
     let path = format!("/v1/experiments/{id}/decisions");
     let mut yardstick = Location::of(raw_store)
         .open(Purpose::Serve)
@@ -101,26 +108,27 @@ async fn asking(store: &str, desk_store: &str, raw_store: &str, id: &str) {
         let asked = load(&address, &path, CONNECTIONS, TURN, ask).await;
         let commits = commits(&address).await - before;
         let program = || Command::new(std::env::current_exe().expect("this program"));
-        let (_, other) =
-            beside.get_or_insert_with(|| start(program().args(["bare", &asked.body.to_string()])));
-        let answered = load(other, "/", CONNECTIONS, TURN, ask).await;
-        // The same requests in the same groups: the desk without HTTP, and the very rows without the desk.
+        let other = beside.get_or_insert_with(|| {
+            start(program().args(["bare", &asked.body.to_string()])).expect("a handler")
+        });
+        let answered = load(&other.address, "/", CONNECTIONS, TURN, ask).await;
+        // The same requests in the same groups: transactions without HTTP, and the very rows without the logic.
         let (leases, group) = (
             leases(store, id, first),
             (asked.requests / commits.max(1)).max(1) as usize,
         );
         let seconds = [
-            desk_seconds(&mut desk, &leases, group),
+            executor_seconds(&mut executor, &leases, group),
             raw::lease_seconds(&mut *yardstick, &leases, group),
         ];
-        let [at_desk, alone] = seconds.map(|seconds| leases.len() as f64 / seconds);
-        turns.push([asked.rate(), answered.rate(), at_desk, alone]);
+        let [at_executor, alone] = seconds.map(|seconds| leases.len() as f64 / seconds);
+        turns.push([asked.rate(), answered.rate(), at_executor, alone]);
         groups += commits;
         service.add(asked);
         bare.add(answered);
     }
-    end(&mut server);
-    beside.iter_mut().for_each(|(server, _)| end(server));
+    drop(server);
+    drop(beside);
     let middle = |of: fn(&[f64; 4]) -> f64| {
         let mut all: Vec<f64> = turns.iter().map(of).collect();
         all.sort_by(f64::total_cmp);
@@ -138,19 +146,19 @@ async fn asking(store: &str, desk_store: &str, raw_store: &str, id: &str) {
         middle(|turn| turn[0]),
         middle(|turn| turn[0] / turn[1]),
     );
-    let [at_desk, alone] = [middle(|turn| turn[2]), middle(|turn| turn[3])];
+    let [at_executor, alone] = [middle(|turn| turn[2]), middle(|turn| turn[3])];
     println!(
-        "  in groups of {group:.1}, requests/s: store alone {alone:.0}, with the desk {at_desk:.0}"
+        "  in groups of {group:.1}, requests/s: store alone {alone:.0}, with the logic {at_executor:.0}"
     );
-    let [desk, served] = [
+    let [logic, served] = [
         middle(|turn| turn[2] / turn[3]),
         middle(|turn| turn[0] / turn[3]),
     ];
-    println!("  of the store alone: the desk {desk:.2}, the service {served:.2}");
+    println!("  of the store alone: the logic {logic:.2}, the service {served:.2}");
 }
 
-/// Seconds that a desk without HTTP takes for the requests that got these leases.
-fn desk_seconds(desk: &mut Desk, leases: &[Lease], group: usize) -> f64 {
+/// Seconds that an executor without HTTP takes for the requests that got these leases.
+fn executor_seconds(executor: &mut Executor, leases: &[Lease], group: usize) -> f64 {
     let ask = |lease: &Lease| Request::Decide {
         id: BESIDE.into(),
         rounds: lease.asked,
@@ -159,7 +167,8 @@ fn desk_seconds(desk: &mut Desk, leases: &[Lease], group: usize) -> f64 {
     let begun = Instant::now();
     for group in leases.chunks(group) {
         let requests: Vec<Request> = group.iter().map(ask).collect();
-        desk.serve(&requests, 0)
+        executor
+            .serve(&requests, 0)
             .into_iter()
             .for_each(|answer| drop(answer.expect("decisions")));
     }
@@ -168,7 +177,8 @@ fn desk_seconds(desk: &mut Desk, leases: &[Lease], group: usize) -> f64 {
 
 /// Outcomes in batches, beside the store alone. How many were told.
 async fn telling(store: &str, raw_store: &str, id: &str) -> u64 {
-    let (mut server, address) = serve(store);
+    let server = serve(store);
+    let address = server.address.clone();
     let path = format!("/v1/experiments/{id}/outcomes");
     let connections = 8;
     let before = told_through(store, id);
@@ -178,7 +188,7 @@ async fn telling(store: &str, raw_store: &str, id: &str) -> u64 {
         ))
     };
     let service = load(&address, &path, connections, TIME, tell).await;
-    end(&mut server);
+    drop(server);
     let told = told_through(store, id);
     let mut yardstick = Location::of(raw_store)
         .open(Purpose::Serve)
@@ -196,7 +206,8 @@ async fn telling(store: &str, raw_store: &str, id: &str) -> u64 {
 
 /// Memory while outcomes grow, and a cold start with all of them.
 async fn growing(store: &str, id: &str, told: u64, outcomes_all: u64) {
-    let (mut server, address) = serve(store);
+    let server = serve(store);
+    let address = server.address.clone();
     let path = format!("/v1/experiments/{id}/outcomes");
     println!("growing to {outcomes_all} outcomes");
     let mut from = told;
@@ -209,15 +220,16 @@ async fn growing(store: &str, id: &str, told: u64, outcomes_all: u64) {
         };
         let measured = load(&address, &path, 8, Duration::MAX / 4, tell).await;
         from = to;
-        let memory = memory(server.id());
+        let memory = memory(server.child.id());
         println!(
             "  {to:>9} outcomes: {memory:.1} MB resident, {:.0} outcomes/s",
             measured.rate() * BATCH as f64
         );
     }
-    end(&mut server);
+    drop(server);
     let begun = Instant::now();
-    let (mut server, address) = serve(store);
+    let server = serve(store);
+    let address = server.address.clone();
     let path = format!("/v1/experiments/{id}/decisions");
     load(&address, &path, 1, Duration::MAX / 4, |_, number| {
         (number == 0).then(|| r#"{"n":1}"#.to_owned())
@@ -227,7 +239,7 @@ async fn growing(store: &str, id: &str, told: u64, outcomes_all: u64) {
         "  cold start to the first decision: {:.2} s",
         begun.elapsed().as_secs_f64()
     );
-    end(&mut server);
+    drop(server);
 }
 
 fn row(name: &str, measured: &Measured, rate: f64, ratio: f64) {
@@ -252,8 +264,8 @@ fn outcomes(before: u64) -> String {
 }
 
 /// Makes the experiment and goes through its short epochs.
-fn begin(store: &str, id: &str) -> Desk {
-    let mut desk = Desk::new(Location::of(store).open(Purpose::Serve).expect("a store"));
+fn begin(store: &str, id: &str) -> Executor {
+    let mut executor = Executor::new(Location::of(store).open(Purpose::Serve).expect("a store"));
     let spec = SPEC.to_owned();
     let create = Create {
         id: Some(id.to_owned()),
@@ -262,7 +274,8 @@ fn begin(store: &str, id: &str) -> Desk {
         blind: true,
         actor: "bench".into(),
     };
-    desk.serve(&[Request::Create(create)], 0)
+    executor
+        .serve(&[Request::Create(create)], 0)
         .swap_remove(0)
         .expect("an experiment");
     let mut told = 0;
@@ -272,12 +285,12 @@ fn begin(store: &str, id: &str) -> Desk {
             rounds: 10_000,
             request_key: None,
         };
-        let Ok(Answer::Decided(decided)) = desk.serve(&[ask], 0).swap_remove(0) else {
+        let Ok(Answer::Decided(decided)) = executor.serve(&[ask], 0).swap_remove(0) else {
             panic!("no decisions")
         };
         let (first, count) = (decided.lease.first, decided.lease.actions.len() as u64);
-        let one = |round: u64| Telling {
-            of: Of::Round(round),
+        let one = |round: u64| ToldOutcome {
+            decision: DecisionId::Round(round),
             reward: (round % 2) as f64,
             costs: vec![0.25, 0.5],
         };
@@ -285,10 +298,10 @@ fn begin(store: &str, id: &str) -> Desk {
             id: id.to_owned(),
             outcomes: (first..first + count).map(one).collect(),
         };
-        desk.serve(&[tell], 0).swap_remove(0).expect("receipts");
+        executor.serve(&[tell], 0).swap_remove(0).expect("receipts");
         told = first + count - 1;
     }
-    desk
+    executor
 }
 
 /// Asks until this round is decided.
@@ -317,7 +330,7 @@ async fn commits(address: &str) -> u64 {
 }
 
 fn told_through(store: &str, id: &str) -> u64 {
-    progress(store, id).told.iter().sum()
+    progress(store, id).outcomes.iter().sum()
 }
 
 fn progress(store: &str, id: &str) -> Progress {
@@ -359,36 +372,9 @@ async fn bare(bytes: usize) {
         .expect("a server");
 }
 
-fn serve(store: &str) -> (Child, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_debora"));
-    start(command.args([
-        "serve",
-        "--store",
-        store,
-        "--listen",
-        "127.0.0.1:0",
-        "--log",
-        "error",
-    ]))
-}
-
-/// Starts a server that says on its first line where it listens.
-fn start(command: &mut Command) -> (Child, String) {
-    let mut server = command.stdout(Stdio::piped()).spawn().expect("a program");
-    let mut line = String::new();
-    BufReader::new(server.stdout.take().expect("its output"))
-        .read_line(&mut line)
-        .expect("a line");
-    let address = line
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix("http://"))
-        .expect("an address");
-    (server, address.trim_end_matches(['/', ',', '.']).to_owned())
-}
-
-fn end(server: &mut Child) {
-    server.kill().expect("a server");
-    server.wait().expect("its end");
+fn serve(store: &str) -> Running {
+    let mut command = debora(&["serve", "--store", store, "--listen", "127.0.0.1:0"]);
+    start(command.args(["--log", "error"])).expect("a server")
 }
 
 /// Resident memory in megabytes.

@@ -5,14 +5,13 @@ use debora::spec::OnWait;
 use debora::{EpochRecord, Problem};
 use sha2::{Digest as _, Sha256};
 
-use super::{Auditor, Check, Course, Rules, differs, equal};
-use crate::service::chain::{self, RoundsHash};
-use crate::service::log::Given;
-use crate::service::request::ROUNDS_MAX;
-use crate::store::Outcome;
+use super::{Auditor, Check, Replay, Rules, differs, equal};
+use crate::log::chain::{self, RoundsHash};
+use crate::log::{Given, ROUNDS_MAX};
+use crate::store::OutcomeRow;
 
 /// The epoch that is being read.
-pub struct Open {
+pub struct OpenEpoch {
     pub record: EpochRecord,
     /// The round whose outcome comes next.
     pub next_outcome: u64,
@@ -20,7 +19,7 @@ pub struct Open {
     pub missing: Option<u64>,
     hash: RoundsHash,
     pub next_serial: u64,
-    last_aside: u64,
+    last_overtime_outcome: u64,
     /// Whether a request was given fewer rounds than it asked for: no other may follow.
     cut: bool,
     pub outcomes: u64,
@@ -30,7 +29,7 @@ pub struct Open {
     pub closed: bool,
 }
 
-impl Open {
+impl OpenEpoch {
     fn of(record: EpochRecord) -> Self {
         Self {
             next_outcome: record.first_round,
@@ -38,7 +37,7 @@ impl Open {
             missing: None,
             hash: RoundsHash::default(),
             next_serial: 1,
-            last_aside: 0,
+            last_overtime_outcome: 0,
             cut: false,
             outcomes: 0,
             last_imputed: 0,
@@ -53,21 +52,22 @@ impl Open {
 }
 
 impl Auditor {
-    fn parts(&mut self) -> (&Rules, &mut Course, &mut Open) {
-        let parts = (
+    fn reading(&mut self) -> (&Rules, &mut Replay, &mut OpenEpoch) {
+        let reading = (
             self.rules.as_ref(),
-            self.course.as_mut(),
+            self.replay.as_mut(),
             self.open.as_mut(),
         );
-        let (Some(rules), Some(course), Some(open)) = parts else {
+        // Options because the lines bring them one by one; that they are there when they are needed is the order's doing.
+        let (Some(rules), Some(replay), Some(open)) = reading else {
             unreachable!("the order of lines is checked")
         };
-        (rules, course, open)
+        (rules, replay, open)
     }
 
     pub(super) fn open_epoch(&mut self, record: EpochRecord) -> Check {
         let place = || format!("the record of epoch {}", record.epoch);
-        let (Some(rules), Some(course)) = (&self.rules, &mut self.course) else {
+        let (Some(rules), Some(replay)) = (&self.rules, &mut self.replay) else {
             unreachable!("the order is checked")
         };
         if self.counts.next_round > rules.problem.horizon() {
@@ -85,6 +85,7 @@ impl Auditor {
             &record.first_round,
             &self.counts.next_round,
         )?;
+        // Written as it was opened, whenever the line is read: the end of the epoch has a line of its own.
         equal(place, "rounds", &record.rounds, &0)?;
         equal(place, "counts", &record.counts, &self.counts.decided)?;
         equal(
@@ -93,21 +94,22 @@ impl Auditor {
             &record.strategy.len(),
             &self.counts.decided.len(),
         )?;
-        course.open(&record)?;
+        replay.open(&record)?;
         self.audited.epochs += 1;
         self.counts.infeasible += u64::from(record.kind == Kind::Infeasible);
-        self.open = Some(Open::of(record));
+        self.open = Some(OpenEpoch::of(record));
         Ok(())
     }
 
     pub(super) fn decisions(&mut self, given: &Given) -> Check {
         let next_round = self.counts.next_round;
-        let (_, course, open) = self.parts();
+        let (_, replay, open) = self.reading();
         let epoch = open.record.epoch;
         let place = || format!("epoch {epoch}, the request of round {}", given.first);
         equal(place, "its epoch", &given.epoch, &epoch)?;
         equal(place, "its first round", &given.first, &next_round)?;
         check_length(&place(), given)?;
+        // Only the end of an epoch cuts a request short, so nothing may be given after it.
         if open.cut {
             return Err(differs(
                 place(),
@@ -117,10 +119,10 @@ impl Auditor {
             ));
         }
         for (round, &action) in (given.first..).zip(&given.actions) {
-            course.decide(epoch, round, action)?;
+            replay.decide(epoch, round, action)?;
         }
         open.cut = (given.actions.len() as u64) < given.asked;
-        if open.cut && course.is_decided() == Some(false) {
+        if open.cut && replay.is_decided() == Some(false) {
             let given = format!("{} of {}", given.actions.len(), given.asked);
             return Err(differs(
                 place(),
@@ -138,9 +140,9 @@ impl Auditor {
         Ok(())
     }
 
-    pub(super) fn outcome(&mut self, outcome: &Outcome) -> Check {
+    pub(super) fn outcome(&mut self, outcome: &OutcomeRow) -> Check {
         let next_round = self.counts.next_round;
-        let (rules, course, open) = self.parts();
+        let (rules, replay, open) = self.reading();
         let (epoch, round) = (open.record.epoch, outcome.round);
         let place = || format!("epoch {epoch}, the outcome of round {round}");
         if !(open.next_outcome..next_round).contains(&round) {
@@ -153,17 +155,19 @@ impl Auditor {
         }
         in_range(&rules.problem, &place(), outcome.reward, &outcome.costs)?;
         check_imputed(rules, &place(), outcome)?;
+        // Outcomes come in any order, and those of the open epoch with gaps.
         if round != open.next_outcome {
             open.missing.get_or_insert(open.next_outcome);
         }
         open.next_outcome = round + 1;
-        let action = course.action(open.record.first_round, round);
+        let action = replay.action(open.record.first_round, round);
+        // The hash is over rounds in order, so behind a gap there is nothing to hash yet, and an epoch with one is not closed.
         if open.missing.is_none() {
-            course.tell(outcome)?;
+            replay.tell(outcome)?;
             open.hash.add(action, outcome);
         }
         open.outcomes += 1;
-        self.counts.told[action as usize] += 1;
+        self.counts.outcomes[action as usize] += 1;
         self.audited.outcomes += 1;
         if outcome.imputed {
             self.count_imputed(round, action);
@@ -172,9 +176,10 @@ impl Auditor {
     }
 
     fn count_imputed(&mut self, round: u64, action: u32) {
-        self.parts().2.last_imputed = round;
+        self.reading().2.last_imputed = round;
         self.counts.imputed[action as usize] += 1;
         self.audited.imputed += 1;
+        // Rounds come in order, so a run grows at its end or a new one begins.
         match self.counts.imputed_runs.last_mut() {
             Some((_, last)) if *last + 1 == round => *last = round,
             _ => self.counts.imputed_runs.push((round, round)),
@@ -182,7 +187,7 @@ impl Auditor {
     }
 
     pub(super) fn overtime(&mut self, given: &Given) -> Check {
-        let (rules, course, open) = self.parts();
+        let (rules, replay, open) = self.reading();
         let epoch = open.record.epoch;
         let place = || format!("epoch {epoch}, the overtime from serial {}", given.first);
         equal(place, "its epoch", &given.epoch, &epoch)?;
@@ -194,6 +199,7 @@ impl Auditor {
             &given.asked,
             &(given.actions.len() as u64),
         )?;
+        // Overtime is not part of the promise, but it must have been allowed, and be the strategy's own draws.
         if rules.service.on_wait != OnWait::Serve {
             return Err(differs(
                 place(),
@@ -202,7 +208,7 @@ impl Auditor {
                 "held, as the spec says",
             ));
         }
-        if course.is_decided() == Some(false) {
+        if replay.is_decided() == Some(false) {
             return Err(differs(
                 place(),
                 "overtime",
@@ -211,7 +217,8 @@ impl Auditor {
             ));
         }
         for (serial, &action) in (given.first..).zip(&given.actions) {
-            let expected = course.overtime(serial).unwrap_or(action);
+            // Without the key it cannot be recomputed, and counts for nothing.
+            let expected = replay.overtime(serial).unwrap_or(action);
             equal(
                 || format!("epoch {epoch}, serial {serial} of overtime"),
                 "the action",
@@ -224,8 +231,14 @@ impl Auditor {
         Ok(())
     }
 
-    pub(super) fn aside(&mut self, epoch: u64, serial: u64, reward: f64, costs: &[f64]) -> Check {
-        let (rules, _, open) = self.parts();
+    pub(super) fn overtime_outcome(
+        &mut self,
+        epoch: u64,
+        serial: u64,
+        reward: f64,
+        costs: &[f64],
+    ) -> Check {
+        let (rules, _, open) = self.reading();
         let place = || {
             format!(
                 "epoch {}, the outcome of serial {serial} of overtime",
@@ -233,7 +246,8 @@ impl Auditor {
             )
         };
         equal(place, "its epoch", &epoch, &open.record.epoch)?;
-        if !(open.last_aside + 1..open.next_serial).contains(&serial) {
+        // In order and once each; some are never told.
+        if !(open.last_overtime_outcome + 1..open.next_serial).contains(&serial) {
             return Err(differs(
                 place(),
                 "its serial",
@@ -242,7 +256,7 @@ impl Auditor {
             ));
         }
         in_range(&rules.problem, &place(), reward, costs)?;
-        open.last_aside = serial;
+        open.last_overtime_outcome = serial;
         Ok(())
     }
 
@@ -255,7 +269,7 @@ impl Auditor {
         hash: &str,
     ) -> Check {
         let (next_round, head_before) = (self.counts.next_round, self.head.clone());
-        let (_, course, open) = self.parts();
+        let (_, replay, open) = self.reading();
         let number = open.record.epoch;
         let place = || format!("the end of epoch {number}");
         equal(place, "its epoch", &epoch, &number)?;
@@ -263,7 +277,7 @@ impl Auditor {
             let place = format!("{}, round {}", place(), open.first_missing());
             return Err(differs(place, "its outcome", "missing", "due"));
         }
-        if course.is_complete() == Some(false) {
+        if replay.is_complete() == Some(false) {
             return Err(differs(
                 place(),
                 "the epoch",
@@ -271,6 +285,7 @@ impl Auditor {
                 format_args!("going on with round {next_round}"),
             ));
         }
+        // The hash is over the record's text, so it is made again from what was recomputed, never taken from the log.
         let rounds_decided = next_round - open.record.first_round;
         let record = open.record.clone().with_rounds(rounds_decided);
         equal(place, "its number of rounds", &rounds, &record.rounds)?;
@@ -296,6 +311,7 @@ impl Auditor {
 
 /// SHA-256 of the digest before, epoch, rounds and the bits of every probability, 8 bytes little endian each.
 fn digest(before: [u8; 32], record: &EpochRecord) -> [u8; 32] {
+    // From the records, not from an engine: without the key there is none.
     let hash = Sha256::new_with_prefix(before).chain_update(record.epoch.to_le_bytes());
     let hash = hash.chain_update(record.rounds.to_le_bytes());
     record
@@ -310,6 +326,7 @@ fn digest(before: [u8; 32], record: &EpochRecord) -> [u8; 32] {
 
 fn check_length(place: &str, given: &Given) -> Check {
     let length = given.actions.len() as u64;
+    // A lease of nothing would be a line that no request explains.
     if length == 0 || length > given.asked || given.asked > ROUNDS_MAX {
         let recorded = format!("{length} of {}", given.asked);
         return Err(differs(
@@ -330,7 +347,7 @@ pub(super) fn in_range(problem: &Problem, place: &str, reward: f64, costs: &[f64
 }
 
 /// An imputed outcome has the values of the spec, which must say that outcomes are imputed.
-fn check_imputed(rules: &Rules, place: &str, outcome: &Outcome) -> Check {
+fn check_imputed(rules: &Rules, place: &str, outcome: &OutcomeRow) -> Check {
     if !outcome.imputed {
         return Ok(());
     }
@@ -342,6 +359,7 @@ fn check_imputed(rules: &Rules, place: &str, outcome: &Outcome) -> Check {
             "waited for, as the spec has no outcome_wait",
         ));
     }
+    // By bits: -0.0 in place of 0.0 has another hash.
     let values: Vec<f64> = std::iter::once(outcome.reward)
         .chain(outcome.costs.iter().copied())
         .collect();

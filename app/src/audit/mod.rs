@@ -3,40 +3,43 @@
 //!
 //! ```text
 //! file, store or address ─► source ─► lines ─► Auditor ─► all equal, or the first difference
-//!                                              Engine: ask, compare, tell, compare
+//!                                              Engine: ask, diff, tell, compare
 //! ```
 //!
 //! The service draws decisions, sums whole epochs and tells an engine their tallies; the audit asks and tells an engine of
-//! its own round by round. Lines stream through it: memory does not grow with the log, but for one number per run of
+//! its own round by round. Lines stream through it: memory does not grow with the log, except for one number per run of
 //! imputed rounds and, without the key, one per round of the longest epoch.
 
-mod course;
+mod diff;
 mod epoch;
-mod facts;
-mod parting;
+mod order;
+mod replay;
 mod rows;
 mod source;
+mod spec_diff;
 mod state;
 
 use std::fmt;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use debora::spec::{ServiceSpec, Spec};
 use debora::{Engine, Key, Problem, VALUES_VERSION};
 use serde::Serialize;
 
-pub use facts::Fact;
-pub use parting::{Comparison, Parting, Split, compare};
-pub use source::{Access, Log, Source};
+pub use diff::{Diff, Divergence, DivergingEstimate, diff};
+pub use source::{Credentials, Log, LogSource};
+pub use spec_diff::SpecDifference;
 
-use crate::service::chain;
-use crate::service::log::{Heading, LOG_VERSION, Line};
+use crate::hex;
+use crate::log::chain;
+use crate::log::{Heading, LOG_VERSION, Line};
 use crate::store::Status;
-use course::Course;
 use debora::measure::words::whole;
-use epoch::Open;
+use epoch::OpenEpoch;
+use order::LineKind;
+use replay::Replay;
 
-/// Where a log and what follows from it part.
+/// Where a log differs from what follows from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Where.
@@ -82,6 +85,7 @@ fn differs(
     }
 }
 
+// The place is made only where there is a difference: nearly every comparison finds none, and there are several per round.
 fn equal<T: PartialEq + fmt::Debug>(
     place: impl Fn() -> String,
     what: &str,
@@ -132,7 +136,14 @@ pub struct Audited {
     pub head: String,
 }
 
-/// What an audit came to.
+impl Audited {
+    /// Rounds whose outcome somebody told.
+    pub fn told(&self) -> u64 {
+        self.outcomes - self.imputed
+    }
+}
+
+/// What an audit found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// Everything that was recomputed is equal.
@@ -154,10 +165,12 @@ pub fn audit(log: &mut Log, head: Option<&str>) -> Result<Verdict> {
         };
         number += 1;
         if let Err(mut difference) = auditor.take(line?)? {
+            // The first one alone: whatever follows from a wrong line is wrong as well.
             difference.place = format!("line {}, {}", whole(number), difference.place);
             break Err(difference);
         }
     };
+    // Rows only once the lines are equal: what they are held against comes from the lines.
     let checked = match checked {
         Ok(()) => log.check_rows(&auditor)?,
         difference => difference,
@@ -172,16 +185,16 @@ pub fn audit(log: &mut Log, head: Option<&str>) -> Result<Verdict> {
 #[derive(Default)]
 struct Auditor {
     /// What has been read last.
-    at: Place,
+    at: LineKind,
     audited: Audited,
     rules: Option<Rules>,
-    course: Option<Course>,
-    open: Option<Open>,
+    replay: Option<Replay>,
+    open: Option<OpenEpoch>,
     /// The hash of the last closed epoch, recomputed.
     head: String,
     /// Over the strategies of closed epochs.
     digest: [u8; 32],
-    counts: Counts,
+    counts: SeenCounts,
     /// What the events so far lead to.
     status: Option<Status>,
     /// A head that must be in the chain.
@@ -198,93 +211,47 @@ struct Rules {
 
 /// What was seen, to be compared with the last line.
 #[derive(Default)]
-struct Counts {
+struct SeenCounts {
     next_round: u64,
     decided: Vec<u64>,
-    told: Vec<u64>,
+    /// Told or imputed.
+    outcomes: Vec<u64>,
     imputed: Vec<u64>,
     /// Those of them in closed epochs.
     imputed_before: Vec<u64>,
     infeasible: u64,
+    // Runs, not rounds: where outcomes stop coming, whole leases are imputed one after the other.
     /// First and last of each run of imputed rounds.
     imputed_runs: Vec<(u64, u64)>,
     last_late: u64,
 }
 
-/// How far a log has been read; lines come in this order, epoch after epoch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    #[default]
-    Start,
-    Experiment,
-    Epoch,
-    Decisions,
-    Outcomes,
-    Overtime,
-    Asides,
-    Closed,
-    Late,
-    Events,
-    State,
-}
-
-impl Place {
-    fn of(line: &Line) -> Self {
-        match line {
-            Line::Experiment(_) => Self::Experiment,
-            Line::Epoch { .. } => Self::Epoch,
-            Line::Decisions(_) => Self::Decisions,
-            Line::Outcome { .. } => Self::Outcomes,
-            Line::Overtime(_) => Self::Overtime,
-            Line::Aside { .. } => Self::Asides,
-            Line::Closed { .. } => Self::Closed,
-            Line::Late { .. } => Self::Late,
-            Line::Event { .. } => Self::Events,
-            Line::State { .. } => Self::State,
-        }
-    }
-
-    fn repeats(self) -> bool {
-        matches!(
-            self,
-            Self::Decisions
-                | Self::Outcomes
-                | Self::Overtime
-                | Self::Asides
-                | Self::Late
-                | Self::Events
-        )
-    }
-
-    /// Whether a line may follow.
-    fn may_precede(self, next: Self) -> bool {
-        match (self, next) {
-            (Self::Start, next) => next == Self::Experiment,
-            (Self::Experiment | Self::Closed, Self::Epoch) => true,
-            (Self::Experiment, _) => false,
-            (_, Self::Epoch) => false,
-            (at, next) => next > at || (next == at && at.repeats()),
+impl SeenCounts {
+    fn of(actions: usize) -> Self {
+        Self {
+            next_round: 1,
+            decided: vec![0; actions],
+            outcomes: vec![0; actions],
+            imputed: vec![0; actions],
+            imputed_before: vec![0; actions],
+            ..Self::default()
         }
     }
 }
 
 impl Auditor {
     fn take(&mut self, line: Line) -> Result<Check> {
-        let place = Place::of(&line);
-        if !self.at.may_precede(place) {
-            let at = if self.at == Place::Start {
-                "the beginning".into()
-            } else {
-                format!("{:?}", self.at).to_lowercase()
-            };
+        // Everything below relies on it: a line is only looked at where the lines that it needs have been read.
+        let kind = LineKind::of(&line);
+        if !self.at.may_precede(kind) {
             return Ok(Err(differs(
                 "the order of lines",
-                &format!("what follows {at}"),
+                &format!("what follows {}", self.at),
                 line.name(),
                 "another line",
             )));
         }
-        self.at = place;
+        self.at = kind;
         if let Line::Experiment(heading) = line {
             return self.begin(*heading);
         }
@@ -293,6 +260,7 @@ impl Auditor {
 
     fn check(&mut self, line: Line) -> Check {
         match line {
+            // An error of it means that the log cannot be audited at all, unlike those of the others.
             Line::Experiment(_) => unreachable!("taken above"),
             Line::Epoch { record, .. } => self.open_epoch(*record),
             Line::Decisions(given) => self.decisions(&given),
@@ -302,7 +270,7 @@ impl Auditor {
                 costs,
                 imputed,
                 at,
-            } => self.outcome(&crate::store::Outcome {
+            } => self.outcome(&crate::store::OutcomeRow {
                 round,
                 reward,
                 costs,
@@ -310,13 +278,13 @@ impl Auditor {
                 at,
             }),
             Line::Overtime(given) => self.overtime(&given),
-            Line::Aside {
+            Line::OvertimeOutcome {
                 epoch,
                 serial,
                 reward,
                 costs,
                 ..
-            } => self.aside(epoch, serial, reward, &costs),
+            } => self.overtime_outcome(epoch, serial, reward, &costs),
             Line::Closed {
                 epoch,
                 rounds,
@@ -339,56 +307,26 @@ impl Auditor {
     /// Checks spec, key and the head before the first epoch.
     fn begin(&mut self, heading: Heading) -> Result<Check> {
         self.audited.experiment.clone_from(&heading.id);
-        if heading.log != LOG_VERSION {
-            bail!(
-                "this is log version {}, and this program audits version {LOG_VERSION}",
-                heading.log
-            );
-        }
-        if heading.values_version != VALUES_VERSION {
-            let version = heading.values_version;
-            bail!(
-                "the values are of version {version}; audit them with a debora of that version, this one has {VALUES_VERSION}"
-            );
-        }
-        let place = || "the experiment".to_owned();
+        check_versions(&heading)?;
         let genesis = chain::genesis(heading.values_version, &heading.spec, &heading.key_hash);
-        if let Err(difference) = equal(
-            place,
-            "the head before the first epoch",
-            &heading.genesis,
-            &genesis,
-        ) {
-            return Ok(Err(difference));
-        }
-        let key = match revealed(&heading) {
+        let key = match check_heading(&heading, &genesis) {
             Ok(key) => key,
             Err(difference) => return Ok(Err(difference)),
         };
-        let Spec {
-            problem, service, ..
-        } = Spec::parse(&heading.spec, "spec").context("the spec of the log cannot be read")?;
-        let actions = problem.actions().len();
-        self.counts = Counts {
-            next_round: 1,
-            ..Counts::default()
-        };
-        let Counts {
-            decided,
-            told,
-            imputed,
-            imputed_before,
-            ..
-        } = &mut self.counts;
-        for counts in [decided, told, imputed, imputed_before] {
-            *counts = vec![0; actions];
-        }
-        self.course = Some(match key {
-            Some(key) => Course::of(Engine::new(problem.clone(), key)),
-            None => Course::recorded(actions),
+        let spec =
+            Spec::parse(&heading.spec, "spec").context("the spec of the log cannot be read")?;
+        let actions = spec.problem.actions().len();
+        self.counts = SeenCounts::of(actions);
+        // Without the key the actions cannot be recomputed, but every hash and every count still can.
+        self.replay = Some(match key {
+            Some(key) => Replay::of(Engine::new(spec.problem.clone(), key)),
+            None => Replay::recorded(actions),
         });
         self.audited.key = key.is_some();
-        self.rules = Some(Rules { problem, service });
+        self.rules = Some(Rules {
+            problem: spec.problem,
+            service: spec.service,
+        });
         self.meet(&genesis);
         self.head = genesis;
         Ok(Ok(()))
@@ -400,26 +338,54 @@ impl Auditor {
     }
 
     fn finish(&mut self) -> Result<Check> {
-        if self.at != Place::State {
+        if self.at != LineKind::State {
             bail!(
                 "the log ends before its last line, the state: take all its pages, one after another"
             );
         }
         Ok(match &self.wanted {
+            // Anyone who can rewrite the log can rehash it; a head that was noted down before is what gives them away.
             Some(wanted) => Err(differs(
                 "the chain of hashes",
                 "the published head",
                 wanted,
-                "none of its heads",
+                "not one of its heads",
             )),
             None => Ok(()),
         })
     }
 }
 
+/// Another version is not a difference: this program cannot say what the log should be.
+fn check_versions(heading: &Heading) -> Result<()> {
+    ensure!(
+        heading.log == LOG_VERSION,
+        "this is log version {}, and this program audits version {LOG_VERSION}",
+        heading.log
+    );
+    let version = heading.values_version;
+    ensure!(
+        version == VALUES_VERSION,
+        "the values are of version {version}, and this program has {VALUES_VERSION}; audit them with a debora that has {version}"
+    );
+    Ok(())
+}
+
+/// The key, once the head before the first epoch and the key's hash are found right.
+fn check_heading(heading: &Heading, genesis: &String) -> Check<Option<Key>> {
+    equal(
+        || "the experiment".to_owned(),
+        "the head before the first epoch",
+        &heading.genesis,
+        genesis,
+    )?;
+    revealed(heading)
+}
+
 /// The key, if it is there, and then the one whose hash was published.
 fn revealed(heading: &Heading) -> Check<Option<Key>> {
     let place = "the experiment";
+    // Without its salt a key cannot be held against the hash, so half of it is not taken for the whole.
     let (salt, key) = match (&heading.salt, &heading.key) {
         (Some(salt), Some(key)) => (salt, key),
         (None, None) => return Ok(None),
@@ -432,7 +398,7 @@ fn revealed(heading: &Heading) -> Check<Option<Key>> {
             ));
         }
     };
-    let bytes: Option<[u8; 16]> = chain::unhex(salt).and_then(|bytes| bytes.try_into().ok());
+    let bytes: Option<[u8; 16]> = hex::decode(salt).and_then(|bytes| bytes.try_into().ok());
     let (Some(salt), Ok(key)) = (bytes, Key::from_hex(key)) else {
         return Err(differs(
             place,

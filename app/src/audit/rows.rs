@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::course::Course;
+use super::replay::Replay;
 use super::{Auditor, Check, differs, equal};
 use crate::store::{EpochRow, Store};
 
@@ -20,6 +20,7 @@ pub fn check(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check
             }
         }
         match rows.last() {
+            // By the number, not by how many: a row may be missing, or one too many.
             Some(row) => from = row.epoch + 1,
             None => break,
         }
@@ -29,7 +30,7 @@ pub fn check(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check
 
 fn check_epoch(row: &EpochRow, auditor: &Auditor) -> Check {
     let place = || format!("the row of epoch {}", row.epoch);
-    let (Some(open), Some(Course::Keyed { opening, .. })) = (&auditor.open, &auditor.course) else {
+    let (Some(open), Some(Replay::Keyed { opening, .. })) = (&auditor.open, &auditor.replay) else {
         return Ok(());
     };
     let last = open.record.epoch;
@@ -38,9 +39,10 @@ fn check_epoch(row: &EpochRow, auditor: &Auditor) -> Check {
             place(),
             "the epoch",
             "there",
-            format_args!("none after {last}"),
+            format_args!("not there, after {last}"),
         ));
     }
+    // A server continues from the snapshot, not from the log: a changed one would steer all decisions to come.
     // What a snapshot holds is secret, and too long to be shown.
     let snapshot = (row.epoch == last).then(|| opening.to_bytes());
     if row.snapshot != snapshot {
@@ -72,6 +74,7 @@ fn strays(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check> {
     let Some(open) = &auditor.open else {
         return Ok(Ok(()));
     };
+    // The log ends where decisions end, so it shows nothing of rows beyond. Round 0 is before the first page, too.
     let next_round = auditor.counts.next_round;
     let first = store
         .outcomes(id, 0, 1)?

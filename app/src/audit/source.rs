@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{Auditor, Check, rows};
-use crate::service::log::{self, Line, NEXT_HEADER, Page};
+use crate::log::{self, Line, LogPage, NEXT_HEADER};
 use crate::store::{Location, Purpose, Store};
 
 /// Lines asked for at once.
@@ -19,7 +19,7 @@ const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// What was named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum LogSource {
     /// A file of JSON lines.
     File(PathBuf),
     /// Standard input.
@@ -30,17 +30,18 @@ pub enum Source {
     Web(String),
 }
 
-/// What opens doors.
+/// What a source may ask for.
 #[derive(Clone, Default)]
-pub struct Access {
+pub struct Credentials {
     /// The API key that a service wants.
     pub api_key: Option<String>,
 }
 
-impl Source {
+impl LogSource {
     /// From what was typed, with the experiment that may be named behind `#`.
     pub fn of(text: &str) -> Result<(Self, Option<String>)> {
         let (place, experiment) = match text.rsplit_once('#') {
+            // A file may have a # in its name.
             Some((place, experiment)) if !PathBuf::from(text).exists() => {
                 (place, Some(experiment.to_owned()))
             }
@@ -55,6 +56,7 @@ impl Source {
         if place == "-" {
             return Ok((Self::Stdin, experiment));
         }
+        // By what is in the file, not by its name: logs and stores may be called anything.
         let location = Location::of(place);
         let source = match &location {
             Location::Postgres(_) => Self::Store(location),
@@ -80,7 +82,7 @@ impl Source {
     }
 
     /// Opens the log of an experiment.
-    pub fn open(&self, experiment: Option<&str>, access: &Access) -> Result<Log> {
+    pub fn open(&self, experiment: Option<&str>, credentials: &Credentials) -> Result<Log> {
         match self {
             Self::File(path) => {
                 let file =
@@ -95,10 +97,10 @@ impl Source {
                 location,
                 experiment.context("name the experiment with --experiment")?,
             ),
-            Self::Web(url) => Ok(Log(Kind::Web(Web {
+            Self::Web(url) => Ok(Log(LogReader::Web(Web {
                 url: address(url, experiment)?,
                 agent: agent(),
-                api_key: access.api_key.clone(),
+                api_key: credentials.api_key.clone(),
                 page: None,
                 next: Next::First,
             }))),
@@ -116,9 +118,9 @@ fn is_sqlite(path: &PathBuf) -> Result<bool> {
 }
 
 /// A log, line by line.
-pub struct Log(Kind);
+pub struct Log(LogReader);
 
-enum Kind {
+enum LogReader {
     Text {
         lines: TextLines,
         experiment: Option<String>,
@@ -130,7 +132,7 @@ enum Kind {
 impl Log {
     /// A log from its lines; if an experiment is named, it must be that one's.
     pub fn text(reader: Box<dyn BufRead>, experiment: Option<&str>) -> Self {
-        Self(Kind::Text {
+        Self(LogReader::Text {
             lines: TextLines { reader, number: 0 },
             experiment: experiment.map(str::to_owned),
         })
@@ -139,6 +141,7 @@ impl Log {
     /// The log of a store, all of it of one moment.
     fn store(location: &Location, id: &str) -> Result<Self> {
         let mut store = location.open(Purpose::Read)?;
+        // Never ended: all pages are of the moment in which the audit begins, whatever its server does meanwhile.
         store.begin()?;
         if store.experiment(id)?.is_none() {
             let names: Vec<String> = store
@@ -148,7 +151,7 @@ impl Log {
                 .collect();
             bail!("{location} has no experiment {id:?}; it has {names:?}");
         }
-        Ok(Self(Kind::Store(StoreLog {
+        Ok(Self(LogReader::Store(StoreLog {
             store,
             id: id.to_owned(),
             lines: Vec::new().into_iter(),
@@ -159,8 +162,8 @@ impl Log {
     /// Checks what a store has beside its log.
     pub(super) fn check_rows(&mut self, auditor: &Auditor) -> Result<Check> {
         match &mut self.0 {
-            Kind::Store(log) => rows::check(&mut *log.store, &log.id, auditor),
-            Kind::Text { .. } | Kind::Web(_) => Ok(Ok(())),
+            LogReader::Store(log) => rows::check(&mut *log.store, &log.id, auditor),
+            LogReader::Text { .. } | LogReader::Web(_) => Ok(Ok(())),
         }
     }
 }
@@ -170,12 +173,12 @@ impl Iterator for Log {
 
     fn next(&mut self) -> Option<Result<Line>> {
         match &mut self.0 {
-            Kind::Text { lines, experiment } => {
+            LogReader::Text { lines, experiment } => {
                 let line = lines.next()?;
                 Some(line.and_then(|line| of_experiment(line, experiment.as_deref())))
             }
-            Kind::Store(log) => log.next(),
-            Kind::Web(log) => log.next(),
+            LogReader::Store(log) => log.next(),
+            LogReader::Web(log) => log.next(),
         }
     }
 }
@@ -218,6 +221,7 @@ impl TextLines {
             self.number += 1;
             match self.reader.read_line(&mut text) {
                 Ok(0) => return None,
+                // Between pages that were put together by hand there may be empty lines.
                 Ok(_) if text.trim().is_empty() => {}
                 Ok(_) => break,
                 Err(error) => {
@@ -246,6 +250,7 @@ impl StoreLog {
             if let Some(line) = self.lines.next() {
                 return Some(Ok(line));
             }
+            // With the key: whoever can read the file has it anyway.
             let page = match &self.next {
                 Next::End => return None,
                 Next::First => log::page(&mut *self.store, &self.id, None, LINES_A_PAGE, true),
@@ -254,7 +259,7 @@ impl StoreLog {
                 }
             };
             match page {
-                Ok(Some(Page { lines, next_cursor })) => {
+                Ok(Some(LogPage { lines, next_cursor })) => {
                     self.lines = lines.into_iter();
                     self.next = Next::of(next_cursor);
                 }
@@ -282,6 +287,7 @@ impl Web {
             if let Some(line) = self.page.as_mut().and_then(TextLines::next) {
                 return Some(line);
             }
+            // Taken out, so that after an error there is no next page: a log with a hole is not a log.
             let cursor = match std::mem::replace(&mut self.next, Next::End) {
                 Next::End => return None,
                 Next::First => None,
@@ -305,16 +311,16 @@ impl Web {
             request = request.header("authorization", format!("Bearer {key}"));
         }
         let mut response = request.call()?;
+        // The service says what is wrong in a sentence, which is worth more than the status alone.
         if !response.status().is_success() {
             let text = response.body_mut().read_to_string().unwrap_or_default();
             bail!("the service answers {}: {}", response.status(), text.trim());
         }
-        let next = response
-            .headers()
-            .get(NEXT_HEADER)
-            .map(|value| value.to_str().map(str::to_owned))
-            .transpose()?;
+        let next = response.headers().get(NEXT_HEADER);
+        let next = next.map(|value| value.to_str().map(str::to_owned));
+        let next = next.transpose()?;
         self.next = Next::of(next);
+        // Read line by line as it comes: a page may hold two hundred thousand decisions.
         let reader = Box::new(BufReader::new(response.into_body().into_reader()));
         self.page = Some(TextLines { reader, number: 0 });
         Ok(())
@@ -322,6 +328,7 @@ impl Web {
 }
 
 fn agent() -> ureq::Agent {
+    // No limit on a whole request: a page may take long over a slow line, as long as it comes.
     let config = ureq::Agent::config_builder()
         .http_status_as_error(false)
         .timeout_connect(Some(Duration::from_secs(10)))
@@ -331,6 +338,7 @@ fn agent() -> ureq::Agent {
 
 /// The address of the log, from the address of the service, of the experiment, or of its page.
 fn address(url: &str, experiment: Option<&str>) -> Result<String> {
+    // People copy what their browser shows, which is the page and not the interface.
     let url = url.trim_end_matches('/');
     let url = url.strip_suffix("/log").unwrap_or(url);
     let (base, named) = match url.split_once("/experiments/") {
@@ -375,15 +383,15 @@ mod tests {
 
     #[test]
     fn an_experiment_is_named_behind_a_hash() {
-        let (source, experiment) = Source::of("postgres://host/db#a").unwrap();
+        let (source, experiment) = LogSource::of("postgres://host/db#a").unwrap();
         assert_eq!(
             source,
-            Source::Store(Location::Postgres("postgres://host/db".into()))
+            LogSource::Store(Location::Postgres("postgres://host/db".into()))
         );
         assert_eq!(experiment.as_deref(), Some("a"));
-        assert_eq!(Source::of("-").unwrap(), (Source::Stdin, None));
+        assert_eq!(LogSource::of("-").unwrap(), (LogSource::Stdin, None));
         assert!(
-            Source::of("nowhere.db")
+            LogSource::of("nowhere.db")
                 .unwrap_err()
                 .to_string()
                 .contains("cannot read nowhere.db")

@@ -2,12 +2,13 @@
 
 use super::epoch::in_range;
 use super::{Auditor, Check, differs, equal};
-use crate::service::chain::hex;
+use crate::hex;
 use crate::store::{Progress, Status};
 
 impl Auditor {
     pub(super) fn late(&mut self, round: u64, reward: f64, costs: &[f64]) -> Check {
         let place = || format!("the late outcome of round {round}");
+        // Runs are in order, so the one that could hold the round is the last that begins before it.
         let after = self
             .counts
             .imputed_runs
@@ -46,6 +47,7 @@ impl Auditor {
     }
 
     pub(super) fn event(&mut self, what: &str) -> Check {
+        // Repeating a change is answered and not logged, so each event changes the status.
         let next = match (self.status, what) {
             (None, "created") | (Some(Status::Paused), "resumed") => Status::Running,
             (Some(Status::Running), "paused") => Status::Paused,
@@ -72,6 +74,7 @@ impl Auditor {
         self.audited.outstanding = self.audited.decisions - self.audited.outcomes;
         self.audited.head.clone_from(&self.head);
         let done = self.at_horizon();
+        // In a finished experiment nothing is imputed any more, so its lines cannot have missed an imputation.
         if let Some(difference) = self.unmatched_late.take().filter(|_| !moved || done) {
             return Err(difference);
         }
@@ -108,15 +111,11 @@ impl Auditor {
     }
 
     fn same_state(&self, progress: &Progress, done: bool) -> Check {
-        let (counts, open) = (
-            &self.counts,
-            self.open.as_ref().expect("the order of lines is checked"),
-        );
+        let open = self.open.as_ref().expect("the order of lines is checked");
         let place = || "the state".to_owned();
-        if !done
-            && (open.closed
-                || self.course.as_ref().and_then(super::Course::is_complete) == Some(true))
-        {
+        // The transaction that takes an epoch's last outcome closes it: a complete epoch is never left open.
+        let complete = self.replay.as_ref().and_then(super::Replay::is_complete) == Some(true);
+        if !done && (open.closed || complete) {
             return Err(differs(
                 place(),
                 "the last epoch",
@@ -124,50 +123,53 @@ impl Auditor {
                 "closed, and followed by another",
             ));
         }
-        equal(place, "epoch", &progress.epoch, &open.record.epoch)?;
-        equal(
-            place,
-            "next_round",
-            &progress.next_round,
-            &counts.next_round,
-        )?;
-        equal(place, "decided", &progress.decided, &counts.decided)?;
-        equal(place, "told", &progress.told, &counts.told)?;
-        equal(place, "imputed", &progress.imputed, &counts.imputed)?;
-        equal(
-            place,
-            "imputed_before",
-            &progress.imputed_before,
-            &counts.imputed_before,
-        )?;
-        equal(place, "late", &progress.late, &self.audited.late)?;
-        equal(
-            place,
-            "overtime",
-            &progress.overtime,
-            &self.audited.overtime,
-        )?;
-        equal(
-            place,
-            "next_serial",
-            &progress.next_serial,
-            &if done { 1 } else { open.next_serial },
-        )?;
-        equal(
-            place,
-            "infeasible",
-            &progress.infeasible,
-            &counts.infeasible,
-        )?;
-        equal(place, "digest", &progress.digest, &hex(&self.digest))?;
-        equal(place, "head", &progress.head, &self.head)?;
+        let next_serial = if done { 1 } else { open.next_serial };
         let status = if done {
             Some(Status::Done)
         } else {
             self.status
         };
+        self.same_counts(progress)?;
+        equal(place, "epoch", &progress.epoch, &open.record.epoch)?;
+        equal(place, "next_serial", &progress.next_serial, &next_serial)?;
+        equal(
+            place,
+            "digest",
+            &progress.digest,
+            &hex::encode(&self.digest),
+        )?;
+        equal(place, "head", &progress.head, &self.head)?;
         equal(place, "status", &Some(progress.status), &status)?;
         self.due_from(progress, done)
+    }
+
+    fn same_counts(&self, progress: &Progress) -> Check {
+        let (seen, audited) = (&self.counts, &self.audited);
+        // Under the names that the log has for them.
+        let numbers = [
+            ("next_round", progress.next_round, seen.next_round),
+            ("late", progress.late, audited.late),
+            ("overtime", progress.overtime, audited.overtime),
+            ("infeasible", progress.infeasible, seen.infeasible),
+        ];
+        let lists = [
+            ("decided", &progress.decided, &seen.decided),
+            ("told", &progress.outcomes, &seen.outcomes),
+            ("imputed", &progress.imputed, &seen.imputed),
+            (
+                "imputed_before",
+                &progress.imputed_before,
+                &seen.imputed_before,
+            ),
+        ];
+        let place = || "the state".to_owned();
+        for (name, recorded, recomputed) in numbers {
+            equal(place, name, &recorded, &recomputed)?;
+        }
+        for (name, recorded, recomputed) in lists {
+            equal(place, name, recorded, recomputed)?;
+        }
+        Ok(())
     }
 
     /// How far the search for missing outcomes has come. It depends on times, so it is only known between two rounds.
@@ -177,6 +179,7 @@ impl Auditor {
             .rules
             .as_ref()
             .is_some_and(|rules| rules.service.outcome_wait.is_some());
+        // Rounds below are told or imputed, and the search stops at the first that may still come.
         let (least, most) = match (done, waits) {
             (true, _) => (self.counts.next_round, self.counts.next_round),
             (false, true) => (
@@ -196,9 +199,10 @@ impl Auditor {
         ))
     }
 
-    /// Counts that were read later than the lines are none of them below.
+    /// Counts that were read later than the lines may not be below them.
     fn behind(&self, progress: &Progress) -> Check {
         let counts = &self.counts;
+        // Each of them by itself: sums could hide that one went back.
         let below = |counts: &[u64], later: &[u64]| {
             counts.len() == later.len()
                 && counts
@@ -207,7 +211,7 @@ impl Auditor {
                     .all(|(count, later)| count <= later)
         };
         let ahead = below(&counts.decided, &progress.decided)
-            && below(&counts.told, &progress.told)
+            && below(&counts.outcomes, &progress.outcomes)
             && below(&counts.imputed, &progress.imputed)
             && counts.next_round <= progress.next_round
             && self.audited.late <= progress.late

@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::args::Common;
-use crate::audit::{self, Access, Audited, Source, Verdict};
+use crate::audit::{self, Audited, Credentials, LogSource, Verdict};
 use crate::commands::print;
 use crate::terminal::{Ink, ink_for_stdout, wrapped};
 use debora::measure::words::{counted, whole};
@@ -24,23 +24,12 @@ pub fn audit(
     source: &str,
     experiment: Option<&str>,
     head: Option<&str>,
-    access: &Access,
+    credentials: &Credentials,
     common: &Common,
 ) -> Result<bool> {
-    let (source, named) = Source::of(source)?;
+    let (source, named) = LogSource::of(source)?;
     let experiments = source.experiments(experiment.or(named.as_deref()))?;
-    if let Some(head) = head {
-        let digits = head.len() == 64 && head.bytes().all(|byte| byte.is_ascii_hexdigit());
-        ensure!(
-            digits,
-            "--head {head:?} is no head: it has {} characters, and must be 64 hexadecimal digits",
-            head.len()
-        );
-    }
-    ensure!(
-        head.is_none() || experiments.len() == 1,
-        "--head is of one experiment; name it with --experiment"
-    );
+    check_head(head, experiments.len())?;
     let ink = if common.json {
         Ink::none()
     } else {
@@ -48,17 +37,11 @@ pub fn audit(
     };
     let (mut documents, mut different, mut unknown) = (Vec::new(), false, Vec::new());
     for experiment in experiments {
-        let verdict = source
-            .open(experiment.as_deref(), access)
-            .and_then(|mut log| audit::audit(&mut log, head));
-        let finding = match verdict {
-            Ok(Verdict::Equal(audited)) => Finding::Equal(audited),
-            Ok(Verdict::Different(audited, difference)) => Finding::Different(audited, difference),
-            Err(error) => Finding::Failed(experiment, error),
-        };
+        let finding = Finding::of(&source, experiment, head, credentials);
         different |= matches!(finding, Finding::Different(..));
         unknown.extend(finding.unknown());
         documents.push(finding.document());
+        // As each is found: the next may take minutes.
         if !common.json {
             print(&wrapped(&finding.words(&ink)))?;
         }
@@ -66,6 +49,7 @@ pub fn audit(
     if common.json {
         print(&format!("{:#}\n", json!({ "experiments": documents })))?;
     }
+    // A difference weighs more than what is not known: exit code 1, not 2.
     if different {
         return Ok(false);
     }
@@ -75,10 +59,44 @@ pub fn audit(
     Ok(true)
 }
 
+/// Refused before any log is read, which may take long.
+fn check_head(head: Option<&str>, experiments: usize) -> Result<()> {
+    let Some(head) = head else { return Ok(()) };
+    let digits = head.len() == 64 && head.bytes().all(|byte| byte.is_ascii_hexdigit());
+    ensure!(
+        digits,
+        "--head {head:?} is not a head: it has {} characters, and must be 64 hexadecimal digits",
+        head.len()
+    );
+    ensure!(
+        experiments == 1,
+        "--head belongs to one experiment; name it with --experiment"
+    );
+    Ok(())
+}
+
 impl Finding {
+    /// Audits an experiment. One that cannot be audited does not keep the others from it.
+    fn of(
+        source: &LogSource,
+        experiment: Option<String>,
+        head: Option<&str>,
+        credentials: &Credentials,
+    ) -> Self {
+        let verdict = source
+            .open(experiment.as_deref(), credentials)
+            .and_then(|mut log| audit::audit(&mut log, head));
+        match verdict {
+            Ok(Verdict::Equal(audited)) => Self::Equal(audited),
+            Ok(Verdict::Different(audited, difference)) => Self::Different(audited, difference),
+            Err(error) => Self::Failed(experiment, error),
+        }
+    }
+
     /// Why nothing can be said for certain, if so.
     fn unknown(&self) -> Option<String> {
         match self {
+            // Equal hashes alone are not what the command promises, so it must not end with 0.
             Self::Equal(audited) if !audited.key => Some(format!(
                 "the key of {} is not revealed, so its actions, estimates and strategies were not recomputed; audit it with \
                  an admin's API key, or once it is over",
@@ -130,6 +148,7 @@ impl Finding {
 }
 
 fn equal(audited: &Audited, ink: &Ink) -> String {
+    // The answer first, then what it rests on, then what it does not cover.
     let decisions = counted(audited.decisions, "decision", "decisions");
     let epochs = counted(audited.epochs, "epoch", "epochs");
     let name = &audited.experiment;
@@ -147,7 +166,7 @@ fn equal(audited: &Audited, ink: &Ink) -> String {
     };
     text += &format!(
         "Outcomes: {} told, {} imputed; {} more came too late to count. Decisions in overtime: {}.\n",
-        whole(audited.outcomes - audited.imputed),
+        whole(audited.told()),
         whole(audited.imputed),
         whole(audited.late),
         whole(audited.overtime)

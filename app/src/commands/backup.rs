@@ -17,11 +17,12 @@ pub fn backup(location: &Location, to: &Path, common: &Common) -> Result<bool> {
     // Not even with --force: what is in the way may be the last good copy.
     ensure!(
         !to.exists(),
-        "{shown} exists, and a backup overwrites nothing; choose another name"
+        "{shown} exists, and a backup never overwrites a file; choose another name"
     );
     let held = make_whole(to, |to| {
         match location {
             Location::Sqlite(from) => copying::copy(from, to)?,
+            // Row by row, since a backup is a file that `debora serve` can open, whatever the store was.
             Location::Postgres(_) => {
                 copy::copy(
                     &mut *location.open(Purpose::Read)?,

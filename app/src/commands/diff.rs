@@ -1,34 +1,37 @@
-//! `debora diff`: where two live experiments part, and why.
+//! `debora diff`: where two live experiments diverge, and why.
+
+use std::cmp::Ordering;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
 use crate::args::Common;
-use crate::audit::{self, Access, Comparison, Log, Parting, Source, Split};
+use crate::audit::{self, Credentials, Diff, Divergence, DivergingEstimate, Log, LogSource};
 use crate::commands::print;
 use crate::terminal::{Ink, ink_for_stdout, table, wrapped};
 use debora::measure::words::{counted, listed, percent, significant, whole};
 
-/// False if they part.
-pub fn diff(first: &str, second: &str, access: &Access, common: &Common) -> Result<bool> {
+/// False if they diverge.
+pub fn diff(first: &str, second: &str, credentials: &Credentials, common: &Common) -> Result<bool> {
     let logs = [
-        open(first, access).context("A")?,
-        open(second, access).context("B")?,
+        open(first, credentials).context("A")?,
+        open(second, credentials).context("B")?,
     ];
-    let comparison = audit::compare(logs)?;
+    let diff = audit::diff(logs)?;
     if common.json {
-        print(&format!("{:#}\n", json!(comparison)))?;
+        print(&format!("{:#}\n", json!(diff)))?;
     } else {
-        print(&wrapped(&words(&comparison, &ink_for_stdout())))?;
+        print(&wrapped(&words(&diff, &ink_for_stdout())))?;
     }
-    Ok(comparison.parting.is_none())
+    Ok(diff.divergence.is_none())
 }
 
 /// The one log that is meant.
-fn open(text: &str, access: &Access) -> Result<Log> {
-    let (source, named) = Source::of(text)?;
+fn open(text: &str, credentials: &Credentials) -> Result<Log> {
+    let (source, named) = LogSource::of(text)?;
+    // A store may hold many, and to guess which one is meant could compare the wrong ones.
     match &source.experiments(named.as_deref())?[..] {
-        [experiment] => source.open(experiment.as_deref(), access),
+        [experiment] => source.open(experiment.as_deref(), credentials),
         many => {
             let names: Vec<String> = many.iter().flatten().cloned().collect();
             bail!(
@@ -40,156 +43,152 @@ fn open(text: &str, access: &Access) -> Result<Log> {
     }
 }
 
-fn words(comparison: &Comparison, ink: &Ink) -> String {
-    let [one, two] = &comparison.experiments;
-    let mut text = format!("A is {one}, B is {two}.\n{}", premises(comparison));
-    let rounds = counted(comparison.rounds, "round", "rounds");
-    match &comparison.parting {
-        None => {
-            let epochs = counted(comparison.epochs, "epoch", "epochs");
-            text += &ink.strong(&format!(
-                "The same decisions throughout: {rounds} in {epochs}."
-            ));
-            text += "\n";
-            let [one, two] = comparison.decided;
-            if one != two {
-                let (longer, more) = if one > two {
-                    ("A", one - two)
-                } else {
-                    ("B", two - one)
-                };
-                text += &format!(
-                    "{longer} has decided {} more.\n",
-                    counted(more, "round", "rounds")
-                );
-            }
-            text += &estimates(comparison);
-        }
-        Some(parting) => {
-            text += &ink.strong(&format!(
-                "They part in epoch {}, after {rounds} with the same decisions.",
-                parting.epoch
-            ));
-            text += "\n";
-            text += &reasons(parting, comparison);
-            text += &strategies(parting);
-        }
+fn words(diff: &Diff, ink: &Ink) -> String {
+    let [one, two] = &diff.experiments;
+    // Premises first: with another spec or key, divergence is not news.
+    let text = format!("A is {one}, B is {two}.\n{}", premises(diff));
+    let rounds = counted(diff.rounds, "round", "rounds");
+    let Some(divergence) = &diff.divergence else {
+        let epochs = counted(diff.epochs, "epoch", "epochs");
+        let answer = format!("The same decisions throughout: {rounds} in {epochs}.");
+        return text + &ink.strong(&answer) + "\n" + &longer(diff) + &estimates(diff);
+    };
+    let answer = format!(
+        "They diverge in epoch {}, after {rounds} with the same decisions.",
+        divergence.epoch
+    );
+    text + &ink.strong(&answer) + "\n" + &reasons(divergence, diff) + &strategies(divergence)
+}
+
+/// Which of the two went on longer, if one did.
+fn longer(diff: &Diff) -> String {
+    let [one, two] = diff.decided;
+    let more = counted(one.abs_diff(two), "round", "rounds");
+    match one.cmp(&two) {
+        Ordering::Equal => String::new(),
+        Ordering::Greater => format!("A has decided {more} more.\n"),
+        Ordering::Less => format!("B has decided {more} more.\n"),
     }
-    text
 }
 
 /// How many estimates fell into different cells all the same.
-fn estimates(comparison: &Comparison) -> String {
-    let made = counted(comparison.estimates, "estimate", "estimates");
-    match comparison.estimates_apart {
+fn estimates(diff: &Diff) -> String {
+    let made = counted(diff.estimates, "estimate", "estimates");
+    match diff.estimates_diverged {
         0 => format!("Each of {made} fell into the same cell in both.\n"),
-        apart => format!(
+        diverged => format!(
             "Of {made}, {} fell into different cells, which changed nothing.\n",
-            whole(apart)
+            whole(diverged)
         ),
     }
 }
 
 /// What must be the same for decisions to be.
-fn premises(comparison: &Comparison) -> String {
+fn premises(diff: &Diff) -> String {
     let mut text = String::new();
-    if comparison.specs.is_empty() {
+    if diff.specs.is_empty() {
         text += "Their specs say the same. ";
     } else {
         let none = || "nothing".to_owned();
-        let fact = |fact: &audit::Fact| {
-            let [first, second] =
-                [&fact.first, &fact.second].map(|value| value.clone().unwrap_or_else(none));
-            format!("{} ({first} against {second})", fact.what)
+        let difference = |difference: &audit::SpecDifference| {
+            let [first, second] = [&difference.first, &difference.second]
+                .map(|value| value.clone().unwrap_or_else(none));
+            format!("{} ({first} against {second})", difference.what)
         };
-        let facts: Vec<String> = comparison.specs.iter().map(fact).collect();
-        text += &format!("Their specs differ in {}. ", listed(&facts));
+        let differences: Vec<String> = diff.specs.iter().map(difference).collect();
+        text += &format!("Their specs differ in {}. ", listed(&differences));
     }
-    text += match comparison.same_key {
+    text += match diff.same_key {
         Some(true) => "They have one key.",
         Some(false) => "They have different keys.",
         None => "Whether they have one key is not known, as it is not revealed.",
     };
-    if !comparison.specs.is_empty() || comparison.same_key == Some(false) {
-        text += " So the same decisions were not to be expected.";
+    if !diff.specs.is_empty() || diff.same_key == Some(false) {
+        text += " So the same decisions could not be expected.";
     }
     text + "\n"
 }
 
-fn reasons(parting: &Parting, comparison: &Comparison) -> String {
-    if !parting.splits.is_empty() {
-        return parting.splits.iter().map(sentence).collect();
+fn reasons(divergence: &Divergence, diff: &Diff) -> String {
+    if !divergence.diverging_estimates.is_empty() {
+        return divergence
+            .diverging_estimates
+            .iter()
+            .map(sentence)
+            .collect();
     }
-    let expected = comparison.specs.is_empty() && comparison.same_key == Some(true);
+    // Then decisions depend on the data through the cells alone (docs/audit.md), so one of the logs must be wrong.
+    let expected = diff.specs.is_empty() && diff.same_key == Some(true);
     if expected {
         return "No estimate fell into another cell, so the same decisions were due: `debora audit` tells which log is \
-                not what it should be.\n"
+                wrong.\n"
             .into();
     }
     "No estimate fell into another cell of a grid that they share.\n".into()
 }
 
 /// Which estimate fell where, and how close each mean was to the edge between.
-fn sentence(split: &Split) -> String {
+fn sentence(estimate: &DivergingEstimate) -> String {
     let precise = |value: f64| significant(value, 6);
     let short = |value: f64| significant(value, 3);
-    let [one, two] = split.cells;
+    // Six digits for means, which differ late; three for distances, which are small.
+    let [one, two] = estimate.cells;
     let (first_side, second_side) = if one < two {
         ("below", "above")
     } else {
         ("above", "below")
     };
+    // Neighbouring cells have one edge between them, which is then named once.
     let edge = if one.abs_diff(two) == 1 {
-        format!("the edge between them at {}", precise(split.edges[0]))
+        format!("the edge between them at {}", precise(estimate.edges[0]))
     } else {
-        format!("its edge at {}", precise(split.edges[0]))
+        format!("its edge at {}", precise(estimate.edges[0]))
     };
     let second_edge = if one.abs_diff(two) == 1 {
         "it".to_owned()
     } else {
-        format!("its edge at {}", precise(split.edges[1]))
+        format!("its edge at {}", precise(estimate.edges[1]))
     };
     format!(
         "The estimate of {} of {}, made in epoch {} from {} each, fell into cell {one} in A and cell {two} in B: A's mean {} \
          lies {} ({} cells) {first_side} {edge}, B's mean {} lies {} ({} cells) {second_side} {second_edge}.\n",
-        split.quantity,
-        split.action,
-        split.epoch,
-        counted(split.count, "sample", "samples"),
-        precise(split.means[0]),
-        short(split.distances[0]),
-        short(split.distances_in_cells[0]),
-        precise(split.means[1]),
-        short(split.distances[1]),
-        short(split.distances_in_cells[1]),
+        estimate.quantity,
+        estimate.name,
+        estimate.epoch,
+        counted(estimate.count, "sample", "samples"),
+        precise(estimate.means[0]),
+        short(estimate.distances[0]),
+        short(estimate.distances_in_cells[0]),
+        precise(estimate.means[1]),
+        short(estimate.distances[1]),
+        short(estimate.distances_in_cells[1]),
     )
 }
 
-fn strategies(parting: &Parting) -> String {
-    let mut text = match &parting.first_different {
+fn strategies(divergence: &Divergence) -> String {
+    let mut text = match &divergence.first_different {
         Some((round, [one, two])) => {
             format!(
                 "The first different decision is that of round {}: {one} in A, {two} in B.\n",
                 whole(*round)
             )
         }
-        None => {
-            "The decisions that both have taken in this epoch are the same all the same.\n".into()
-        }
+        None => "The decisions that both have made in this epoch are still the same.\n".into(),
     };
-    let rows: Vec<Vec<String>> = (0..parting.actions.len())
+    let rows: Vec<Vec<String>> = (0..divergence.actions.len())
         .map(|action| {
+            // The other spec may have fewer actions.
             let share = |side: usize| {
-                parting.strategies[side]
+                divergence.strategies[side]
                     .get(action)
                     .map_or("none".into(), |share| percent(*share))
             };
-            vec![parting.actions[action].clone(), share(0), share(1)]
+            vec![divergence.actions[action].clone(), share(0), share(1)]
         })
         .collect();
     text += &format!(
         "The strategies from round {} on:\n\n",
-        whole(parting.first_round)
+        whole(divergence.first_round)
     );
     text + &table(&["action", "A", "B"], &rows)
 }

@@ -2,18 +2,15 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use debora::measure::words::listed;
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::args::{Common, KeysVerb};
 use crate::calendar::{now, utc};
 use crate::commands::print;
-use crate::service::chain::hex;
-use crate::store::{ApiKey, Location, Purpose, Role, Store};
+use crate::hex;
+use crate::store::{ApiKey, KEYLESS, Location, Purpose, Role, Store};
 use crate::terminal::table;
-
-/// What the log calls those who need no key.
-const KEYLESS: &str = "loopback";
 
 pub fn keys(action: &KeysVerb, location: &Location, common: &Common) -> Result<bool> {
     match action {
@@ -25,22 +22,19 @@ pub fn keys(action: &KeysVerb, location: &Location, common: &Common) -> Result<b
 }
 
 fn add(location: &Location, name: &str, role: Role, common: &Common) -> Result<()> {
-    let named = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
-    ensure!(
-        (1..=64).contains(&name.len()) && name.bytes().all(named) && name != KEYLESS,
-        "{name:?} cannot be a key's name; give up to 64 letters, digits and - _ . @ (and not {KEYLESS:?}, which stands for callers without a key)"
-    );
+    check_name(name)?;
     // A server that others can reach needs a key before it starts, so the first key may come before the store.
     let made = !location.is_made()?;
     let mut store = location.open(if made { Purpose::Serve } else { Purpose::Write })?;
     let mut random = [0; 32];
     getrandom::fill(&mut random).context("the system gives no random numbers")?;
-    let key = format!("debora_{}", hex(&random));
-    let hash = hex(&Sha256::digest(&key));
+    // The prefix makes a leaked key recognisable in a repository or a log.
+    let key = format!("debora_{}", hex::encode(&random));
+    let hash = hex::encode(&Sha256::digest(&key));
     change(&mut *store, |keys| {
         // The log names keys, so a name that was another's would mislead its readers.
         if keys.iter().any(|key| key.name == name) {
-            bail!("a key named {name:?} is there, or was; choose another name");
+            bail!("there is, or was, a key named {name:?}; choose another name");
         }
         Ok(ApiKey {
             name: name.into(),
@@ -50,23 +44,28 @@ fn add(location: &Location, name: &str, role: Role, common: &Common) -> Result<(
             revoked_at: None,
         })
     })?;
-    let word = json!(role);
     if common.json {
-        return print(&format!(
-            "{:#}\n",
-            json!({ "name": name, "role": word, "key": key })
-        ));
+        let document = json!({ "name": name, "role": role, "key": key });
+        return print(&format!("{document:#}\n"));
     }
     // The key alone is on standard output, so that it can be piped to where it belongs.
     print(&format!("{key}\n"))?;
-    let made = if made {
-        format!("made the store {location}; ")
-    } else {
-        String::new()
-    };
+    if made {
+        eprint!("made the store {location}; ");
+    }
     eprintln!(
-        "{made}key {name} has role {}; it is not shown again, since only its hash is kept",
-        word.as_str().unwrap_or("?")
+        "key {name} has role {}; it is not shown again, since only its hash is kept",
+        role.name()
+    );
+    Ok(())
+}
+
+fn check_name(name: &str) -> Result<()> {
+    // What is safe in a log line, a cookie and a shell without quotes.
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
+    ensure!(
+        (1..=64).contains(&name.len()) && name.bytes().all(allowed) && name != KEYLESS,
+        "{name:?} cannot be a key's name; give up to 64 letters, digits and - _ . @ (and not {KEYLESS:?}, which stands for callers without a key)"
     );
     Ok(())
 }
@@ -74,35 +73,36 @@ fn add(location: &Location, name: &str, role: Role, common: &Common) -> Result<(
 fn list(location: &Location, common: &Common) -> Result<()> {
     let keys = location.open(Purpose::Read)?.keys()?;
     if common.json {
-        let document = |key: &ApiKey| {
-            let ApiKey {
-                name,
-                role,
-                created_at,
-                revoked_at,
-                ..
-            } = key;
-            json!({ "name": name, "role": role, "created_at": created_at, "revoked_at": revoked_at })
-        };
         let keys: Vec<_> = keys.iter().map(document).collect();
         return print(&format!("{:#}\n", json!({ "keys": keys })));
     }
     if keys.is_empty() {
         return print("no keys; `debora keys add NAME --role admin` makes one\n");
     }
-    let row = |key: &ApiKey| {
-        let revoked = key.revoked_at.map_or("-".into(), utc);
-        vec![
-            key.name.clone(),
-            json!(key.role).as_str().unwrap_or("?").into(),
-            utc(key.created_at),
-            revoked,
-        ]
-    };
+    let rows: Vec<_> = keys.iter().map(row).collect();
     print(&table(
         &["name", "role", "made (UTC)", "revoked (UTC)"],
-        &keys.iter().map(row).collect::<Vec<_>>(),
+        &rows,
     ))
+}
+
+fn document(key: &ApiKey) -> Value {
+    // Without the hash, of which nobody has any use.
+    json!({
+        "name": key.name,
+        "role": key.role,
+        "created_at": key.created_at,
+        "revoked_at": key.revoked_at,
+    })
+}
+
+fn row(key: &ApiKey) -> Vec<String> {
+    vec![
+        key.name.clone(),
+        key.role.name().into(),
+        utc(key.created_at),
+        key.revoked_at.map_or("-".into(), utc),
+    ]
 }
 
 fn revoke(location: &Location, name: &str) -> Result<()> {
@@ -111,14 +111,15 @@ fn revoke(location: &Location, name: &str) -> Result<()> {
         let key = keys.iter().find(|key| key.name == name);
         let names: Vec<_> = keys.iter().map(|key| key.name.clone()).collect();
         let known = if names.is_empty() {
-            "there are none".into()
+            "there are no keys".into()
         } else {
             format!("there are {}", listed(&names))
         };
         let key = key.with_context(|| format!("there is no key {name:?}; {known}"))?;
         if let Some(at) = key.revoked_at {
-            bail!("key {name:?} was revoked at {} UTC already", utc(at));
+            bail!("key {name:?} was already revoked at {} UTC", utc(at));
         }
+        // Kept, not removed: without it a store whose last key is revoked would be open to everyone.
         Ok(ApiKey {
             revoked_at: Some(now()),
             ..key.clone()
@@ -131,6 +132,7 @@ fn revoke(location: &Location, name: &str) -> Result<()> {
 
 /// Writes the key that a look at all keys leads to.
 fn change(store: &mut dyn Store, change: impl FnOnce(&[ApiKey]) -> Result<ApiKey>) -> Result<()> {
+    // One transaction for look and write: two that add the same name at once must not both succeed.
     store.begin()?;
     let key = change(&store.keys()?)?;
     store.set_key(&key)?;

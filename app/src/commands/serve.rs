@@ -20,7 +20,7 @@ use crate::args::{Common, ServeArgs};
 use crate::calendar::now;
 use crate::commands::print;
 use crate::service::http::server::{self, Terms};
-use crate::service::http::{Shared, Site};
+use crate::service::http::{AppState, Shared};
 use crate::service::request::Refusal;
 use crate::service::writer::Service;
 use crate::store::Location;
@@ -29,23 +29,23 @@ use crate::store::Location;
 const TICK: Duration = Duration::from_secs(1);
 
 /// After so many answers a thread looks for new requests. With tokio's 61 it would write all answers of a group first, while
-/// the writer waits for the requests of those who have got theirs. From 8 to 16 the rate is the same.
+/// the writer waits for the next requests of clients that have theirs. From 8 to 16 the rate is the same.
 const ANSWERS_A_LOOK: u32 = 12;
 
 pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
     if common.out.is_some() || common.force {
-        bail!("serve writes no reports, so --out and --force mean nothing to it; leave them out");
+        bail!("serve writes no reports; leave out --out and --force");
     }
     log_to_stderr(args.log);
     let mut addresses = args.listen.to_socket_addrs();
     let address = addresses.as_mut().ok().and_then(Iterator::next);
     let address = address.with_context(|| {
         format!(
-            "--listen {:?} is no address; give host and port, such as 127.0.0.1:8080",
+            "--listen {:?} is not an address; give host and port, such as 127.0.0.1:8080",
             args.listen
         )
     })?;
-    // Before the store, which is made where there is none.
+    // Before the store, which is made if it is missing: a taken port must not leave one behind.
     let listener = std::net::TcpListener::bind(address);
     let listener = listener.with_context(|| {
         format!("cannot listen on {address}; is something else listening there?")
@@ -99,10 +99,9 @@ async fn run(
     args: &ServeArgs,
     json: bool,
 ) -> Result<()> {
-    let (mut terminate, mut interrupt) = (
-        signal(SignalKind::terminate())?,
-        signal(SignalKind::interrupt())?,
-    );
+    // Before the address is printed: whoever reads it may stop us at once.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
     let address = listener.local_addr()?;
@@ -112,8 +111,8 @@ async fn run(
     } else {
         format!("listening on {url}, store {store}\n")
     })?;
-    let site = Shared::new(Arc::clone(service), Duration::from_secs(args.timeout));
-    let ticking = tokio::spawn(tick(Arc::clone(&site)));
+    let app = Shared::new(Arc::clone(service), Duration::from_secs(args.timeout));
+    let ticking = tokio::spawn(tick(Arc::clone(&app)));
     let stopped = async {
         tokio::select! {
             _ = terminate.recv() => None,
@@ -121,16 +120,17 @@ async fn run(
             failure = ticking => Some(failure),
         }
     };
+    // Without a writer nothing can be served, so the end of its ticking ends the server, too.
     let terms = Terms {
         connections: args.connections,
         grace: Duration::from_secs(args.grace),
     };
     let mut failed = false;
     let end = async { failed = stopped.await.is_some() };
-    server::serve(listener, site, terms, end).await;
+    server::serve(listener, app, terms, end).await;
     if failed {
         bail!(
-            "the writer has ended, which is a bug; what was answered is durable, and the log says more. Start it again"
+            "the writer has ended, which is a bug: what was answered is durable; see the log, and start the server again"
         );
     }
     tracing::info!("stopped as asked");
@@ -138,13 +138,14 @@ async fn run(
 }
 
 /// Imputes what is due, every second, as long as there is a writer.
-async fn tick(site: Site) {
+async fn tick(app: AppState) {
     let mut interval = tokio::time::interval(TICK);
+    // A tick that took long is not made up for by several at once.
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        match site.service.tick().await {
-            Ok(imputed) => drop(site.metrics.imputed.inc_by(imputed)),
+        match app.service.tick().await {
+            Ok(imputed) => drop(app.metrics.imputed.inc_by(imputed)),
             Err(Refusal::Stopping) => return,
             Err(Refusal::Store { detail }) => tracing::error!(detail, "cannot impute what is due"),
             Err(refusal) => tracing::error!(%refusal, "cannot impute what is due"),

@@ -1,23 +1,18 @@
 //! Live experiments: decisions and outcomes over HTTP, durable before they are acknowledged.
 //!
 //! ```text
-//! handler ─► Request ─► writer thread ─► Desk (logic) ─► Store ─► commit ─► Answer
+//! handler ─► Request ─► writer thread ─► Transaction ─► Store ─► commit ─► Answer
 //!                       takes all that wait, one commit for all
 //! ```
 //!
 //! An epoch's decisions depend only on key, strategy and round, so nodes that share a store need to agree on round numbers,
 //! on outcomes and, a few hundred times in an experiment's life, on the next epoch: the lock on one row of progress does it.
 
-pub mod certificate;
-pub mod chain;
-pub mod desk;
 pub mod http;
-pub mod live;
-pub mod log;
-pub mod ratio;
 pub mod request;
-#[cfg(test)]
-mod scratch;
-mod sitting;
+pub mod resident;
+pub mod sample_ratio;
 mod tell;
+pub mod transaction;
+mod turn;
 pub mod writer;

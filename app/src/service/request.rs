@@ -1,14 +1,12 @@
-//! What can be asked of the desk, what it answers, and why it refuses.
+//! What can be asked of the service, what it answers, and why it refuses.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use debora::Key;
 
+use crate::log::ROUNDS_MAX;
 use crate::store::{Lease, Progress, Status};
-
-/// The most rounds one request is given.
-pub const ROUNDS_MAX: u64 = 10_000;
 
 /// The longest request key, and the longest name of an experiment.
 pub const NAME_MAX: usize = 128;
@@ -38,7 +36,7 @@ pub enum Request {
         /// The experiment.
         id: String,
         /// In any order.
-        outcomes: Vec<Telling>,
+        outcomes: Vec<ToldOutcome>,
     },
     /// An administrative change.
     Change {
@@ -106,9 +104,9 @@ pub enum Change {
 
 /// What came of a decision.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Telling {
+pub struct ToldOutcome {
     /// Of which.
-    pub of: Of,
+    pub decision: DecisionId,
     /// The reward, in the user's units.
     pub reward: f64,
     /// The costs, in the spec's order.
@@ -117,7 +115,7 @@ pub struct Telling {
 
 /// A decision's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Of {
+pub enum DecisionId {
     /// A round of the horizon.
     Round(u64),
     /// A decision served while its epoch waited.
@@ -129,7 +127,7 @@ pub enum Of {
     },
 }
 
-impl fmt::Display for Of {
+impl fmt::Display for DecisionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Round(round) => write!(f, "round {round}"),
@@ -138,7 +136,7 @@ impl fmt::Display for Of {
     }
 }
 
-/// What the desk did.
+/// What was done.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// The experiment is there.
@@ -164,20 +162,20 @@ pub struct Decided {
     /// The rounds and actions.
     pub lease: Lease,
     /// Names and probabilities.
-    pub sheet: Arc<Sheet>,
+    pub text: Arc<EpochText>,
     /// Whether they were handed out before.
     pub repeated: bool,
 }
 
 /// What an epoch's decisions are drawn from.
 #[derive(Clone, Debug)]
-pub struct Sheet {
+pub struct EpochText {
     /// The names of the actions.
     pub actions: Vec<String>,
     /// The probability of each.
     pub strategy: Vec<f64>,
     /// What each says about its decisions, made by whoever first says one.
-    pub words: OnceLock<Vec<String>>,
+    pub per_action: OnceLock<Vec<String>>,
 }
 
 /// What became of an outcome.
@@ -224,7 +222,7 @@ impl Receipt {
     }
 }
 
-/// Why the desk did nothing.
+/// Why nothing was done.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// No such experiment.
@@ -306,7 +304,7 @@ pub(super) fn beginning(actions: usize, head: String, digest: String) -> Progres
         epoch: 0,
         next_round: 1,
         decided: vec![0; actions],
-        told: vec![0; actions],
+        outcomes: vec![0; actions],
         imputed: vec![0; actions],
         imputed_before: vec![0; actions],
         late: 0,

@@ -5,15 +5,15 @@ use std::collections::btree_map::Entry;
 
 use anyhow::{Result, ensure};
 
-use crate::service::request::{Of, Receipt, Refusal, Request, Telling};
-use crate::service::sitting::Sitting;
-use crate::store::{Aside, Outcome, Status};
+use crate::service::request::{DecisionId, Receipt, Refusal, Request, ToldOutcome};
+use crate::service::turn::Turn;
+use crate::store::{OutcomeRow, Status, UncountedOutcome};
 
-type Receipts = Result<Vec<Receipt>, Refusal>;
+type ToldReceipts = Result<Vec<Receipt>, Refusal>;
 
-impl Sitting<'_> {
+impl Turn<'_> {
     /// Records the outcomes of all requests that tell, and gives each its receipts.
-    pub(super) fn tell(&mut self, group: &[&Request]) -> Result<Vec<(usize, Receipts)>> {
+    pub(super) fn tell(&mut self, group: &[&Request]) -> Result<Vec<(usize, ToldReceipts)>> {
         let mut answers = Vec::new();
         let mut book = Book::default();
         for (place, request) in group.iter().enumerate() {
@@ -28,7 +28,7 @@ impl Sitting<'_> {
         if book.requests.is_empty() {
             return Ok(answers);
         }
-        let outcomes: Vec<&Telling> = book
+        let outcomes: Vec<&ToldOutcome> = book
             .requests
             .iter()
             .flat_map(|(_, outcomes)| outcomes.iter())
@@ -46,13 +46,13 @@ impl Sitting<'_> {
         Ok(answers)
     }
 
-    fn check(&self, outcomes: &[Telling]) -> Result<(), Refusal> {
+    fn check(&self, outcomes: &[ToldOutcome]) -> Result<(), Refusal> {
         if self.progress.status == Status::Closed {
             return Err(Refusal::Closed {
                 id: self.id.to_owned(),
             });
         }
-        let problem = self.live.engine.problem();
+        let problem = self.resident.engine.problem();
         let mut fixed = vec![0; problem.quantities()];
         for (index, outcome) in outcomes.iter().enumerate() {
             let judged = problem.to_fixed(outcome.reward, &outcome.costs, &mut fixed);
@@ -63,14 +63,14 @@ impl Sitting<'_> {
 
     fn tell_rounds(
         &mut self,
-        outcomes: &[&Telling],
+        outcomes: &[&ToldOutcome],
         receipts: &mut [Option<Receipt>],
     ) -> Result<()> {
         let mut rows = Vec::new();
-        // Where each round's first telling stands, here and among the rows.
+        // Where each round's first outcome stands, here and among the rows.
         let mut firsts: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
         for (place, outcome) in outcomes.iter().enumerate() {
-            let Of::Round(round) = outcome.of else {
+            let DecisionId::Round(round) = outcome.decision else {
                 continue;
             };
             if round == 0 || round >= self.progress.next_round {
@@ -84,14 +84,14 @@ impl Sitting<'_> {
         self.count(&rows, &before)?;
         let late = self.tell_late(outcomes, &firsts, &before)?;
         for (place, outcome) in outcomes.iter().enumerate() {
-            let Of::Round(round) = outcome.of else {
+            let DecisionId::Round(round) = outcome.decision else {
                 continue;
             };
             let Some(&(first, row)) = firsts.get(&round) else {
                 continue;
             };
             receipts[place] = Some(match &before[row] {
-                Some(stored) if stored.imputed => aside_receipt(
+                Some(stored) if stored.imputed => uncounted_receipt(
                     late.get(&round).and_then(Option::as_ref),
                     outcome,
                     outcomes[first],
@@ -110,39 +110,39 @@ impl Sitting<'_> {
         Ok(())
     }
 
-    /// Logs outcomes of rounds that are imputed: per round, the aside that was there before.
+    /// Logs outcomes of rounds that are imputed: per round, the one that was there before.
     fn tell_late(
         &mut self,
-        outcomes: &[&Telling],
+        outcomes: &[&ToldOutcome],
         firsts: &BTreeMap<u64, (usize, usize)>,
-        before: &[Option<Outcome>],
-    ) -> Result<BTreeMap<u64, Option<Aside>>> {
+        before: &[Option<OutcomeRow>],
+    ) -> Result<BTreeMap<u64, Option<UncountedOutcome>>> {
         let imputed = |row: usize| before[row].as_ref().is_some_and(|stored| stored.imputed);
         let late = firsts.iter().filter(|(_, (_, row))| imputed(*row));
-        let asides: Vec<Aside> = late
-            .map(|(&round, &(first, _))| aside((0, false), round, outcomes[first], self.now))
+        let rows: Vec<UncountedOutcome> = late
+            .map(|(&round, &(first, _))| uncounted((0, false), round, outcomes[first], self.now))
             .collect();
-        if asides.is_empty() {
+        if rows.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let known = self.store.add_asides(self.id, &asides)?;
+        let known = self.store.add_uncounted(self.id, &rows)?;
         self.progress.late += known.iter().filter(|known| known.is_none()).count() as u64;
-        Ok(asides.iter().map(|aside| aside.number).zip(known).collect())
+        Ok(rows.iter().map(|row| row.number).zip(known).collect())
     }
 
     fn tell_overtime(
         &mut self,
-        outcomes: &[&Telling],
+        outcomes: &[&ToldOutcome],
         receipts: &mut [Option<Receipt>],
     ) -> Result<()> {
-        // Where each decision's first telling stands, and what was stored before it.
-        let mut firsts: BTreeMap<(u64, u64), (usize, Option<Aside>)> = BTreeMap::new();
+        // Where each decision's first outcome stands, and what was stored before it.
+        let mut firsts: BTreeMap<(u64, u64), (usize, Option<UncountedOutcome>)> = BTreeMap::new();
         for (place, outcome) in outcomes.iter().enumerate() {
-            let Of::Overtime { epoch, serial } = outcome.of else {
+            let DecisionId::Overtime { epoch, serial } = outcome.decision else {
                 continue;
             };
             if let Some((first, stored)) = firsts.get(&(epoch, serial)) {
-                let receipt = aside_receipt(
+                let receipt = uncounted_receipt(
                     stored.as_ref(),
                     outcome,
                     outcomes[*first],
@@ -163,9 +163,9 @@ impl Sitting<'_> {
                 receipts[place] = Some(Receipt::Unknown);
                 continue;
             }
-            let aside = aside((epoch, true), serial, outcome, self.now);
-            let stored = self.store.add_asides(self.id, &[aside])?.swap_remove(0);
-            receipts[place] = Some(aside_receipt(
+            let row = uncounted((epoch, true), serial, outcome, self.now);
+            let stored = self.store.add_uncounted(self.id, &[row])?.swap_remove(0);
+            receipts[place] = Some(uncounted_receipt(
                 stored.as_ref(),
                 outcome,
                 outcome,
@@ -177,8 +177,8 @@ impl Sitting<'_> {
         Ok(())
     }
 
-    pub(super) fn row(&self, round: u64, outcome: &Telling, imputed: bool) -> Outcome {
-        Outcome {
+    pub(super) fn row(&self, round: u64, outcome: &ToldOutcome, imputed: bool) -> OutcomeRow {
+        OutcomeRow {
             round,
             reward: outcome.reward,
             costs: outcome.costs.clone(),
@@ -188,8 +188,12 @@ impl Sitting<'_> {
     }
 
     /// Counts the rows that were not there before.
-    pub(super) fn count(&mut self, rows: &[Outcome], before: &[Option<Outcome>]) -> Result<()> {
-        let first_round = self.live.engine.open_record().first_round;
+    pub(super) fn count(
+        &mut self,
+        rows: &[OutcomeRow],
+        before: &[Option<OutcomeRow>],
+    ) -> Result<()> {
+        let first_round = self.resident.engine.open_record().first_round;
         for row in rows
             .iter()
             .zip(before)
@@ -203,8 +207,8 @@ impl Sitting<'_> {
                 self.id,
                 row.round
             );
-            let action = self.live.engine.decide(row.round).action as usize;
-            self.progress.told[action] += 1;
+            let action = self.resident.engine.decide(row.round).action as usize;
+            self.progress.outcomes[action] += 1;
             self.progress.imputed[action] += u64::from(row.imputed);
         }
         Ok(())
@@ -214,12 +218,17 @@ impl Sitting<'_> {
 /// Requests that tell, and the receipts of all their outcomes.
 #[derive(Default)]
 struct Book<'a> {
-    requests: Vec<(usize, &'a Vec<Telling>)>,
+    requests: Vec<(usize, &'a Vec<ToldOutcome>)>,
     receipts: Vec<Option<Receipt>>,
 }
 
-fn aside((epoch, overtime): (u64, bool), number: u64, outcome: &Telling, now: i64) -> Aside {
-    Aside {
+fn uncounted(
+    (epoch, overtime): (u64, bool),
+    number: u64,
+    outcome: &ToldOutcome,
+    now: i64,
+) -> UncountedOutcome {
+    UncountedOutcome {
         epoch,
         overtime,
         number,
@@ -229,11 +238,11 @@ fn aside((epoch, overtime): (u64, bool), number: u64, outcome: &Telling, now: i6
     }
 }
 
-/// The receipt of an outcome that is logged aside: `stored` is what was there before, `first` the group's first telling.
-fn aside_receipt(
-    stored: Option<&Aside>,
-    outcome: &Telling,
-    first: &Telling,
+/// The receipt of an outcome that is logged and not counted: `stored` is what was there before, `first` the group's first outcome.
+fn uncounted_receipt(
+    stored: Option<&UncountedOutcome>,
+    outcome: &ToldOutcome,
+    first: &ToldOutcome,
     is_first: bool,
     fresh: Receipt,
 ) -> Receipt {
@@ -244,7 +253,7 @@ fn aside_receipt(
     }
 }
 
-fn same(outcome: &Telling, reward: f64, costs: &[f64]) -> bool {
+fn same(outcome: &ToldOutcome, reward: f64, costs: &[f64]) -> bool {
     outcome.reward == reward && outcome.costs == costs
 }
 

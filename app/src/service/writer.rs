@@ -12,8 +12,8 @@ use anyhow::Result;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::oneshot;
 
-use crate::service::desk::Desk;
 use crate::service::request::{Answer, Refusal, Request};
+use crate::service::transaction::Executor;
 use crate::store::{Location, Purpose, Store};
 
 /// The most requests in one transaction.
@@ -63,7 +63,15 @@ impl Service {
         let waiting = Arc::clone(&queued);
         let writer = std::thread::Builder::new()
             .name("writer".into())
-            .spawn(move || write(&mut Desk::new(store), &received, &time, &counted, &waiting))?;
+            .spawn(move || {
+                write(
+                    &mut Executor::new(store),
+                    &received,
+                    &time,
+                    &counted,
+                    &waiting,
+                )
+            })?;
         Ok(Arc::new(Self {
             location,
             clock,
@@ -139,7 +147,7 @@ impl Service {
 }
 
 fn write(
-    desk: &mut Desk,
+    executor: &mut Executor,
     received: &Receiver<Message>,
     clock: &Clock,
     groups: &Counter,
@@ -165,7 +173,7 @@ fn write(
             next = if room { received.try_recv().ok() } else { None };
         }
         if !requests.is_empty() {
-            let answers = desk.serve(&requests, clock());
+            let answers = executor.serve(&requests, clock());
             groups.inc();
             senders
                 .into_iter()
@@ -173,22 +181,22 @@ fn write(
                 .for_each(|(sender, answer)| drop(sender.send(answer)));
         }
         for sender in ticks {
-            let _ = sender.send(tick(desk, clock()));
+            let _ = sender.send(tick(executor, clock()));
         }
     }
 }
 
-fn tick(desk: &mut Desk, now: i64) -> Result<u64, Refusal> {
+fn tick(executor: &mut Executor, now: i64) -> Result<u64, Refusal> {
     let failed = |error: anyhow::Error| Refusal::Store {
         detail: format!("{error:#}"),
     };
-    let requests: Vec<Request> = desk
+    let requests: Vec<Request> = executor
         .waiting()
         .map_err(failed)?
         .into_iter()
         .map(|id| Request::Tick { id })
         .collect();
-    let answers = desk.serve(&requests, now);
+    let answers = executor.serve(&requests, now);
     answers
         .into_iter()
         .try_fold(0, |sum, answer| match answer? {
@@ -200,11 +208,12 @@ fn tick(desk: &mut Desk, now: i64) -> Result<u64, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::scratch::Scratch;
+    use crate::scratch::Scratch;
 
     /// How many groups the writer makes of requests that all wait when it comes to them, for so many rounds each.
     fn groups_of(requests: usize, rounds: u64, hung_up: bool) -> u64 {
-        let (_folder, location) = Scratch::new(&format!("writer-{requests}-{rounds}-{hung_up}"));
+        let folder = Scratch::new("writer");
+        let location = Location::Sqlite(folder.join("store.db"));
         let (sender, received) = channel();
         let queued = AtomicU64::new(rounds * requests as u64);
         let mut answers = Vec::new();
@@ -224,7 +233,7 @@ mod tests {
         }
         let (clock, groups): (Clock, Counter) = (Arc::new(|| 0), Counter::default());
         write(
-            &mut Desk::new(location.open(Purpose::Serve).unwrap()),
+            &mut Executor::new(location.open(Purpose::Serve).unwrap()),
             &received,
             &clock,
             &groups,
@@ -252,7 +261,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_refuses_more_until_there_is_room() {
-        let (_folder, location) = Scratch::new("queue");
+        let folder = Scratch::new("queue");
+        let location = Location::Sqlite(folder.join("store.db"));
         let service = Service::start(location, Arc::new(|| 0)).unwrap();
         let ask = || {
             service.serve(Request::Decide {

@@ -23,8 +23,9 @@ pub fn unstored(number: i64) -> Result<u64> {
         .with_context(|| format!("the store holds {number} where nothing negative can be"))
 }
 
-/// A truth that was stored: 0 or 1, and nothing else that would read like it.
+/// A truth value that was stored: 0 or 1, and nothing else that would read like it.
 pub fn truth(number: i64) -> Result<bool> {
+    // An audit must see every changed bit, so 2 is not another word for true.
     ensure!(
         matches!(number, 0 | 1),
         "the store holds {number} where only 0 and 1 can be"
@@ -42,6 +43,7 @@ pub fn feedback(reward: f64, costs: &[f64]) -> Vec<u8> {
 
 /// The reward and the costs again.
 pub fn parse_feedback(bytes: &[u8]) -> Result<(f64, Vec<f64>)> {
+    // A damaged file must be an error here, not a panic: the service answers for all other experiments in it, too.
     let (values, rest) = bytes.as_chunks::<8>();
     let Some((reward, costs)) = values.split_first().filter(|_| rest.is_empty()) else {
         bail!(
@@ -60,6 +62,7 @@ pub fn actions(actions: &[u32]) -> Result<Vec<u8>> {
     let Some(largest) = actions.iter().max() else {
         bail!("a lease of no rounds cannot be stored")
     };
+    // One byte for nearly every problem: leases of ten thousand rounds are most of what a store holds.
     Ok(if *largest < 1 << 8 {
         actions.iter().map(|action| *action as u8).collect()
     } else if *largest < 1 << 16 {
@@ -78,6 +81,7 @@ pub fn actions(actions: &[u32]) -> Result<Vec<u8>> {
 /// The actions of so many rounds again.
 pub fn parse_actions(bytes: &[u8], rounds: i64) -> Result<Vec<u32>> {
     let rounds = usize::try_from(rounds).unwrap_or_default();
+    // The width is not stored: it follows from the lengths.
     let width = bytes.len().checked_div(rounds).unwrap_or_default();
     let whole = matches!(width, 1 | 2 | 4) && width * rounds == bytes.len();
     ensure!(
@@ -96,13 +100,14 @@ pub fn parse_actions(bytes: &[u8], rounds: i64) -> Result<Vec<u32>> {
 
 /// Progress as JSON.
 pub fn progress(progress: &Progress) -> Result<String> {
+    // JSON and not columns: it is read and written whole, and its lists are as long as there are actions.
     serde_json::to_string(progress).context("cannot write the progress")
 }
 
 /// Progress again.
 pub fn parse_progress(text: &str) -> Result<Progress> {
     serde_json::from_str(text)
-        .with_context(|| format!("the store holds the progress {text:?}, which is none"))
+        .with_context(|| format!("the store holds the progress {text:?}, which cannot be read"))
 }
 
 /// A salt.
@@ -112,20 +117,11 @@ pub fn parse_salt(bytes: &[u8]) -> Result<[u8; 16]> {
         .with_context(|| format!("the store holds a salt of {} bytes, not 16", bytes.len()))
 }
 
-/// A role's word.
-pub fn role(role: Role) -> &'static str {
-    match role {
-        Role::Read => "read",
-        Role::Decide => "decide",
-        Role::Admin => "admin",
-    }
-}
-
-/// The role of a word.
-pub fn parse_role(word: &str) -> Result<Role> {
+/// The role of this name.
+pub fn parse_role(name: &str) -> Result<Role> {
     let roles = [Role::Read, Role::Decide, Role::Admin];
-    let found = roles.into_iter().find(|known| role(*known) == word);
+    let found = roles.into_iter().find(|role| role.name() == name);
     found.with_context(|| {
-        format!("the store holds the role {word:?}; roles are read, decide and admin")
+        format!("the store holds the role {name:?}; roles are read, decide and admin")
     })
 }

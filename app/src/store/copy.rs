@@ -2,13 +2,14 @@
 
 use anyhow::Result;
 
-use super::{Aside, EpochRow, Experiment, Lease, Progress, Store};
+use super::{EpochRow, ExperimentRow, Lease, Progress, Store};
 
 /// Rows read at a time.
 const PAGE: usize = 10_000;
 
 /// Copies everything into a store that is empty.
 pub fn copy(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
+    // One transaction each: the copy is of one moment, though it may take minutes, and whole or not there at all.
     from.begin()?;
     to.begin()?;
     for (experiment, progress) in from.experiments()? {
@@ -24,7 +25,7 @@ pub fn copy(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
 fn copy_experiment(
     from: &mut dyn Store,
     to: &mut dyn Store,
-    experiment: &Experiment,
+    experiment: &ExperimentRow,
     progress: &Progress,
 ) -> Result<()> {
     let id = &experiment.id;
@@ -36,18 +37,16 @@ fn copy_experiment(
     )?;
     for epoch in 0..=progress.epoch {
         for overtime in [false, true] {
-            let next = |lease: &Lease| lease.first + lease.actions.len() as u64;
-            let add = |rows: &[Lease]| to.add_leases(id, &rows.iter().collect::<Vec<_>>());
             pages(
                 |first| from.leases(id, epoch, overtime, first, PAGE),
-                add,
-                next,
+                |rows| to.add_leases(id, &rows.iter().collect::<Vec<_>>()),
+                |lease: &Lease| lease.first + lease.actions.len() as u64,
             )?;
-            let add = |rows: &[Aside]| to.add_asides(id, rows).map(drop);
+            // Late outcomes have epoch 0 and are found there, whichever epoch their rounds are of.
             pages(
-                |first| from.asides(id, epoch, overtime, first, PAGE),
-                add,
-                |row| row.number + 1,
+                |first| from.uncounted(id, epoch, overtime, first, PAGE),
+                |rows| to.add_uncounted(id, rows).map(drop),
+                |outcome| outcome.number + 1,
             )?;
         }
     }
@@ -60,12 +59,13 @@ fn copy_experiment(
 fn copy_epochs(
     from: &mut dyn Store,
     to: &mut dyn Store,
-    experiment: &Experiment,
+    experiment: &ExperimentRow,
     progress: &Progress,
 ) -> Result<()> {
     let mut last: Option<EpochRow> = None;
     for epoch in 0..=progress.epoch {
         for row in from.epochs(&experiment.id, epoch, 1)? {
+            // As it was opened: a row is added open, and what closed it comes with `close_epoch`.
             let open = EpochRow {
                 closed_at: None,
                 rounds_hash: None,

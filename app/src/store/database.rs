@@ -8,14 +8,15 @@ use std::borrow::Cow;
 use anyhow::Result;
 
 /// A value on its way into a database. Each kind may be missing, and has a type even then.
+// Typed even where it is missing: PostgreSQL must know what a NULL is a NULL of before it prepares the statement.
 #[derive(Clone, Debug)]
-pub enum Value<'a> {
+pub enum SqlValue<'a> {
     Number(Option<i64>),
     Text(Option<&'a str>),
     Bytes(Option<Cow<'a, [u8]>>),
 }
 
-impl Value<'_> {
+impl SqlValue<'_> {
     /// The number, of a value that is one.
     pub fn as_number(&self) -> Option<i64> {
         if let Self::Number(number) = self {
@@ -52,7 +53,7 @@ pub trait Columns {
 }
 
 /// Rows that are added many at a time.
-pub struct Table {
+pub struct SqlTable {
     pub name: &'static str,
     /// All columns; those of the primary key come first, and are numbers.
     pub columns: &'static [&'static str],
@@ -74,77 +75,78 @@ pub trait Database: Send {
     fn for_update(&self) -> &'static str;
 
     /// Runs a query.
-    fn query(&mut self, sql: &str, values: &[Value<'_>], each: Each<'_>) -> Result<()>;
+    fn query(&mut self, sql: &str, values: &[SqlValue<'_>], each: Each<'_>) -> Result<()>;
     /// Runs a query that ends in `= $2`, for `$1` and each of these in the place of `$2`; rows come in any order.
     fn query_each(
         &mut self,
         sql: &str,
         first: i64,
-        seconds: &[Value<'_>],
+        seconds: &[SqlValue<'_>],
         each: Each<'_>,
     ) -> Result<()>;
     /// Runs a statement, and says how many rows it changed.
-    fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64>;
+    fn execute(&mut self, sql: &str, values: &[SqlValue<'_>]) -> Result<u64>;
     /// Inserts rows whose keys are distinct, and says of each whether it was new; one that was not changes nothing.
-    fn insert(&mut self, table: &Table, rows: &[Vec<Value<'_>>]) -> Result<Vec<bool>>;
+    fn insert(&mut self, table: &SqlTable, rows: &[Vec<SqlValue<'_>>]) -> Result<Vec<bool>>;
 }
 
-impl From<i64> for Value<'_> {
+impl From<i64> for SqlValue<'_> {
     fn from(number: i64) -> Self {
         Self::Number(Some(number))
     }
 }
 
-impl From<Option<i64>> for Value<'_> {
+impl From<Option<i64>> for SqlValue<'_> {
     fn from(number: Option<i64>) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<bool> for Value<'_> {
+impl From<bool> for SqlValue<'_> {
     fn from(truth: bool) -> Self {
         Self::Number(Some(truth.into()))
     }
 }
 
-impl<'a> From<&'a str> for Value<'a> {
+impl<'a> From<&'a str> for SqlValue<'a> {
     fn from(text: &'a str) -> Self {
         Self::Text(Some(text))
     }
 }
 
-impl<'a> From<&'a String> for Value<'a> {
+impl<'a> From<&'a String> for SqlValue<'a> {
     fn from(text: &'a String) -> Self {
         Self::Text(Some(text))
     }
 }
 
-impl<'a> From<&'a Option<String>> for Value<'a> {
+impl<'a> From<&'a Option<String>> for SqlValue<'a> {
     fn from(text: &'a Option<String>) -> Self {
         Self::Text(text.as_deref())
     }
 }
 
-impl<'a> From<&'a [u8]> for Value<'a> {
+impl<'a> From<&'a [u8]> for SqlValue<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         Self::Bytes(Some(bytes.into()))
     }
 }
 
-impl From<Vec<u8>> for Value<'_> {
+impl From<Vec<u8>> for SqlValue<'_> {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Bytes(Some(bytes.into()))
     }
 }
 
-impl<'a> From<&'a Option<Vec<u8>>> for Value<'a> {
+impl<'a> From<&'a Option<Vec<u8>>> for SqlValue<'a> {
     fn from(bytes: &'a Option<Vec<u8>>) -> Self {
         Self::Bytes(bytes.as_deref().map(Cow::from))
     }
 }
 
 /// Values of several types in one list.
+// A macro, since a function would need one type for all, or a `From` at each value.
 macro_rules! values {
-    ($($value:expr),* $(,)?) => { [$($crate::store::database::Value::from($value)),*] };
+    ($($value:expr),* $(,)?) => { [$($crate::store::database::SqlValue::from($value)),*] };
 }
 pub(super) use values;

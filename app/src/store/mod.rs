@@ -5,11 +5,11 @@
 //!     ├── epochs              strategy and estimates when opened; rounds and hash when closed
 //!     ├── leases              decisions, one row per request: first round, actions
 //!     ├── outcomes            what was told or imputed, one row per round; the first stays
-//!     ├── asides              logged, never counted: late outcomes, and outcomes of overtime
+//!     ├── uncounted outcomes  logged, never counted: late outcomes, and outcomes of overtime
 //!     └── events              who created, paused, resumed, closed it
 //! ```
 //!
-//! Stores hold rows, not logic: the logic is [`crate::service::desk`], which is the same for all of them. Everything is
+//! Stores know rows, not what they mean: what may happen is the same for all of them, and decided elsewhere. Everything is
 //! written within a transaction, and a commit is on the disk when [`Store::commit`] returns.
 
 mod codec;
@@ -27,13 +27,15 @@ use std::fmt;
 use anyhow::Result;
 
 pub use rows::{
-    ApiKey, Aside, EpochRow, Event, Experiment, Lease, Outcome, Progress, Role, Status,
+    ApiKey, EpochRow, Event, ExperimentRow, KEYLESS, Lease, OutcomeRow, Progress, Role, Status,
+    UncountedOutcome,
 };
 
 /// The version of the schema that this program writes. Migrations lead here from every earlier one.
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// One connection to a store. A node has one that writes, and others that read.
+// No method takes or gives a borrowed row: a reader's lines must outlive its connection's next statement.
 pub trait Store: Send {
     /// Begins a transaction. Reads outside one see what is committed; writes outside one are errors.
     fn begin(&mut self) -> Result<()>;
@@ -44,16 +46,16 @@ pub trait Store: Send {
     fn rollback(&mut self);
 
     /// All experiments, the oldest first.
-    fn experiments(&mut self) -> Result<Vec<(Experiment, Progress)>>;
+    fn experiments(&mut self) -> Result<Vec<(ExperimentRow, Progress)>>;
     /// One experiment.
-    fn experiment(&mut self, id: &str) -> Result<Option<(Experiment, Progress)>>;
+    fn experiment(&mut self, id: &str) -> Result<Option<(ExperimentRow, Progress)>>;
     /// Its progress; within a transaction no other node changes it until the end.
     fn lock(&mut self, id: &str) -> Result<Option<Progress>>;
     /// Its epochs from this number on, in order.
     fn epochs(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<EpochRow>>;
     /// What requests with these keys were given, in any order.
     fn leases_of(&mut self, id: &str, request_keys: &[&str]) -> Result<Vec<Lease>>;
-    /// Leases of an epoch that end at or after this round (or serial, of overtime), in order.
+    /// Leases of an epoch that end at or after this round (or serial, for overtime), in order.
     fn leases(
         &mut self,
         id: &str,
@@ -63,23 +65,23 @@ pub trait Store: Send {
         limit: usize,
     ) -> Result<Vec<Lease>>;
     /// Outcomes from this round on, in order.
-    fn outcomes(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Outcome>>;
-    /// Asides from this round or serial on, in order: of an epoch's overtime, or the late ones, whose epoch is 0.
-    fn asides(
+    fn outcomes(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<OutcomeRow>>;
+    /// Uncounted outcomes from this round or serial on, in order: of an epoch's overtime, or the late ones, whose epoch is 0.
+    fn uncounted(
         &mut self,
         id: &str,
         epoch: u64,
         overtime: bool,
         from: u64,
         limit: usize,
-    ) -> Result<Vec<Aside>>;
+    ) -> Result<Vec<UncountedOutcome>>;
     /// Events from this number on, in order; the first is 0.
     fn events(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Event>>;
 
     /// Adds an experiment, with its first epoch. False, and nothing is written, if the id is taken.
     fn create(
         &mut self,
-        experiment: &Experiment,
+        experiment: &ExperimentRow,
         progress: &Progress,
         opened: &EpochRow,
     ) -> Result<bool>;
@@ -88,9 +90,17 @@ pub trait Store: Send {
     /// Adds leases.
     fn add_leases(&mut self, id: &str, leases: &[&Lease]) -> Result<()>;
     /// Adds outcomes of distinct rounds. Where a round has one already, that one stays and is returned in its place.
-    fn add_outcomes(&mut self, id: &str, outcomes: &[Outcome]) -> Result<Vec<Option<Outcome>>>;
-    /// Adds asides with distinct numbers. Where one is there already, it stays and is returned in its place.
-    fn add_asides(&mut self, id: &str, asides: &[Aside]) -> Result<Vec<Option<Aside>>>;
+    fn add_outcomes(
+        &mut self,
+        id: &str,
+        outcomes: &[OutcomeRow],
+    ) -> Result<Vec<Option<OutcomeRow>>>;
+    /// Adds uncounted outcomes with distinct numbers. Where one is there already, it stays and is returned in its place.
+    fn add_uncounted(
+        &mut self,
+        id: &str,
+        outcomes: &[UncountedOutcome],
+    ) -> Result<Vec<Option<UncountedOutcome>>>;
     /// Rewrites an open epoch as closed. If there is a next one, it is added and the closed one's snapshot dropped.
     fn close_epoch(&mut self, id: &str, closed: &EpochRow, opened: Option<&EpochRow>)
     -> Result<()>;
@@ -126,6 +136,7 @@ pub enum Purpose {
 impl Location {
     /// From what was typed.
     pub fn of(text: &str) -> Self {
+        // Anything else is a file, even what looks like another address: a file that cannot be opened says so.
         let postgres = ["postgres://", "postgresql://"]
             .iter()
             .any(|scheme| text.starts_with(scheme));
@@ -158,6 +169,7 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "{}", path.display()),
+            // Put together from what is known to be harmless; to cut the secret out of the text could miss some of it.
             Self::Postgres(url) => match postgres::parse(url) {
                 Ok(config) => f.write_str(&postgres::shown(&config)),
                 Err(_) => f.write_str("postgres://"),

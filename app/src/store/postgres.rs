@@ -15,7 +15,7 @@ use postgres::types::ToSql;
 use postgres::{Client, Config, Row, Statement};
 
 use super::Purpose;
-use super::database::{Columns, Database, Each, Table, Value};
+use super::database::{Columns, Database, Each, SqlTable, SqlValue};
 use super::sql::Sql;
 
 pub use opening::{parse, shown};
@@ -30,12 +30,11 @@ impl Postgres {
         let mut client = opening::connect(&config, purpose)?;
         opening::prepare(&mut client, purpose)
             .with_context(|| format!("cannot open the store {}", shown(&config)))?;
-        let statements = BTreeMap::new();
         Ok(Self::over(PostgresServer {
             client,
             config,
             purpose,
-            statements,
+            statements: BTreeMap::new(),
             in_transaction: false,
             stuck: false,
         }))
@@ -82,6 +81,7 @@ impl PostgresServer {
     }
 
     fn prepared(&mut self, sql: &str) -> Result<Statement, postgres::Error> {
+        // Parsing and planning would be most of what a small statement costs, and one more way to the server and back.
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
@@ -105,6 +105,7 @@ impl Database for PostgresServer {
             Purpose::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Purpose::Serve | Purpose::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
         };
+        // The server forgets the transaction with the connection.
         if self.stuck {
             self.reconnect()?;
         }
@@ -114,6 +115,7 @@ impl Database for PostgresServer {
     }
 
     fn commit(&mut self) -> Result<()> {
+        // Never repeated on a new connection: whether it was kept is not known, and there is nothing left to commit.
         self.client.batch_execute("COMMIT")?;
         self.in_transaction = false;
         Ok(())
@@ -126,13 +128,14 @@ impl Database for PostgresServer {
 
     fn for_update(&self) -> &'static str {
         if self.purpose == Purpose::Read {
+            // A transaction that only reads is refused locks.
             ""
         } else {
             " FOR UPDATE"
         }
     }
 
-    fn query(&mut self, sql: &str, values: &[Value<'_>], each: Each<'_>) -> Result<()> {
+    fn query(&mut self, sql: &str, values: &[SqlValue<'_>], each: Each<'_>) -> Result<()> {
         self.rows(sql, &parameters(values))?
             .iter()
             .try_for_each(|row| each(row))
@@ -142,7 +145,7 @@ impl Database for PostgresServer {
         &mut self,
         sql: &str,
         first: i64,
-        seconds: &[Value<'_>],
+        seconds: &[SqlValue<'_>],
         each: Each<'_>,
     ) -> Result<()> {
         if seconds.is_empty() {
@@ -151,88 +154,98 @@ impl Database for PostgresServer {
         let sql = sql
             .strip_suffix("= $2")
             .context("a query for each value must end in = $2")?;
+        // One way to the server for all of them, not one for each.
         let seconds = column(seconds.iter());
         self.rows(&format!("{sql}= ANY($2)"), &[&first, &*seconds])?
             .iter()
             .try_for_each(|row| each(row))
     }
 
-    fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64> {
+    fn execute(&mut self, sql: &str, values: &[SqlValue<'_>]) -> Result<u64> {
         self.run(|server| {
             let statement = server.prepared(sql)?;
             server.client.execute(&statement, &parameters(values))
         })
     }
 
-    fn insert(&mut self, table: &Table, rows: &[Vec<Value<'_>>]) -> Result<Vec<bool>> {
+    fn insert(&mut self, table: &SqlTable, rows: &[Vec<SqlValue<'_>>]) -> Result<Vec<bool>> {
         let Some(first) = rows.first() else {
             return Ok(Vec::new());
         };
-        let arrays: Vec<_> = (1..)
-            .zip(first)
-            .map(|(place, value)| format!("${place}::{}[]", type_of(value)))
-            .collect();
-        let sql = format!(
-            "INSERT INTO {} ({}) SELECT * FROM UNNEST({}) ON CONFLICT DO NOTHING RETURNING {}",
-            table.name,
-            table.columns.join(", "),
-            arrays.join(", "),
-            table.columns[..table.keys].join(", ")
-        );
+        // One array per column: the statement is the same for any number of rows, so it is prepared once, and there is no
+        // limit of 65,535 parameters to a statement as there would be with one for each value.
         let columns: Vec<_> = (0..first.len())
             .map(|index| column(rows.iter().map(|row| &row[index])))
             .collect();
         let columns: Vec<&(dyn ToSql + Sync)> = columns.iter().map(|column| &**column).collect();
-        let added = self.rows(&sql, &columns)?;
+        let added = self.rows(&insertion(table, first), &columns)?;
         if added.len() == rows.len() {
             return Ok(vec![true; rows.len()]);
         }
-        let key = |row: &Row| {
-            (0..table.keys)
-                .map(|index| row.number(index))
-                .collect::<Result<Vec<_>>>()
+        // RETURNING gives the rows that were added in no promised order, so they are found again by their keys.
+        let mut keys = BTreeSet::new();
+        for row in &added {
+            let key = (0..table.keys).map(|index| row.number(index));
+            keys.insert(key.collect::<Result<Vec<_>>>()?);
+        }
+        // Removed as they are found: of two rows with one key, which is a mistake, only the first was added.
+        let mut is_new = |row: &Vec<SqlValue<'_>>| {
+            let key = row[..table.keys].iter().map(SqlValue::as_number);
+            keys.remove(&key.collect::<Vec<_>>())
         };
-        let mut added = added.iter().map(key).collect::<Result<BTreeSet<_>>>()?;
-        let key = |row: &Vec<Value<'_>>| {
-            row[..table.keys]
-                .iter()
-                .map(Value::as_number)
-                .collect::<Vec<_>>()
-        };
-        Ok(rows.iter().map(|row| added.remove(&key(row))).collect())
+        Ok(rows.iter().map(&mut is_new).collect())
     }
+}
+
+/// The statement that inserts rows such as this one, and gives the keys of those that were new.
+fn insertion(table: &SqlTable, row: &[SqlValue<'_>]) -> String {
+    let arrays: Vec<_> = (1..)
+        .zip(row)
+        .map(|(place, value)| format!("${place}::{}[]", type_of(value)))
+        .collect();
+    format!(
+        "INSERT INTO {} ({}) SELECT * FROM UNNEST({}) ON CONFLICT DO NOTHING RETURNING {}",
+        table.name,
+        table.columns.join(", "),
+        arrays.join(", "),
+        table.columns[..table.keys].join(", ")
+    )
 }
 
 /// Whether an error is the connection's: the server says that it ends or is not up (class 57P), or says nothing.
 fn is_lost(error: &postgres::Error) -> bool {
+    // A statement that the server refused has a code: to repeat that one would only be refused again.
     error
         .code()
         .is_none_or(|code| code.code().starts_with("57P"))
 }
 
 /// The values of one column, as an array.
-fn column<'a>(values: impl Iterator<Item = &'a Value<'a>> + Clone) -> Box<dyn ToSql + Sync + 'a> {
+fn column<'a>(
+    values: impl Iterator<Item = &'a SqlValue<'a>> + Clone,
+) -> Box<dyn ToSql + Sync + 'a> {
+    // All values of a column have one type, missing ones too, so the first tells it.
     match values.clone().next() {
-        Some(Value::Bytes(_)) => Box::new(values.map(Value::as_bytes).collect::<Vec<_>>()),
-        Some(Value::Text(_)) => Box::new(values.map(Value::as_text).collect::<Vec<_>>()),
-        _ => Box::new(values.map(Value::as_number).collect::<Vec<_>>()),
+        Some(SqlValue::Bytes(_)) => Box::new(values.map(SqlValue::as_bytes).collect::<Vec<_>>()),
+        Some(SqlValue::Text(_)) => Box::new(values.map(SqlValue::as_text).collect::<Vec<_>>()),
+        _ => Box::new(values.map(SqlValue::as_number).collect::<Vec<_>>()),
     }
 }
 
-fn type_of(value: &Value<'_>) -> &'static str {
+fn type_of(value: &SqlValue<'_>) -> &'static str {
     match value {
-        Value::Number(_) => "BIGINT",
-        Value::Text(_) => "TEXT",
-        Value::Bytes(_) => "BYTEA",
+        SqlValue::Number(_) => "BIGINT",
+        SqlValue::Text(_) => "TEXT",
+        SqlValue::Bytes(_) => "BYTEA",
     }
 }
 
-fn parameters<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
-    let parameter = |value: &'a Value<'a>| -> &'a (dyn ToSql + Sync) {
+fn parameters<'a>(values: &'a [SqlValue<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    let parameter = |value: &'a SqlValue<'a>| -> &'a (dyn ToSql + Sync) {
         match value {
-            Value::Number(number) => number,
-            Value::Text(text) => text,
-            Value::Bytes(bytes) => bytes,
+            SqlValue::Number(number) => number,
+            SqlValue::Text(text) => text,
+            SqlValue::Bytes(bytes) => bytes,
         }
     };
     values.iter().map(parameter).collect()

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What an experiment is; never changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Experiment {
+pub struct ExperimentRow {
     /// Its name in addresses: lower-case letters, digits and dashes.
     pub id: String,
     /// The spec, as it was given.
@@ -34,7 +34,15 @@ pub enum Status {
     Done,
 }
 
+impl Status {
+    /// Whether outcomes still change something: neither closed nor done.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Running | Self::Paused)
+    }
+}
+
 /// What changes as an experiment goes on, but for its growing lists: one row, rewritten.
+// Kept small and rewritten whole: it is the row that nodes lock, so one read gives all that a request depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Whether it decides.
@@ -45,8 +53,10 @@ pub struct Progress {
     pub next_round: u64,
     /// Rounds decided, per action.
     pub decided: Vec<u64>,
-    /// Rounds with an outcome, told or imputed, per action.
-    pub told: Vec<u64>,
+    /// Rounds with an outcome, told or imputed, per action. Stores and logs call it `told`, which here is what somebody told:
+    /// see [`Progress::told`].
+    #[serde(rename = "told")]
+    pub outcomes: Vec<u64>,
     /// Rounds with an imputed outcome, per action.
     pub imputed: Vec<u64>,
     /// Those of them in closed epochs.
@@ -65,6 +75,23 @@ pub struct Progress {
     pub head: String,
     /// SHA-256 over the strategies of all closed epochs, as the engine gives it.
     pub digest: String,
+}
+
+impl Progress {
+    /// Rounds decided, over all actions.
+    pub fn rounds(&self) -> u64 {
+        self.next_round - 1
+    }
+
+    /// Rounds of an action whose outcome somebody told: imputed ones are not among them.
+    pub fn told(&self, action: usize) -> u64 {
+        self.outcomes[action] - self.imputed[action]
+    }
+
+    /// Rounds that are decided and have no outcome.
+    pub fn outstanding(&self) -> u64 {
+        self.rounds() - self.outcomes.iter().sum::<u64>()
+    }
 }
 
 /// An epoch.
@@ -87,6 +114,7 @@ pub struct EpochRow {
 }
 
 /// What one request was given: consecutive rounds of one epoch.
+// One row per request, not per round: a request of ten thousand rounds would be ten thousand rows to write and to sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The epoch.
@@ -107,7 +135,7 @@ pub struct Lease {
 
 /// What came of a round, in the user's units.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct OutcomeRow {
     /// The round.
     pub round: u64,
     /// The reward.
@@ -122,7 +150,7 @@ pub struct Outcome {
 
 /// An outcome that is logged and never counted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Aside {
+pub struct UncountedOutcome {
     /// The epoch of a decision outside the horizon; 0 of a late outcome, whose round tells it.
     pub epoch: u64,
     /// Whether it is of a decision outside the horizon; else it came after its round was imputed.
@@ -137,18 +165,22 @@ pub struct Aside {
     pub at: i64,
 }
 
+/// What stands for the name of a key where none is needed, on the loopback address.
+pub const KEYLESS: &str = "loopback";
+
 /// An administrative change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When.
     pub at: i64,
-    /// The name of the API key it was done with; "loopback" without one.
+    /// The name of the API key it was done with; [`KEYLESS`] without one.
     pub actor: String,
     /// What: created, paused, resumed or closed.
     pub what: String,
 }
 
 /// What a caller may do; each role may do what those before it may.
+// The order of the variants is the order of rights: `>=` decides what a caller may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -158,6 +190,17 @@ pub enum Role {
     Decide,
     /// Everything.
     Admin,
+}
+
+impl Role {
+    /// Its name in stores, documents and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Decide => "decide",
+            Self::Admin => "admin",
+        }
+    }
 }
 
 /// An API key, without the key.

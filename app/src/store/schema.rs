@@ -9,6 +9,8 @@ pub const META: &str =
 INSERT INTO meta (name, value) VALUES ('version', 0);";
 
 /// Migration i leads from version i to i + 1, in one transaction. What is released is never edited: a change is one more.
+// Tables whose key is all that they are searched by are WITHOUT ROWID: one tree instead of two. Epochs have large rows, for
+// which SQLite advises against it, and experiments need the row's number.
 pub const MIGRATIONS: [&str; super::SCHEMA_VERSION as usize] = [
     "
 CREATE TABLE experiments (
@@ -84,6 +86,7 @@ ALTER TABLE experiments ADD COLUMN values_version INTEGER NOT NULL DEFAULT 1;
 
 /// The same in PostgreSQL's words.
 pub fn for_postgres(sql: &str) -> String {
+    // In this order: the first contains the second.
     let words = [
         (
             "INTEGER PRIMARY KEY",

@@ -1,24 +1,37 @@
-//! Every store is this one, over its database: what is said to a database is said once.
+//! The one store there is, over any database: each statement is written once.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::codec::{self, bound, stored};
-use super::database::{Columns, Database, Value, values};
+use super::database::{Columns, Database, SqlValue, values};
 use super::tables::*;
-use super::{ApiKey, Aside, EpochRow, Event, Experiment, Lease, Outcome, Progress, Store};
+use super::{
+    ApiKey, EpochRow, Event, ExperimentRow, Lease, OutcomeRow, Progress, Store, UncountedOutcome,
+};
+
+// Statements that several functions share. The table of uncounted outcomes is called `asides`: stores that exist have it.
+const EXPERIMENTS: &str = "SELECT id, spec, key, salt, created_at, values_version, progress
+    FROM experiments JOIN progress ON experiment = number";
+const OUTCOMES_READ: &str =
+    "SELECT round, feedback, imputed, at FROM outcomes WHERE experiment = $1";
+const UNCOUNTED_READ: &str = "SELECT epoch, overtime, number, feedback, at FROM asides
+    WHERE experiment = $1 AND epoch = $2 AND overtime = $3";
+const LEASES_READ: &str =
+    "SELECT epoch, overtime, first, rounds, actions, asked, request_key, at FROM leases
+    WHERE experiment = $1";
 
 /// A store in a database.
 pub struct Sql<D> {
     database: D,
     /// The numbers of experiments seen so far, by their ids.
     numbers: BTreeMap<String, i64>,
-    transaction: Transaction,
+    transaction: TransactionState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Transaction {
+enum TransactionState {
     None,
     Open,
     /// A statement failed. PostgreSQL would undo the rest when asked to commit it, and say nothing; SQLite may have ended
@@ -32,14 +45,14 @@ impl<D: Database> Sql<D> {
         Self {
             database,
             numbers: BTreeMap::new(),
-            transaction: Transaction::None,
+            transaction: TransactionState::None,
         }
     }
 
     /// Notes an error: what follows in the transaction is refused.
     fn note<T>(&mut self, result: Result<T>) -> Result<T> {
-        if result.is_err() && self.transaction == Transaction::Open {
-            self.transaction = Transaction::Failed;
+        if result.is_err() && self.transaction == TransactionState::Open {
+            self.transaction = TransactionState::Failed;
         }
         result
     }
@@ -48,7 +61,7 @@ impl<D: Database> Sql<D> {
     fn rows<T>(
         &mut self,
         sql: &str,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
         read: fn(&dyn Columns) -> Result<T>,
     ) -> Result<Vec<T>> {
         let mut found = Vec::new();
@@ -65,7 +78,7 @@ impl<D: Database> Sql<D> {
         &mut self,
         sql: &str,
         number: i64,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
         read: fn(&dyn Columns) -> Result<T>,
     ) -> Result<Vec<T>> {
         let mut found = Vec::new();
@@ -79,6 +92,7 @@ impl<D: Database> Sql<D> {
 
     /// The number of an experiment.
     fn number(&mut self, id: &str) -> Result<Option<i64>> {
+        // Remembered for good: experiments are never removed, and every request would ask for it again.
         if let Some(number) = self.numbers.get(id) {
             return Ok(Some(*number));
         }
@@ -95,7 +109,7 @@ impl<D: Database> Sql<D> {
         &mut self,
         id: &str,
         sql: &str,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
         read: fn(&dyn Columns) -> Result<T>,
     ) -> Result<Vec<T>> {
         let Some(number) = self.number(id)? else {
@@ -107,9 +121,9 @@ impl<D: Database> Sql<D> {
     /// Writes, if a transaction is open that can still be committed.
     fn write<T>(&mut self, write: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         match self.transaction {
-            Transaction::None => bail!("no transaction is open; nothing was written"),
-            Transaction::Failed => bail!("the transaction failed before; nothing was written"),
-            Transaction::Open => {}
+            TransactionState::None => bail!("no transaction is open; nothing was written"),
+            TransactionState::Failed => bail!("the transaction failed before; nothing was written"),
+            TransactionState::Open => {}
         }
         let result = write(self);
         self.note(result)
@@ -129,6 +143,23 @@ impl<D: Database> Sql<D> {
         })
     }
 
+    /// False if the id is taken.
+    fn add_experiment(&mut self, experiment: &ExperimentRow) -> Result<bool> {
+        // Two nodes may create one id at the same time: the database decides, not a look beforehand.
+        let sql = "INSERT INTO experiments (id, spec, key, salt, created_at, values_version)
+            VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO NOTHING";
+        let key = experiment.key.to_hex();
+        let values = values![
+            &experiment.id,
+            &experiment.spec,
+            &key,
+            experiment.salt.as_slice(),
+            experiment.created_at,
+            i64::from(experiment.values_version)
+        ];
+        Ok(self.database.execute(sql, &values)? == 1)
+    }
+
     fn add_epoch(&mut self, number: i64, row: &EpochRow) -> Result<()> {
         let added = self
             .database
@@ -141,52 +172,51 @@ impl<D: Database> Sql<D> {
 impl<D: Database> Store for Sql<D> {
     fn begin(&mut self) -> Result<()> {
         ensure!(
-            self.transaction == Transaction::None,
+            self.transaction == TransactionState::None,
             "a transaction is open already; commit it or roll it back first"
         );
         self.database
             .begin()
             .context("cannot begin a transaction of the store")?;
-        self.transaction = Transaction::Open;
+        self.transaction = TransactionState::Open;
         Ok(())
     }
 
     fn commit(&mut self) -> Result<()> {
         match self.transaction {
-            Transaction::None => bail!("no transaction is open; nothing was committed"),
-            Transaction::Failed => {
+            TransactionState::None => bail!("no transaction is open; nothing was committed"),
+            TransactionState::Failed => {
                 self.rollback();
                 bail!("the transaction failed before, so nothing of it was kept");
             }
-            Transaction::Open => {}
+            TransactionState::Open => {}
         }
         let committed = self.database.commit().context("cannot commit to the store");
+        // SQLite leaves a transaction open whose commit failed: the next one would join it.
         if committed.is_err() {
             self.rollback();
         }
-        self.transaction = Transaction::None;
+        self.transaction = TransactionState::None;
         committed
     }
 
     fn rollback(&mut self) {
-        if self.transaction != Transaction::None {
+        if self.transaction != TransactionState::None {
             self.database.rollback();
             // A number that was given within the transaction may be given again.
             self.numbers.clear();
-            self.transaction = Transaction::None;
+            self.transaction = TransactionState::None;
         }
     }
 
-    fn experiments(&mut self) -> Result<Vec<(Experiment, Progress)>> {
-        let sql = "SELECT id, spec, key, salt, created_at, values_version, progress
-            FROM experiments JOIN progress ON experiment = number ORDER BY number";
-        self.rows(sql, &[], read_experiment)
+    fn experiments(&mut self) -> Result<Vec<(ExperimentRow, Progress)>> {
+        let sql = format!("{EXPERIMENTS} ORDER BY number");
+        self.rows(&sql, &[], read_experiment)
     }
 
-    fn experiment(&mut self, id: &str) -> Result<Option<(Experiment, Progress)>> {
-        let sql = "SELECT id, spec, key, salt, created_at, values_version, progress
-            FROM experiments JOIN progress ON experiment = number WHERE id = $1";
-        Ok(self.rows(sql, &values![id], read_experiment)?.pop())
+    fn experiment(&mut self, id: &str) -> Result<Option<(ExperimentRow, Progress)>> {
+        let sql = format!("{EXPERIMENTS} WHERE id = $1");
+        Ok(self.rows(&sql, &values![id], read_experiment)?.pop())
     }
 
     fn lock(&mut self, id: &str) -> Result<Option<Progress>> {
@@ -215,14 +245,12 @@ impl<D: Database> Store for Sql<D> {
         let Some(number) = self.number(id)? else {
             return Ok(Vec::new());
         };
-        let sql =
-            "SELECT epoch, overtime, first, rounds, actions, asked, request_key, at FROM leases
-            WHERE experiment = $1 AND request_key = $2";
+        let sql = format!("{LEASES_READ} AND request_key = $2");
         let request_keys: Vec<_> = request_keys
             .iter()
-            .map(|request_key| Value::from(*request_key))
+            .map(|request_key| SqlValue::from(*request_key))
             .collect();
-        self.rows_each(sql, number, &request_keys, read_lease)
+        self.rows_each(&sql, number, &request_keys, read_lease)
     }
 
     fn leases(
@@ -234,44 +262,45 @@ impl<D: Database> Store for Sql<D> {
         limit: usize,
     ) -> Result<Vec<Lease>> {
         // Leases do not overlap, so of those that start at or before `from` only the last may end after it.
-        let sql = "SELECT epoch, overtime, first, rounds, actions, asked, request_key, at FROM leases
-            WHERE experiment = $1 AND epoch = $2 AND overtime = $3 AND first + rounds > $4 AND first >= coalesce((
-                SELECT max(first) FROM leases WHERE experiment = $1 AND epoch = $2 AND overtime = $3 AND first <= $4
-            ), 0) ORDER BY first LIMIT $5";
+        // Without that bound `first + rounds > $4` alone, which no index knows, would read the epoch from its beginning.
+        let sql = format!(
+            "{LEASES_READ} AND epoch = $2 AND overtime = $3 AND first + rounds > $4
+                AND first >= coalesce((SELECT max(first) FROM leases
+                    WHERE experiment = $1 AND epoch = $2 AND overtime = $3 AND first <= $4), 0)
+                ORDER BY first LIMIT $5"
+        );
         self.page(
             id,
-            sql,
+            &sql,
             &values![bound(epoch), overtime, bound(from), bound(limit as u64)],
             read_lease,
         )
     }
 
-    fn outcomes(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Outcome>> {
-        let sql = "SELECT round, feedback, imputed, at FROM outcomes
-            WHERE experiment = $1 AND round >= $2 ORDER BY round LIMIT $3";
+    fn outcomes(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<OutcomeRow>> {
+        let sql = format!("{OUTCOMES_READ} AND round >= $2 ORDER BY round LIMIT $3");
         self.page(
             id,
-            sql,
+            &sql,
             &values![bound(from), bound(limit as u64)],
             read_outcome,
         )
     }
 
-    fn asides(
+    fn uncounted(
         &mut self,
         id: &str,
         epoch: u64,
         overtime: bool,
         from: u64,
         limit: usize,
-    ) -> Result<Vec<Aside>> {
-        let sql = "SELECT epoch, overtime, number, feedback, at FROM asides
-            WHERE experiment = $1 AND epoch = $2 AND overtime = $3 AND number >= $4 ORDER BY number LIMIT $5";
+    ) -> Result<Vec<UncountedOutcome>> {
+        let sql = format!("{UNCOUNTED_READ} AND number >= $4 ORDER BY number LIMIT $5");
         self.page(
             id,
-            sql,
+            &sql,
             &values![bound(epoch), overtime, bound(from), bound(limit as u64)],
-            read_aside,
+            read_uncounted,
         )
     }
 
@@ -288,35 +317,16 @@ impl<D: Database> Store for Sql<D> {
 
     fn create(
         &mut self,
-        experiment: &Experiment,
+        experiment: &ExperimentRow,
         progress: &Progress,
         opened: &EpochRow,
     ) -> Result<bool> {
         self.write(|store| {
-            let sql = "INSERT INTO experiments (id, spec, key, salt, created_at, values_version)
-                VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO NOTHING";
-            let Experiment {
-                id,
-                spec,
-                key,
-                salt,
-                created_at,
-                values_version,
-            } = experiment;
-            let key = key.to_hex();
-            let values = values![
-                id,
-                spec,
-                &key,
-                salt.as_slice(),
-                *created_at,
-                i64::from(*values_version)
-            ];
-            if store.database.execute(sql, &values)? == 0 {
+            if !store.add_experiment(experiment)? {
                 return Ok(false);
             }
             let number = store
-                .number(id)?
+                .number(&experiment.id)?
                 .context("the experiment that was added is not there")?;
             let sql = "INSERT INTO progress (experiment, progress) VALUES ($1, $2)";
             store
@@ -344,6 +354,8 @@ impl<D: Database> Store for Sql<D> {
                 .map(|lease| lease_values(number, lease))
                 .collect::<Result<Vec<_>>>()?;
             let added = store.database.insert(&LEASES, &rows)?;
+            // A round given twice would be two requests' decision: the lock on the progress should make it impossible, and
+            // the primary key makes sure.
             let taken = leases.iter().zip(added).find(|(_, added)| !added);
             taken.map_or(Ok(()), |(lease, _)| {
                 bail!(
@@ -354,34 +366,63 @@ impl<D: Database> Store for Sql<D> {
         })
     }
 
-    fn add_outcomes(&mut self, id: &str, outcomes: &[Outcome]) -> Result<Vec<Option<Outcome>>> {
+    fn add_outcomes(
+        &mut self,
+        id: &str,
+        outcomes: &[OutcomeRow],
+    ) -> Result<Vec<Option<OutcomeRow>>> {
         self.write_to(id, |store, number| {
-            let rows = outcomes.iter().map(|outcome| outcome_values(number, outcome)).collect::<Result<Vec<_>>>()?;
+            let rows = outcomes
+                .iter()
+                .map(|outcome| outcome_values(number, outcome))
+                .collect::<Result<Vec<_>>>()?;
             let added = store.database.insert(&OUTCOMES, &rows)?;
-            let taken: Vec<_> =
-                rows.iter().zip(&added).filter(|(_, added)| !**added).map(|(row, _)| row[1].clone()).collect();
-            let sql = "SELECT round, feedback, imputed, at FROM outcomes WHERE experiment = $1 AND round = $2";
-            let first =
-                if taken.is_empty() { Vec::new() } else { store.rows_each(sql, number, &taken, read_outcome)? };
-            let mut first: BTreeMap<_, _> = first.into_iter().map(|outcome| (outcome.round, outcome)).collect();
-            Ok(outcomes.iter().map(|outcome| first.remove(&outcome.round)).collect())
+            let taken: Vec<_> = rows
+                .iter()
+                .zip(&added)
+                .filter(|(_, added)| !**added)
+                .map(|(row, _)| row[1].clone())
+                .collect();
+            // Nearly always nothing: outcomes are told once. Then there is nothing to read either.
+            if taken.is_empty() {
+                return Ok(vec![None; outcomes.len()]);
+            }
+            let sql = format!("{OUTCOMES_READ} AND round = $2");
+            let before = store.rows_each(&sql, number, &taken, read_outcome)?;
+            let mut before: BTreeMap<_, _> = before
+                .into_iter()
+                .map(|outcome| (outcome.round, outcome))
+                .collect();
+            Ok(outcomes
+                .iter()
+                .map(|outcome| before.remove(&outcome.round))
+                .collect())
         })
     }
 
-    fn add_asides(&mut self, id: &str, asides: &[Aside]) -> Result<Vec<Option<Aside>>> {
+    fn add_uncounted(
+        &mut self,
+        id: &str,
+        outcomes: &[UncountedOutcome],
+    ) -> Result<Vec<Option<UncountedOutcome>>> {
         self.write_to(id, |store, number| {
-            let rows = asides
+            let rows = outcomes
                 .iter()
-                .map(|aside| aside_values(number, aside))
+                .map(|outcome| uncounted_values(number, outcome))
                 .collect::<Result<Vec<_>>>()?;
-            let added = store.database.insert(&ASIDES, &rows)?;
-            let sql = "SELECT epoch, overtime, number, feedback, at FROM asides
-                WHERE experiment = $1 AND epoch = $2 AND overtime = $3 AND number = $4";
-            let first = |(row, added): (&Vec<Value<'_>>, bool)| match added {
-                true => Ok(None),
-                false => Ok(store.rows(sql, &row[..ASIDES.keys], read_aside)?.pop()),
-            };
-            rows.iter().zip(added).map(first).collect()
+            let added = store.database.insert(&UNCOUNTED, &rows)?;
+            // One by one: such outcomes are few, and so are those that are told twice.
+            let sql = format!("{UNCOUNTED_READ} AND number = $4");
+            let mut before = Vec::new();
+            for (row, added) in rows.iter().zip(added) {
+                before.push(match added {
+                    true => None,
+                    false => store
+                        .rows(&sql, &row[..UNCOUNTED.keys], read_uncounted)?
+                        .pop(),
+                });
+            }
+            Ok(before)
         })
     }
 
@@ -392,23 +433,17 @@ impl<D: Database> Store for Sql<D> {
         opened: Option<&EpochRow>,
     ) -> Result<()> {
         self.write_to(id, |store, number| {
+            // Of nodes that close an epoch at the same time one wins: the others find it closed, and fail.
             let sql = "UPDATE epochs SET record = $1, closed_at = $2, rounds_hash = $3, hash = $4
                 WHERE experiment = $5 AND epoch = $6 AND closed_at IS NULL";
-            let EpochRow {
-                epoch,
-                record,
-                closed_at,
-                rounds_hash,
-                hash,
-                ..
-            } = closed;
+            let epoch = stored(closed.epoch)?;
             let values = values![
-                record,
-                *closed_at,
-                rounds_hash,
-                hash,
+                &closed.record,
+                closed.closed_at,
+                &closed.rounds_hash,
+                &closed.hash,
                 number,
-                stored(*epoch)?
+                epoch
             ];
             let changed = store.database.execute(sql, &values)?;
             ensure!(
@@ -416,19 +451,23 @@ impl<D: Database> Store for Sql<D> {
                 "epoch {epoch} of experiment {id:?} is not open"
             );
             let Some(opened) = opened else { return Ok(()) };
+            // Only the open epoch is ever continued, so older snapshots would be dead weight, and each holds the key.
             let sql = "UPDATE epochs SET snapshot = NULL WHERE experiment = $1 AND epoch = $2";
-            store
-                .database
-                .execute(sql, &values![number, stored(*epoch)?])?;
+            store.database.execute(sql, &values![number, epoch])?;
             store.add_epoch(number, opened)
         })
     }
 
     fn add_event(&mut self, id: &str, event: &Event) -> Result<()> {
         self.write_to(id, |store, experiment| {
+            // The next number without a gap: a sequence of the database would skip one when a transaction fails, and an audit
+            // could not tell that from a row that was removed.
             let sql = "SELECT coalesce(max(number) + 1, 0) FROM events WHERE experiment = $1";
-            let next = store.rows(sql, &values![experiment], |row| number(row, 0))?.pop();
-            let sql = "INSERT INTO events (experiment, number, at, actor, what) VALUES ($1, $2, $3, $4, $5)";
+            let next = store
+                .rows(sql, &values![experiment], |row| number(row, 0))?
+                .pop();
+            let sql = "INSERT INTO events (experiment, number, at, actor, what)
+                VALUES ($1, $2, $3, $4, $5)";
             let values = values![experiment, next, event.at, &event.actor, &event.what];
             store.database.execute(sql, &values).map(drop)
         })
@@ -441,11 +480,17 @@ impl<D: Database> Store for Sql<D> {
 
     fn set_key(&mut self, key: &ApiKey) -> Result<()> {
         self.write(|store| {
-            let sql = "INSERT INTO api_keys (name, role, hash, created_at, revoked_at) VALUES ($1, $2, $3, $4, $5)
+            let sql = "INSERT INTO api_keys (name, role, hash, created_at, revoked_at)
+                VALUES ($1, $2, $3, $4, $5)
                 ON CONFLICT (name) DO UPDATE SET role = excluded.role, hash = excluded.hash,
                     created_at = excluded.created_at, revoked_at = excluded.revoked_at";
-            let ApiKey { name, role, hash, created_at, revoked_at } = key;
-            let values = values![name, codec::role(*role), hash, *created_at, *revoked_at];
+            let values = values![
+                &key.name,
+                key.role.name(),
+                &key.hash,
+                key.created_at,
+                key.revoked_at
+            ];
             store.database.execute(sql, &values).map(drop)
         })
     }

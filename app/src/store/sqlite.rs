@@ -13,7 +13,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row, Statement, params_from_iter};
 
 use super::Purpose;
-use super::database::{Columns, Database, Each, Table, Value};
+use super::database::{Columns, Database, Each, SqlTable, SqlValue};
 use super::sql::Sql;
 
 /// A store in a file.
@@ -66,7 +66,7 @@ impl Database for SqliteFile {
         ""
     }
 
-    fn query(&mut self, sql: &str, values: &[Value<'_>], each: Each<'_>) -> Result<()> {
+    fn query(&mut self, sql: &str, values: &[SqlValue<'_>], each: Each<'_>) -> Result<()> {
         run(&mut *self.connection.prepare_cached(sql)?, values, each)
     }
 
@@ -74,30 +74,32 @@ impl Database for SqliteFile {
         &mut self,
         sql: &str,
         first: i64,
-        seconds: &[Value<'_>],
+        seconds: &[SqlValue<'_>],
         each: Each<'_>,
     ) -> Result<()> {
+        // SQLite is in this process: a statement that is run again costs a search of the tree, and no way to a server.
         let mut statement = self.connection.prepare_cached(sql)?;
         seconds
             .iter()
             .try_for_each(|second| run(&mut statement, &[first.into(), second.clone()], each))
     }
 
-    fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64> {
+    fn execute(&mut self, sql: &str, values: &[SqlValue<'_>]) -> Result<u64> {
         Ok(self
             .connection
             .prepare_cached(sql)?
             .execute(params_from_iter(values))? as u64)
     }
 
-    fn insert(&mut self, table: &Table, rows: &[Vec<Value<'_>>]) -> Result<Vec<bool>> {
+    fn insert(&mut self, table: &SqlTable, rows: &[Vec<SqlValue<'_>>]) -> Result<Vec<bool>> {
         let places: Vec<_> = (1..=table.columns.len())
             .map(|place| format!("${place}"))
             .collect();
-        let (columns, places) = (table.columns.join(", "), places.join(", "));
         let sql = format!(
-            "INSERT INTO {} ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING",
-            table.name
+            "INSERT INTO {} ({}) VALUES ({}) ON CONFLICT DO NOTHING",
+            table.name,
+            table.columns.join(", "),
+            places.join(", ")
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         rows.iter()
@@ -106,7 +108,7 @@ impl Database for SqliteFile {
     }
 }
 
-fn run(statement: &mut Statement<'_>, values: &[Value<'_>], each: Each<'_>) -> Result<()> {
+fn run(statement: &mut Statement<'_>, values: &[SqlValue<'_>], each: Each<'_>) -> Result<()> {
     let mut rows = statement.query(params_from_iter(values))?;
     while let Some(row) = rows.next()? {
         each(row)?;
@@ -114,12 +116,12 @@ fn run(statement: &mut Statement<'_>, values: &[Value<'_>], each: Each<'_>) -> R
     Ok(())
 }
 
-impl rusqlite::ToSql for Value<'_> {
+impl rusqlite::ToSql for SqlValue<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let value = match self {
-            Value::Number(number) => number.map(ValueRef::Integer),
-            Value::Text(text) => text.map(|text| ValueRef::Text(text.as_bytes())),
-            Value::Bytes(bytes) => bytes.as_deref().map(ValueRef::Blob),
+            SqlValue::Number(number) => number.map(ValueRef::Integer),
+            SqlValue::Text(text) => text.map(|text| ValueRef::Text(text.as_bytes())),
+            SqlValue::Bytes(bytes) => bytes.as_deref().map(ValueRef::Blob),
         };
         Ok(ToSqlOutput::Borrowed(value.unwrap_or(ValueRef::Null)))
     }

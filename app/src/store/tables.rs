@@ -4,10 +4,13 @@ use anyhow::{Context as _, Result};
 use debora::Key;
 
 use super::codec::{self, stored, unstored};
-use super::database::{Columns, Table, Value, values};
-use super::{ApiKey, Aside, EpochRow, Event, Experiment, Lease, Outcome, Progress};
+use super::database::{Columns, SqlTable, SqlValue, values};
+use super::{
+    ApiKey, EpochRow, Event, ExperimentRow, Lease, OutcomeRow, Progress, UncountedOutcome,
+};
 
-pub const EPOCHS: Table = Table {
+// Columns of the primary key come first, since what an insert says of each row is said by its key.
+pub const EPOCHS: SqlTable = SqlTable {
     name: "epochs",
     columns: &[
         "experiment",
@@ -21,7 +24,7 @@ pub const EPOCHS: Table = Table {
     ],
     keys: 2,
 };
-pub const LEASES: Table = Table {
+pub const LEASES: SqlTable = SqlTable {
     name: "leases",
     columns: &[
         "experiment",
@@ -36,12 +39,13 @@ pub const LEASES: Table = Table {
     ],
     keys: 4,
 };
-pub const OUTCOMES: Table = Table {
+pub const OUTCOMES: SqlTable = SqlTable {
     name: "outcomes",
     columns: &["experiment", "round", "feedback", "imputed", "at"],
     keys: 2,
 };
-pub const ASIDES: Table = Table {
+pub const UNCOUNTED: SqlTable = SqlTable {
+    // A name of the first schema: to rename it would be a migration that changes nothing.
     name: "asides",
     columns: &[
         "experiment",
@@ -54,7 +58,7 @@ pub const ASIDES: Table = Table {
     keys: 4,
 };
 
-pub fn epoch_values(number: i64, row: &EpochRow) -> Result<Vec<Value<'_>>> {
+pub fn epoch_values(number: i64, row: &EpochRow) -> Result<Vec<SqlValue<'_>>> {
     let EpochRow {
         epoch,
         record,
@@ -77,7 +81,7 @@ pub fn epoch_values(number: i64, row: &EpochRow) -> Result<Vec<Value<'_>>> {
     .to_vec())
 }
 
-pub fn lease_values(number: i64, lease: &Lease) -> Result<Vec<Value<'_>>> {
+pub fn lease_values(number: i64, lease: &Lease) -> Result<Vec<SqlValue<'_>>> {
     let Lease {
         epoch,
         overtime,
@@ -87,24 +91,23 @@ pub fn lease_values(number: i64, lease: &Lease) -> Result<Vec<Value<'_>>> {
         request_key,
         at,
     } = lease;
-    let (epoch, first, asked) = (stored(*epoch)?, stored(*first)?, stored(*asked)?);
-    let (rounds, actions) = (stored(actions.len() as u64)?, codec::actions(actions)?);
     Ok(values![
         number,
-        epoch,
+        stored(*epoch)?,
         *overtime,
-        first,
-        rounds,
-        actions,
-        asked,
+        stored(*first)?,
+        // Beside the actions, whose bytes the database cannot count: the reach of a lease is looked for in SQL.
+        stored(actions.len() as u64)?,
+        codec::actions(actions)?,
+        stored(*asked)?,
         request_key,
         *at
     ]
     .to_vec())
 }
 
-pub fn outcome_values(number: i64, outcome: &Outcome) -> Result<Vec<Value<'_>>> {
-    let Outcome {
+pub fn outcome_values(number: i64, outcome: &OutcomeRow) -> Result<Vec<SqlValue<'_>>> {
+    let OutcomeRow {
         round,
         reward,
         costs,
@@ -121,21 +124,20 @@ pub fn outcome_values(number: i64, outcome: &Outcome) -> Result<Vec<Value<'_>>> 
     .to_vec())
 }
 
-pub fn aside_values(experiment: i64, aside: &Aside) -> Result<Vec<Value<'_>>> {
-    let Aside {
+pub fn uncounted_values(experiment: i64, outcome: &UncountedOutcome) -> Result<Vec<SqlValue<'_>>> {
+    let UncountedOutcome {
         epoch,
         overtime,
         number,
         reward,
         costs,
         at,
-    } = aside;
-    let (epoch, number) = (stored(*epoch)?, stored(*number)?);
+    } = outcome;
     Ok(values![
         experiment,
-        epoch,
+        stored(*epoch)?,
         *overtime,
-        number,
+        stored(*number)?,
         codec::feedback(*reward, costs),
         *at
     ]
@@ -157,15 +159,16 @@ fn bytes(row: &dyn Columns, column: usize) -> Result<&[u8]> {
         .context("the store holds no bytes where some must be")
 }
 
-pub fn read_experiment(row: &dyn Columns) -> Result<(Experiment, Progress)> {
-    let experiment = Experiment {
+// Columns are read by place: the statements name them in this order, and to look each up by name costs every row.
+pub fn read_experiment(row: &dyn Columns) -> Result<(ExperimentRow, Progress)> {
+    let experiment = ExperimentRow {
         id: text(row, 0)?.into(),
         spec: text(row, 1)?.into(),
-        key: Key::from_hex(text(row, 2)?).context("the store holds a key that is none")?,
+        key: Key::from_hex(text(row, 2)?).context("the store holds an invalid key")?,
         salt: codec::parse_salt(bytes(row, 3)?)?,
         created_at: number(row, 4)?,
         values_version: u32::try_from(number(row, 5)?)
-            .context("the store holds a values version that is none")?,
+            .context("the store holds an invalid values version")?,
     };
     Ok((experiment, codec::parse_progress(text(row, 6)?)?))
 }
@@ -194,9 +197,9 @@ pub fn read_lease(row: &dyn Columns) -> Result<Lease> {
     })
 }
 
-pub fn read_outcome(row: &dyn Columns) -> Result<Outcome> {
+pub fn read_outcome(row: &dyn Columns) -> Result<OutcomeRow> {
     let (reward, costs) = codec::parse_feedback(bytes(row, 1)?)?;
-    Ok(Outcome {
+    Ok(OutcomeRow {
         round: unstored(number(row, 0)?)?,
         reward,
         costs,
@@ -205,9 +208,9 @@ pub fn read_outcome(row: &dyn Columns) -> Result<Outcome> {
     })
 }
 
-pub fn read_aside(row: &dyn Columns) -> Result<Aside> {
+pub fn read_uncounted(row: &dyn Columns) -> Result<UncountedOutcome> {
     let (reward, costs) = codec::parse_feedback(bytes(row, 3)?)?;
-    Ok(Aside {
+    Ok(UncountedOutcome {
         epoch: unstored(number(row, 0)?)?,
         overtime: codec::truth(number(row, 1)?)?,
         number: unstored(number(row, 2)?)?,

@@ -1,14 +1,14 @@
-//! Where two experiments part is where an independent run of two engines parts, for the reason it has.
+//! Two experiments diverge where an independent run of two engines diverges, for the reason it has.
 
 use debora::key::Label;
 use debora::spec::Spec;
 use debora::{Ask, Engine, EpochRecord, Estimate, Told, WorldKey};
-use debora_app::audit::{Comparison, Split, compare};
-use debora_app::service::request::{Answer, Of, Request, Telling};
+use debora_app::audit::{Diff, DivergingEstimate, diff};
+use debora_app::service::request::{Answer, DecisionId, Request, ToldOutcome};
 
 use crate::trial::{FREE, HARD, SOFT, Trial, read, text};
 
-/// A world's feedback of a round, around means that every world has of its own, so that parting is no rare event.
+/// A world's feedback of a round, around means that every world has of its own, so that divergence is no rare event.
 fn feedback(world: WorldKey, round: u64, action: u32, costs: usize) -> (f64, Vec<f64>) {
     let draw = |quantity: usize| {
         let quantity = quantity as u64;
@@ -58,8 +58,8 @@ fn live_run(spec: &str, key: u64, world: WorldKey, rounds: u64) -> Trial {
                 .zip(&decided.lease.actions)
                 .map(|(round, &action)| {
                     let (reward, costs) = feedback(world, round, action, costs);
-                    Telling {
-                        of: Of::Round(round),
+                    ToldOutcome {
+                        decision: DecisionId::Round(round),
                         reward,
                         costs,
                     }
@@ -72,20 +72,17 @@ fn live_run(spec: &str, key: u64, world: WorldKey, rounds: u64) -> Trial {
     }
 }
 
-fn compared(one: &Trial, two: &Trial) -> Comparison {
-    compare([one, two].map(|trial| read(&text(&trial.log(1_000, true))))).unwrap()
+fn compared(one: &Trial, two: &Trial) -> Diff {
+    diff([one, two].map(|trial| read(&text(&trial.log(1_000, true))))).unwrap()
 }
 
-/// Checks one split against the estimates of the two engines, without the grid's edges: by the place within the cell.
-fn check_split(split: &Split, spec: &Spec, estimates: [&[Estimate]; 2]) {
+/// Checks one diverging estimate against the estimates of the two engines, without the grid's edges: by the place within the cell.
+fn check_diverging(diverging: &DivergingEstimate, spec: &Spec, estimates: [&[Estimate]; 2]) {
     let problem = &spec.problem;
-    let action = problem
-        .actions()
-        .iter()
-        .position(|name| *name == split.action)
-        .unwrap() as u32;
+    let action = diverging.action;
+    assert_eq!(problem.actions()[action as usize], diverging.name);
     let quantity = (0..problem.quantities())
-        .find(|q| problem.quantity(*q).name == split.quantity)
+        .find(|q| problem.quantity(*q).name == diverging.quantity)
         .unwrap();
     let range = problem.quantity(quantity).range;
     let [one, two] = estimates.map(|all| {
@@ -93,8 +90,8 @@ fn check_split(split: &Split, spec: &Spec, estimates: [&[Estimate]; 2]) {
             .find(|e| (e.action, e.quantity as usize) == (action, quantity))
             .unwrap()
     });
-    assert_eq!(split.cells.map(Some), [one.index, two.index]);
-    assert_eq!((split.epoch, split.count), (one.epoch, one.count));
+    assert_eq!(diverging.cells.map(Some), [one.index, two.index]);
+    assert_eq!((diverging.epoch, diverging.count), (one.epoch, one.count));
     let upwards = one.index < two.index;
     for (side, (estimate, up)) in [(one, upwards), (two, !upwards)].into_iter().enumerate() {
         let within = (estimate.mean / estimate.cell - estimate.offset).rem_euclid(1.0);
@@ -102,34 +99,34 @@ fn check_split(split: &Split, spec: &Spec, estimates: [&[Estimate]; 2]) {
         let near = |got: f64, expected: f64| {
             assert!((got - expected).abs() < 1e-9, "{got} against {expected}")
         };
-        near(split.distances_in_cells[side], expected);
+        near(diverging.distances_in_cells[side], expected);
         near(
-            split.distances[side],
+            diverging.distances[side],
             expected * estimate.cell * range.span(),
         );
-        near(split.means[side], range.to_user(estimate.mean));
+        near(diverging.means[side], range.to_user(estimate.mean));
         let sign = if up { 1.0 } else { -1.0 };
         near(
-            split.edges[side],
-            split.means[side] + sign * split.distances[side],
+            diverging.edges[side],
+            diverging.means[side] + sign * diverging.distances[side],
         );
     }
 }
 
 #[test]
-fn experiments_part_where_two_engines_do_and_for_the_same_reason() {
+fn experiments_diverge_where_two_engines_do_and_for_the_same_reason() {
     for spec in [SOFT, HARD, FREE] {
-        let (mut parted, mut together) = (0, 0);
+        let (mut diverged, mut together) = (0, 0);
         for world in 1..40u64 {
             let worlds = [WorldKey::from(0u64), WorldKey::from(world)];
             let runs = worlds.map(|world| engine_run(spec, 42, world));
-            let apart = runs[0]
+            let divergence = runs[0]
                 .iter()
                 .zip(&runs[1])
                 .position(|(one, two)| one.0.strategy != two.0.strategy);
             // A few of both kinds.
-            let wanted = if apart.is_some() {
-                &mut parted
+            let wanted = if divergence.is_some() {
+                &mut diverged
             } else {
                 &mut together
             };
@@ -143,9 +140,9 @@ fn experiments_part_where_two_engines_do_and_for_the_same_reason() {
                 (comparison.same_key, comparison.specs.len()),
                 (Some(true), 0)
             );
-            match apart {
+            match divergence {
                 None => {
-                    assert_eq!(comparison.parting, None);
+                    assert_eq!(comparison.divergence, None);
                     let rounds = Spec::parse(spec, "spec").unwrap().problem.horizon();
                     assert_eq!(
                         (comparison.rounds, comparison.epochs),
@@ -153,14 +150,14 @@ fn experiments_part_where_two_engines_do_and_for_the_same_reason() {
                     );
                 }
                 Some(epoch) => {
-                    let parting = comparison.parting.unwrap();
+                    let divergence = comparison.divergence.unwrap();
                     assert_eq!(
-                        (parting.epoch, parting.first_round),
+                        (divergence.epoch, divergence.first_round),
                         (epoch as u64, runs[0][epoch].0.first_round)
                     );
-                    assert!(comparison.rounds + 1 >= parting.first_round);
+                    assert!(comparison.rounds + 1 >= divergence.first_round);
                     assert_eq!(
-                        parting.strategies,
+                        divergence.strategies,
                         [0, 1].map(|side: usize| runs[side][epoch].0.strategy.clone())
                     );
                     let estimates = [0, 1].map(|side: usize| &runs[side][epoch].1[..]);
@@ -170,20 +167,20 @@ fn experiments_part_where_two_engines_do_and_for_the_same_reason() {
                         .filter(|(a, b)| a.index != b.index)
                         .count();
                     assert!(
-                        differing > 0 && parting.splits.len() == differing,
-                        "{parting:?}"
+                        differing > 0 && divergence.diverging_estimates.len() == differing,
+                        "{divergence:?}"
                     );
                     let spec = Spec::parse(spec, "spec").unwrap();
-                    parting
-                        .splits
+                    divergence
+                        .diverging_estimates
                         .iter()
-                        .for_each(|split| check_split(split, &spec, estimates));
+                        .for_each(|diverging| check_diverging(diverging, &spec, estimates));
                 }
             }
         }
         assert!(
-            parted > 0 && together > 0,
-            "{parted} parted, {together} did not: {spec}"
+            diverged > 0 && together > 0,
+            "{diverged} diverged, {together} did not: {spec}"
         );
     }
 }
@@ -197,7 +194,7 @@ fn an_experiment_that_has_come_less_far_has_the_same_decisions_so_far() {
     );
     let comparison = compared(&short, &long);
     assert_eq!(
-        (comparison.rounds, comparison.decided, comparison.parting),
+        (comparison.rounds, comparison.decided, comparison.divergence),
         (90, [90, 130], None)
     );
 }
@@ -208,8 +205,8 @@ fn other_keys_and_other_specs_are_named() {
     let one = live_run(HARD, 42, world, 200);
     let other_key = compared(&one, &live_run(HARD, 43, world, 200));
     assert_eq!(other_key.same_key, Some(false));
-    let parting = other_key.parting.unwrap();
-    let (_, actions) = parting.first_different.unwrap();
+    let divergence = other_key.divergence.unwrap();
+    let (_, actions) = divergence.first_different.unwrap();
     assert_ne!(actions[0], actions[1]);
     let spec = HARD.replace("threshold = 0.6", "threshold = 0.5");
     let other_spec = compared(&one, &live_run(&spec, 42, world, 200));
@@ -233,11 +230,11 @@ fn keys_that_are_not_revealed_are_told_apart_by_the_grids() {
     let hidden = |trial: &Trial| read(&text(&trial.log(1_000, false)));
     let [one, same, other] = [42, 42, 43].map(|key| live_run(FREE, key, world, 150));
     assert_eq!(
-        compare([hidden(&one), hidden(&same)]).unwrap().same_key,
+        diff([hidden(&one), hidden(&same)]).unwrap().same_key,
         Some(true)
     );
     assert_eq!(
-        compare([hidden(&one), hidden(&other)]).unwrap().same_key,
+        diff([hidden(&one), hidden(&other)]).unwrap().same_key,
         Some(false)
     );
 }

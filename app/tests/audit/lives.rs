@@ -1,8 +1,8 @@
 //! Whatever happens in an experiment's life, its audit says that all is equal; and what the log says is what happened.
 
 use debora_app::audit::{Audited, Verdict};
-use debora_app::service::certificate;
-use debora_app::service::log::{Line, page};
+use debora_app::log::certificate;
+use debora_app::log::{Line, page};
 use debora_app::service::request::Change;
 use debora_app::store::{Progress, Status};
 
@@ -15,7 +15,7 @@ fn equal(verdict: anyhow::Result<Verdict>) -> Audited {
     }
 }
 
-/// The audit's counts are the desk's.
+/// The audit's counts are the service's.
 fn fits(audited: &Audited, progress: &Progress) {
     let sum = |counts: &[u64]| counts.iter().sum::<u64>();
     let counts = (
@@ -27,7 +27,7 @@ fn fits(audited: &Audited, progress: &Progress) {
     );
     let expected = (
         progress.next_round - 1,
-        sum(&progress.told),
+        sum(&progress.outcomes),
         sum(&progress.imputed),
         progress.late,
         progress.overtime,
@@ -132,7 +132,7 @@ fn closed_epochs_have_the_same_lines_ever_after() {
     let settled = |lines: &[Line]| -> Vec<Line> {
         lines
             .iter()
-            .filter(|line| !matches!(line, Line::Aside { .. }))
+            .filter(|line| !matches!(line, Line::OvertimeOutcome { .. }))
             .cloned()
             .collect()
     };
@@ -219,9 +219,7 @@ fn cursors_that_no_page_gave_are_refused() {
     ] {
         let error = page(&mut *trial.reader(), trial.id, Some(cursor), 10, true).unwrap_err();
         assert!(
-            error
-                .downcast_ref::<debora_app::service::log::BadCursor>()
-                .is_some(),
+            error.downcast_ref::<debora_app::log::BadCursor>().is_some(),
             "{cursor}: {error}"
         );
     }
@@ -283,12 +281,12 @@ fn the_certificate_says_what_happened() {
     let mut spec = debora::spec::Spec::parse(SOFT, "spec").unwrap();
     spec.key = 42u64.into();
     assert_eq!(certificate.fingerprint, spec.fingerprint());
-    let told: Vec<u64> = certificate
+    let outcomes: Vec<u64> = certificate
         .actions
         .iter()
         .map(|action| action.told + action.imputed)
         .collect();
-    assert_eq!(told, progress.told);
+    assert_eq!(outcomes, progress.outcomes);
     let names: Vec<&str> = certificate
         .recommendation
         .quantities

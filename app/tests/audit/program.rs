@@ -5,18 +5,13 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 
-use debora_app::service::log::{NEXT_HEADER, page};
+use debora_app::log::{NEXT_HEADER, page};
 use debora_app::service::request::Change;
 use debora_app::store::Location;
 use serde_json::Value;
 
+use crate::binary::debora;
 use crate::trial::{FREE, SHORT, Trial, text};
-
-fn debora(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_debora"));
-    command.args(arguments).env_remove("DEBORA_API_KEY");
-    command
-}
 
 fn said(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| {
@@ -265,24 +260,25 @@ fn diff_says_where_and_why_and_exits_with_1_where_they_part() {
         "{}",
         answers[0].1
     );
-    let parted = answers
+    let diverged = answers
         .iter()
         .find(|(code, ..)| *code == 1)
-        .expect("two of twelve part");
+        .expect("two of twelve diverge");
     for words in [
-        "They part in epoch",
+        "They diverge in epoch",
         "fell into cell",
         "the edge between them at",
         "cells) ",
         "The strategies from round",
     ] {
-        assert!(parted.1.contains(words), "{words}: {}", parted.1);
+        assert!(diverged.1.contains(words), "{words}: {}", diverged.1);
     }
     let place = answers.iter().position(|(code, ..)| *code == 1).unwrap();
     let (code, out, _) = run(&["diff", &paths[0], &paths[place], "--json"]);
     let document: Value = serde_json::from_str(&out).unwrap();
     assert!(
-        code == 1 && document["parting"]["splits"][0]["distances_in_cells"][0].is_f64(),
+        code == 1
+            && document["divergence"]["diverging_estimates"][0]["distances_in_cells"][0].is_f64(),
         "{out}"
     );
     let (code, _, error) = run(&["diff", &paths[0], "nowhere.jsonl"]);

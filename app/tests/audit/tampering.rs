@@ -71,7 +71,7 @@ fn midway() -> Trial {
     for _ in 0..2_000 {
         trial.step();
         let progress = trial.progress();
-        let outstanding = progress.next_round - 1 - progress.told.iter().sum::<u64>();
+        let outstanding = progress.outstanding();
         let imputed = progress.imputed != progress.imputed_before;
         if progress.status == Status::Running && progress.epoch > 4 && outstanding > 1 && imputed {
             trial.change(Change::Pause);
@@ -245,7 +245,7 @@ fn any_change_of_a_running_experiments_log_is_found() {
 fn exempt_column(table: &str, column: &str, row: &BTreeMap<String, Sql>, trial: &Trial) -> bool {
     let integer = |column: &str| match row[column] {
         Sql::Integer(value) => value,
-        _ => panic!("{column} is no integer"),
+        _ => panic!("{column} is not an integer"),
     };
     match (table, column) {
         ("experiments", "created_at") | ("epochs", "opened_at") => true,

@@ -1,17 +1,18 @@
-//! Small experiments, driven through the desk on a SQLite file, with a clock moved by hand.
+//! Small experiments, driven through transactions on a SQLite file, with a clock moved by hand.
 
-use std::fs;
 use std::io::Cursor;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use debora::WorldKey;
 use debora::key::Label;
-use debora_app::audit::{Access, Log, Source, Verdict, audit};
-use debora_app::service::desk::Desk;
-use debora_app::service::log::{Line, page};
-use debora_app::service::request::{Answer, Change, Create, Of, Refusal, Request, Telling};
+use debora_app::audit::{Credentials, Log, LogSource, Verdict, audit};
+use debora_app::log::{Line, page};
+use debora_app::service::request::{
+    Answer, Change, Create, DecisionId, Refusal, Request, ToldOutcome,
+};
+use debora_app::service::transaction::Executor;
 use debora_app::store::{Location, Progress, Purpose, Status, Store};
+
+use crate::scratch::Scratch;
 
 /// Two costs, estimates that count, outcomes that are imputed, overtime.
 pub const SOFT: &str = r#"
@@ -100,37 +101,27 @@ on_wait = "serve"
 outcome_wait = "60s"
 "#;
 
-/// An experiment, its desk and its clock.
+/// An experiment, its executor and its clock.
 pub struct Trial {
-    pub folder: PathBuf,
+    pub folder: Scratch,
     pub location: Location,
     pub id: &'static str,
-    desk: Option<Desk>,
+    executor: Option<Executor>,
     pub now: i64,
     costs: usize,
     chance: WorldKey,
     draws: u64,
     /// Rounds, and overtime decisions, that may be told.
-    open: Vec<Of>,
-}
-
-/// A folder of this process's own.
-pub fn folder() -> PathBuf {
-    static FOLDERS: AtomicU32 = AtomicU32::new(0);
-    let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-    let folder = std::env::temp_dir().join(format!("debora-audit-{}-{number}", std::process::id()));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir(&folder).unwrap();
-    folder
+    open: Vec<DecisionId>,
 }
 
 impl Trial {
     /// A fresh experiment; `chance` drives the outcomes and the requests.
     pub fn new(spec: &str, key: u64, chance: u64) -> Self {
-        let folder = folder();
+        let folder = Scratch::new("audit");
         let location = Location::Sqlite(folder.join("store.db"));
         let mut trial = Self {
-            desk: Some(Desk::new(location.open(Purpose::Serve).unwrap())),
+            executor: Some(Executor::new(location.open(Purpose::Serve).unwrap())),
             location,
             folder,
             id: "trial",
@@ -154,7 +145,7 @@ impl Trial {
     }
 
     pub fn ask(&mut self, request: Request) -> Result<Answer, Refusal> {
-        self.desk
+        self.executor
             .as_mut()
             .unwrap()
             .serve(&[request], self.now)
@@ -186,12 +177,12 @@ impl Trial {
                 let epoch = lease.epoch;
                 let of = |number| {
                     if lease.overtime {
-                        Of::Overtime {
+                        DecisionId::Overtime {
                             epoch,
                             serial: number,
                         }
                     } else {
-                        Of::Round(number)
+                        DecisionId::Round(number)
                     }
                 };
                 self.open.extend(numbers.map(of));
@@ -218,7 +209,11 @@ impl Trial {
         let costs = (0..self.costs).map(|_| self.draw()).collect();
         let told = self.ask(Request::Tell {
             id: self.id.into(),
-            outcomes: vec![Telling { of, reward, costs }],
+            outcomes: vec![ToldOutcome {
+                decision: of,
+                reward,
+                costs,
+            }],
         });
         assert!(
             matches!(told, Ok(Answer::Told(_)) | Err(Refusal::Closed { .. })),
@@ -292,13 +287,13 @@ impl Trial {
 
     /// Opens the store again, as a restarted server does.
     pub fn restart(&mut self) {
-        self.desk = None;
-        self.desk = Some(Desk::new(self.location.open(Purpose::Serve).unwrap()));
+        self.executor = None;
+        self.executor = Some(Executor::new(self.location.open(Purpose::Serve).unwrap()));
     }
 
     /// Lets go of the store.
     pub fn stop(&mut self) {
-        self.desk = None;
+        self.executor = None;
     }
 
     /// The whole log in pages of so many lines.
@@ -321,8 +316,11 @@ impl Trial {
 
     /// Audits the store.
     pub fn audit(&self) -> anyhow::Result<Verdict> {
-        let source = Source::Store(self.location.clone());
-        audit(&mut source.open(Some(self.id), &Access::default())?, None)
+        let source = LogSource::Store(self.location.clone());
+        audit(
+            &mut source.open(Some(self.id), &Credentials::default())?,
+            None,
+        )
     }
 
     /// Whether a round belongs to an epoch that is not closed.
@@ -351,7 +349,7 @@ impl Trial {
         self.reader().events(self.id, number, 2).unwrap().len() == 1
     }
 
-    /// Reads the store beside the desk.
+    /// Reads the store beside the executor.
     pub fn reader(&self) -> Box<dyn Store> {
         self.location.open(Purpose::Read).unwrap()
     }
@@ -359,8 +357,7 @@ impl Trial {
 
 impl Drop for Trial {
     fn drop(&mut self) {
-        self.desk = None;
-        let _ = fs::remove_dir_all(&self.folder);
+        self.executor = None;
     }
 }
 

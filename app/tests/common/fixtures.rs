@@ -1,12 +1,12 @@
 //! What the tests of stores have in common: an experiment that has just been created, and a place in PostgreSQL.
 
 use debora::Key;
-use debora_app::store::{EpochRow, Experiment, Progress, Status};
+use debora_app::store::{EpochRow, ExperimentRow, Progress, Status};
 
-pub fn experiment(id: &str) -> Experiment {
+pub fn experiment(id: &str) -> ExperimentRow {
     let key = Key::from_hex("00ff00000000000000000000000000a1").unwrap();
     let (spec, created_at) = ("name = \"é\"\n".into(), 1_700_000_000_000);
-    Experiment {
+    ExperimentRow {
         id: id.into(),
         spec,
         key,
@@ -22,7 +22,7 @@ pub fn progress() -> Progress {
         epoch: 0,
         next_round: 1,
         decided: vec![0, 1 << 53],
-        told: vec![0, 0],
+        outcomes: vec![0, 0],
         imputed: vec![0, 0],
         imputed_before: vec![0, 0],
         late: 0,

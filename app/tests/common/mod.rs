@@ -2,7 +2,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+mod scratch;
+
 use debora_app::store::Location;
+use scratch::Scratch;
 
 /// A kind of store, and where fresh ones are made.
 pub enum Store {
@@ -44,10 +47,8 @@ impl Store {
         );
         match self {
             Self::Sqlite => {
-                let folder = std::env::temp_dir().join(format!("debora-{id}"));
-                std::fs::create_dir(&folder).unwrap();
+                let folder = Scratch::new("play");
                 play(&Location::Sqlite(folder.join("store.db")), &id);
-                std::fs::remove_dir_all(folder).unwrap();
             }
             Self::Postgres(url) => play(&Location::Postgres(url.clone()), &id),
         }

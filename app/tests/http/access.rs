@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use debora_app::service::chain::hex;
+use debora_app::hex;
 use debora_app::service::http::openapi;
 use debora_app::store::{ApiKey, Purpose, Role};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::{House, Reply, SHORT};
 
 /// A key as `debora keys add` makes them.
 pub(crate) fn token(name: &str) -> String {
-    format!("debora_{}", hex(&Sha256::digest(name)))
+    format!("debora_{}", hex::encode(&Sha256::digest(name)))
 }
 
 pub(crate) fn set_key(house: &House, name: &str, role: Role, revoked_at: Option<i64>) {
@@ -20,7 +20,7 @@ pub(crate) fn set_key(house: &House, name: &str, role: Role, revoked_at: Option<
     let key = ApiKey {
         name: name.into(),
         role,
-        hash: hex(&Sha256::digest(token(name))),
+        hash: hex::encode(&Sha256::digest(token(name))),
         created_at: 0,
         revoked_at,
     };

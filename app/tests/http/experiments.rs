@@ -26,8 +26,8 @@ async fn decisions_are_those_of_an_engine_with_the_same_key_across_a_restart() {
                 panic!("the engine has no decision for {decision}")
             };
             let name = &engine.problem().actions()[expected.action as usize];
-            let expected_line = json!({ "round": expected.round, "epoch": expected.epoch, "action": name,
-                "index": expected.action, "probability": expected.probability });
+            let expected_line = json!({ "round": expected.round, "epoch": expected.epoch, "action": expected.action,
+                "name": name, "probability": expected.probability });
             assert_eq!(*decision, expected_line);
             let (reward, price) = outcome(expected.round, u64::from(expected.action));
             told.push(json!({ "round": expected.round, "reward": reward, "costs": [price] }));
@@ -38,7 +38,7 @@ async fn decisions_are_those_of_an_engine_with_the_same_key_across_a_restart() {
         for decision in decisions {
             let (round, index) = (
                 decision["round"].as_u64().unwrap(),
-                decision["index"].as_u64().unwrap(),
+                decision["action"].as_u64().unwrap(),
             );
             let (reward, price) = outcome(round, index);
             engine.tell(round, reward, &[price]).unwrap();
@@ -236,7 +236,7 @@ async fn the_state_is_in_the_specs_units() {
         let decided = house.decide("e", 10_000).await;
         let outcome = |decision: &Value| {
             let (reward, price) =
-                [(5.0, 0.001), (7.5, 0.015)][decision["index"].as_u64().unwrap() as usize];
+                [(5.0, 0.001), (7.5, 0.015)][decision["action"].as_u64().unwrap() as usize];
             json!({ "round": decision["round"], "reward": reward, "costs": { "price": price } })
         };
         house
@@ -264,7 +264,7 @@ async fn the_state_is_in_the_specs_units() {
         .collect();
     assert_eq!(counts.iter().sum::<u64>(), 20_000);
     let large = |quantity: &str| {
-        let of = |e: &&Value| e["action"] == "large" && e["quantity"] == quantity;
+        let of = |e: &&Value| e["name"] == "large" && e["quantity"] == quantity;
         state["estimates"]
             .as_array()
             .unwrap()
@@ -298,6 +298,42 @@ async fn the_state_is_in_the_specs_units() {
         recommended["expected"][1]["low"].as_f64().unwrap() <= 0.008,
         "{recommended}"
     );
+}
+
+/// Policy free keeps no threshold, but shows what the spec says of it, and everywhere the same.
+#[tokio::test]
+async fn state_page_and_certificate_agree_about_thresholds() {
+    for policy in ["free", "soft"] {
+        let house = House::new();
+        let spec = format!(
+            "policy = '{policy}'\nhorizon = 2000\nrho = 0.5\nprofile = 'paper'\nactions = ['small', 'large']\n\
+             [[cost]]\nname = 'price'\nrange = [0.0, 0.02]\nthreshold = 0.007\n"
+        );
+        house.create("e", &spec).await;
+        let decided = house.decide("e", 2).await;
+        house.tell("e", &outcomes(&decided, 1.0, 0.01)).await;
+        let page = house.get("/experiments/e").await.text();
+        assert!(page.contains("the threshold is 0.007"), "{page}");
+        assert_eq!(page.contains("policy free does not keep"), policy == "free");
+        house
+            .post("/v1/experiments/e/close", &json!({}))
+            .await
+            .expect(200);
+        let state = house.state("e").await;
+        let certificate = house.get("/v1/experiments/e/certificate").await.expect(200);
+        let thresholds = |list: &Value| -> Vec<Value> {
+            let list = list.as_array().unwrap().iter();
+            list.map(|quantity| quantity["threshold"].clone()).collect()
+        };
+        let expected = [json!(null), json!(0.007)];
+        let stated = thresholds(&state["recommendation"]["expected"]);
+        let certified = thresholds(&certificate["recommendation"]["quantities"]);
+        assert_eq!(
+            (&stated[..], &certified[..]),
+            (&expected[..], &expected[..])
+        );
+        assert_eq!(state["actions"], certificate["actions"]);
+    }
 }
 
 #[tokio::test]

@@ -6,16 +6,18 @@ mod experiments;
 mod interface;
 mod missing;
 mod pages;
+#[path = "../common/scratch.rs"]
+mod scratch;
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use debora_app::service::http::{App, Shared, TIMEOUT};
 use debora_app::service::writer::Service;
 use debora_app::store::Location;
+use scratch::Scratch;
 use serde_json::{Value, json};
 
 /// Epochs of 1, 2, 4 .. rounds: profile paper doubles from one on, and explores for hundreds of them.
@@ -42,7 +44,7 @@ fn short_with(service: &str) -> String {
 
 /// A service on a file of its own.
 struct House {
-    folder: PathBuf,
+    folder: Scratch,
     clock: Arc<AtomicI64>,
     service: Arc<Service>,
     app: App,
@@ -90,11 +92,7 @@ impl Reply {
 
 impl House {
     fn new() -> Self {
-        static HOUSES: AtomicU32 = AtomicU32::new(0);
-        let number = HOUSES.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("debora-http-{}-{number}", std::process::id()));
-        std::fs::create_dir(&folder).unwrap();
+        let folder = Scratch::new("http");
         let clock = Arc::new(AtomicI64::new(1_700_000_000_000));
         let (service, app) = open(&folder, &clock);
         Self {
@@ -185,7 +183,6 @@ fn open(folder: &std::path::Path, clock: &Arc<AtomicI64>) -> (Arc<Service>, App)
 impl Drop for House {
     fn drop(&mut self) {
         self.service.stop();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -136,7 +136,7 @@ async fn play(house: &House, rounds: u64, missing: impl Fn(u64, usize) -> bool) 
         let decided = house.decide("e", 500).await;
         let told = decided["decisions"].as_array().unwrap().iter().enumerate();
         let told =
-            told.filter(|(place, decision)| !missing(decision["index"].as_u64().unwrap(), *place));
+            told.filter(|(place, decision)| !missing(decision["action"].as_u64().unwrap(), *place));
         let told = told.map(
             |(_, decision)| json!({ "round": decision["round"], "reward": 1, "costs": [0.5] }),
         );
@@ -176,7 +176,7 @@ async fn outcomes_missing_evenly_or_on_their_way_do_not() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|decision| decision["index"].as_u64().unwrap())
+        .map(|decision| decision["action"].as_u64().unwrap())
         .collect();
     let state = house.state("e").await;
     assert!(state["outstanding"].as_u64().unwrap() > 100, "{state}");

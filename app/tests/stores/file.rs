@@ -20,7 +20,7 @@ fn a_file_has_one_server_and_the_next_when_it_is_gone() {
             .expect("two servers");
         let why = format!("{error:#}");
         assert!(
-            why.contains("another server has it open") && why.contains("stop that one"),
+            why.contains("another server has it open") && why.contains("stop that server"),
             "{why}"
         );
     }

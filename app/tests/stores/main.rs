@@ -4,6 +4,8 @@ mod file;
 #[path = "../common/fixtures.rs"]
 mod fixtures;
 mod opening;
+#[path = "../common/scratch.rs"]
+mod scratch;
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,8 +16,8 @@ use std::time::Duration;
 
 use debora_app::store::sqlite::copying;
 use debora_app::store::{
-    self, ApiKey, Aside, EpochRow, Event, Experiment, Lease, Location, Outcome, Progress, Purpose,
-    Role, Status, Store,
+    self, ApiKey, EpochRow, Event, ExperimentRow, Lease, Location, OutcomeRow, Progress, Purpose,
+    Role, Status, Store, UncountedOutcome,
 };
 use fixtures::{epoch, experiment, progress, schema};
 use opening::{
@@ -23,20 +25,17 @@ use opening::{
     an_older_store_is_brought_to_this_version_by_a_server_alone, servers_that_start_together_agree,
     what_belongs_to_others_is_left_to_them, what_is_missing_is_made_by_a_server_alone,
 };
+use scratch::Scratch;
 
 /// A place for a store of one test, empty; removed after it.
 struct Place {
     location: Location,
-    folder: PathBuf,
+    folder: Scratch,
 }
 
 impl Place {
     fn sqlite() -> Self {
-        static PLACES: AtomicU32 = AtomicU32::new(0);
-        let place = PLACES.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("debora-stores-{}-{place}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
+        let folder = Scratch::new("stores");
         Self {
             location: Location::Sqlite(folder.join("store.db")),
             folder,
@@ -99,12 +98,6 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
 /// Each claim on each store.
 macro_rules! on_every_store {
     ($($claim:ident),* $(,)?) => {
@@ -121,7 +114,7 @@ on_every_store!(
     every_row_comes_back_bit_for_bit,
     pages_join_without_gap_or_overlap,
     the_first_outcome_stays,
-    the_first_aside_stays,
+    the_first_uncounted_outcome_stays,
     a_taken_id_writes_nothing,
     what_is_rolled_back_was_never_there,
     what_is_dropped_was_never_there,
@@ -178,8 +171,8 @@ fn lease(first: u64, actions: &[u32]) -> Lease {
     }
 }
 
-fn outcome(round: u64, reward: f64) -> Outcome {
-    Outcome {
+fn outcome(round: u64, reward: f64) -> OutcomeRow {
+    OutcomeRow {
         round,
         reward,
         costs: HARD_VALUES.to_vec(),
@@ -188,8 +181,8 @@ fn outcome(round: u64, reward: f64) -> Outcome {
     }
 }
 
-fn aside(number: u64, reward: f64) -> Aside {
-    Aside {
+fn uncounted(number: u64, reward: f64) -> UncountedOutcome {
+    UncountedOutcome {
         epoch: 0,
         overtime: true,
         number,
@@ -230,7 +223,7 @@ fn write<T>(store: &mut Box<dyn Store>, work: impl FnOnce(&mut Box<dyn Store>) -
     result
 }
 
-fn bits(outcomes: &[Outcome]) -> Vec<Vec<u64>> {
+fn bits(outcomes: &[OutcomeRow]) -> Vec<Vec<u64>> {
     outcomes
         .iter()
         .map(|row| {
@@ -265,11 +258,11 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
         .zip(HARD_VALUES)
         .map(|(round, reward)| outcome(round, reward))
         .collect();
-    let asides = vec![aside(1, -0.0), aside(2, 0.5)];
-    let late = vec![Aside {
+    let late_and_overtime = vec![uncounted(1, -0.0), uncounted(2, 0.5)];
+    let late = vec![UncountedOutcome {
         overtime: false,
         costs: vec![],
-        ..aside(7, 1.0)
+        ..uncounted(7, 1.0)
     }];
     let events = ["created", "paused", "resumed"].map(|what| Event {
         at: 8,
@@ -279,7 +272,7 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
     let later = Progress {
         status: Status::Paused,
         epoch: 1,
-        told: vec![1 << 53, 3],
+        outcomes: vec![1 << 53, 3],
         late: 9,
         ..progress()
     };
@@ -299,12 +292,12 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
         );
         assert!(
             store
-                .add_asides("a", &asides)
+                .add_uncounted("a", &late_and_overtime)
                 .unwrap()
                 .iter()
                 .all(Option::is_none)
         );
-        store.add_asides("a", &late).unwrap();
+        store.add_uncounted("a", &late).unwrap();
         events
             .iter()
             .for_each(|event| store.add_event("a", event).unwrap());
@@ -354,13 +347,16 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
         let found = store.outcomes("a", 0, 99).unwrap();
         assert_eq!(found, outcomes);
         assert_eq!(bits(&found), bits(&outcomes));
-        assert_eq!(store.asides("a", 0, true, 0, 9).unwrap(), asides);
+        assert_eq!(
+            store.uncounted("a", 0, true, 0, 9).unwrap(),
+            late_and_overtime
+        );
         assert!(
-            store.asides("a", 0, true, 1, 1).unwrap()[0]
+            store.uncounted("a", 0, true, 1, 1).unwrap()[0]
                 .reward
                 .is_sign_negative()
         );
-        assert_eq!(store.asides("a", 0, false, 0, 9).unwrap(), late);
+        assert_eq!(store.uncounted("a", 0, false, 0, 9).unwrap(), late);
         assert_eq!(store.events("a", 0, 9).unwrap(), events);
         assert_eq!(store.events("a", 1, 1).unwrap(), events[1..2]);
     }
@@ -411,7 +407,7 @@ fn the_first_outcome_stays(place: &Place) {
     let mut store = served(place);
     let first = [
         outcome(1, -0.0),
-        Outcome {
+        OutcomeRow {
             imputed: true,
             at: 77,
             ..outcome(3, 0.25)
@@ -433,31 +429,36 @@ fn the_first_outcome_stays(place: &Place) {
     );
 }
 
-fn the_first_aside_stays(place: &Place) {
+fn the_first_uncounted_outcome_stays(place: &Place) {
     let mut store = served(place);
     write(&mut store, |store| {
-        store.add_asides("a", &[aside(2, 0.5)]).unwrap()
+        store.add_uncounted("a", &[uncounted(2, 0.5)]).unwrap()
     });
     // Of another kind or epoch it is another row.
     let others = [
-        Aside {
+        UncountedOutcome {
             overtime: false,
-            ..aside(2, 0.1)
+            ..uncounted(2, 0.1)
         },
-        Aside {
+        UncountedOutcome {
             epoch: 1,
-            ..aside(2, 0.2)
+            ..uncounted(2, 0.2)
         },
-        aside(2, 0.3),
+        uncounted(2, 0.3),
     ];
-    let answers = write(&mut store, |store| store.add_asides("a", &others).unwrap());
-    assert_eq!(answers, [None, None, Some(aside(2, 0.5))]);
-    assert_eq!(store.asides("a", 0, true, 0, 9).unwrap(), [aside(2, 0.5)]);
+    let answers = write(&mut store, |store| {
+        store.add_uncounted("a", &others).unwrap()
+    });
+    assert_eq!(answers, [None, None, Some(uncounted(2, 0.5))]);
+    assert_eq!(
+        store.uncounted("a", 0, true, 0, 9).unwrap(),
+        [uncounted(2, 0.5)]
+    );
 }
 
 fn a_taken_id_writes_nothing(place: &Place) {
     let mut store = served(place);
-    let other = Experiment {
+    let other = ExperimentRow {
         spec: "other".into(),
         ..experiment("a")
     };
@@ -753,9 +754,9 @@ fn numbers_beyond_the_stored_ones_are_refused(place: &Place) {
 
 fn a_copy_holds_every_row(place: &Place) {
     let mut store = served(place);
-    let late = Aside {
+    let late = UncountedOutcome {
         overtime: false,
-        ..aside(1, 0.5)
+        ..uncounted(1, 0.5)
     };
     write(&mut store, |store| {
         assert!(
@@ -804,14 +805,14 @@ fn a_copy_holds_every_row(place: &Place) {
             )
             .unwrap();
         store
-            .add_asides(
+            .add_uncounted(
                 "b",
                 &[
                     late.clone(),
-                    aside(1, 0.25),
-                    Aside {
+                    uncounted(1, 0.25),
+                    UncountedOutcome {
                         epoch: 2,
-                        ..aside(1, 0.75)
+                        ..uncounted(1, 0.75)
                     },
                 ],
             )
@@ -867,9 +868,9 @@ fn a_copy_holds_every_row(place: &Place) {
             let [copied, leases] = [&mut copy, &mut reader]
                 .map(|store| store.leases(id, epoch, overtime, 0, 99).unwrap());
             assert_eq!(copied, leases);
-            let [copied, asides] = [&mut copy, &mut reader]
-                .map(|store| store.asides(id, epoch, overtime, 0, 99).unwrap());
-            assert_eq!(copied, asides);
+            let [copied, late_and_overtime] = [&mut copy, &mut reader]
+                .map(|store| store.uncounted(id, epoch, overtime, 0, 99).unwrap());
+            assert_eq!(copied, late_and_overtime);
         }
     }
 }

@@ -80,7 +80,7 @@ class Client:
     def __init__(self, url: str, experiment: str, *, api_key: str | None = None, patience: float = 60.0) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or parts.hostname is None:
-            raise Error(f"{url!r} is no address of a service; give one such as http://127.0.0.1:8080")
+            raise Error(f"{url!r} is not the address of a service; give one such as http://127.0.0.1:8080")
         self.url = url.rstrip("/")
         self.experiment = experiment
         self.patience = patience
@@ -121,7 +121,8 @@ class Client:
         return decisions[0] if decisions else None
 
     def ask_many(self, rounds: int, *, request_key: str | None = None) -> list[Served]:
-        """Up to so many decisions, fewer where the epoch ends; none when the experiment is done."""
+        """Up to so many decisions, fewer where the epoch ends; an empty list when the experiment is done."""
+        # A key of its own makes the request safe to repeat: a lost answer would otherwise cost its rounds.
         body = {"n": rounds, "request_key": request_key or _request_key()}
         try:
             answer = self._call("POST", self._path("decisions"), body)
@@ -130,7 +131,7 @@ class Client:
                 return []
             raise
         return [
-            Served(one["round"], one["epoch"], one["index"], one["action"], one["probability"], one.get("overtime"))
+            Served(one["round"], one["epoch"], one["action"], one["name"], one["probability"], one.get("overtime"))
             for one in answer["decisions"]
         ]
 
@@ -164,10 +165,11 @@ class Client:
         costs = [()] * len(rounds) if costs is None else costs
         if not len(rounds) == len(rewards) == len(costs):
             raise Error(
-                f"{len(rounds)} rounds, {len(rewards)} rewards, {len(costs)} lists of costs; give one of each a round"
+                f"{len(rounds)} rounds, {len(rewards)} rewards, {len(costs)} lists of costs; give one of each per round"
             )
         outcomes = [_outcome(*one) for one in zip(rounds, rewards, costs, strict=True)]
         receipts: list[str] = []
+        # The service takes at most 10,000 a request.
         for start in range(0, len(outcomes), 10_000):
             receipts += self._call("POST", self._path("outcomes"), outcomes[start : start + 10_000])["receipts"]
         for round, receipt in zip(rounds, receipts, strict=True):
@@ -217,13 +219,14 @@ class Client:
 
     def _send(self, method: str, path: str, body: object) -> tuple[str, str | None]:
         """Sends until there is an answer: every request of this class can be repeated."""
-        # NaN and infinities are no JSON.
+        # NaN and infinities are not JSON.
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
         deadline, pause = time.monotonic() + self.patience, 0.05
         while True:
             try:
                 response = self._connection_request(method, path, data)
                 status, text = response.status, response.read().decode()
+                # Below 500 it has decided, so the same request would get the same answer.
                 if status < 500:
                     return self._answer(status, text), response.headers.get("debora-next")
                 failure: Exception = ServiceError(status, _document(text))

@@ -15,19 +15,16 @@ use axum::http::{HeaderMap, StatusCode};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 
-use crate::service::chain::hex;
-use crate::service::http::Site;
+use crate::hex;
+use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
-use crate::store::{ApiKey, Role};
+use crate::store::{ApiKey, KEYLESS, Role};
 
 /// How long a key that is added or revoked may go unnoticed, in milliseconds.
 pub const REFRESH_MILLISECONDS: i64 = 2_000;
 
 /// The cookie that holds a key, for the pages.
 pub const COOKIE_NAME: &str = "debora_key";
-
-/// Who is admin where no key is needed.
-const NOBODY: &str = "loopback";
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -53,31 +50,33 @@ impl Caller {
 
 /// The store's keys as they were read last.
 #[derive(Default)]
-struct Known {
+struct KnownKeys {
     read_at: Option<i64>,
     /// Whether there is no key at all, not even a revoked one.
     open: bool,
     callers: HashMap<String, Caller>,
 }
 
-impl Known {
+impl KnownKeys {
     fn holder(&self, token: &str) -> Option<Caller> {
-        self.callers.get(&hex(&Sha256::digest(token))).cloned()
+        self.callers
+            .get(&hex::encode(&Sha256::digest(token)))
+            .cloned()
     }
 }
 
 /// The keys in memory.
 #[derive(Default)]
 pub struct Access {
-    known: RwLock<Arc<Known>>,
+    known: RwLock<Arc<KnownKeys>>,
     /// Held while they are read, so that one reads and the others wait.
     reading: Mutex<()>,
 }
 
 impl Access {
     /// Who sends a request with these headers.
-    async fn caller(&self, site: &Site, headers: &HeaderMap) -> Result<Caller, ApiError> {
-        let known = self.fresh(site).await?;
+    async fn caller(&self, app: &AppState, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        let known = self.fresh(app).await?;
         if known.open {
             return local(headers);
         }
@@ -92,15 +91,15 @@ impl Access {
     }
 
     /// Who holds this key, if it is valid.
-    pub async fn holder(&self, site: &Site, token: &str) -> Result<Option<Caller>, ApiError> {
-        Ok(self.fresh(site).await?.holder(token))
+    pub async fn holder(&self, app: &AppState, token: &str) -> Result<Option<Caller>, ApiError> {
+        Ok(self.fresh(app).await?.holder(token))
     }
 
     /// The keys as they were in the store at most two seconds ago.
-    async fn fresh(&self, site: &Site) -> Result<Arc<Known>, ApiError> {
-        let now = (site.service.clock)();
+    async fn fresh(&self, app: &AppState) -> Result<Arc<KnownKeys>, ApiError> {
+        let now = (app.service.clock)();
         // A clock that was set back must not keep a revoked key alive.
-        let fresh = |known: &Known| {
+        let fresh = |known: &KnownKeys| {
             known
                 .read_at
                 .is_some_and(|at| (0..REFRESH_MILLISECONDS).contains(&(now - at)))
@@ -115,8 +114,8 @@ impl Access {
         if fresh(&known) {
             return Ok(known);
         }
-        let keys = site.read(|store| store.keys()).await?;
-        let known = Arc::new(Known {
+        let keys = app.read(|store| store.keys()).await?;
+        let known = Arc::new(KnownKeys {
             read_at: Some(now),
             open: keys.is_empty(),
             callers: callers(keys),
@@ -175,7 +174,7 @@ fn local(headers: &HeaderMap) -> Result<Caller, ApiError> {
             .against("a loopback host", host));
     }
     Ok(Caller {
-        name: NOBODY.into(),
+        name: KEYLESS.into(),
         role: Role::Admin,
         keyed: false,
     })
@@ -195,11 +194,11 @@ fn is_local(host: &str) -> bool {
             .is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
-impl FromRequestParts<Site> for Caller {
+impl FromRequestParts<AppState> for Caller {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, ApiError> {
-        site.access.caller(site, &parts.headers).await
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
+        app.access.caller(app, &parts.headers).await
     }
 }
 

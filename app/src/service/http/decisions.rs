@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
@@ -19,7 +19,8 @@ use crate::store::{Lease, Role};
 /// What is asked for.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Ask {
+#[schema(as = Ask)]
+pub struct DecisionRequest {
     /// How many rounds at most.
     #[schema(minimum = 1, maximum = 10_000)]
     n: u64,
@@ -31,19 +32,21 @@ pub struct Ask {
 /// Decisions of one epoch, in order.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Decisions {
+#[schema(as = Decisions)]
+pub struct DecisionsBody {
     /// The epoch of all of them.
     pub epoch: u64,
     /// Whether they are outside the horizon: the epoch waits for outcomes, and its strategy serves on.
     pub overtime: bool,
     /// At least one, at most `n`; fewer where the epoch ends.
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<DecisionBody>,
 }
 
 /// A decision.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Decision {
+#[schema(as = Decision)]
+pub struct DecisionBody {
     /// The round, from 1; null outside the horizon.
     pub round: Option<u64>,
     /// Outside the horizon: the serial within the epoch, from 1.
@@ -52,10 +55,10 @@ pub struct Decision {
     pub overtime: Option<u64>,
     /// The epoch, from 0.
     pub epoch: u64,
-    /// The name of the action to play.
-    pub action: String,
-    /// Its number in the spec, from 0.
-    pub index: u32,
+    /// The action to play: its number in the spec, from 0.
+    pub action: u32,
+    /// Its name.
+    pub name: String,
     /// With which probability the epoch's strategy plays it.
     pub probability: f64,
 }
@@ -66,17 +69,17 @@ pub struct Decision {
 /// When the epoch is fully decided and outcomes are outstanding, the answer is 409 `waiting` with Retry-After, or overtime
 /// decisions if the spec says `on_wait = "serve"`.
 #[utoipa::path(post, path = "/v1/experiments/{id}/decisions", tag = "experiments",
-    params(("id" = String, Path, description = "The experiment")), request_body = Ask,
-    responses((status = 200, description = "What to do", body = Decisions)))]
+    params(("id" = String, Path, description = "The experiment")), request_body = DecisionRequest,
+    responses((status = 200, description = "What to do", body = DecisionsBody)))]
 pub async fn decide(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
     body: Json,
 ) -> Result<Response, ApiError> {
     caller.require(Role::Decide)?;
-    let Object(Ask { n, request_key }) = body.read()?;
-    let Answer::Decided(decided) = site
+    let Object(DecisionRequest { n, request_key }) = body.read()?;
+    let Answer::Decided(decided) = app
         .service
         .serve(Request::Decide {
             id,
@@ -88,17 +91,17 @@ pub async fn decide(
         unreachable!("decisions are answered with decisions")
     };
     if !decided.repeated {
-        site.metrics
+        app.metrics
             .decided(decided.lease.overtime, decided.lease.actions.len() as u64);
     }
     Ok(([(CONTENT_TYPE, "application/json")], written(&decided)).into_response())
 }
 
-/// [`Decisions`] as JSON.
+/// [`DecisionsBody`] as JSON.
 pub fn written(decided: &Decided) -> Vec<u8> {
     let (lease, words) = (
         &decided.lease,
-        decided.sheet.words.get_or_init(|| words(decided)),
+        decided.text.per_action.get_or_init(|| words(decided)),
     );
     let head = format!(
         "{{\"epoch\":{},\"overtime\":{},\"decisions\":[",
@@ -145,20 +148,19 @@ fn count_up(text: &mut Vec<u8>) {
 fn words(
     Decided {
         lease: Lease { epoch, .. },
-        sheet,
+        text,
         ..
     }: &Decided,
 ) -> Vec<String> {
-    let say = |(index, (name, probability)): (usize, (&String, &f64))| {
+    let say = |(action, (name, probability)): (usize, (&String, &f64))| {
         let (name, probability) = (Value::from(name.as_str()), Value::from(*probability));
         format!(
-            ",\"epoch\":{epoch},\"action\":{name},\"index\":{index},\"probability\":{probability}}},"
+            ",\"epoch\":{epoch},\"action\":{action},\"name\":{name},\"probability\":{probability}}},"
         )
     };
-    sheet
-        .actions
+    text.actions
         .iter()
-        .zip(&sheet.strategy)
+        .zip(&text.strategy)
         .enumerate()
         .map(say)
         .collect()
@@ -169,13 +171,13 @@ mod tests {
     use std::sync::{Arc, OnceLock};
 
     use super::*;
-    use crate::service::request::Sheet;
+    use crate::service::request::EpochText;
 
     fn decided(overtime: bool) -> Decided {
-        let sheet = Sheet {
+        let text = EpochText {
             actions: vec!["a \"b\"\n".into(), "c".into()],
             strategy: vec![1.0 / 3.0, 1.0],
-            words: OnceLock::new(),
+            per_action: OnceLock::new(),
         };
         let (actions, request_key) = (vec![1, 0, 1], None);
         let lease = Lease {
@@ -189,7 +191,7 @@ mod tests {
         };
         Decided {
             lease,
-            sheet: Arc::new(sheet),
+            text: Arc::new(text),
             repeated: false,
         }
     }
@@ -197,7 +199,7 @@ mod tests {
     #[test]
     fn what_is_written_is_what_the_description_says() {
         for overtime in [false, true] {
-            let read: Decisions = serde_json::from_slice(&written(&decided(overtime))).unwrap();
+            let read: DecisionsBody = serde_json::from_slice(&written(&decided(overtime))).unwrap();
             assert_eq!(
                 (read.epoch, read.overtime, read.decisions.len()),
                 (7, overtime, 3)
@@ -212,8 +214,8 @@ mod tests {
                 }
             );
             assert_eq!(
-                (one.action.as_str(), one.index, one.epoch),
-                ("a \"b\"\n", 0, 7)
+                (one.action, one.name.as_str(), one.epoch),
+                (0, "a \"b\"\n", 7)
             );
             assert_eq!(one.probability.to_bits(), (1.0f64 / 3.0).to_bits());
             assert_eq!(

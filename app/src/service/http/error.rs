@@ -1,6 +1,6 @@
 //! What a caller is told when something cannot be done: a stable code, a sentence, the rule and the value.
 //!
-//! The one place where a refusal of the desk, or an error of the library, becomes HTTP.
+//! The one place where a refusal of the service, or an error of the library, becomes HTTP.
 
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -9,7 +9,8 @@ use debora::Error;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::service::request::{NAME_MAX, ROUNDS_MAX, Refusal};
+use crate::log::ROUNDS_MAX;
+use crate::service::request::{NAME_MAX, Refusal};
 use crate::store::Role;
 
 /// Seconds after which a request that found the service busy or waiting is worth repeating.

@@ -14,13 +14,14 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::service::chain;
+use crate::hex;
+use crate::log::chain;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
-use crate::service::http::{Card, Site};
+use crate::service::http::{AppState, ExperimentInfo};
 use crate::service::request::{Answer, Change, Create, Refusal, Request};
-use crate::store::{Experiment, Progress, Role, Status};
+use crate::store::{ExperimentRow, Progress, Role, Status};
 
 /// A new experiment.
 #[derive(Deserialize, ToSchema)]
@@ -111,14 +112,14 @@ pub struct Listed {
 }
 
 impl Listed {
-    pub fn of(experiment: &Experiment, progress: &Progress, card: &Card) -> Self {
+    pub fn of(experiment: &ExperimentRow, progress: &Progress, info: &ExperimentInfo) -> Self {
         Self {
             id: experiment.id.clone(),
-            name: card.name.clone(),
+            name: info.name.clone(),
             status: progress.status,
             epoch: progress.epoch,
-            decided: progress.next_round - 1,
-            horizon: card.problem.horizon(),
+            decided: progress.rounds(),
+            horizon: info.problem.horizon(),
             created_at: experiment.created_at,
         }
     }
@@ -169,7 +170,7 @@ pub struct Changed {
     responses((status = 201, description = "It is there", body = Created),
               (status = 200, description = "This very experiment was there before", body = Created)))]
 pub async fn create(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     body: Json,
 ) -> Result<Response, ApiError> {
@@ -187,8 +188,8 @@ pub async fn create(
         blind,
         actor: caller.name,
     };
-    let (id, repeated) = created(&site, create).await?;
-    let (experiment, _) = row(&site, &id).await?;
+    let (id, repeated) = created(&app, create).await?;
+    let (experiment, _) = row(&app, &id).await?;
     let key_hash = chain::key_hash(experiment.salt, experiment.key);
     let address = format!("/v1/experiments/{id}");
     let location = [(
@@ -213,10 +214,9 @@ pub async fn create(
 }
 
 /// Has an experiment created: its id, and whether it was there before.
-pub async fn created(site: &Site, create: Create) -> Result<(String, bool), ApiError> {
+pub async fn created(app: &AppState, create: Create) -> Result<(String, bool), ApiError> {
     let actor = create.actor.clone();
-    let Answer::Created { id, repeated } = site.service.serve(Request::Create(create)).await?
-    else {
+    let Answer::Created { id, repeated } = app.service.serve(Request::Create(create)).await? else {
         unreachable!("creating is answered with an experiment")
     };
     tracing::info!(id, actor, repeated, "an experiment was created");
@@ -228,27 +228,27 @@ pub async fn created(site: &Site, create: Create) -> Result<(String, bool), ApiE
 /// Role read.
 #[utoipa::path(get, path = "/v1/experiments", tag = "experiments",
     responses((status = 200, description = "All of them", body = List)))]
-pub async fn list(State(site): State<Site>, caller: Caller) -> Result<Reply<List>, ApiError> {
+pub async fn list(State(app): State<AppState>, caller: Caller) -> Result<Reply<List>, ApiError> {
     caller.require(Role::Read)?;
     Ok(Reply(List {
-        experiments: listed(&site).await?,
+        experiments: listed(&app).await?,
     }))
 }
 
 /// All experiments, the oldest first.
-pub async fn listed(site: &Site) -> Result<Vec<Listed>, ApiError> {
-    let rows = site.read(|store| store.experiments()).await?;
-    let line = |(experiment, progress): &(Experiment, Progress)| {
-        let card = site.card_of(&experiment.id, &experiment.spec)?;
-        Ok(Listed::of(experiment, progress, &card))
+pub async fn listed(app: &AppState) -> Result<Vec<Listed>, ApiError> {
+    let rows = app.read(|store| store.experiments()).await?;
+    let line = |(experiment, progress): &(ExperimentRow, Progress)| {
+        let info = app.info_of(&experiment.id, &experiment.spec)?;
+        Ok(Listed::of(experiment, progress, &info))
     };
     rows.iter().map(line).collect()
 }
 
 /// An experiment's rows.
-pub async fn row(site: &Site, id: &str) -> Result<(Experiment, Progress), ApiError> {
+pub async fn row(app: &AppState, id: &str) -> Result<(ExperimentRow, Progress), ApiError> {
     let asked = id.to_owned();
-    let row = site.read(move |store| store.experiment(&asked)).await?;
+    let row = app.read(move |store| store.experiment(&asked)).await?;
     Ok(row.ok_or_else(|| Refusal::NoExperiment { id: id.to_owned() })?)
 }
 
@@ -259,20 +259,20 @@ pub async fn row(site: &Site, id: &str) -> Result<(Experiment, Progress), ApiErr
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "What it is", body = Shown)))]
 pub async fn show(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Shown>, ApiError> {
     caller.require(Role::Read)?;
-    let (experiment, progress) = row(&site, &id).await?;
-    let card = site.card_of(&id, &experiment.spec)?;
+    let (experiment, progress) = row(&app, &id).await?;
+    let info = app.info_of(&id, &experiment.spec)?;
     let revealed = caller.role == Role::Admin;
     Ok(Reply(Shown {
-        listed: Listed::of(&experiment, &progress, &card),
+        listed: Listed::of(&experiment, &progress, &info),
         key_hash: chain::key_hash(experiment.salt, experiment.key),
-        plan: json::plan(&Plan::of(card.problem.clone()), None),
+        plan: json::plan(&Plan::of(info.problem.clone()), None),
         key: revealed.then(|| experiment.key.to_hex()),
-        salt: revealed.then(|| chain::hex(&experiment.salt)),
+        salt: revealed.then(|| hex::encode(&experiment.salt)),
         spec: experiment.spec,
     }))
 }
@@ -284,11 +284,11 @@ pub async fn show(
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "It is paused", body = Changed)))]
 pub async fn pause(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Changed>, ApiError> {
-    change(&site, &caller, id, Change::Pause).await.map(Reply)
+    change(&app, &caller, id, Change::Pause).await.map(Reply)
 }
 
 /// Resume an experiment
@@ -298,11 +298,11 @@ pub async fn pause(
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "It is running", body = Changed)))]
 pub async fn resume(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Changed>, ApiError> {
-    change(&site, &caller, id, Change::Resume).await.map(Reply)
+    change(&app, &caller, id, Change::Resume).await.map(Reply)
 }
 
 /// Close an experiment
@@ -312,23 +312,23 @@ pub async fn resume(
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "It is closed", body = Changed)))]
 pub async fn close(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Changed>, ApiError> {
-    change(&site, &caller, id, Change::Close).await.map(Reply)
+    change(&app, &caller, id, Change::Close).await.map(Reply)
 }
 
 /// Makes an administrative change, for those who may.
 pub async fn change(
-    site: &Site,
+    app: &AppState,
     caller: &Caller,
     id: String,
     change: Change,
 ) -> Result<Changed, ApiError> {
     caller.require(Role::Admin)?;
     let actor = caller.name.clone();
-    let Answer::Changed(status) = site
+    let Answer::Changed(status) = app
         .service
         .serve(Request::Change {
             id: id.clone(),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
 use crate::service::request::{self, Refusal};
 
@@ -58,21 +58,21 @@ impl Json {
     }
 }
 
-impl FromRequest<Site> for Json {
+impl FromRequest<AppState> for Json {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, site: &Site) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiError> {
         expect(request.headers(), "application/json")?;
-        Ok(Self(read(request, site).await?))
+        Ok(Self(read(request, app).await?))
     }
 }
 
-impl<T: DeserializeOwned> FromRequest<Site> for Form<T> {
+impl<T: DeserializeOwned> FromRequest<AppState> for Form<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, site: &Site) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiError> {
         expect(request.headers(), "application/x-www-form-urlencoded")?;
-        let raw = read(request, site).await?;
+        let raw = read(request, app).await?;
         let form = serde_urlencoded::from_bytes(&raw.bytes);
         form.map(Self)
             .map_err(|error| ApiError::unfit(format!("the form does not fit: {error}")))
@@ -96,7 +96,7 @@ fn expect(headers: &HeaderMap, wanted: &str) -> Result<(), ApiError> {
     )
 }
 
-async fn read(request: Request, site: &Site) -> Result<Raw, ApiError> {
+async fn read(request: Request, app: &AppState) -> Result<Raw, ApiError> {
     let declared = request
         .headers()
         .get(CONTENT_LENGTH)
@@ -106,27 +106,27 @@ async fn read(request: Request, site: &Site) -> Result<Raw, ApiError> {
     let body = request.into_body();
     if declared.is_some_and(|length| length > BODY_BYTES_MAX) {
         if !asks {
-            drop_rest(body, site.timeout).await;
+            drop_rest(body, app.timeout).await;
         }
         return Err(too_large());
     }
     let kibibytes = declared.unwrap_or(BODY_BYTES_MAX).div_ceil(1024).max(1) as u32;
     let permit = tokio::time::timeout(
-        site.timeout,
-        Arc::clone(&site.bodies).acquire_many_owned(kibibytes),
+        app.timeout,
+        Arc::clone(&app.bodies).acquire_many_owned(kibibytes),
     );
     let busy = || {
         let message = "the service is reading as much as it can hold; repeat the request";
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).retry()
     };
     let permit = permit.await.ok().and_then(Result::ok).ok_or_else(busy)?;
-    match tokio::time::timeout(site.timeout, collect(body)).await {
+    match tokio::time::timeout(app.timeout, collect(body)).await {
         Ok(bytes) => Ok(Raw {
             bytes: bytes?,
             _permit: permit,
         }),
         Err(_) => {
-            let seconds = site.timeout.as_secs_f64();
+            let seconds = app.timeout.as_secs_f64();
             let message =
                 format!("the body did not arrive within {seconds} seconds; repeat the request");
             Err(ApiError::new(
@@ -201,11 +201,11 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
 /// The experiment in the address.
 pub struct Id(pub String);
 
-impl FromRequestParts<Site> for Id {
+impl FromRequestParts<AppState> for Id {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, ApiError> {
-        let path = Path::<String>::from_request_parts(parts, site).await;
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
+        let path = Path::<String>::from_request_parts(parts, app).await;
         let Path(id) = path
             .map_err(|error| ApiError::malformed(format!("the address: {}", error.body_text())))?;
         // Some stores cannot even be asked about other texts.
@@ -220,11 +220,11 @@ impl FromRequestParts<Site> for Id {
 /// What stands after the question mark.
 pub struct Asked<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequestParts<Site> for Asked<T> {
+impl<T: DeserializeOwned> FromRequestParts<AppState> for Asked<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, ApiError> {
-        let query = Query::<T>::from_request_parts(parts, site).await;
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
+        let query = Query::<T>::from_request_parts(parts, app).await;
         query
             .map(|query| Self(query.0))
             .map_err(|error| ApiError::unfit(format!("the query: {}", error.body_text())))
@@ -234,17 +234,19 @@ impl<T: DeserializeOwned> FromRequestParts<Site> for Asked<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
     use crate::service::http::{BODIES_KIBIBYTES, Shared};
-    use crate::service::scratch::Scratch;
     use crate::service::writer::Service;
+    use crate::store::Location;
 
     #[tokio::test]
     async fn more_bodies_than_can_be_held_are_asked_to_come_back() {
-        let (_folder, location) = Scratch::new("bodies");
+        let folder = Scratch::new("bodies");
+        let location = Location::Sqlite(folder.join("store.db"));
         let service = Service::start(location, Arc::new(|| 0)).unwrap();
-        let site = Shared::new(Arc::clone(&service), Duration::from_millis(50));
-        let ask = || read(Request::new(Body::from("{}")), &site);
-        let others = Arc::clone(&site.bodies)
+        let app = Shared::new(Arc::clone(&service), Duration::from_millis(50));
+        let ask = || read(Request::new(Body::from("{}")), &app);
+        let others = Arc::clone(&app.bodies)
             .acquire_many_owned(BODIES_KIBIBYTES as u32 - 1)
             .await
             .unwrap();
@@ -255,7 +257,7 @@ mod tests {
         );
         drop(others);
         assert_eq!(ask().await.ok().unwrap().bytes, "{}");
-        assert_eq!(site.bodies.available_permits(), BODIES_KIBIBYTES);
+        assert_eq!(app.bodies.available_permits(), BODIES_KIBIBYTES);
         service.stop();
     }
 }

@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
 
-use crate::service::certificate::{self, Certificate};
-use crate::service::http::Site;
+use crate::log::certificate::{self, Certificate};
+use crate::log::{self, BadCursor, LINES_MAX, LogPage, NEXT_HEADER};
+use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::experiments::row;
 use crate::service::http::extract::{Asked, Id};
-use crate::service::log::{self, BadCursor, LINES_MAX, NEXT_HEADER, Page};
 use crate::service::request::Refusal;
 use crate::store::Role;
 
@@ -44,7 +44,7 @@ pub struct Where {
     responses((status = 200, description = "A page", body = String, content_type = "application/x-ndjson",
                headers(("debora-next" = String, description = "The cursor of the next page; absent on the last")))))]
 pub async fn log(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
     Asked(Where { after, limit }): Asked<Where>,
@@ -56,7 +56,7 @@ pub async fn log(
         return Err(ApiError::unfit(message).against(format!("1 <= limit <= {LINES_MAX}"), limit));
     }
     let (asked, reveal) = (id.clone(), caller.role == Role::Admin);
-    let page = site.read(move |store| {
+    let page = app.read(move |store| {
         let page = log::page(store, &asked, after.as_deref(), limit as usize, reveal);
         match page.map_err(|error| error.downcast::<BadCursor>()) {
             Ok(page) => Ok(Ok(page.map(|page| written(&page)).transpose()?)),
@@ -80,7 +80,7 @@ pub async fn log(
 }
 
 /// A page's lines, and the cursor of the next.
-fn written(page: &Page) -> anyhow::Result<(Vec<u8>, Option<String>)> {
+fn written(page: &LogPage) -> anyhow::Result<(Vec<u8>, Option<String>)> {
     let mut bytes = Vec::new();
     for line in &page.lines {
         serde_json::to_writer(&mut bytes, line)?;
@@ -97,19 +97,19 @@ fn written(page: &Page) -> anyhow::Result<(Vec<u8>, Option<String>)> {
     responses((status = 200, description = "The certificate", body = Object),
               (status = 409, description = "Code `not_over`", body = ApiError)))]
 pub async fn certificate(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Certificate>, ApiError> {
     caller.require(Role::Read)?;
     let asked = id.clone();
-    if let Some(certificate) = site
+    if let Some(certificate) = app
         .read(move |store| certificate::of(store, &asked))
         .await?
     {
         return Ok(Reply(certificate));
     }
-    let (_, progress) = row(&site, &id).await?;
+    let (_, progress) = row(&app, &id).await?;
     let message = format!("experiment {id:?} is not over: let it come to its horizon, or close it");
     let error = ApiError::new(StatusCode::CONFLICT, "not_over", message);
     Err(error.against("status done or closed", json!(progress.status)))

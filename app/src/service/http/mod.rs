@@ -5,7 +5,7 @@
 //! (server.rs)   (watch.rs)  (guard.rs)      (axum)   (access.rs, extract.rs)  (a file per part of the interface)
 //! ```
 //!
-//! Handlers translate: the logic is the desk's. What goes wrong on the way becomes an [`error::ApiError`] in one place.
+//! Handlers translate: the logic is the transaction's. What goes wrong on the way becomes an [`error::ApiError`] in one place.
 
 pub mod access;
 pub mod decisions;
@@ -65,14 +65,14 @@ pub struct Shared {
     pub timeout: Duration,
     readers: Arc<Semaphore>,
     bodies: Arc<Semaphore>,
-    cards: Mutex<BTreeMap<String, Arc<Card>>>,
+    infos: Mutex<BTreeMap<String, Arc<ExperimentInfo>>>,
 }
 
 /// A handle on it.
-pub type Site = Arc<Shared>;
+pub type AppState = Arc<Shared>;
 
 /// What never changes about an experiment, read once.
-pub struct Card {
+pub struct ExperimentInfo {
     /// What it is called.
     pub name: Option<String>,
     /// Its actions, costs and horizon.
@@ -81,7 +81,7 @@ pub struct Card {
 
 impl Shared {
     /// Before the first request.
-    pub fn new(service: Arc<Service>, timeout: Duration) -> Site {
+    pub fn new(service: Arc<Service>, timeout: Duration) -> AppState {
         Arc::new(Self {
             metrics: Metrics::new(service.groups.clone()),
             service,
@@ -89,7 +89,7 @@ impl Shared {
             timeout,
             readers: Arc::new(Semaphore::new(READERS)),
             bodies: Arc::new(Semaphore::new(BODIES_KIBIBYTES)),
-            cards: Mutex::default(),
+            infos: Mutex::default(),
         })
     }
 
@@ -112,35 +112,40 @@ impl Shared {
         result.map_err(ApiError::store)?.map_err(ApiError::store)
     }
 
-    /// An experiment's card.
-    pub async fn card(self: &Arc<Self>, id: &str) -> Result<Arc<Card>, ApiError> {
-        if let Some(card) = self.cards.lock().expect("no panic with the cards").get(id) {
-            return Ok(Arc::clone(card));
+    /// What never changes about an experiment.
+    pub async fn info(self: &Arc<Self>, id: &str) -> Result<Arc<ExperimentInfo>, ApiError> {
+        if let Some(info) = self
+            .infos
+            .lock()
+            .expect("no panic while reading specs")
+            .get(id)
+        {
+            return Ok(Arc::clone(info));
         }
         let asked = id.to_owned();
         let row = self.read(move |store| store.experiment(&asked)).await?;
         let (experiment, _) = row.ok_or_else(|| Refusal::NoExperiment { id: id.to_owned() })?;
-        self.card_of(id, &experiment.spec)
+        self.info_of(id, &experiment.spec)
     }
 
-    /// The card of an experiment whose spec is at hand.
-    pub fn card_of(&self, id: &str, spec: &str) -> Result<Arc<Card>, ApiError> {
-        let mut cards = self.cards.lock().expect("no panic with the cards");
-        if let Some(card) = cards.get(id) {
-            return Ok(Arc::clone(card));
+    /// The same, of an experiment whose spec is at hand.
+    pub fn info_of(&self, id: &str, spec: &str) -> Result<Arc<ExperimentInfo>, ApiError> {
+        let mut infos = self.infos.lock().expect("no panic while reading specs");
+        if let Some(info) = infos.get(id) {
+            return Ok(Arc::clone(info));
         }
         let spec = Spec::parse(spec, id).map_err(ApiError::store)?;
-        let card = Arc::new(Card {
+        let info = Arc::new(ExperimentInfo {
             name: spec.name,
             problem: Arc::new(spec.problem),
         });
-        cards.insert(id.to_owned(), Arc::clone(&card));
-        Ok(card)
+        infos.insert(id.to_owned(), Arc::clone(&info));
+        Ok(info)
     }
 }
 
 /// The interface for programs, with its description.
-fn interface() -> OpenApiRouter<Site> {
+fn interface() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(openapi::head())
         .routes(routes!(experiments::create, experiments::list))
         .routes(routes!(experiments::show))
@@ -161,13 +166,13 @@ fn interface() -> OpenApiRouter<Site> {
 #[derive(Clone)]
 pub struct App {
     /// What all requests share.
-    pub site: Site,
+    pub state: AppState,
     router: Router,
 }
 
 impl App {
     /// Around what is shared.
-    pub fn new(site: Site) -> Self {
+    pub fn new(state: AppState) -> Self {
         let (interface, _) = interface().split_for_parts();
         let router = interface
             .merge(pages::router())
@@ -185,13 +190,13 @@ impl App {
                 );
                 ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
             })
-            .with_state(Arc::clone(&site));
-        Self { site, router }
+            .with_state(Arc::clone(&state));
+        Self { state, router }
     }
 
     /// Answers a request.
     pub async fn answer(&self, request: Request) -> Response {
-        watch::observed(&self.site, self.router.clone(), request).await
+        watch::observed(&self.state, self.router.clone(), request).await
     }
 }
 
@@ -200,34 +205,36 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::service::scratch::Scratch;
+    use crate::scratch::Scratch;
+    use crate::store::Location;
 
     #[tokio::test]
     async fn readers_are_few_even_if_who_asked_hangs_up() {
-        let (_folder, location) = Scratch::new("readers");
+        let folder = Scratch::new("readers");
+        let location = Location::Sqlite(folder.join("store.db"));
         let service = Service::start(location, Arc::new(|| 0)).unwrap();
-        let site = Shared::new(Arc::clone(&service), TIMEOUT);
+        let app = Shared::new(Arc::clone(&service), TIMEOUT);
         let (open, gate) = channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
         let read_slowly = |_| {
-            let (site, gate) = (Arc::clone(&site), Arc::clone(&gate));
+            let (app, gate) = (Arc::clone(&app), Arc::clone(&gate));
             tokio::spawn(async move {
-                site.read(move |_| Ok(gate.lock().unwrap().recv()?))
+                app.read(move |_| Ok(gate.lock().unwrap().recv()?))
                     .await
                     .is_ok()
             })
         };
         let slow: Vec<_> = (0..READERS).map(read_slowly).collect();
-        while site.readers.available_permits() > 0 {
+        while app.readers.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
         let another =
-            || tokio::time::timeout(Duration::from_millis(50), site.read(|store| store.keys()));
+            || tokio::time::timeout(Duration::from_millis(50), app.read(|store| store.keys()));
         assert!(another().await.is_err());
         slow.iter().for_each(|reader| reader.abort());
         assert!(another().await.is_err());
         slow.iter().for_each(|_| open.send(()).unwrap());
-        assert!(site.read(|store| store.keys()).await.is_ok());
+        assert!(app.read(|store| store.keys()).await.is_ok());
         service.stop();
     }
 }

@@ -11,11 +11,11 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
-use crate::service::request::{Answer, Of, Receipt, Refusal, Request, Telling};
+use crate::service::request::{Answer, DecisionId, Receipt, Refusal, Request, ToldOutcome};
 use crate::store::Role;
 
 /// The most outcomes in one request.
@@ -38,7 +38,7 @@ pub struct Outcome<'a> {
     /// In the spec's units: by name, or in the spec's order. May be absent if the spec has no costs.
     #[serde(borrow, default)]
     #[schema(value_type = CostsShape)]
-    costs: Costs<'a>,
+    costs: GivenCosts<'a>,
 }
 
 /// Costs by name, or in the spec's order.
@@ -51,18 +51,18 @@ pub enum CostsShape {
     Listed(Vec<f64>),
 }
 
-enum Costs<'a> {
+enum GivenCosts<'a> {
     Named(Vec<(Cow<'a, str>, f64)>),
     Listed(Vec<f64>),
 }
 
-impl Default for Costs<'_> {
+impl Default for GivenCosts<'_> {
     fn default() -> Self {
         Self::Listed(Vec::new())
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Costs<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for GivenCosts<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(CostsVisitor)
     }
@@ -71,7 +71,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Costs<'a> {
 struct CostsVisitor;
 
 impl<'de> Visitor<'de> for CostsVisitor {
-    type Value = Costs<'de>;
+    type Value = GivenCosts<'de>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("costs by name, as {\"price\": 0.01}, or a list in the spec's order")
@@ -82,7 +82,7 @@ impl<'de> Visitor<'de> for CostsVisitor {
         while let Some(name) = map.next_key::<Name<'de>>()? {
             costs.push((name.0, map.next_value()?));
         }
-        Ok(Costs::Named(costs))
+        Ok(GivenCosts::Named(costs))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
@@ -90,7 +90,7 @@ impl<'de> Visitor<'de> for CostsVisitor {
         while let Some(cost) = list.next_element()? {
             costs.push(cost);
         }
-        Ok(Costs::Listed(costs))
+        Ok(GivenCosts::Listed(costs))
     }
 }
 
@@ -105,12 +105,13 @@ pub struct Receipts {
     /// In the order in which the outcomes were sent.
     pub receipts: Vec<Receipt>,
     /// How many of each.
-    pub counts: Counts,
+    pub counts: ReceiptCounts,
 }
 
 /// How many outcomes have each receipt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Counts {
+#[schema(as = Counts)]
+pub struct ReceiptCounts {
     /// They count.
     pub recorded: u64,
     /// The same was told before; it counts once.
@@ -125,7 +126,7 @@ pub struct Counts {
     pub overtime: u64,
 }
 
-impl Counts {
+impl ReceiptCounts {
     fn of(receipts: &[Receipt]) -> Self {
         let mut counts = Self::default();
         for receipt in receipts {
@@ -155,7 +156,7 @@ impl Counts {
     params(("id" = String, Path, description = "The experiment")), request_body = Vec<Outcome>,
     responses((status = 200, description = "What became of each", body = Receipts)))]
 pub async fn tell(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
     body: Json,
@@ -170,15 +171,15 @@ pub async fn tell(
         let error = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many", message);
         return Err(error.against(format!("at most {OUTCOMES_MAX} outcomes"), outcomes.len()));
     }
-    let card = site.card(&id).await?;
-    let tellings = outcomes
+    let info = app.info(&id).await?;
+    let told = outcomes
         .into_iter()
         .enumerate()
-        .map(|(index, outcome)| telling(index, outcome.0, &card.problem));
-    let outcomes = tellings.collect::<Result<Vec<Telling>, ApiError>>()?;
-    let first = outcomes.first().map(|telling| telling.of);
+        .map(|(index, outcome)| told_outcome(index, outcome.0, &info.problem));
+    let outcomes = told.collect::<Result<Vec<ToldOutcome>, ApiError>>()?;
+    let first = outcomes.first().map(|outcome| outcome.decision);
     drop(body);
-    let Answer::Told(receipts) = site
+    let Answer::Told(receipts) = app
         .service
         .serve(Request::Tell {
             id: id.clone(),
@@ -188,9 +189,9 @@ pub async fn tell(
     else {
         unreachable!("outcomes are answered with receipts")
     };
-    let mut counts = Counts::of(&receipts);
+    let mut counts = ReceiptCounts::of(&receipts);
     for receipt in Receipt::ALL {
-        site.metrics.told(receipt, *counts.of_one(receipt));
+        app.metrics.told(receipt, *counts.of_one(receipt));
     }
     if let Some(first) = first.filter(|_| counts.unknown == receipts.len() as u64) {
         let others = if receipts.len() > 1 {
@@ -209,10 +210,14 @@ pub async fn tell(
     Ok(axum::Json(Receipts { receipts, counts }))
 }
 
-fn telling(index: usize, outcome: Outcome, problem: &Problem) -> Result<Telling, ApiError> {
+fn told_outcome(
+    index: usize,
+    outcome: Outcome,
+    problem: &Problem,
+) -> Result<ToldOutcome, ApiError> {
     let horizon = problem.horizon();
-    let of = match (outcome.round, outcome.epoch, outcome.overtime) {
-        (Some(round), None, None) if (1..=horizon).contains(&round) => Of::Round(round),
+    let decision = match (outcome.round, outcome.epoch, outcome.overtime) {
+        (Some(round), None, None) if (1..=horizon).contains(&round) => DecisionId::Round(round),
         (Some(round), None, None) => {
             return Err(Refusal::Outcome {
                 index,
@@ -220,7 +225,7 @@ fn telling(index: usize, outcome: Outcome, problem: &Problem) -> Result<Telling,
             }
             .into());
         }
-        (None, Some(epoch), Some(serial)) => Of::Overtime { epoch, serial },
+        (None, Some(epoch), Some(serial)) => DecisionId::Overtime { epoch, serial },
         _ => {
             let message = format!(
                 "outcome {index}: give its round or, of an overtime decision, epoch and overtime"
@@ -229,11 +234,11 @@ fn telling(index: usize, outcome: Outcome, problem: &Problem) -> Result<Telling,
         }
     };
     let costs = match outcome.costs {
-        Costs::Listed(costs) => costs,
-        Costs::Named(named) => by_order(index, &named, problem)?,
+        GivenCosts::Listed(costs) => costs,
+        GivenCosts::Named(named) => by_order(index, &named, problem)?,
     };
-    Ok(Telling {
-        of,
+    Ok(ToldOutcome {
+        decision,
         reward: outcome.reward,
         costs,
     })

@@ -22,7 +22,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::service::http::{App, Site};
+use crate::service::http::{App, AppState};
 
 /// After this a connection is asked to end, and then has the time that a client is given.
 const AGE_MAX: Duration = Duration::from_secs(600);
@@ -40,8 +40,13 @@ pub struct Terms {
 }
 
 /// Accepts connections until `end`, then waits for requests in flight.
-pub async fn serve(listener: TcpListener, site: Site, terms: Terms, end: impl Future<Output = ()>) {
-    let app = App::new(site);
+pub async fn serve(
+    listener: TcpListener,
+    state: AppState,
+    terms: Terms,
+    end: impl Future<Output = ()>,
+) {
+    let app = App::new(state);
     let places = Arc::new(Semaphore::new(terms.connections as usize));
     let (stop, stopping) = watch::channel(false);
     let mut end = pin!(end);
@@ -98,14 +103,14 @@ struct Visit {
 impl Visit {
     async fn serve(mut self, stream: TcpStream, place: OwnedSemaphorePermit) {
         let _ = stream.set_nodelay(true);
-        self.app.site.metrics.connections.inc();
+        self.app.state.metrics.connections.inc();
         self.talk(stream).await;
-        self.app.site.metrics.connections.dec();
+        self.app.state.metrics.connections.dec();
         drop(place);
     }
 
     async fn talk(&mut self, stream: TcpStream) {
-        let (app, timeout) = (&self.app, self.app.site.timeout);
+        let (app, timeout) = (&self.app, self.app.state.timeout);
         let (asked, unread) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
         let service = hyper::service::service_fn(|request: Request<Incoming>| {
             asked.store(true, Ordering::Relaxed);

@@ -2,20 +2,21 @@
 
 use axum::Json as Reply;
 use axum::extract::State as Shared;
-use debora::record::{Interval, Kind};
-use debora::{Engine, Policy, Problem};
+use debora::record::Kind;
+use debora::{Engine, Estimate, Policy, Problem};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use crate::service::http::Site;
+use crate::log::certificate::{ActionCounts, Recommended, threshold};
+use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::Id;
-use crate::service::live::{Live, outstanding};
-use crate::service::ratio::{self, SampleRatio};
 use crate::service::request::Refusal;
-use crate::store::{Experiment, Progress, Role, Status, Store};
+use crate::service::resident::Resident;
+use crate::service::sample_ratio::{self, SampleRatio};
+use crate::store::{ExperimentRow, Progress, Role, Status, Store};
 
 /// Where an experiment stands.
 #[derive(Serialize, ToSchema)]
@@ -24,6 +25,9 @@ pub struct State {
     pub id: String,
     /// What it is called.
     pub name: Option<String>,
+    /// For the pages' words; the spec, which says it, is answered elsewhere.
+    #[serde(skip)]
+    pub policy: Policy,
     /// Whether it decides.
     pub status: Status,
     /// Rounds in all.
@@ -43,7 +47,7 @@ pub struct State {
     #[schema(value_type = std::collections::BTreeMap<String, f64>)]
     pub strategy: ByName,
     /// Counts per action.
-    pub actions: Vec<ActionState>,
+    pub actions: Vec<ActionCounts>,
     /// What is known of each action and quantity; none before the first estimate.
     pub estimates: Vec<EstimateState>,
     /// The strategy to deploy if the experiment ended here.
@@ -77,24 +81,13 @@ impl Serialize for ByName {
     }
 }
 
-/// An action's counts: decided = told + imputed + outstanding.
-#[derive(Serialize, ToSchema)]
-pub struct ActionState {
-    /// Its name.
-    pub action: String,
-    /// Rounds decided.
-    pub decided: u64,
-    /// Outcomes told; imputed ones are not among them.
-    pub told: u64,
-    /// Rounds whose outcome did not come in time.
-    pub imputed: u64,
-}
-
 /// What is known of an action's quantity.
 #[derive(Serialize, ToSchema)]
 pub struct EstimateState {
-    /// The action.
-    pub action: String,
+    /// The action's number in the spec, from 0.
+    pub action: u32,
+    /// The action's name.
+    pub name: String,
     /// The reward or a cost, by name.
     pub quantity: String,
     /// From how many rounds.
@@ -105,7 +98,7 @@ pub struct EstimateState {
     pub low: f64,
     /// The true mean is at most this.
     pub high: f64,
-    /// Of a cost: what its mean must keep.
+    /// Of a cost: its threshold, which its mean must keep; under policy free it is stated and decides nothing.
     pub threshold: Option<f64>,
 }
 
@@ -131,7 +124,7 @@ pub struct Expected {
     pub low: f64,
     /// At most this.
     pub high: f64,
-    /// Of a cost: what its mean must keep.
+    /// Of a cost: its threshold, which its mean must keep; under policy free it is stated and decides nothing.
     pub threshold: Option<f64>,
 }
 
@@ -143,13 +136,13 @@ pub struct Expected {
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "Where it stands", body = State)))]
 pub async fn state(
-    Shared(site): Shared<Site>,
+    Shared(app): Shared<AppState>,
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<State>, ApiError> {
     caller.require(Role::Read)?;
     let asked = id.clone();
-    let state = site.read(move |store| read(store, &asked)).await?;
+    let state = app.read(move |store| read(store, &asked)).await?;
     Ok(Reply(state.ok_or(Refusal::NoExperiment { id })?))
 }
 
@@ -158,18 +151,23 @@ pub fn read(store: &mut dyn Store, id: &str) -> anyhow::Result<Option<State>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
-    let Some(live) = Live::read(store, id)? else {
+    let Some(resident) = Resident::read(store, id)? else {
         return Ok(None);
     };
     let name = debora::spec::Spec::parse(&experiment.spec, id)?.name;
-    Ok(Some(State::of(name, experiment, progress, &live)))
+    Ok(Some(State::of(name, experiment, progress, &resident)))
 }
 
 impl State {
-    fn of(name: Option<String>, experiment: Experiment, progress: Progress, live: &Live) -> Self {
-        let (engine, problem) = (&live.engine, live.engine.problem());
-        let outstanding = outstanding(&progress);
-        let open = matches!(progress.status, Status::Running | Status::Paused);
+    fn of(
+        name: Option<String>,
+        experiment: ExperimentRow,
+        progress: Progress,
+        resident: &Resident,
+    ) -> Self {
+        let (engine, problem) = (&resident.engine, resident.engine.problem());
+        let outstanding = progress.outstanding();
+        let open = progress.status.is_open();
         // After the last round no epoch is open, but the engine stands at the beginning of the last.
         let done = progress.status == Status::Done;
         let before = if done {
@@ -180,22 +178,23 @@ impl State {
         Self {
             id: experiment.id,
             name,
+            policy: problem.policy(),
             status: progress.status,
             horizon: problem.horizon(),
-            decided: progress.next_round - 1,
+            decided: progress.rounds(),
             outstanding,
-            waiting: open && outstanding > 0 && live.ended(&progress),
+            waiting: open && outstanding > 0 && resident.is_decided(&progress),
             epoch: progress.epoch,
             kind: engine.open_record().kind,
             strategy: by_name(problem, engine.strategy().probabilities()),
-            actions: actions(problem, &progress),
+            actions: ActionCounts::of(problem, &progress),
             estimates: estimates(engine),
             recommendation: recommendation(engine),
             imputed: progress.imputed.iter().sum(),
             late: progress.late,
             overtime: progress.overtime,
             infeasible: progress.infeasible,
-            sample_ratio: ratio::check(problem.actions(), &progress, before),
+            sample_ratio: sample_ratio::check(problem.actions(), &progress, before),
             digest: progress.digest,
             head: progress.head,
         }
@@ -213,61 +212,42 @@ fn by_name(problem: &Problem, values: &[f64]) -> ByName {
     )
 }
 
-fn actions(problem: &Problem, progress: &Progress) -> Vec<ActionState> {
-    let counts = |(place, action): (usize, &String)| ActionState {
-        action: action.clone(),
-        decided: progress.decided[place],
-        told: progress.told[place] - progress.imputed[place],
-        imputed: progress.imputed[place],
-    };
-    problem.actions().iter().enumerate().map(counts).collect()
-}
-
-/// A cost's threshold in its units; policy free keeps none.
-fn threshold(problem: &Problem, quantity: usize) -> Option<f64> {
-    let cost = quantity
-        .checked_sub(1)
-        .filter(|_| problem.policy() != Policy::Free)?;
-    Some(
-        problem
-            .quantity(quantity)
-            .range
-            .to_user(problem.thresholds()[cost]),
-    )
-}
-
 fn estimates(engine: &Engine) -> Vec<EstimateState> {
-    let problem = engine.problem();
-    let told = |estimate: debora::Estimate| {
+    engine
+        .estimates()
+        .map(|estimate| EstimateState::of(engine.problem(), &estimate))
+        .collect()
+}
+
+impl EstimateState {
+    fn of(problem: &Problem, estimate: &Estimate) -> Self {
         let quantity = problem.quantity(estimate.quantity as usize);
-        let user = |unit: f64| quantity.range.to_user(unit.clamp(0.0, 1.0));
-        EstimateState {
-            action: problem.actions()[estimate.action as usize].clone(),
+        let [low, high] = estimate.interval();
+        Self {
+            action: estimate.action,
+            name: problem.actions()[estimate.action as usize].clone(),
             quantity: quantity.name.clone(),
             count: estimate.count,
-            estimate: user(estimate.estimate),
-            low: user(estimate.estimate - estimate.width),
-            high: user(estimate.estimate + estimate.width),
+            // The middle of the outermost cells may lie outside the range, where no mean can be.
+            estimate: quantity.range.to_user(estimate.estimate.clamp(0.0, 1.0)),
+            low: quantity.range.to_user(low),
+            high: quantity.range.to_user(high),
             threshold: threshold(problem, estimate.quantity as usize),
         }
-    };
-    engine.estimates().map(told).collect()
+    }
 }
 
 fn recommendation(engine: &Engine) -> RecommendationState {
-    let (problem, recommendation) = (engine.problem(), engine.recommendation());
-    let expected = |(quantity, &Interval { low, high }): (usize, &Interval)| Expected {
-        quantity: problem.quantity(quantity).name.clone(),
-        low,
-        high,
-        threshold: threshold(problem, quantity),
-    };
-    let intervals = std::iter::once(&recommendation.reward)
-        .chain(&recommendation.costs)
-        .enumerate();
+    let recommended = Recommended::of(engine);
+    let expected = recommended.quantities.into_iter().map(|known| Expected {
+        quantity: known.name,
+        low: known.interval.low,
+        high: known.interval.high,
+        threshold: known.threshold,
+    });
     RecommendationState {
-        strategy: by_name(problem, &recommendation.strategy),
-        kind: recommendation.kind,
-        expected: intervals.map(expected).collect(),
+        strategy: by_name(engine.problem(), &recommended.strategy),
+        kind: recommended.kind,
+        expected: expected.collect(),
     }
 }

@@ -23,9 +23,10 @@ const MIGRATION_LOCK: i64 = 0x6465_626f_7261;
 
 /// Where a server is, from an address. The reason of a failure may quote what is secret, so it is left out.
 pub fn parse(url: &str) -> Result<Config> {
+    // What the address itself says wins over what follows.
     let Ok(mut config) = url.parse::<Config>() else {
         bail!(
-            "the address of the PostgreSQL store cannot be read; give postgres://USER:PASSWORD@HOST:PORT/DATABASE, other signs than letters and digits in the password as %XX"
+            "the address of the PostgreSQL store cannot be read; give postgres://USER:PASSWORD@HOST:PORT/DATABASE, with signs other than letters and digits in the password written as %XX"
         )
     };
     if config.get_connect_timeout().is_none() {
@@ -59,6 +60,7 @@ pub fn shown(config: &Config) -> String {
 pub fn connect(config: &Config, purpose: Purpose) -> Result<Client> {
     let connected = config.connect(NoTls).and_then(|mut client| {
         client.batch_execute(SETTINGS)?;
+        // Even a mistake of ours cannot write through a reader's connection.
         if purpose == Purpose::Read {
             client.batch_execute("SET default_transaction_read_only = on")?;
         }
@@ -70,11 +72,13 @@ pub fn connect(config: &Config, purpose: Purpose) -> Result<Client> {
 /// Looks at the version of the tables, and brings them to this one if they are to be served.
 pub fn prepare(client: &mut Client, purpose: Purpose) -> Result<()> {
     if purpose == Purpose::Serve {
+        // Answers say that something is durable: on a server without fsync that would be a lie.
         let fsync: String = client.query_one("SHOW fsync", &[])?.try_get(0)?;
         ensure!(
             fsync == "on",
             "its fsync is {fsync}, so what it commits is not on the disk; set fsync = on"
         );
+        // Step by step, each under the lock: another node may have done any of them in the meantime.
         while migrate(client)? < SCHEMA_VERSION {}
         return Ok(());
     }
@@ -82,16 +86,17 @@ pub fn prepare(client: &mut Client, purpose: Purpose) -> Result<()> {
         Some(SCHEMA_VERSION) => Ok(()),
         Some(older) => {
             bail!(
-                "its version is {older}, and this program's {SCHEMA_VERSION}; `debora serve` brings it there"
+                "its version is {older}, and this program needs {SCHEMA_VERSION}; `debora serve` upgrades it"
             )
         }
-        None => bail!("it has no tables yet; `debora serve` makes them"),
+        None => bail!("it has no tables yet; `debora serve` creates them"),
     }
 }
 
 /// One step towards this version, in one transaction. Gives the version reached.
 fn migrate(client: &mut Client) -> Result<u32> {
     let mut transaction = client.transaction()?;
+    // Released with the transaction, however that ends.
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK])?;
     let from = version(&mut transaction)?;
     let (sql, reached) = match from {
@@ -109,8 +114,9 @@ fn migrate(client: &mut Client) -> Result<u32> {
     Ok(reached)
 }
 
-/// The version of the tables; none if there are none. An error if they are newer than this program.
+/// The version of the tables; `None` if there are no tables. An error if they are newer than this program.
 pub fn version(client: &mut impl postgres::GenericClient) -> Result<Option<u32>> {
+    // `to_regclass` is NULL where there is no such table; to select from it would be an error that ends the transaction.
     let there: bool = client
         .query_one("SELECT to_regclass('meta') IS NOT NULL", &[])?
         .try_get(0)?;
@@ -120,11 +126,11 @@ pub fn version(client: &mut impl postgres::GenericClient) -> Result<Option<u32>>
     let version = client.query_one("SELECT value FROM meta WHERE name = 'version'", &[]);
     let version: i64 = version
         .and_then(|row| row.try_get(0))
-        .context("its table meta is another program's; give debora a database of its own")?;
+        .context("its table meta belongs to another program; give debora a database of its own")?;
     let known = u32::try_from(version)
         .ok()
         .filter(|version| *version <= SCHEMA_VERSION);
     known.map(Some).with_context(|| {
-        format!("its version is {version}, and this program knows versions up to {SCHEMA_VERSION}; it was left untouched, use a newer debora")
+        format!("its version is {version}, and this program knows versions up to {SCHEMA_VERSION}; nothing was changed, use a newer debora")
     })
 }

@@ -17,6 +17,7 @@ pub struct Held {
 /// Copies a file as one reader sees it; its server goes on meanwhile.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     let (connection, _) = opening::open(from, Purpose::Read)?;
+    // Made first, for its owner's eyes alone: SQLite would make it readable for all, and it will hold keys.
     opening::make(to)?;
     connection.execute(
         "VACUUM INTO ?1",
@@ -39,6 +40,7 @@ pub fn empty(path: &Path) -> Result<Sqlite> {
 /// Checks a copy from the first page to the last, and counts what it holds.
 pub fn check(path: &Path) -> Result<Held> {
     let (connection, _) = opening::open(path, Purpose::Read)?;
+    // The copy is what will be needed on a bad day, so it is read to its last page on a good one.
     let found: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     ensure!(found == "ok", "the copy is damaged: {found}");
     let sql = "SELECT (SELECT count(*) FROM experiments), (SELECT count(*) FROM outcomes)";

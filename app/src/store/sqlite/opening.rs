@@ -46,9 +46,10 @@ pub fn open(path: &Path, purpose: Purpose) -> Result<(Connection, Option<Lock>)>
 fn beside(path: &Path, purpose: Purpose) -> Result<Connection> {
     ensure!(
         path.exists(),
-        "it does not exist; `debora serve --store {}` makes it",
+        "it does not exist; `debora serve --store {}` creates it",
         path.display()
     );
+    // Looked at without the right to write first: a file that is not ours must not even get a log beside it.
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     if purpose == Purpose::Read && is_fixed(&connection, path) {
         let uri = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -57,10 +58,10 @@ fn beside(path: &Path, purpose: Purpose) -> Result<Connection> {
     match version(&connection)? {
         Some(SCHEMA_VERSION) => {}
         Some(older) => bail!(
-            "its version is {older}, and this program's {SCHEMA_VERSION}; `debora serve` on it brings it there (make a copy first)"
+            "its version is {older}, and this program needs {SCHEMA_VERSION}; `debora serve` upgrades it (make a copy first)"
         ),
         None => bail!(
-            "it is empty; `debora serve --store {}` makes a store of it",
+            "it is empty; `debora serve --store {}` makes it a store",
             path.display()
         ),
     }
@@ -104,6 +105,7 @@ fn beside_file(path: &Path, ending: &str) -> PathBuf {
 /// Makes the file if it is missing, locks it against a second server and brings it to this version.
 fn serve(path: &Path) -> Result<(Connection, Option<Lock>)> {
     if path.exists() {
+        // Refused before the lock and the log are made beside a file that belongs to others.
         version(&connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)?;
     } else {
         make(path)?;
@@ -114,6 +116,7 @@ fn serve(path: &Path) -> Result<(Connection, Option<Lock>)> {
     let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     sync_fully(&connection)?;
     migrate(&mut connection)?;
+    // Kept in the file itself: readers and later servers find it so.
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     ensure!(
@@ -145,6 +148,7 @@ pub fn make(path: &Path) -> Result<()> {
 
 /// Takes the lock beside the file.
 fn lock(path: &Path) -> Result<Lock> {
+    // A file of its own: to close a second handle of the store's file would drop the locks that SQLite holds on it (POSIX).
     let name = beside_file(path, ".lock");
     let shown = name.display();
     let file = OpenOptions::new()
@@ -156,7 +160,7 @@ fn lock(path: &Path) -> Result<Lock> {
     match file.try_lock() {
         Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => bail!(
-            "another server has it open (it holds the lock {shown}); stop that one, or give this one another file, or let both share a PostgreSQL store"
+            "another server has it open (it holds the lock {shown}); stop that server, use another file, or let both share a PostgreSQL store"
         ),
         Err(TryLockError::Error(error)) => {
             Err(error).with_context(|| format!("cannot lock {shown}"))
@@ -165,6 +169,7 @@ fn lock(path: &Path) -> Result<Lock> {
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
+    // Each connection is used by one thread at a time, which the types see to.
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     Ok(connection)
@@ -179,7 +184,7 @@ fn sync_fully(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// The version of a store; none of an empty file. An error if the file is not ours, or newer than this program.
+/// The version of a store; `None` for an empty file. An error if the file is not ours, or newer than this program.
 fn version(connection: &Connection) -> Result<Option<u32>> {
     // In one transaction: another server may be making the tables between two looks.
     let connection = connection.unchecked_transaction()?;
@@ -204,7 +209,7 @@ fn version(connection: &Connection) -> Result<Option<u32>> {
         })?;
     ensure!(
         version <= SCHEMA_VERSION,
-        "its version is {version}, and this program knows versions up to {SCHEMA_VERSION}; it was left untouched, use a newer debora"
+        "its version is {version}, and this program knows versions up to {SCHEMA_VERSION}; nothing was changed, use a newer debora"
     );
     Ok(Some(version))
 }
@@ -220,6 +225,7 @@ fn migrate(connection: &mut Connection) -> Result<()> {
     let version = version(connection)?.context("the store has no version")?;
     for (step, sql) in schema::MIGRATIONS.iter().enumerate().skip(version as usize) {
         let transaction = connection.transaction()?;
+        // With its number in one transaction: a server that is killed here finds the version of the tables it has.
         transaction.execute_batch(sql)?;
         transaction.execute(
             "UPDATE meta SET value = ?1 WHERE name = 'version'",

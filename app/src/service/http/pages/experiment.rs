@@ -2,29 +2,30 @@
 
 use axum::extract::State as Shared;
 use axum::response::{Html, Response};
+use debora::Policy;
 use debora::measure::words::{amount, percent, whole};
 use maud::{Markup, html};
 
 use super::{Guest, PageError, figures, page, see, text};
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::experiments::{change, row};
 use crate::service::http::extract::Id;
 use crate::service::http::state::{self, State};
 use crate::service::request::{Change, Refusal};
-use crate::store::{Experiment, Role, Status};
+use crate::store::{ExperimentRow, Role, Status};
 
 pub async fn show(
-    Shared(site): Shared<Site>,
+    Shared(app): Shared<AppState>,
     guest: Guest,
     Id(id): Id,
 ) -> Result<Html<String>, PageError> {
     guest.0.require(Role::Read)?;
     let asked = id.clone();
-    let state = site.read(move |store| state::read(store, &asked)).await?;
+    let state = app.read(move |store| state::read(store, &asked)).await?;
     let state = state.ok_or_else(|| Refusal::NoExperiment { id: id.clone() })?;
-    let (experiment, _) = row(&site, &id).await?;
+    let (experiment, _) = row(&app, &id).await?;
     let name = state.name.clone().unwrap_or(id);
-    let over = matches!(state.status, Status::Closed | Status::Done);
+    let over = !state.status.is_open();
     let content = html! {
         h1 { (name) }
         @if over {
@@ -42,36 +43,36 @@ pub async fn show(
 }
 
 pub async fn pause(
-    Shared(site): Shared<Site>,
+    Shared(app): Shared<AppState>,
     guest: Guest,
     Id(id): Id,
 ) -> Result<Response, PageError> {
-    changed(&site, &guest, id, Change::Pause).await
+    changed(&app, &guest, id, Change::Pause).await
 }
 
 pub async fn resume(
-    Shared(site): Shared<Site>,
+    Shared(app): Shared<AppState>,
     guest: Guest,
     Id(id): Id,
 ) -> Result<Response, PageError> {
-    changed(&site, &guest, id, Change::Resume).await
+    changed(&app, &guest, id, Change::Resume).await
 }
 
 pub async fn close(
-    Shared(site): Shared<Site>,
+    Shared(app): Shared<AppState>,
     guest: Guest,
     Id(id): Id,
 ) -> Result<Response, PageError> {
-    changed(&site, &guest, id, Change::Close).await
+    changed(&app, &guest, id, Change::Close).await
 }
 
 async fn changed(
-    site: &Site,
+    app: &AppState,
     guest: &Guest,
     id: String,
     what: Change,
 ) -> Result<Response, PageError> {
-    change(site, &guest.0, id.clone(), what).await?;
+    change(app, &guest.0, id.clone(), what).await?;
     Ok(see(&format!("/experiments/{id}")))
 }
 
@@ -117,7 +118,7 @@ fn strategy(state: &State) -> Markup {
             tbody {
                 @for (action, (_, probability)) in state.actions.iter().zip(&state.strategy.0) {
                     tr {
-                        td { (action.action) }
+                        td { (action.name) }
                         td.number { (percent(*probability)) }
                         td.number { (whole(action.decided)) }
                         td.number { (whole(action.told)) }
@@ -136,7 +137,10 @@ fn expected(state: &State) -> Markup {
                 li {
                     "Its " strong { (expected.quantity) } " is on average between " (amount(expected.low)) " and "
                     (amount(expected.high))
-                    @if let Some(threshold) = expected.threshold { "; the threshold is " (amount(threshold)) }
+                    @if let Some(threshold) = expected.threshold {
+                        "; the threshold is " (amount(threshold))
+                        @if state.policy == Policy::Free { ", which policy free does not keep" }
+                    }
                     "."
                 }
             }
@@ -156,7 +160,7 @@ fn estimates(state: &State) -> Markup {
             tbody {
                 @for estimate in &state.estimates {
                     tr {
-                        td { (estimate.action) }
+                        td { (estimate.name) }
                         td { (estimate.quantity) }
                         td.number { (amount(estimate.estimate)) }
                         td.number { (amount(estimate.low)) " to " (amount(estimate.high)) }
@@ -187,9 +191,9 @@ fn buttons(state: &State) -> Markup {
     }
 }
 
-fn documents(experiment: &Experiment, state: &State, over: bool) -> Markup {
+fn documents(experiment: &ExperimentRow, state: &State, over: bool) -> Markup {
     let to = |what: &str| format!("/v1/experiments/{}/{what}", state.id);
-    let key_hash = crate::service::chain::key_hash(experiment.salt, experiment.key);
+    let key_hash = crate::log::chain::key_hash(experiment.salt, experiment.key);
     html! {
         h2 { "For the record" }
         p {

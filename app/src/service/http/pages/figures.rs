@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::{Guest, PageError};
 use crate::report::plots::{self, Figure};
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
 use crate::service::http::state::{self, State};
 use crate::service::request::is_id;
@@ -72,7 +72,7 @@ fn quantities(state: &State) -> Vec<(String, Option<f64>)> {
 }
 
 pub async fn show(
-    Shared(site): Shared<Site>,
+    Shared(app): Shared<AppState>,
     guest: Guest,
     Path((id, name)): Path<(String, String)>,
 ) -> Result<Response, PageError> {
@@ -85,7 +85,7 @@ pub async fn show(
         .filter(|(_, colours)| ["light", "dark"].contains(colours))
         .ok_or_else(no_figure)?;
     let (what, dark) = (what.to_owned(), colours == "dark");
-    let subject = site
+    let subject = app
         .read(move |store| {
             if is_id(&id) {
                 subject(store, &id, &what)
@@ -182,7 +182,7 @@ fn strategy(store: &mut dyn Store, state: &State) -> anyhow::Result<Subject> {
     let actions = state
         .actions
         .iter()
-        .map(|action| action.action.clone())
+        .map(|action| action.name.clone())
         .collect();
     Ok(Subject::Strategy {
         actions,
@@ -201,7 +201,7 @@ fn estimates(state: &State, place: usize) -> Option<Subject> {
     let (actions, intervals) = of_it
         .map(|estimate| {
             (
-                estimate.action.clone(),
+                estimate.name.clone(),
                 [estimate.low, estimate.estimate, estimate.high],
             )
         })

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{Guest, PageError, page, see, text};
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
 use crate::service::http::experiments::{self, Listed};
 use crate::service::http::extract::Form;
@@ -38,39 +38,43 @@ outcome_wait = "7d"
 /// What the form sends.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Draft {
+pub struct ExperimentForm {
     spec: String,
     id: String,
     key: String,
     blind: Option<String>,
 }
 
-pub async fn show(State(site): State<Site>, guest: Guest) -> Result<Html<String>, PageError> {
+pub async fn show(State(app): State<AppState>, guest: Guest) -> Result<Html<String>, PageError> {
     guest.0.require(Role::Read)?;
-    let draft = Draft {
+    let draft = ExperimentForm {
         spec: EXAMPLE.into(),
-        ..Draft::default()
+        ..ExperimentForm::default()
     };
-    render(&site, &guest, &draft, None).await
+    render(&app, &guest, &draft, None).await
 }
 
 pub async fn create(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     guest: Guest,
-    Form(draft): Form<Draft>,
+    Form(draft): Form<ExperimentForm>,
 ) -> Result<Response, PageError> {
     guest.0.require(Role::Admin)?;
-    match created(&site, &guest, &draft).await {
+    match created(&app, &guest, &draft).await {
         Ok(id) => Ok(see(&format!("/experiments/{id}"))),
         Err(error) if error.status.is_client_error() => {
-            let page = render(&site, &guest, &draft, Some(&error)).await?;
+            let page = render(&app, &guest, &draft, Some(&error)).await?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }
         Err(error) => Err(error.into()),
     }
 }
 
-async fn created(site: &Site, guest: &Guest, draft: &Draft) -> Result<String, ApiError> {
+async fn created(
+    app: &AppState,
+    guest: &Guest,
+    draft: &ExperimentForm,
+) -> Result<String, ApiError> {
     let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     let key = given(&draft.key).map(|text| key(&text)).transpose()?;
     // Browsers send line ends as two characters; the spec is kept as it was typed.
@@ -82,7 +86,7 @@ async fn created(site: &Site, guest: &Guest, draft: &Draft) -> Result<String, Ap
         blind: draft.blind.is_some(),
         actor: guest.0.name.clone(),
     };
-    Ok(experiments::created(site, create).await?.0)
+    Ok(experiments::created(app, create).await?.0)
 }
 
 /// A whole number, or 32 hexadecimal digits.
@@ -94,12 +98,12 @@ fn key(text: &str) -> Result<Key, ApiError> {
 }
 
 async fn render(
-    site: &Site,
+    app: &AppState,
     guest: &Guest,
-    draft: &Draft,
+    draft: &ExperimentForm,
     refusal: Option<&ApiError>,
 ) -> Result<Html<String>, PageError> {
-    let experiments = experiments::listed(site).await?;
+    let experiments = experiments::listed(app).await?;
     let content = html! {
         h1 { "Experiments" }
         @if experiments.is_empty() {
@@ -145,7 +149,7 @@ fn table(experiments: &[Listed]) -> Markup {
     }
 }
 
-fn form(draft: &Draft, refusal: Option<&ApiError>) -> Markup {
+fn form(draft: &ExperimentForm, refusal: Option<&ApiError>) -> Markup {
     html! {
         form method="post" action="/experiments" {
             @if let Some(refusal) = refusal { pre.alarm { (refusal.message) } }

@@ -8,7 +8,7 @@ use maud::html;
 use serde::Deserialize;
 
 use super::{PageError, page, see};
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::access::COOKIE_NAME;
 use crate::service::http::extract::Form;
 
@@ -39,12 +39,12 @@ fn form(refusal: &str) -> Html<String> {
 }
 
 pub async fn enter(
-    State(site): State<Site>,
+    State(app): State<AppState>,
     headers: HeaderMap,
     Form(Login { key }): Form<Login>,
 ) -> Result<Response, PageError> {
     let key = key.trim();
-    if site.access.holder(&site, key).await?.is_none() {
+    if app.access.holder(&app, key).await?.is_none() {
         let refusal = "This API key is not known, or revoked.";
         return Ok((StatusCode::UNAUTHORIZED, form(refusal)).into_response());
     }

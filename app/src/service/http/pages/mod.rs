@@ -20,10 +20,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use maud::{DOCTYPE, Markup, html};
 
-use crate::service::http::Site;
+use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::{ApiError, Code};
 
@@ -33,19 +33,29 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// htmx must not write styles into the page, nor evaluate text: the policy forbids both.
 const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false}"#;
 
-/// All pages.
-pub fn router() -> Router<Site> {
-    Router::new()
-        .route("/", get(list::show))
-        .route("/experiments", post(list::create))
-        .route("/experiments/{id}", get(experiment::show))
-        .route("/experiments/{id}/pause", post(experiment::pause))
-        .route("/experiments/{id}/resume", post(experiment::resume))
-        .route("/experiments/{id}/close", post(experiment::close))
-        .route("/experiments/{id}/figures/{name}", get(figures::show))
-        .route("/login", get(login::show).post(login::enter))
-        .route("/logout", post(login::leave))
-        .route("/assets/{name}", get(assets::show))
+/// All pages, by path. A list, since a router cannot be asked which routes it has, and the metrics must know.
+pub fn routes() -> [(&'static str, MethodRouter<AppState>); 10] {
+    [
+        ("/", get(list::show)),
+        ("/experiments", post(list::create)),
+        ("/experiments/{id}", get(experiment::show)),
+        ("/experiments/{id}/pause", post(experiment::pause)),
+        ("/experiments/{id}/resume", post(experiment::resume)),
+        ("/experiments/{id}/close", post(experiment::close)),
+        ("/experiments/{id}/figures/{name}", get(figures::show)),
+        ("/login", get(login::show).post(login::enter)),
+        ("/logout", post(login::leave)),
+        ("/assets/{name}", get(assets::show)),
+    ]
+}
+
+/// The router of all pages.
+pub fn router() -> Router<AppState> {
+    routes()
+        .into_iter()
+        .fold(Router::new(), |router, (path, methods)| {
+            router.route(path, methods)
+        })
         .layer(from_fn(protect))
 }
 
@@ -64,11 +74,11 @@ async fn protect(request: Request, next: Next) -> Response {
 /// Who looks at a page.
 struct Guest(Caller);
 
-impl FromRequestParts<Site> for Guest {
+impl FromRequestParts<AppState> for Guest {
     type Rejection = PageError;
 
-    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, PageError> {
-        Ok(Self(Caller::from_request_parts(parts, site).await?))
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
+        Ok(Self(Caller::from_request_parts(parts, app).await?))
     }
 }
 

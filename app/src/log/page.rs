@@ -3,10 +3,14 @@
 use anyhow::{Context as _, Result, ensure};
 use debora::EpochRecord;
 
-use super::cursor::{BadCursor, Cursor, Mark, Section};
-use super::{Heading, LOG_VERSION, Line};
-use crate::service::chain;
-use crate::store::{EpochRow, Experiment, Progress, Status, Store};
+use super::cursor::{BadCursor, Cursor, LogSection, Mark};
+use super::line::{Heading, LOG_VERSION, Line};
+use crate::hex;
+use crate::log::chain;
+use crate::store::{EpochRow, ExperimentRow, Progress, Store};
+
+/// The header in which the service gives the next page's cursor, as its body is all lines.
+pub const NEXT_HEADER: &str = "debora-next";
 
 /// The most lines in a page.
 pub const LINES_MAX: usize = 10_000;
@@ -19,14 +23,14 @@ const LEASES_A_READ: usize = 32;
 
 /// Consecutive lines of a log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Page {
+pub struct LogPage {
     /// The lines.
     pub lines: Vec<Line>,
     /// Where the next page begins; none after the last.
     pub next_cursor: Option<String>,
 }
 
-/// Up to `limit` lines from a cursor on, at most [`LINES_MAX`]; without a cursor, from the beginning. None if there is no
+/// Up to `limit` lines from a cursor on, at most [`LINES_MAX`]; without a cursor, from the beginning. `None` if there is no
 /// such experiment; a [`BadCursor`] if no page gave the cursor.
 ///
 /// Salt and key are shown if `reveal` says so, and to everyone once the experiment is over. The reads must see one state:
@@ -37,28 +41,19 @@ pub fn page(
     cursor: Option<&str>,
     limit: usize,
     reveal: bool,
-) -> Result<Option<Page>> {
+) -> Result<Option<LogPage>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
     let at = match cursor {
-        Some(text) => {
-            let cursor: Cursor = text.parse()?;
-            ensure!(
-                cursor.epoch <= progress.epoch,
-                BadCursor {
-                    text: text.to_owned()
-                }
-            );
-            Some(cursor)
-        }
-        None => Some(Cursor::at_epoch(0)),
+        Some(text) => parsed(text, &progress)?,
+        None => Cursor::at_epoch(0),
     };
     let mut walk = Walk {
         store,
         experiment,
         progress,
-        at,
+        at: Some(at),
         row: None,
         lines: Vec::new(),
         decisions: 0,
@@ -66,20 +61,33 @@ pub fn page(
     if cursor.is_none() {
         walk.lines.push(walk.heading(reveal));
     }
+    // At least one line, or a page could be empty and its cursor the one it was asked with.
     let limit = limit.clamp(1, LINES_MAX);
     while walk.at.is_some() && walk.lines.len() < limit && walk.decisions < DECISIONS_MAX {
         walk.step(limit - walk.lines.len())?;
     }
-    Ok(Some(Page {
+    Ok(Some(LogPage {
         next_cursor: walk.at.map(|cursor| cursor.to_string()),
         lines: walk.lines,
     }))
 }
 
+fn parsed(text: &str, progress: &Progress) -> Result<Cursor> {
+    let cursor: Cursor = text.parse()?;
+    // Of another experiment perhaps, which is further: to follow it would look for epochs that are not there.
+    ensure!(
+        cursor.epoch <= progress.epoch,
+        BadCursor {
+            text: text.to_owned()
+        }
+    );
+    Ok(cursor)
+}
+
 /// A walk through the rows in the log's order.
 struct Walk<'a> {
     store: &'a mut dyn Store,
-    experiment: Experiment,
+    experiment: ExperimentRow,
     progress: Progress,
     /// None after the last line.
     at: Option<Cursor>,
@@ -92,7 +100,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn heading(&self, reveal: bool) -> Line {
-        let Experiment {
+        let ExperimentRow {
             id,
             spec,
             key,
@@ -100,18 +108,18 @@ impl Walk<'_> {
             created_at,
             values_version,
         } = &self.experiment;
-        let key_hash = chain::key_hash(*salt, *key);
-        let shown = reveal || matches!(self.progress.status, Status::Closed | Status::Done);
+        // The key tells all decisions to come, so it is shown only when there are none left, or to whoever may see it.
+        let shown = reveal || !self.progress.status.is_open();
         Line::Experiment(Box::new(Heading {
             log: LOG_VERSION,
             id: id.clone(),
             spec: spec.clone(),
-            salt: shown.then(|| chain::hex(salt)),
+            salt: shown.then(|| hex::encode(salt)),
             key: shown.then(|| key.to_hex()),
             created_at: *created_at,
             values_version: *values_version,
             genesis: chain::head(&self.experiment),
-            key_hash,
+            key_hash: chain::key_hash(*salt, *key),
         }))
     }
 
@@ -119,13 +127,14 @@ impl Walk<'_> {
     fn step(&mut self, room: usize) -> Result<()> {
         let mut cursor = self.at.take().expect("only called before the last line");
         match cursor.section {
-            Section::Epoch => self.epoch(&mut cursor)?,
-            Section::Decisions | Section::Overtime => self.leases(&mut cursor, room)?,
-            Section::Outcomes => self.outcomes(&mut cursor, room)?,
-            Section::Asides | Section::Late => self.asides(&mut cursor, room)?,
-            Section::Closed => self.closed(&mut cursor)?,
-            Section::Events => self.events(&mut cursor, room)?,
-            Section::State => {
+            LogSection::Epoch => self.epoch(&mut cursor)?,
+            LogSection::Decisions | LogSection::Overtime => self.leases(&mut cursor, room)?,
+            LogSection::Outcomes => self.outcomes(&mut cursor, room)?,
+            LogSection::OvertimeOutcomes | LogSection::Late => self.uncounted(&mut cursor, room)?,
+            LogSection::Closed => self.closed(&mut cursor)?,
+            LogSection::Events => self.events(&mut cursor, room)?,
+            LogSection::State => {
+                // Then the counts are ahead of the lines, and the audit checks only that they are not behind.
                 let moved = cursor.mark != Some(Mark::of(&self.progress));
                 self.lines.push(Line::State {
                     progress: Box::new(self.progress.clone()),
@@ -147,9 +156,9 @@ impl Walk<'_> {
                 .into_iter()
                 .find(|row| row.epoch == epoch);
             let row = row.with_context(|| format!("epoch {epoch} is missing"))?;
-            let parsed = serde_json::from_str(&row.record);
-            let record: EpochRecord =
-                parsed.with_context(|| format!("the record of epoch {epoch} is none"))?;
+            let record: EpochRecord = serde_json::from_str(&row.record)
+                .with_context(|| format!("the record of epoch {epoch} cannot be read"))?;
+            // Another text for the same record would hash to something else than what the reader of the log computes.
             let written = serde_json::to_string(&record)?;
             ensure!(
                 written == row.record,
@@ -169,13 +178,14 @@ impl Walk<'_> {
             record,
         };
         self.lines.push(line);
+        // From here on the pages of the last epoch show the state of this moment, though it may go on between two of them.
         cursor.mark = (cursor.epoch == self.progress.epoch).then(|| Mark::of(&self.progress));
-        cursor.enter(Section::Decisions, 0);
+        cursor.enter(LogSection::Decisions, 0);
         Ok(())
     }
 
     fn leases(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
-        let overtime = cursor.section == Section::Overtime;
+        let overtime = cursor.section == LogSection::Overtime;
         let limit = room.min(LEASES_A_READ);
         let leases = self.store.leases(
             &self.experiment.id,
@@ -184,40 +194,36 @@ impl Walk<'_> {
             cursor.position,
             limit,
         )?;
-        let end = open(cursor).map_or(u64::MAX, |mark| {
-            if overtime {
-                mark.next_serial
-            } else {
-                mark.next_round
-            }
+        let end = open(cursor).map_or(u64::MAX, |mark| match overtime {
+            true => mark.next_serial,
+            false => mark.next_round,
         });
-        let complete = leases.len() < limit;
         let mut shown = 0;
         for lease in leases.into_iter().take_while(|lease| lease.first < end) {
             shown += 1;
             cursor.position = lease.first + lease.actions.len() as u64;
             self.decisions += lease.actions.len();
-            self.lines.push(if overtime {
-                Line::Overtime(lease.into())
-            } else {
-                Line::Decisions(lease.into())
+            self.lines.push(match overtime {
+                true => Line::Overtime(lease.into()),
+                false => Line::Decisions(lease.into()),
             });
         }
-        if complete || shown < limit {
+        // Fewer than asked for: there are no more, or those that follow came after the mark.
+        if shown < limit {
             let first_round = self.row(cursor.epoch)?.1.first_round;
             match overtime {
-                true => cursor.enter(Section::Asides, 0),
-                false => cursor.enter(Section::Outcomes, first_round),
+                true => cursor.enter(LogSection::OvertimeOutcomes, 0),
+                false => cursor.enter(LogSection::Outcomes, first_round),
             }
         }
         Ok(())
     }
 
     fn outcomes(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
+        // Outcomes know their round, not their epoch: the epoch's are those before its end.
         let record = &self.row(cursor.epoch)?.1;
-        let end = open(cursor).map_or(record.first_round.saturating_add(record.rounds), |mark| {
-            mark.next_round
-        });
+        let closed_end = record.first_round.saturating_add(record.rounds);
+        let end = open(cursor).map_or(closed_end, |mark| mark.next_round);
         let outcomes = self
             .store
             .outcomes(&self.experiment.id, cursor.position, room)?;
@@ -228,69 +234,56 @@ impl Walk<'_> {
         {
             shown += 1;
             cursor.position = outcome.round + 1;
-            let crate::store::Outcome {
-                round,
-                reward,
-                costs,
-                imputed,
-                at,
-            } = outcome;
             self.lines.push(Line::Outcome {
-                round,
-                reward,
-                costs,
-                imputed,
-                at,
+                round: outcome.round,
+                reward: outcome.reward,
+                costs: outcome.costs,
+                imputed: outcome.imputed,
+                at: outcome.at,
             });
         }
         if shown < room {
-            cursor.enter(Section::Overtime, 0);
+            cursor.enter(LogSection::Overtime, 0);
         }
         Ok(())
     }
 
-    fn asides(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
-        let overtime = cursor.section == Section::Asides;
+    fn uncounted(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
+        let overtime = cursor.section == LogSection::OvertimeOutcomes;
+        // Late outcomes come after all epochs and are of any of them: they are stored under epoch 0.
         let epoch = if overtime { cursor.epoch } else { 0 };
         let end = open(cursor)
             .filter(|_| overtime)
             .map_or(u64::MAX, |mark| mark.next_serial);
-        let asides =
+        let rows =
             self.store
-                .asides(&self.experiment.id, epoch, overtime, cursor.position, room)?;
+                .uncounted(&self.experiment.id, epoch, overtime, cursor.position, room)?;
         let mut shown = 0;
-        for aside in asides.into_iter().take_while(|aside| aside.number < end) {
+        for outcome in rows.into_iter().take_while(|outcome| outcome.number < end) {
             shown += 1;
-            cursor.position = aside.number + 1;
-            let crate::store::Aside {
-                number,
-                reward,
-                costs,
-                at,
-                ..
-            } = aside;
+            cursor.position = outcome.number + 1;
             self.lines.push(match overtime {
-                true => Line::Aside {
+                true => Line::OvertimeOutcome {
                     epoch,
-                    serial: number,
-                    reward,
-                    costs,
-                    at,
+                    serial: outcome.number,
+                    reward: outcome.reward,
+                    costs: outcome.costs,
+                    at: outcome.at,
                 },
                 false => Line::Late {
-                    round: number,
-                    reward,
-                    costs,
-                    at,
+                    round: outcome.number,
+                    reward: outcome.reward,
+                    costs: outcome.costs,
+                    at: outcome.at,
                 },
             });
         }
         if shown < room {
             cursor.enter(
                 if overtime {
-                    Section::Closed
+                    LogSection::Closed
                 } else {
-                    Section::Events
+                    LogSection::Events
                 },
                 0,
             );
@@ -304,27 +297,11 @@ impl Walk<'_> {
             Some(before) => self.row(before)?.0.hash.clone().unwrap_or_default(),
             None => chain::head(&self.experiment),
         };
-        let (row, record) = self.row(epoch)?;
-        let rounds = record.rounds;
-        if let (
-            EpochRow {
-                closed_at: Some(closed_at),
-                rounds_hash: Some(rounds_hash),
-                hash: Some(hash),
-                ..
-            },
-            None,
-        ) = (row, open(cursor))
-        {
-            let (rounds_hash, hash, closed_at) = (rounds_hash.clone(), hash.clone(), *closed_at);
-            self.lines.push(Line::Closed {
-                epoch,
-                rounds,
-                rounds_hash,
-                previous,
-                hash,
-                closed_at,
-            });
+        // An epoch that was open at the mark stays open in this log, even if it has been closed in the meantime.
+        if open(cursor).is_none() {
+            let (row, record) = self.row(epoch)?;
+            let line = closed_line(row, record.rounds, previous);
+            self.lines.extend(line);
         }
         match cursor.mark {
             // A cursor of the last epoch always has a mark.
@@ -335,18 +312,19 @@ impl Walk<'_> {
                 .into());
             }
             None => *cursor = Cursor::at_epoch(epoch + 1),
-            Some(_) => cursor.enter(Section::Late, 0),
+            Some(_) => cursor.enter(LogSection::Late, 0),
         }
         Ok(())
     }
 
     fn events(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
+        // Numbered without gaps from 0, so the position is how many were shown.
         let events = self
             .store
             .events(&self.experiment.id, cursor.position, room)?;
         cursor.position += events.len() as u64;
         if events.len() < room {
-            cursor.enter(Section::State, 0);
+            cursor.enter(LogSection::State, 0);
         }
         let lines = events.into_iter().map(|event| Line::Event {
             at: event.at,
@@ -356,6 +334,18 @@ impl Walk<'_> {
         self.lines.extend(lines);
         Ok(())
     }
+}
+
+/// The line that ends an epoch; `None` while it is open.
+fn closed_line(row: &EpochRow, rounds: u64, previous: String) -> Option<Line> {
+    Some(Line::Closed {
+        epoch: row.epoch,
+        rounds,
+        rounds_hash: row.rounds_hash.clone()?,
+        previous,
+        hash: row.hash.clone()?,
+        closed_at: row.closed_at?,
+    })
 }
 
 /// The mark of an epoch that the log shows as open.

@@ -6,38 +6,38 @@ use anyhow::{Context, Result, bail, ensure};
 use debora::spec::{ServiceSpec, Spec};
 use debora::{Engine, VALUES_VERSION};
 
-use crate::service::chain::Fold;
-use crate::service::request::Sheet;
-use crate::store::{Outcome, Progress, Store};
+use crate::log::chain::Fold;
+use crate::service::request::EpochText;
+use crate::store::{OutcomeRow, Progress, Store};
 
 /// Outcomes read at once.
 const CHUNK: usize = 1_024;
 
 /// An experiment in memory.
-pub struct Live {
+pub struct Resident {
     /// At the beginning of the open epoch: nothing of it handed out or told. After the end, of the last epoch.
     pub engine: Engine,
     /// What happens while waiting, and to outcomes that never come.
     pub rules: ServiceSpec,
     /// What the open epoch's decisions are drawn from.
-    pub sheet: Arc<Sheet>,
+    pub text: Arc<EpochText>,
     /// The open epoch's rounds, as far as they are told without a gap and were read.
     fold: Fold,
     /// How many of the open epoch's rounds were told when the fold was last moved on.
     told_at_fold: u64,
 }
 
-impl Live {
+impl Resident {
     /// Around an engine at the beginning of an epoch.
     pub fn new(engine: Engine, rules: ServiceSpec) -> Self {
-        let sheet = Sheet {
+        let text = EpochText {
             actions: engine.problem().actions().to_vec(),
             strategy: engine.strategy().probabilities().to_vec(),
-            words: OnceLock::new(),
+            per_action: OnceLock::new(),
         };
         Self {
             fold: Fold::of(&engine),
-            sheet: Arc::new(sheet),
+            text: Arc::new(text),
             engine,
             rules,
             told_at_fold: 0,
@@ -78,17 +78,18 @@ impl Live {
             |some: &[u64], all: &[u64]| some.iter().zip(all).all(|(some, all)| some <= all);
         let Progress {
             decided,
-            told,
+            outcomes,
             imputed,
             imputed_before,
             next_round,
             ..
         } = progress;
-        let lengths = [decided, told, imputed, imputed_before]
+        let lengths = [decided, outcomes, imputed, imputed_before]
             .iter()
             .all(|counts| counts.len() == actions);
-        let counts =
-            within(told, decided) && within(imputed, told) && within(imputed_before, imputed);
+        let counts = within(outcomes, decided)
+            && within(imputed, outcomes)
+            && within(imputed_before, imputed);
         let rounds = sum(decided).and_then(|decided| decided.checked_add(1)) == Some(*next_round);
         ensure!(
             lengths && counts && rounds,
@@ -98,15 +99,13 @@ impl Live {
     }
 
     /// Whether all rounds of the open epoch are decided.
-    pub fn ended(&self, progress: &Progress) -> bool {
-        let reached = |(action, count): (u32, &u64)| self.engine.target(action) == Some(*count);
-        progress.next_round > self.engine.problem().horizon()
-            || (0..).zip(&progress.decided).any(reached)
+    pub fn is_decided(&self, progress: &Progress) -> bool {
+        self.engine.is_handed_out_at(&progress.decided)
     }
 
     /// Whether all of them have their outcomes, too.
-    pub fn complete(&self, progress: &Progress) -> bool {
-        outstanding(progress) == 0 && self.ended(progress)
+    pub fn is_complete(&self, progress: &Progress) -> bool {
+        progress.outstanding() == 0 && self.is_decided(progress)
     }
 
     /// Adds told rounds to the fold once there are many, so that closing a long epoch finds little left to read.
@@ -118,7 +117,8 @@ impl Live {
         id: &str,
         progress: &Progress,
     ) -> Result<()> {
-        let told = progress.told.iter().sum::<u64>() + 1 - self.engine.open_record().first_round;
+        let told =
+            progress.outcomes.iter().sum::<u64>() + 1 - self.engine.open_record().first_round;
         if told >= self.told_at_fold + CHUNK as u64 {
             self.told_at_fold = told;
             while self.fold_chunk(store, id, progress)? {}
@@ -138,7 +138,7 @@ impl Live {
         Ok(self.fold.next == before + CHUNK as u64)
     }
 
-    fn add(&mut self, outcome: &Outcome) -> Result<()> {
+    fn add(&mut self, outcome: &OutcomeRow) -> Result<()> {
         let action = self.engine.decide(outcome.round).action;
         Ok(self.fold.add(action, outcome, &self.engine)?)
     }
@@ -159,9 +159,4 @@ impl Live {
         }
         Ok(&self.fold)
     }
-}
-
-/// Rounds that are decided and have no outcome.
-pub fn outstanding(progress: &Progress) -> u64 {
-    progress.next_round - 1 - progress.told.iter().sum::<u64>()
 }

@@ -5,40 +5,41 @@ use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::service::chain::hex;
+use crate::hex;
 use crate::store::{Progress, Status};
 
 /// A kind of lines, in the order of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
+pub enum LogSection {
     Epoch,
     Decisions,
     Outcomes,
     Overtime,
-    Asides,
+    OvertimeOutcomes,
     Closed,
     Late,
     Events,
     State,
 }
 
-const SECTIONS: [(Section, &str); 9] = [
-    (Section::Epoch, "epoch"),
-    (Section::Decisions, "decisions"),
-    (Section::Outcomes, "outcomes"),
-    (Section::Overtime, "overtime"),
-    (Section::Asides, "asides"),
-    (Section::Closed, "closed"),
-    (Section::Late, "late"),
-    (Section::Events, "events"),
-    (Section::State, "state"),
+// The names are part of cursors that readers hold, so they stay, whatever the sections are called here.
+const SECTIONS: [(LogSection, &str); 9] = [
+    (LogSection::Epoch, "epoch"),
+    (LogSection::Decisions, "decisions"),
+    (LogSection::Outcomes, "outcomes"),
+    (LogSection::Overtime, "overtime"),
+    (LogSection::OvertimeOutcomes, "asides"),
+    (LogSection::Closed, "closed"),
+    (LogSection::Late, "late"),
+    (LogSection::Events, "events"),
+    (LogSection::State, "state"),
 ];
 
 /// Where a page begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
     pub epoch: u64,
-    pub section: Section,
+    pub section: LogSection,
     /// The first round, serial or number to be shown.
     pub position: u64,
     /// Of the last epoch, as its first line was written.
@@ -61,13 +62,12 @@ pub struct Mark {
 impl Mark {
     pub fn of(progress: &Progress) -> Self {
         let text = serde_json::to_string(progress).expect("counts are written as JSON");
-        let hash = hex(&Sha256::digest(text)[..8]);
-        let (next_round, next_serial) = (progress.next_round, progress.next_serial);
         Self {
             open: progress.status != Status::Done,
-            next_round,
-            next_serial,
-            hash,
+            next_round: progress.next_round,
+            next_serial: progress.next_serial,
+            // Eight bytes: nobody gains by a collision, which would only hide that an experiment went on.
+            hash: hex::encode(&Sha256::digest(text)[..8]),
         }
     }
 }
@@ -75,7 +75,7 @@ impl Mark {
 /// A cursor that no page ever gave.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "cursor {text:?} is none of this log's; begin without one, and take each next one from the page before"
+    "{text:?} is not a cursor of this log; begin without one, and take each next one from the page before"
 )]
 pub struct BadCursor {
     /// What was given.
@@ -87,20 +87,21 @@ impl Cursor {
     pub fn at_epoch(epoch: u64) -> Self {
         Self {
             epoch,
-            section: Section::Epoch,
+            section: LogSection::Epoch,
             position: 0,
             mark: None,
         }
     }
 
     /// The beginning of another section.
-    pub fn enter(&mut self, section: Section, position: u64) {
+    pub fn enter(&mut self, section: LogSection, position: u64) {
         (self.section, self.position) = (section, position);
     }
 }
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Text that people can read in an address, not bytes in base 64: a cursor holds nothing secret.
         let name = SECTIONS
             .iter()
             .find(|(section, _)| *section == self.section)
@@ -128,6 +129,7 @@ impl FromStr for Cursor {
     type Err = BadCursor;
 
     fn from_str(text: &str) -> Result<Self, BadCursor> {
+        // Cut short: it is quoted in the answer, and may be as long as an address may be.
         parse(text).ok_or_else(|| BadCursor {
             text: text.chars().take(80).collect(),
         })
@@ -140,6 +142,7 @@ fn parse(text: &str) -> Option<Cursor> {
         return None;
     };
     let mark = match mark {
+        // Before the last epoch a cursor needs no mark: what is closed does not change.
         [] => None,
         [open @ ("open" | "done"), next_round, next_serial, hash] => Some(Mark {
             open: *open == "open",

@@ -8,13 +8,13 @@ use debora::Engine;
 use debora::record::Kind;
 use debora::spec::OnWait;
 
-use crate::service::chain;
-use crate::service::desk::Answered;
-use crate::service::live::{Live, outstanding};
+use crate::log::{ROUNDS_MAX, chain};
 use crate::service::request::{
-    Answer, Change, Decided, NAME_MAX, Of, ROUNDS_MAX, Refusal, Request, Sheet, Telling,
+    Answer, Change, Decided, DecisionId, EpochText, NAME_MAX, Refusal, Request, ToldOutcome,
 };
-use crate::store::{EpochRow, Event, Lease, Outcome, Progress, Status, Store};
+use crate::service::resident::Resident;
+use crate::service::transaction::Answered;
+use crate::store::{EpochRow, Event, Lease, OutcomeRow, Progress, Status, Store};
 
 /// Leases looked at for missing outcomes in one go, so that a long backlog does not hold up the rest.
 const LEASES_A_TICK: usize = 256;
@@ -34,16 +34,16 @@ pub(super) fn opened(engine: &Engine, now: i64) -> Result<EpochRow> {
 }
 
 /// One experiment within a transaction.
-pub(super) struct Sitting<'a> {
+pub(super) struct Turn<'a> {
     pub id: &'a str,
     pub store: &'a mut dyn Store,
-    pub live: &'a mut Live,
+    pub resident: &'a mut Resident,
     pub before: Progress,
     pub progress: Progress,
     pub now: i64,
 }
 
-impl Sitting<'_> {
+impl Turn<'_> {
     pub fn serve(&mut self, group: &[&Request]) -> Result<Vec<Answered>> {
         let mut answers: Vec<Option<Answered>> = group.iter().map(|_| None).collect();
         for (place, receipts) in self.tell(group)? {
@@ -54,7 +54,7 @@ impl Sitting<'_> {
                 answers[place] = Some(Ok(Answer::Ticked(self.impute_due()?)));
             }
         }
-        self.live
+        self.resident
             .move_fold_on(self.store, self.id, &self.progress)?;
         self.close_if_complete()?;
         self.decide_and_change(group, &mut answers)?;
@@ -90,12 +90,12 @@ impl Sitting<'_> {
             self.store.leases_of(self.id, &keys)?
         };
         for lease in stored {
-            let sheet = self.sheet_of(lease.epoch)?;
+            let text = self.epoch_text_of(lease.epoch)?;
             known.insert(
                 lease.request_key.clone().unwrap_or_default(),
                 Decided {
                     lease,
-                    sheet,
+                    text,
                     repeated: true,
                 },
             );
@@ -141,18 +141,18 @@ impl Sitting<'_> {
     }
 
     /// What an epoch's decisions were drawn from.
-    fn sheet_of(&mut self, epoch: u64) -> Result<Arc<Sheet>> {
-        if epoch == self.live.engine.epoch() {
-            return Ok(Arc::clone(&self.live.sheet));
+    fn epoch_text_of(&mut self, epoch: u64) -> Result<Arc<EpochText>> {
+        if epoch == self.resident.engine.epoch() {
+            return Ok(Arc::clone(&self.resident.text));
         }
         let row = self.store.epochs(self.id, epoch, 1)?.into_iter().next();
         let record: debora::EpochRecord =
             serde_json::from_str(&row.map_or(String::new(), |row| row.record))?;
-        let (actions, strategy) = (self.live.sheet.actions.clone(), record.strategy);
-        Ok(Arc::new(Sheet {
+        let (actions, strategy) = (self.resident.text.actions.clone(), record.strategy);
+        Ok(Arc::new(EpochText {
             actions,
             strategy,
-            words: OnceLock::new(),
+            per_action: OnceLock::new(),
         }))
     }
 
@@ -174,11 +174,11 @@ impl Sitting<'_> {
             Status::Done => {
                 return Err(Refusal::Done {
                     id,
-                    horizon: self.live.engine.problem().horizon(),
+                    horizon: self.resident.engine.problem().horizon(),
                 });
             }
         }
-        let overtime = self.live.ended(progress);
+        let overtime = self.resident.is_decided(progress);
         let first = if overtime {
             progress.next_serial
         } else {
@@ -186,19 +186,19 @@ impl Sitting<'_> {
         };
         let mut actions = Vec::with_capacity(rounds as usize);
         if overtime {
-            if self.live.rules.on_wait == OnWait::Hold {
+            if self.resident.rules.on_wait == OnWait::Hold {
                 return Err(Refusal::Waiting {
                     epoch: progress.epoch,
-                    outstanding: outstanding(progress),
+                    outstanding: progress.outstanding(),
                 });
             }
             actions.extend(
-                (first..first + rounds).map(|serial| self.live.engine.overtime(serial).action),
+                (first..first + rounds).map(|serial| self.resident.engine.overtime(serial).action),
             );
             progress.next_serial += rounds;
             progress.overtime += rounds;
         } else {
-            let engine = &self.live.engine;
+            let engine = &self.resident.engine;
             actions.resize(
                 rounds.min(engine.problem().horizon() + 1 - first) as usize,
                 0,
@@ -223,7 +223,7 @@ impl Sitting<'_> {
         };
         Ok(Decided {
             lease,
-            sheet: Arc::clone(&self.live.sheet),
+            text: Arc::clone(&self.resident.text),
             repeated: false,
         })
     }
@@ -236,7 +236,7 @@ impl Sitting<'_> {
             (Status::Done, _) => {
                 return Ok(Err(Refusal::Done {
                     id: id(),
-                    horizon: self.live.engine.problem().horizon(),
+                    horizon: self.resident.engine.problem().horizon(),
                 }));
             }
             (_, Change::Pause) => (Status::Paused, "paused"),
@@ -259,10 +259,10 @@ impl Sitting<'_> {
 
     /// Imputes rounds whose outcome is longer overdue than the rules wait.
     fn impute_due(&mut self) -> Result<u64> {
-        let Some(wait) = self.live.rules.outcome_wait else {
+        let Some(wait) = self.resident.rules.outcome_wait else {
             return Ok(0);
         };
-        if !matches!(self.progress.status, Status::Running | Status::Paused) {
+        if !self.progress.status.is_open() {
             return Ok(0);
         }
         let due = self.now - wait.as_millis() as i64;
@@ -283,15 +283,15 @@ impl Sitting<'_> {
             {
                 missing.remove(&outcome.round);
             }
-            let values = &self.live.rules.impute;
-            let telling = Telling {
-                of: Of::Round(0),
+            let values = &self.resident.rules.impute;
+            let outcome = ToldOutcome {
+                decision: DecisionId::Round(0),
                 reward: values[0],
                 costs: values[1..].to_vec(),
             };
-            let rows: Vec<Outcome> = missing
+            let rows: Vec<OutcomeRow> = missing
                 .iter()
-                .map(|&round| self.row(round, &telling, true))
+                .map(|&round| self.row(round, &outcome, true))
                 .collect();
             let before = self.store.add_outcomes(self.id, &rows)?;
             self.count(&rows, &before)?;
@@ -303,14 +303,14 @@ impl Sitting<'_> {
 
     /// Closes the open epoch if all its rounds have an outcome, and opens the next one before the horizon.
     fn close_if_complete(&mut self) -> Result<()> {
-        if self.progress.status == Status::Done || !self.live.complete(&self.progress) {
+        if self.progress.status == Status::Done || !self.resident.is_complete(&self.progress) {
             return Ok(());
         }
         let fold = self
-            .live
+            .resident
             .whole_fold(self.store, self.id, &self.progress)?
             .clone();
-        let mut engine = self.live.engine.clone();
+        let mut engine = self.resident.engine.clone();
         let record = serde_json::to_string(&engine.tell_epoch(fold.tally())?)?;
         let rounds_hash = fold.rounds_hash();
         let hash = chain::epoch_hash(&self.progress.head, &record, &rounds_hash);
@@ -344,7 +344,7 @@ impl Sitting<'_> {
         }
         self.progress.epoch = engine.epoch();
         self.progress.infeasible += u64::from(engine.open_record().kind == Kind::Infeasible);
-        *self.live = Live::new(engine, self.live.rules.clone());
+        *self.resident = Resident::new(engine, self.resident.rules.clone());
         Ok(())
     }
 }

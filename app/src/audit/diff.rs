@@ -1,4 +1,4 @@
-//! Where two experiments part, and why: which estimate fell into another cell of the grid they share.
+//! Where two experiments diverge, and why: which estimate fell into another cell of the grid they share.
 //!
 //! ```text
 //! edge between cells i and i + 1 = (offset + i + 1) * cell
@@ -14,36 +14,36 @@ use debora::spec::Spec;
 use debora::{EpochRecord, Estimate, Problem};
 use serde::Serialize;
 
-use super::facts::{Fact, differences};
 use super::source::Log;
-use crate::service::log::{Heading, Line};
+use super::spec_diff::{SpecDifference, differences};
+use crate::log::{Heading, Line};
 
 /// Two experiments beside each other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct Diff {
     /// Their names.
     pub experiments: [String; 2],
     /// In what their specs differ.
-    pub specs: Vec<Fact>,
-    /// Whether they have one key; none if that cannot be known yet.
+    pub specs: Vec<SpecDifference>,
+    /// Whether they have one key; `None` if that cannot be known yet.
     pub same_key: Option<bool>,
     /// Rounds with the same decision in both, from the first on.
     pub rounds: u64,
-    /// Epochs that both have reached, up to the one where they part.
+    /// Epochs that both have reached, up to the one where they diverge.
     pub epochs: u64,
     /// Estimates that were made by both, up to there.
     pub estimates: u64,
     /// Of these, in different cells.
-    pub estimates_apart: u64,
-    /// Rounds decided in all, where they do not part.
+    pub estimates_diverged: u64,
+    /// Rounds decided in all, where they do not diverge.
     pub decided: [u64; 2],
-    /// Where they part.
-    pub parting: Option<Parting>,
+    /// Where they diverge.
+    pub divergence: Option<Divergence>,
 }
 
-/// Where two experiments part.
+/// Where two experiments diverge.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Parting {
+pub struct Divergence {
     /// The epoch.
     pub epoch: u64,
     /// Its first round.
@@ -53,16 +53,18 @@ pub struct Parting {
     /// The strategies.
     pub strategies: [Vec<f64>; 2],
     /// The estimates in force that lie in different cells of one grid.
-    pub splits: Vec<Split>,
+    pub diverging_estimates: Vec<DivergingEstimate>,
     /// The first round with different actions, among those of this epoch that both have decided.
     pub first_different: Option<(u64, [String; 2])>,
 }
 
 /// An estimate that fell into different cells. Values are in the user's units.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Split {
-    /// The action.
-    pub action: String,
+pub struct DivergingEstimate {
+    /// The action's number in the spec, from 0.
+    pub action: u32,
+    /// The action's name.
+    pub name: String,
     /// The quantity.
     pub quantity: String,
     /// The epoch at whose start it was made.
@@ -81,45 +83,49 @@ pub struct Split {
     pub distances_in_cells: [f64; 2],
 }
 
-/// Compares two logs up to the first epoch where they part.
-pub fn compare(logs: [Log; 2]) -> Result<Comparison> {
+/// Compares two logs up to the first epoch where they diverge.
+pub fn diff(logs: [Log; 2]) -> Result<Diff> {
+    // Both are read once and side by side, an epoch at a time: logs may be far larger than memory.
     let [one, two] = logs;
     let mut walks = [
         Walk::begin(one).context("the first log")?,
         Walk::begin(two).context("the second log")?,
     ];
-    let mut comparison = Comparison {
+    let mut diff = Diff {
         experiments: [0, 1].map(|side| walks[side].heading.id.clone()),
         specs: differences(&walks[0].spec, &walks[1].spec),
         same_key: same_key(&walks[0].heading, &walks[1].heading),
         rounds: 0,
         epochs: 0,
         estimates: 0,
-        estimates_apart: 0,
+        estimates_diverged: 0,
         decided: [0, 0],
-        parting: None,
+        divergence: None,
     };
     while let [Some(one), Some(two)] = [walks[0].next_epoch()?, walks[1].next_epoch()?] {
-        comparison.epochs += 1;
-        comparison.count_estimates(&one, &two);
+        diff.epochs += 1;
+        diff.count_estimates(&one, &two);
+        // By bits: a probability that differs in its last one is another strategy, and some round will tell.
         let same = (one.first_round, bits(&one.strategy)) == (two.first_round, bits(&two.strategy));
         let first_different =
-            comparison.compare_decisions(&mut walks, one.first_round == two.first_round)?;
+            diff.compare_decisions(&mut walks, one.first_round == two.first_round)?;
         if !same || first_different.is_some() {
-            comparison.parting = Some(Parting::of(&walks, one, two, first_different));
-            return Ok(comparison);
+            diff.divergence = Some(Divergence::of(&walks, one, two, first_different));
+            return Ok(diff);
         }
     }
-    comparison.decided = [walks[0].read_on()?, walks[1].read_on()?];
-    Ok(comparison)
+    diff.decided = [walks[0].read_on()?, walks[1].read_on()?];
+    Ok(diff)
 }
 
-impl Comparison {
+impl Diff {
     /// Counts the estimates made at the start of an epoch. Different offsets mean different keys, revealed or not.
     fn count_estimates(&mut self, one: &EpochRecord, two: &EpochRecord) {
         for (one, two) in one.estimates.iter().zip(&two.estimates) {
             self.estimates += 1;
-            self.estimates_apart += u64::from(one.index != two.index);
+            self.estimates_diverged += u64::from(one.index != two.index);
+            // The offset of a grid is a function of the key and of what is estimated, from how many rounds: so it gives the key
+            // away before that is revealed, though not the key itself.
             if self.same_key.is_none()
                 && (one.action, one.quantity, one.count) == (two.action, two.quantity, two.count)
             {
@@ -134,6 +140,7 @@ impl Comparison {
         walks: &mut [Walk; 2],
         aligned: bool,
     ) -> Result<Option<(u64, [u32; 2])>> {
+        // Epochs that begin at different rounds cannot be walked side by side.
         if !aligned {
             return Ok(None);
         }
@@ -148,7 +155,7 @@ impl Comparison {
     }
 }
 
-impl Parting {
+impl Divergence {
     fn of(
         walks: &[Walk; 2],
         one: EpochRecord,
@@ -157,6 +164,7 @@ impl Parting {
     ) -> Self {
         let [first, second] = walks;
         let problem = &first.spec.problem;
+        // All estimates in force, not those of this epoch alone: an older one may have differed without any effect until here.
         let pairs = first
             .estimates
             .iter()
@@ -167,8 +175,8 @@ impl Parting {
             first_round: one.first_round,
             actions: problem.actions().to_vec(),
             strategies: [one.strategy, two.strategy],
-            splits: pairs
-                .filter_map(|(one, two)| Split::of(problem, one, two))
+            diverging_estimates: pairs
+                .filter_map(|(one, two)| DivergingEstimate::of(problem, one, two))
                 .collect(),
             first_different: first_different
                 .map(|(round, [one, two])| (round, [name(first, one), name(second, two)])),
@@ -176,27 +184,25 @@ impl Parting {
     }
 }
 
-impl Split {
-    /// None if both lie in one cell, or on different grids.
+impl DivergingEstimate {
+    /// `None` if both lie in one cell, or on different grids.
     fn of(problem: &Problem, one: &Estimate, two: &Estimate) -> Option<Self> {
-        let (low, high) = (one.index?, two.index?);
-        if low == high || (one.offset, one.cell) != (two.offset, two.cell) {
+        let cells = [one.index?, two.index?];
+        if cells[0] == cells[1] || (one.offset, one.cell) != (two.offset, two.cell) {
             return None;
         }
         // The lower mean's cell ends at the edge above it, the higher one's begins at the edge below it.
-        let edge = |index: i64, other: i64| {
-            (one.offset + index as f64 + f64::from(u8::from(index < other))) * one.cell
-        };
-        let edges = [edge(low, high), edge(high, low)];
+        let edges = [one.nearest_edge(cells[1])?, two.nearest_edge(cells[0])?];
         let away = [(edges[0] - one.mean).abs(), (edges[1] - two.mean).abs()];
         let quantity = problem.quantity(one.quantity as usize);
         Some(Self {
-            action: problem.actions()[one.action as usize].clone(),
+            action: one.action,
+            name: problem.actions()[one.action as usize].clone(),
             quantity: quantity.name.clone(),
             epoch: one.epoch,
             count: one.count,
             means: [one.mean, two.mean].map(|mean| quantity.range.to_user(mean)),
-            cells: [low, high],
+            cells,
             edges: edges.map(|edge| quantity.range.to_user(edge)),
             distances: away.map(|away| away * quantity.range.span()),
             distances_in_cells: away.map(|away| away / one.cell),
@@ -245,16 +251,14 @@ impl Walk {
             ),
             None => bail!("it is empty"),
         };
-        let spec = Spec::parse(&heading.spec, &heading.id)?;
-        let (held, actions, estimates) = (None, Vec::new().into_iter(), BTreeMap::new());
         Ok(Self {
+            spec: Spec::parse(&heading.spec, &heading.id)?,
             log,
             heading,
-            spec,
-            held,
-            actions,
+            held: None,
+            actions: Vec::new().into_iter(),
             decided: 0,
-            estimates,
+            estimates: BTreeMap::new(),
         })
     }
 
@@ -287,16 +291,15 @@ impl Walk {
 
     /// What is looked up by number must be there.
     fn check(&self, record: &EpochRecord) -> Result<()> {
-        let (actions, quantities) = (
-            self.spec.problem.actions().len(),
-            self.spec.problem.quantities(),
-        );
+        // A diff does not audit, but a log that was made up must not make it panic.
+        let actions = self.spec.problem.actions().len();
+        let quantities = self.spec.problem.quantities();
         let known = |estimate: &Estimate| {
             (estimate.action as usize) < actions && (estimate.quantity as usize) < quantities
         };
         if record.strategy.len() != actions || !record.estimates.iter().all(known) {
             bail!(
-                "the record of epoch {} does not fit the spec; `debora audit` tells more",
+                "the record of epoch {} does not fit the spec; `debora audit` says more",
                 record.epoch
             );
         }
@@ -308,7 +311,7 @@ impl Walk {
         loop {
             if let Some(action) = self.actions.next() {
                 if action as usize >= self.spec.problem.actions().len() {
-                    bail!("there is no action {action}; `debora audit` tells more");
+                    bail!("there is no action {action}; `debora audit` says more");
                 }
                 return Ok(Some(action));
             }
@@ -317,6 +320,7 @@ impl Walk {
                     self.decided += given.actions.len() as u64;
                     self.actions = given.actions.into_iter();
                 }
+                // The next epoch's line, perhaps: it is read again by `next_epoch`.
                 line => {
                     self.held = line;
                     return Ok(None);

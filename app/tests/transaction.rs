@@ -1,17 +1,17 @@
-//! The desk against a plain model in memory, on every store: random groups of requests, clocks, ticks and restarts.
+//! The transactions of the service against a plain model in memory, on every store: random groups of requests, clocks, ticks and restarts.
 //!
-//! The model is an engine told round by round, and maps. The desk never tells an engine a round: it draws, folds and hands
+//! The model is an engine told round by round, and maps. The service never tells an engine a round: it draws, folds and hands
 //! over whole epochs. Every answer must be the model's, and at the end every count.
 
 use std::collections::BTreeMap;
 
 use debora::spec::{OnWait, Spec};
 use debora::{Engine, Key, VALUES_VERSION};
-use debora_app::service::desk::Desk;
 use debora_app::service::request::{
-    Answer, Change, Create, Of, Receipt, Refusal, Request, Telling,
+    Answer, Change, Create, DecisionId, Receipt, Refusal, Request, ToldOutcome,
 };
-use debora_app::store::{Experiment, Location, Purpose, Status};
+use debora_app::service::transaction::Executor;
+use debora_app::store::{ExperimentRow, Location, Purpose, Status};
 use proptest::prelude::*;
 
 mod common;
@@ -123,7 +123,7 @@ fn feedback(value: u8, costs: usize) -> (f64, Vec<f64>) {
 }
 
 impl Model {
-    fn tell_one(&mut self, of: Of, (reward, costs): (f64, Vec<f64>)) -> Receipt {
+    fn tell_one(&mut self, decision: DecisionId, (reward, costs): (f64, Vec<f64>)) -> Receipt {
         let same = |told: &(f64, Vec<f64>)| {
             if *told == (reward, costs.clone()) {
                 Receipt::Repeated
@@ -131,8 +131,9 @@ impl Model {
                 Receipt::Conflict
             }
         };
-        match of {
-            Of::Overtime { epoch, serial } => match self.overtime.get_mut(&(epoch, serial)) {
+        match decision {
+            DecisionId::Overtime { epoch, serial } => match self.overtime.get_mut(&(epoch, serial))
+            {
                 None => Receipt::Unknown,
                 Some(Some(told)) => same(told),
                 Some(told) => {
@@ -140,7 +141,7 @@ impl Model {
                     Receipt::Overtime
                 }
             },
-            Of::Round(round) => match self.told.get(&round) {
+            DecisionId::Round(round) => match self.told.get(&round) {
                 Some((_, _, true)) => match self.late.get(&round) {
                     Some(told) => same(told),
                     None => {
@@ -249,11 +250,11 @@ fn name(refusal: &Refusal) -> &'static str {
     }
 }
 
-/// A desk and the model, side by side.
+/// The service and the model, side by side.
 struct Play<'a> {
     location: &'a Location,
     id: String,
-    desk: Option<Desk>,
+    executor: Option<Executor>,
     model: Model,
     now: i64,
 }
@@ -262,7 +263,7 @@ impl<'a> Play<'a> {
     fn new(location: &'a Location, id: &str, text: &str) -> Self {
         let key = Key::from(9u64);
         let spec = Spec::parse(text, "spec").unwrap();
-        let mut desk = Desk::new(location.open(Purpose::Serve).unwrap());
+        let mut executor = Executor::new(location.open(Purpose::Serve).unwrap());
         let create = Create {
             id: Some(id.into()),
             spec: text.into(),
@@ -271,7 +272,7 @@ impl<'a> Play<'a> {
             actor: "test".into(),
         };
         for repeated in [false, true] {
-            let answer = desk
+            let answer = executor
                 .serve(&[Request::Create(create.clone())], 0)
                 .swap_remove(0)
                 .unwrap();
@@ -292,18 +293,22 @@ impl<'a> Play<'a> {
         Self {
             location,
             id: id.into(),
-            desk: Some(desk),
+            executor: Some(executor),
             model,
             now: 1_000,
         }
     }
 
-    fn telling(&self, of: Of, value: u8) -> Telling {
+    fn told(&self, decision: DecisionId, value: u8) -> ToldOutcome {
         let (reward, costs) = feedback(value, self.model.spec.problem.quantities() - 1);
-        Telling { of, reward, costs }
+        ToldOutcome {
+            decision,
+            reward,
+            costs,
+        }
     }
 
-    /// What a step asks of the desk, if it does.
+    /// What a step asks of the service, if it does.
     fn request(&mut self, step: &Step) -> Option<Request> {
         let id = self.id.clone();
         let outcomes = match *step {
@@ -332,12 +337,12 @@ impl<'a> Play<'a> {
                     outstanding.reverse();
                 }
                 let some = outstanding.into_iter().take(rounds);
-                some.map(|round| self.telling(Of::Round(round), value))
+                some.map(|round| self.told(DecisionId::Round(round), value))
                     .collect()
             }
             // Twice within one request, the second time perhaps with another value.
             Step::TellAny { round, value } => [value, value / 2]
-                .map(|value| self.telling(Of::Round(round), value))
+                .map(|value| self.told(DecisionId::Round(round), value))
                 .to_vec(),
             Step::TellOvertime {
                 epochs_ago,
@@ -345,7 +350,7 @@ impl<'a> Play<'a> {
                 value,
             } => {
                 let epoch = self.model.engine.epoch().saturating_sub(epochs_ago);
-                vec![self.telling(Of::Overtime { epoch, serial }, value)]
+                vec![self.told(DecisionId::Overtime { epoch, serial }, value)]
             }
             Step::Wait { seconds } => {
                 self.now += 1_000 * seconds;
@@ -353,8 +358,8 @@ impl<'a> Play<'a> {
             }
             Step::Restart => {
                 // The file is locked until the first is gone.
-                self.desk = None;
-                self.desk = Some(Desk::new(self.location.open(Purpose::Serve).unwrap()));
+                self.executor = None;
+                self.executor = Some(Executor::new(self.location.open(Purpose::Serve).unwrap()));
                 return None;
             }
             Step::Run { epochs } => {
@@ -378,7 +383,7 @@ impl<'a> Play<'a> {
     /// Serves a group: outcomes come first, then ticks, then the rest in order.
     fn group(&mut self, steps: &[Step]) {
         let requests: Vec<Request> = steps.iter().filter_map(|step| self.request(step)).collect();
-        let answers = self.desk.as_mut().unwrap().serve(&requests, self.now);
+        let answers = self.executor.as_mut().unwrap().serve(&requests, self.now);
         for (request, answer) in requests.iter().zip(&answers) {
             if let Request::Tell { outcomes, .. } = request {
                 let Ok(Answer::Told(receipts)) = answer else {
@@ -387,7 +392,7 @@ impl<'a> Play<'a> {
                 for (outcome, receipt) in outcomes.iter().zip(receipts) {
                     let expected = self
                         .model
-                        .tell_one(outcome.of, (outcome.reward, outcome.costs.clone()));
+                        .tell_one(outcome.decision, (outcome.reward, outcome.costs.clone()));
                     assert_eq!(*receipt, expected, "{outcome:?}");
                 }
             }
@@ -455,8 +460,11 @@ fn check_rows(location: &Location, id: &str, model: &Model) {
         (progress.epoch, &progress.digest),
         (model.engine.epoch(), &model.engine.digest())
     );
-    assert_eq!(progress.told.iter().sum::<u64>(), model.told.len() as u64);
-    assert_eq!(progress.told, model.engine.tally().counts());
+    assert_eq!(
+        progress.outcomes.iter().sum::<u64>(),
+        model.told.len() as u64
+    );
+    assert_eq!(progress.outcomes, model.engine.tally().counts());
     assert_eq!(
         progress.imputed.iter().sum::<u64>() as usize,
         model.told.values().filter(|told| told.2).count()
@@ -507,7 +515,7 @@ fn every_answer_is_the_models_over_long_epochs() {
     }
 }
 
-/// Two desks at one database, as two nodes: whoever decides, the decisions are one node's.
+/// Two executors at one database, as two nodes: whoever decides, the decisions are one node's.
 #[test]
 fn two_nodes_decide_as_one() {
     let Some(store) = stores().into_iter().find(Store::is_shared) else {
@@ -515,24 +523,24 @@ fn two_nodes_decide_as_one() {
     };
     store.fresh(|location, id| {
         let key = Key::from(9u64);
-        let mut desks = [(); 2].map(|()| Desk::new(location.open(Purpose::Serve).unwrap()));
+        let mut executors = [(); 2].map(|()| Executor::new(location.open(Purpose::Serve).unwrap()));
         let create =
             Create { id: Some(id.into()), spec: SHORT.into(), key: Some(key), blind: true, actor: "test".into() };
-        desks[0].serve(&[Request::Create(create)], 0).swap_remove(0).unwrap();
+        executors[0].serve(&[Request::Create(create)], 0).swap_remove(0).unwrap();
         let mut engine = Engine::new(Spec::parse(SHORT, "spec").unwrap().problem, key);
         let mut turn = 0;
         while !engine.is_done() {
             let expected: Vec<u32> = engine.ask_many(7).iter().map(|decision| decision.action).collect();
             let ask = Request::Decide { id: id.into(), rounds: 7, request_key: None };
-            let answer = desks[turn % 2].serve(&[ask], 0).swap_remove(0).unwrap();
+            let answer = executors[turn % 2].serve(&[ask], 0).swap_remove(0).unwrap();
             let Answer::Decided(decided) = answer else { panic!("{answer:?}") };
             assert_eq!((decided.lease.overtime, &decided.lease.actions), (false, &expected));
             for round in decided.lease.first..decided.lease.first + expected.len() as u64 {
                 turn += 1;
                 let (reward, costs) = feedback((round % 3) as u8, 1);
                 engine.tell(round, reward, &costs).unwrap();
-                let outcomes = vec![Telling { of: Of::Round(round), reward, costs }];
-                let answer = desks[turn % 2].serve(&[Request::Tell { id: id.into(), outcomes }], 0).swap_remove(0);
+                let outcomes = vec![ToldOutcome { decision: DecisionId::Round(round), reward, costs }];
+                let answer = executors[turn % 2].serve(&[Request::Tell { id: id.into(), outcomes }], 0).swap_remove(0);
                 assert!(
                     matches!(&answer, Ok(Answer::Told(receipts)) if receipts[..] == [Receipt::Recorded]),
                     "{answer:?}"
@@ -556,7 +564,7 @@ fn a_bad_request_key_fails_nobody_else() {
                 request_key: Some(key.into()),
             };
             let answers = play
-                .desk
+                .executor
                 .as_mut()
                 .unwrap()
                 .serve(&[ask("a\0"), ask(&"k".repeat(200)), ask("b")], play.now);
@@ -590,14 +598,11 @@ fn overtime_told_again_is_judged_by_what_is_stored() {
                 },
             ]);
             let tell = |play: &Play<'_>, values: &[u8]| {
-                let of = Of::Overtime {
+                let of = DecisionId::Overtime {
                     epoch: 0,
                     serial: 1,
                 };
-                let outcomes = values
-                    .iter()
-                    .map(|&value| play.telling(of, value))
-                    .collect();
+                let outcomes = values.iter().map(|&value| play.told(of, value)).collect();
                 Request::Tell {
                     id: id.into(),
                     outcomes,
@@ -615,7 +620,7 @@ fn overtime_told_again_is_judged_by_what_is_stored() {
             ] {
                 let request = tell(&play, values);
                 let answer = play
-                    .desk
+                    .executor
                     .as_mut()
                     .unwrap()
                     .serve(&[request], 0)
@@ -638,21 +643,21 @@ fn a_damaged_experiment_fails_nobody_else() {
             let other = format!("{id}-damaged");
             let create =
                 Create { id: Some(other.clone()), spec: SHORT.into(), key: None, blind: true, actor: "t".into() };
-            let desk = play.desk.as_mut().unwrap();
-            desk.serve(&[Request::Create(create)], 0).swap_remove(0).unwrap();
+            let executor = play.executor.as_mut().unwrap();
+            executor.serve(&[Request::Create(create)], 0).swap_remove(0).unwrap();
             let mut writer = location.open(Purpose::Write).unwrap();
             writer.begin().unwrap();
             let mut progress = writer.lock(&other).unwrap().unwrap();
-            progress.told.pop();
+            progress.outcomes.pop();
             writer.set_progress(&other, &progress).unwrap();
             let later = format!("{id}-later");
             let (experiment, progress) = writer.experiment(id).unwrap().unwrap();
-            let experiment = Experiment { id: later.clone(), values_version: VALUES_VERSION + 1, ..experiment };
+            let experiment = ExperimentRow { id: later.clone(), values_version: VALUES_VERSION + 1, ..experiment };
             let opened = writer.epochs(id, 0, 1).unwrap().remove(0);
             assert!(writer.create(&experiment, &progress, &opened).unwrap());
             writer.commit().unwrap();
             let ask = |id: &str| Request::Decide { id: id.into(), rounds: 1, request_key: None };
-            let answers = desk.serve(&[ask(&other), ask(id), ask(&later)], 0);
+            let answers = executor.serve(&[ask(&other), ask(id), ask(&later)], 0);
             for (place, why) in [(0, "impossible"), (2, "serve it with a debora that has 2")] {
                 assert!(
                     matches!(&answers[place], Err(Refusal::Store { detail }) if detail.contains(why)),
@@ -660,7 +665,7 @@ fn a_damaged_experiment_fails_nobody_else() {
                 );
             }
             assert!(matches!(answers[1], Ok(Answer::Decided(_))), "{answers:?}");
-            assert!(desk.waiting().unwrap().contains(&id.to_owned()));
+            assert!(executor.waiting().unwrap().contains(&id.to_owned()));
         });
     }
 }

@@ -1,4 +1,4 @@
-//! The hash chain over closed epochs: who changes a stored round, record or hash breaks it from there on.
+//! The hash chain over closed epochs: a change of a stored round, record or hash breaks it from there on.
 //!
 //! ```text
 //! key hash    = SHA-256(salt, key)
@@ -13,46 +13,48 @@
 use debora::{Engine, Error, Key, Tally};
 use sha2::{Digest as _, Sha256};
 
-use crate::store::{Experiment, Outcome};
+use crate::hex;
+use crate::store::{ExperimentRow, OutcomeRow};
 
 /// What is published of a key before the experiment is over.
 pub fn key_hash(salt: [u8; 16], key: Key) -> String {
-    hex(&Sha256::new()
-        .chain_update(salt)
-        .chain_update(unhex(&key.to_hex()).expect("hexadecimal digits"))
-        .finalize())
+    hex::encode(
+        &Sha256::new()
+            .chain_update(salt)
+            .chain_update(hex::decode(&key.to_hex()).expect("hexadecimal digits"))
+            .finalize(),
+    )
 }
 
 /// The head before any epoch is closed.
 pub fn genesis(values_version: u32, spec: &str, key_hash: &str) -> String {
+    // The prefixes differ, so that no head can be passed off as an epoch's hash, and name the version of the format.
     let hash = Sha256::new_with_prefix("debora log 1\n").chain_update(values_version.to_le_bytes());
-    hex(&hash
-        .chain_update(Sha256::digest(spec))
-        .chain_update(unhex(key_hash).unwrap_or_default())
-        .finalize())
+    hex::encode(
+        &hash
+            .chain_update(Sha256::digest(spec))
+            // What is not hexadecimal was never a hash: it hashes as nothing, and the comparison that follows finds it out.
+            .chain_update(hex::decode(key_hash).unwrap_or_default())
+            .finalize(),
+    )
 }
 
-/// The same, of an experiment.
-pub fn head(
-    Experiment {
-        values_version,
-        spec,
-        salt,
-        key,
-        ..
-    }: &Experiment,
-) -> String {
-    genesis(*values_version, spec, &key_hash(*salt, *key))
+/// The same, for an experiment.
+pub fn head(experiment: &ExperimentRow) -> String {
+    let key_hash = key_hash(experiment.salt, experiment.key);
+    genesis(experiment.values_version, &experiment.spec, &key_hash)
 }
 
 /// The hash of a closed epoch.
 pub fn epoch_hash(before: &str, record: &str, rounds_hash: &str) -> String {
-    let hash =
-        Sha256::new_with_prefix("debora epoch 1\n").chain_update(unhex(before).unwrap_or_default());
-    hex(&hash
-        .chain_update(record)
-        .chain_update(unhex(rounds_hash).unwrap_or_default())
-        .finalize())
+    let hash = Sha256::new_with_prefix("debora epoch 1\n")
+        .chain_update(hex::decode(before).unwrap_or_default());
+    hex::encode(
+        &hash
+            .chain_update(record)
+            .chain_update(hex::decode(rounds_hash).unwrap_or_default())
+            .finalize(),
+    )
 }
 
 /// The hash over an epoch's rounds, in order.
@@ -61,10 +63,11 @@ pub struct RoundsHash(Sha256);
 
 impl RoundsHash {
     /// Adds the next round.
-    pub fn add(&mut self, action: u32, outcome: &Outcome) {
+    pub fn add(&mut self, action: u32, outcome: &OutcomeRow) {
         self.0.update(outcome.round.to_le_bytes());
         self.0.update(action.to_le_bytes());
         self.0.update([u8::from(outcome.imputed)]);
+        // The bits, not a rounded text of them: an audit must see every change of what was told.
         for value in std::iter::once(&outcome.reward).chain(&outcome.costs) {
             self.0.update(value.to_bits().to_le_bytes());
         }
@@ -72,7 +75,7 @@ impl RoundsHash {
 
     /// As 64 hexadecimal digits.
     pub fn to_hex(&self) -> String {
-        hex(&self.0.clone().finalize())
+        hex::encode(&self.0.clone().finalize())
     }
 }
 
@@ -89,20 +92,19 @@ pub struct Fold {
 impl Fold {
     /// Before the first round of the engine's open epoch.
     pub fn of(engine: &Engine) -> Self {
-        let (actions, quantities) = (
-            engine.problem().actions().len(),
-            engine.problem().quantities(),
-        );
+        let problem = engine.problem();
         Self {
             next: engine.open_record().first_round,
-            tally: Tally::new(actions, quantities),
+            tally: Tally::new(problem.actions().len(), problem.quantities()),
             hash: RoundsHash::default(),
-            fixed: vec![0; quantities],
+            // Kept between rounds: an epoch may have millions, and each would allocate.
+            fixed: vec![0; problem.quantities()],
         }
     }
 
     /// Adds the next round.
-    pub fn add(&mut self, action: u32, outcome: &Outcome, engine: &Engine) -> Result<(), Error> {
+    pub fn add(&mut self, action: u32, outcome: &OutcomeRow, engine: &Engine) -> Result<(), Error> {
+        // Summed exactly, as the engine does round by round: whatever the order of a sum, its bits are the same.
         engine
             .problem()
             .to_fixed(outcome.reward, &outcome.costs, &mut self.fixed)?;
@@ -121,17 +123,6 @@ impl Fold {
     pub fn rounds_hash(&self) -> String {
         self.hash.to_hex()
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Hexadecimal digits as bytes.
-pub fn unhex(text: &str) -> Option<Vec<u8>> {
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    text.as_bytes().chunks(2).map(pair).collect()
 }
 
 #[cfg(test)]
@@ -154,7 +145,7 @@ mod tests {
                     0.1 * (decision.round % 7) as f64,
                     1.0 / (1.0 + decision.round as f64),
                 );
-                let outcome = Outcome {
+                let outcome = OutcomeRow {
                     round: decision.round,
                     reward,
                     costs: vec![cost],

@@ -1,31 +1,34 @@
 //! The real program beside a server that has the store open: keys, and backups.
 
+#[path = "common/binary.rs"]
+mod binary;
 #[path = "common/fixtures.rs"]
 mod fixtures;
+#[path = "common/scratch.rs"]
+mod scratch;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use debora_app::store::{Location, Outcome, Purpose, Role, Store};
+use binary::debora;
+use debora_app::hex;
+use debora_app::store::{Location, OutcomeRow, Purpose, Role, Store};
 use fixtures::{epoch, experiment, progress, schema};
+use scratch::Scratch;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// A folder of one test; removed after it.
-struct Folder(PathBuf);
+/// A folder of one test, and what is in it.
+struct Folder(Scratch);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path =
-            std::env::temp_dir().join(format!("debora-upkeep-{name}-{}", std::process::id()));
-        fs::create_dir(&path).unwrap();
-        Self(path)
+        Self(Scratch::new(name))
     }
 
     fn names(&self) -> Vec<String> {
-        let names = fs::read_dir(&self.0)
+        let names = fs::read_dir(&*self.0)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<_> = names.collect();
@@ -34,25 +37,17 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn debora(folder: &Folder, store: &str, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_debora"));
-    command
-        .args(arguments)
+fn run(folder: &Folder, store: &str, arguments: &[&str]) -> Output {
+    debora(arguments)
         .env("DEBORA_STORE", store)
-        .current_dir(&folder.0)
+        .current_dir(&*folder.0)
         .output()
         .unwrap()
 }
 
 /// Standard output of a call that must succeed.
 fn said(folder: &Folder, store: &str, arguments: &[&str]) -> String {
-    let output = debora(folder, store, arguments);
+    let output = run(folder, store, arguments);
     assert!(
         output.status.success(),
         "{arguments:?}: {}",
@@ -63,7 +58,7 @@ fn said(folder: &Folder, store: &str, arguments: &[&str]) -> String {
 
 /// The message of a call that must fail and print nothing.
 fn refused(folder: &Folder, store: &str, arguments: &[&str]) -> String {
-    let output = debora(folder, store, arguments);
+    let output = run(folder, store, arguments);
     assert_eq!(
         output.status.code(),
         Some(2),
@@ -74,8 +69,8 @@ fn refused(folder: &Folder, store: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-fn outcomes(rounds: std::ops::RangeInclusive<u64>) -> Vec<Outcome> {
-    let outcome = |round| Outcome {
+fn outcomes(rounds: std::ops::RangeInclusive<u64>) -> Vec<OutcomeRow> {
+    let outcome = |round| OutcomeRow {
         round,
         reward: 0.5,
         costs: vec![-0.0, 1.0],
@@ -105,10 +100,7 @@ fn keys_work_beside_a_server(folder: &Folder, address: &str) {
     let key = said(folder, address, &["keys", "add", "ann", "--role", "decide"]);
     let key = key.trim_end();
     assert!(key.len() == 71 && key.starts_with("debora_"), "{key}");
-    let hash: String = Sha256::digest(key)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = hex::encode(&Sha256::digest(key));
     let known = server.keys().unwrap();
     assert_eq!(
         (known[0].name.as_str(), known[0].role, &known[0].hash),
@@ -128,7 +120,7 @@ fn keys_work_beside_a_server(folder: &Folder, address: &str) {
 
     let why = refused(folder, address, &["keys", "add", "ann", "--role", "read"]);
     assert!(
-        why.contains("a key named \"ann\" is there, or was"),
+        why.contains("there is, or was, a key named \"ann\""),
         "{why}"
     );
     for name in ["", "loopback", "a b", "é", &"n".repeat(65)] {
@@ -176,7 +168,7 @@ fn a_backup_is_taken_beside_a_server(folder: &Folder, address: &str) {
         "{words}"
     );
     let why = refused(folder, address, &["backup", "copy.db", "--force"]);
-    assert!(why.contains("overwrites nothing"), "{why}");
+    assert!(why.contains("never overwrites"), "{why}");
     let document: Value =
         serde_json::from_str(&said(folder, address, &["backup", "other.db", "--json"])).unwrap();
     assert_eq!(
@@ -225,7 +217,7 @@ fn keys_work_beside_a_server_on_sqlite() {
 
 #[test]
 fn keys_work_beside_a_server_on_postgres() {
-    keys_work_beside_a_server(&Folder::new("keys-postgres"), &schema("upkeep_keys"));
+    keys_work_beside_a_server(&Folder::new("keys-postgres"), &schema("keys"));
 }
 
 #[test]
@@ -236,13 +228,13 @@ fn a_backup_is_taken_beside_a_server_on_sqlite() {
 
 #[test]
 fn a_backup_is_taken_beside_a_server_on_postgres() {
-    a_backup_is_taken_beside_a_server(&Folder::new("backup-postgres"), &schema("upkeep_backup"));
+    a_backup_is_taken_beside_a_server(&Folder::new("backup-postgres"), &schema("backup"));
 }
 
 #[test]
 fn the_first_key_may_come_before_the_store() {
     let folder = Folder::new("first");
-    for address in [&file(&folder), &schema("upkeep_first")] {
+    for address in [&file(&folder), &schema("first_key")] {
         let why = refused(&folder, address, &["keys", "list"]);
         assert!(why.contains("debora serve"), "{why}");
         refused(&folder, address, &["keys", "revoke", "ann"]);

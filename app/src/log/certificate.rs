@@ -1,13 +1,15 @@
 //! The certificate of an experiment that is over: what it was, what it found, and all that is needed to check it.
 
 use anyhow::{Context as _, Result};
-use debora::Engine;
 use debora::record::{Interval, Kind};
 use debora::spec::Spec;
+use debora::{Engine, Problem};
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use crate::service::chain;
-use crate::store::{Event, Experiment, Progress, Status, Store};
+use crate::hex;
+use crate::log::chain;
+use crate::store::{Event, ExperimentRow, Progress, Status, Store};
 
 /// Events read at once.
 const CHUNK: usize = 1_000;
@@ -19,7 +21,7 @@ pub struct Certificate {
     pub id: String,
     /// What its spec calls it.
     pub name: Option<String>,
-    /// Whether it came to its horizon (done) or was ended before (closed).
+    /// Whether it reached its horizon (done) or was ended before (closed).
     pub status: Status,
     /// The spec, as it was given.
     pub spec: String,
@@ -48,9 +50,9 @@ pub struct Certificate {
     pub recommendation: Recommended,
     /// Rounds per action.
     pub actions: Vec<ActionCounts>,
-    /// Outcomes that came after their round was imputed; none of them counts.
+    /// Outcomes that came after their round was imputed; they do not count.
     pub late: u64,
-    /// Decisions outside the horizon; none of them counts.
+    /// Decisions outside the horizon; they do not count.
     pub overtime: u64,
     /// Epochs whose estimates left no strategy within the thresholds.
     pub infeasible: u64,
@@ -81,31 +83,50 @@ pub struct KnownQuantity {
     pub name: String,
     /// Where the expectation lies.
     pub interval: Interval,
-    /// What a cost is to stay below.
+    /// The threshold of a cost; under policy free it is stated and decides nothing.
     pub threshold: Option<f64>,
 }
 
-/// The rounds of an action.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// An action's counts: decided = told + imputed + outstanding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ActionState)]
 pub struct ActionCounts {
+    /// Its number in the spec, from 0.
+    pub action: u32,
     /// Its name.
     pub name: String,
     /// Rounds decided.
     pub decided: u64,
-    /// Rounds whose outcome was told.
+    /// Outcomes told; imputed ones are not among them.
     pub told: u64,
-    /// Rounds whose outcome was imputed.
+    /// Rounds whose outcome did not come in time.
     pub imputed: u64,
 }
 
-/// The certificate; none if there is no such experiment or it is not over.
+impl ActionCounts {
+    /// Of every action, in the spec's order.
+    pub fn of(problem: &Problem, progress: &Progress) -> Vec<Self> {
+        let names = (0..).zip(problem.actions()).enumerate();
+        names
+            .map(|(place, (action, name))| Self {
+                action,
+                name: name.clone(),
+                decided: progress.decided[place],
+                told: progress.told(place),
+                imputed: progress.imputed[place],
+            })
+            .collect()
+    }
+}
+
+/// The certificate; `None` if there is no such experiment or it is not over.
 ///
 /// The reads must see one state: call it within a transaction.
 pub fn of(store: &mut dyn Store, id: &str) -> Result<Option<Certificate>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
-    if !matches!(progress.status, Status::Closed | Status::Done) {
+    if progress.status.is_open() {
         return Ok(None);
     }
     let last = store.epochs(id, progress.epoch, 1)?.into_iter().next();
@@ -115,6 +136,7 @@ pub fn of(store: &mut dyn Store, id: &str) -> Result<Option<Certificate>> {
         .snapshot
         .with_context(|| format!("experiment {id} has lost its last snapshot"))?;
     let engine = Engine::from_bytes(&snapshot)?;
+    // An experiment that was closed by hand leaves its last epoch open; then its last event is its end.
     let ended_at = match last.closed_at {
         Some(closed_at) => closed_at,
         None => last_event(store, id)?.at,
@@ -123,6 +145,7 @@ pub fn of(store: &mut dyn Store, id: &str) -> Result<Option<Certificate>> {
 }
 
 fn last_event(store: &mut dyn Store, id: &str) -> Result<Event> {
+    // Stores read forwards only, and an experiment has few events: a method of the trait for the last one is not worth it.
     let (mut from, mut last) = (0, None);
     loop {
         let events = store.events(id, from, CHUNK)?;
@@ -136,12 +159,12 @@ fn last_event(store: &mut dyn Store, id: &str) -> Result<Event> {
 }
 
 fn document(
-    experiment: Experiment,
+    experiment: ExperimentRow,
     progress: Progress,
     engine: &Engine,
     ended_at: i64,
 ) -> Result<Certificate> {
-    let Experiment {
+    let ExperimentRow {
         id,
         spec: text,
         key,
@@ -159,14 +182,15 @@ fn document(
         status: progress.status,
         spec: text,
         key: key.to_hex(),
-        salt: chain::hex(&salt),
+        salt: hex::encode(&salt),
         key_hash: chain::key_hash(salt, key),
         values_version,
+        // The number of the open epoch is how many are closed; of a finished experiment the last one is closed, too.
         epochs: progress.epoch + u64::from(done),
-        rounds: progress.next_round - 1,
+        rounds: progress.rounds(),
         horizon: spec.problem.horizon(),
-        recommendation: recommended(engine),
-        actions: counts(&progress, engine),
+        recommendation: Recommended::of(engine),
+        actions: ActionCounts::of(engine.problem(), &progress),
         late: progress.late,
         overtime: progress.overtime,
         infeasible: progress.infeasible,
@@ -179,50 +203,40 @@ fn document(
     })
 }
 
-fn recommended(engine: &Engine) -> Recommended {
-    let (problem, recommendation) = (engine.problem(), engine.recommendation());
-    let intervals = std::iter::once(recommendation.reward).chain(recommendation.costs);
-    let known = |(quantity, interval): (usize, Interval)| {
-        let debora::problem::Quantity { name, range } = problem.quantity(quantity);
-        let threshold = quantity
-            .checked_sub(1)
-            .map(|cost| range.to_user(problem.thresholds()[cost]));
-        KnownQuantity {
-            name: name.clone(),
-            interval,
-            threshold,
-        }
-    };
-    let quantities = intervals.enumerate().map(known).collect();
-    Recommended {
-        kind: recommendation.kind,
-        strategy: recommendation.strategy,
-        quantities,
-    }
+/// A cost's threshold in the user's units; `None` for the reward.
+///
+/// Policy free is no exception: what the spec says of a cost is shown, though it decides nothing there.
+pub fn threshold(problem: &Problem, quantity: usize) -> Option<f64> {
+    Some(problem.threshold(quantity.checked_sub(1)?))
 }
 
-fn counts(progress: &Progress, engine: &Engine) -> Vec<ActionCounts> {
-    let counts = |(action, name): (usize, &String)| ActionCounts {
-        name: name.clone(),
-        decided: progress.decided[action],
-        told: progress.told[action] - progress.imputed[action],
-        imputed: progress.imputed[action],
-    };
-    engine
-        .problem()
-        .actions()
-        .iter()
-        .enumerate()
-        .map(counts)
-        .collect()
+impl Recommended {
+    /// What an engine recommends.
+    pub fn of(engine: &Engine) -> Self {
+        let problem = engine.problem();
+        let recommendation = engine.recommendation();
+        let intervals = std::iter::once(recommendation.reward).chain(recommendation.costs);
+        let quantities = intervals
+            .enumerate()
+            .map(|(quantity, interval)| KnownQuantity {
+                name: problem.quantity(quantity).name.clone(),
+                interval,
+                threshold: threshold(problem, quantity),
+            });
+        Self {
+            kind: recommendation.kind,
+            strategy: recommendation.strategy,
+            quantities: quantities.collect(),
+        }
+    }
 }
 
 fn verify(id: &str, head: &str) -> String {
     format!(
         "Take the log of experiment {id} (GET /v1/experiments/{id}/log, all pages one after another) and run `debora audit \
          LOG --head {head}`. It recomputes every decision, estimate, strategy and hash from spec, key and outcomes, and \
-         checks that SHA-256(salt, key) is the key_hash that was published before the first decision. Whoever can rewrite \
-         the whole log can also make new hashes: compare the head with one that was published or noted down while the \
+         checks that SHA-256(salt, key) is the key_hash that was published before the first decision. Anyone who can \
+         rewrite the whole log can also make new hashes: compare the head with one that was published or noted down while the \
          experiment went on. docs/audit.md says how every hash is made, so that another program can check it."
     )
 }

@@ -1,34 +1,19 @@
-//! The log of an experiment as JSON lines: from it alone, with the key, every decision can be recomputed.
-//!
-//! ```text
-//! experiment
-//!     epoch, decisions.., outcome.., overtime.., aside.., closed      for every epoch in order; of the open one, no `closed`
-//! late.., event.., state
-//! ```
-//!
-//! Lines are read in pages, while the experiment goes on. A page's cursor says where the next begins; what is closed never
-//! changes, so its lines are the same whenever they are read. Of the open epoch the log shows what was decided when its
-//! `epoch` line was written, and if the experiment went on before the last line, that line says so.
-
-mod cursor;
-mod page;
+//! The lines of a log, each one JSON object.
 
 use debora::EpochRecord;
 use serde::{Deserialize, Serialize};
-
-pub use cursor::BadCursor;
-pub use page::{LINES_MAX, Page, page};
 
 use crate::store::{Lease, Progress};
 
 /// The version of the lines and of the hashes over them.
 pub const LOG_VERSION: u32 = 1;
 
-/// The header in which the service gives the next page's cursor, as its body is all lines.
-pub const NEXT_HEADER: &str = "debora-next";
+/// The most rounds one request is given, and so the most actions in one line.
+pub const ROUNDS_MAX: u64 = 10_000;
 
 /// A line. Numbers are written so that they are read back bit for bit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+// Unknown fields are refused: an audit that skipped what it does not know would call a log equal that says more than it read.
 #[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Line {
     /// What the experiment is.
@@ -50,7 +35,7 @@ pub enum Line {
         reward: f64,
         /// The costs, in the spec's order.
         costs: Vec<f64>,
-        /// Whether nobody told it.
+        /// Whether it was put in, as nobody told it in time.
         imputed: bool,
         /// When.
         at: i64,
@@ -58,7 +43,9 @@ pub enum Line {
     /// What one request was given while the epoch waited: `first` is a serial.
     Overtime(Given),
     /// What came of a decision outside the horizon; never counted.
-    Aside {
+    // The tag of the first logs, which are still to be read.
+    #[serde(rename = "aside")]
+    OvertimeOutcome {
         /// The epoch.
         epoch: u64,
         /// The serial.
@@ -182,20 +169,22 @@ impl From<Lease> for Given {
 impl Given {
     /// The round, or serial, after the last.
     pub fn end(&self) -> u64 {
+        // Saturating, since a log may say anything: an audit compares the end with what it expects.
         self.first.saturating_add(self.actions.len() as u64)
     }
 }
 
 impl Line {
-    /// What it is called in the log.
+    /// Its type in the log.
     pub fn name(&self) -> &'static str {
+        // As serde writes the tag, which cannot be asked for without writing the line.
         match self {
             Self::Experiment(_) => "experiment",
             Self::Epoch { .. } => "epoch",
             Self::Decisions(_) => "decisions",
             Self::Outcome { .. } => "outcome",
             Self::Overtime(_) => "overtime",
-            Self::Aside { .. } => "aside",
+            Self::OvertimeOutcome { .. } => "aside",
             Self::Closed { .. } => "closed",
             Self::Late { .. } => "late",
             Self::Event { .. } => "event",

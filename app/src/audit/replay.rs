@@ -1,12 +1,12 @@
-//! What must have happened: from an engine with the key, or without the key as far as the records say.
+//! What must have happened: from an engine with the key or, without the key, as far as the records say.
 
 use debora::{Ask, Engine, EpochRecord, Told};
 
 use super::{Check, differs};
-use crate::store::Outcome;
+use crate::store::OutcomeRow;
 
-/// The course of an experiment.
-pub enum Course {
+/// An experiment, replayed.
+pub enum Replay {
     /// Recomputed, round by round.
     Keyed {
         /// Asked for every decision and told every outcome.
@@ -25,7 +25,7 @@ pub enum Course {
     },
 }
 
-impl Course {
+impl Replay {
     /// With the key.
     pub fn of(engine: Engine) -> Self {
         Self::Keyed {
@@ -51,6 +51,7 @@ impl Course {
                 opening,
                 closed,
             } => {
+                // Kept as it was: decisions and overtime of an epoch are asked for again after outcomes have moved the engine on.
                 opening.clone_from(engine);
                 *closed = None;
                 same_record(record, engine.open_record())
@@ -71,16 +72,9 @@ impl Course {
                     Ok(())
                 }
                 Ask::Decision(decision) => {
-                    let name = |action: u32| match engine.problem().actions().get(action as usize) {
-                        Some(name) => format!("{action} ({name:?})"),
-                        None => action.to_string(),
-                    };
-                    Err(differs(
-                        place(),
-                        "the action",
-                        name(action),
-                        name(decision.action),
-                    ))
+                    let [recorded, recomputed] =
+                        [action, decision.action].map(|action| named(engine, action));
+                    Err(differs(place(), "the action", recorded, recomputed))
                 }
                 Ask::Waiting { .. } | Ask::Done => Err(differs(
                     place(),
@@ -90,13 +84,10 @@ impl Course {
                 )),
             },
             Self::Recorded { actions, given } => {
+                // Checked here, as it is a place in lists from now on.
                 if action as usize >= *actions {
-                    return Err(differs(
-                        place(),
-                        "the action",
-                        action,
-                        format_args!("one of 0 to {}", *actions - 1),
-                    ));
+                    let known = format!("one of 0 to {}", *actions - 1);
+                    return Err(differs(place(), "the action", action, known));
                 }
                 given.push(action);
                 Ok(())
@@ -113,31 +104,23 @@ impl Course {
     }
 
     /// Tells the next round's outcome.
-    pub fn tell(&mut self, outcome: &Outcome) -> Check {
+    pub fn tell(&mut self, outcome: &OutcomeRow) -> Check {
+        // Without the key there is nothing to tell it to: the hashes are checked elsewhere.
         let Self::Keyed { engine, closed, .. } = self else {
             return Ok(());
         };
-        match engine.tell(outcome.round, outcome.reward, &outcome.costs) {
-            Ok(Told::Closed(record)) => *closed = Some(record),
-            Ok(Told::Recorded) => {}
-            Ok(_) => {
-                return Err(differs(
-                    format!("round {}", outcome.round),
-                    "its outcome",
-                    "told again",
-                    "told once",
-                ));
-            }
-            Err(error) => {
-                return Err(differs(
-                    format!("round {}", outcome.round),
-                    "its outcome",
-                    error,
-                    "told",
-                ));
-            }
-        }
-        Ok(())
+        let (recorded, recomputed) =
+            match engine.tell(outcome.round, outcome.reward, &outcome.costs) {
+                Ok(Told::Closed(record)) => {
+                    *closed = Some(record);
+                    return Ok(());
+                }
+                Ok(Told::Recorded) => return Ok(()),
+                Ok(_) => ("told again".to_owned(), "told once"),
+                Err(error) => (error.to_string(), "told"),
+            };
+        let place = format!("round {}", outcome.round);
+        Err(differs(place, "its outcome", recorded, recomputed))
     }
 
     /// The action of a decision outside the horizon, if the key tells it.
@@ -151,10 +134,11 @@ impl Course {
     /// Whether all rounds of the epoch are decided, if the key tells it.
     pub fn is_decided(&self) -> Option<bool> {
         match self {
+            // The engine has opened the next epoch by then.
             Self::Keyed {
                 closed: Some(_), ..
             } => Some(true),
-            Self::Keyed { engine, .. } => Some(!matches!(engine.clone().ask(), Ask::Decision(_))),
+            Self::Keyed { engine, .. } => Some(engine.is_handed_out()),
             Self::Recorded { .. } => None,
         }
     }
@@ -168,8 +152,17 @@ impl Course {
     }
 }
 
+/// An action's number and name; a log may hold numbers that no action has.
+fn named(engine: &Engine, action: u32) -> String {
+    match engine.problem().actions().get(action as usize) {
+        Some(name) => format!("{action} ({name:?})"),
+        None => action.to_string(),
+    }
+}
+
 /// Compares records bit for bit, and names the first field that differs.
 fn same_record(recorded: &EpochRecord, recomputed: &EpochRecord) -> Check {
+    // Through JSON, where every field has a name to be told by, those of later versions too.
     let value = |record| serde_json::to_value(record).expect("records are written as JSON");
     let place = format!("the record of epoch {}", recorded.epoch);
     match first_difference(&value(recorded), &value(recomputed), String::new()) {

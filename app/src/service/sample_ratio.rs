@@ -39,12 +39,12 @@ pub struct SampleRatio {
 
 /// Rounds of one action: how many could have been told, and how many were.
 #[derive(Clone, Copy)]
-struct Share {
+struct ToldShare {
     due: u64,
     told: u64,
 }
 
-impl Share {
+impl ToldShare {
     fn of(self) -> f64 {
         self.told as f64 / self.due as f64
     }
@@ -54,20 +54,20 @@ impl Share {
 pub fn check(actions: &[String], progress: &Progress, before: &[u64]) -> SampleRatio {
     let counts = |action: usize| {
         let (settled, imputed) = (before[action], progress.imputed_before[action]);
-        let told = progress.told[action] - progress.imputed[action];
-        let closed = Share {
+        let told = progress.told(action);
+        let closed = ToldShare {
             due: settled,
             told: settled - imputed,
         };
         (
             closed,
-            Share {
+            ToldShare {
                 due: progress.decided[action] - settled,
                 told: told - closed.told,
             },
         )
     };
-    let (closed, open): (Vec<Share>, Vec<Share>) = (0..actions.len()).map(counts).unzip();
+    let (closed, open): (Vec<ToldShare>, Vec<ToldShare>) = (0..actions.len()).map(counts).unzip();
     let (first, second) = (bound(&closed), bound(&open));
     let (p, shares) = if first <= second {
         (first, &closed)
@@ -99,17 +99,18 @@ pub fn check(actions: &[String], progress: &Progress, before: &[u64]) -> SampleR
     }
 }
 
-fn total(shares: &[Share]) -> Share {
-    Share {
+fn total(shares: &[ToldShare]) -> ToldShare {
+    ToldShare {
         due: shares.iter().map(|share| share.due).sum(),
         told: shares.iter().map(|share| share.told).sum(),
     }
 }
 
 /// K * min_a 2 exp(-2 n_a t_a^2), at most 1.
-fn bound(shares: &[Share]) -> f64 {
+fn bound(shares: &[ToldShare]) -> f64 {
     let all = total(shares).of();
-    let one = |share: &Share| 2.0 * (-2.0 * share.due as f64 * (share.of() - all).powi(2)).exp();
+    let one =
+        |share: &ToldShare| 2.0 * (-2.0 * share.due as f64 * (share.of() - all).powi(2)).exp();
     let least = shares
         .iter()
         .filter(|share| share.due > 0)
@@ -119,7 +120,7 @@ fn bound(shares: &[Share]) -> f64 {
 }
 
 /// The action of which the smallest share was told.
-fn least(shares: &[Share]) -> Option<usize> {
+fn least(shares: &[ToldShare]) -> Option<usize> {
     let played = shares.iter().enumerate().filter(|(_, share)| share.due > 0);
     played
         .min_by(|one, two| one.1.of().total_cmp(&two.1.of()))
@@ -130,10 +131,10 @@ fn least(shares: &[Share]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn shares(counts: &[(u64, u64)]) -> Vec<Share> {
+    fn shares(counts: &[(u64, u64)]) -> Vec<ToldShare> {
         counts
             .iter()
-            .map(|&(due, told)| Share { due, told })
+            .map(|&(due, told)| ToldShare { due, told })
             .collect()
     }
 
