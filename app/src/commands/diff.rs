@@ -117,7 +117,7 @@ fn reasons(divergence: &Divergence, diff: &Diff) -> String {
             .map(sentence)
             .collect();
     }
-    // Then decisions depend on the data through the cells alone (docs/audit.md), so one of the logs must be wrong.
+    // Then decisions depend on the data through the cells alone (docs/theory.md, section 7), so one of the logs must be wrong.
     let expected = diff.specs.is_empty() && diff.same_key == Some(true);
     if expected {
         return "No estimate fell into another cell, so the same decisions were due: `debora audit` tells which log is \
