@@ -327,13 +327,13 @@ impl Auditor {
             problem: spec.problem,
             service: spec.service,
         });
-        self.meet(&genesis);
+        self.tick_off_head(&genesis);
         self.head = genesis;
         Ok(Ok(()))
     }
 
     /// Ticks off a published head.
-    fn meet(&mut self, head: &str) {
+    fn tick_off_head(&mut self, head: &str) {
         self.wanted.take_if(|wanted| wanted == head);
     }
 

@@ -19,7 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::args::{Common, ServeArgs};
 use crate::calendar::now;
 use crate::commands::print;
-use crate::service::http::server::{self, Terms};
+use crate::service::http::server::{self, ConnectionRules};
 use crate::service::http::{AppState, Shared};
 use crate::service::request::Refusal;
 use crate::service::writer::Service;
@@ -121,13 +121,13 @@ async fn run(
         }
     };
     // Without a writer nothing can be served, so the end of its ticking ends the server, too.
-    let terms = Terms {
+    let rules = ConnectionRules {
         connections: args.connections,
         grace: Duration::from_secs(args.grace),
     };
     let mut failed = false;
     let end = async { failed = stopped.await.is_some() };
-    server::serve(listener, app, terms, end).await;
+    server::serve(listener, app, rules, end).await;
     if failed {
         bail!(
             "the writer has ended, which is a bug: what was answered is durable; see the log, and start the server again"

@@ -164,15 +164,16 @@ pub enum Granted {
 pub struct Decided {
     /// The rounds and actions.
     pub lease: Lease,
-    /// Names and probabilities.
-    pub text: Arc<EpochText>,
+    /// The names and probabilities that go with their actions.
+    pub labels: Arc<EpochLabels>,
     /// Whether they were handed out before.
     pub repeated: bool,
 }
 
-/// What an epoch's decisions are drawn from and answered with, shared by all of its answers.
+/// What an epoch's answers say beside the number of an action, shared by all of them. Decisions are not drawn from this, but
+/// from the engine's strategy.
 #[derive(Clone, Debug)]
-pub struct EpochText {
+pub struct EpochLabels {
     /// The names of the actions.
     pub actions: Vec<String>,
     /// The probability of each.
@@ -316,7 +317,7 @@ pub(super) fn beginning(actions: usize, head: String, digest: String) -> Progres
         late: 0,
         overtime: 0,
         next_serial: 1,
-        due_from: 1,
+        impute_from: 1,
         infeasible: 0,
         head,
         digest,

@@ -15,18 +15,18 @@ use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::experiments::row;
-use crate::service::http::extract::{Asked, Id};
+use crate::service::http::extract::{Id, QueryParams};
 use crate::service::request::Refusal;
 use crate::store::{Role, Store};
 
 /// Lines in a page by default.
 const LINES: usize = 1_000;
 
-/// Where in the log, and how much of it.
+/// Which page of the log: where it begins, and how long it is.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Where {
+pub struct LogPageQuery {
     /// The cursor that the page before gave in the header `debora-next`; the beginning unless given.
     after: Option<String>,
     /// How many lines at most; 1,000 unless given.
@@ -40,14 +40,14 @@ pub struct Where {
 /// header `debora-next` has the cursor of the next page, and is absent on the last. All pages one after another are what
 /// `debora audit` reads.
 #[utoipa::path(get, path = "/v1/experiments/{id}/log", tag = "experiments",
-    params(("id" = String, Path, description = "The experiment"), Where),
+    params(("id" = String, Path, description = "The experiment"), LogPageQuery),
     responses((status = 200, description = "A page", body = String, content_type = "application/x-ndjson",
                headers(("debora-next" = String, description = "The cursor of the next page; absent on the last")))))]
 pub async fn log(
     State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
-    Asked(Where { after, limit }): Asked<Where>,
+    QueryParams(LogPageQuery { after, limit }): QueryParams<LogPageQuery>,
 ) -> Result<Response, ApiError> {
     caller.require(Role::Read)?;
     let limit = limit.unwrap_or(LINES as u64);
