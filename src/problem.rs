@@ -310,10 +310,10 @@ impl Draft {
     fn check_profile(&self) -> Result<(), Error> {
         let rho = self.rho;
         let delta = self.delta;
-        // The paper's widths divide by rho - 2 delta.
         match self.growth {
             Some(growth) if self.paper => Err(Error::GrowthWithPaper { growth }),
             Some(growth) if !(2..=64).contains(&growth) => Err(Error::Growth { growth }),
+            // The paper's widths divide by rho - 2 delta.
             _ if self.paper && 2.0 * delta >= rho => Err(Error::PaperDelta { rho, delta }),
             _ => Ok(()),
         }

@@ -31,7 +31,7 @@ impl Engine {
                     break;
                 }
             }
-            // What comes next is most often the telling of the round handed out last.
+            // Telling it need not draw it again: with room for one round at a time, that holds for every round.
             self.last = (self.next_round() - 1, actions[rounds - 1]);
         }
         rounds

@@ -38,7 +38,7 @@ pub fn amount(value: f64) -> String {
     significant(value, 3)
 }
 
-/// A quantity to so many significant digits. From 10^digits on it is a whole number with separators: zeros in the place of
+/// A quantity to this many significant digits. From 10^digits on it is a whole number with separators: zeros in the place of
 /// known digits would look rounded.
 pub fn significant(value: f64, digits: i32) -> String {
     if value == 0.0 {

@@ -74,7 +74,7 @@ impl Auditor {
         self.audited.outstanding = self.audited.decisions - self.audited.outcomes;
         self.audited.head.clone_from(&self.head);
         let done = self.at_horizon();
-        // In a finished experiment nothing is imputed any more, so its lines cannot have missed an imputation.
+        // In a finished experiment nothing is imputed, so its lines cannot have missed an imputation.
         if let Some(difference) = self.unmatched_late.take().filter(|_| !moved || done) {
             return Err(difference);
         }

@@ -148,7 +148,6 @@ impl Finding {
 }
 
 fn equal(audited: &Audited, ink: &Ink) -> String {
-    // The answer first, then what it rests on, then what it does not cover.
     let decisions = counted(audited.decisions, "decision", "decisions");
     let epochs = counted(audited.epochs, "epoch", "epochs");
     let name = &audited.experiment;
@@ -157,6 +156,7 @@ fn equal(audited: &Audited, ink: &Ink) -> String {
             "{name}: {decisions} in {epochs} recomputed, all equal."
         )) + "\n"
     } else {
+        // Without the key nothing can be drawn again, and equal hashes must not be taken for recomputed decisions.
         let answer = ink.strong(&format!(
             "{name}: hashes and counts of {decisions} in {epochs} are equal."
         ));

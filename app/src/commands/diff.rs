@@ -6,7 +6,9 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
 use crate::args::Common;
-use crate::audit::{self, Credentials, Diff, Divergence, DivergingEstimate, Log, LogSource};
+use crate::audit::{
+    self, Credentials, Diff, Divergence, DivergingEstimate, Log, LogSource, SpecDifference,
+};
 use crate::commands::print;
 use crate::terminal::{Ink, ink_for_stdout, table, wrapped};
 use debora::measure::words::{counted, listed, percent, significant, whole};
@@ -85,28 +87,34 @@ fn estimates(diff: &Diff) -> String {
 
 /// What must be the same for decisions to be.
 fn premises(diff: &Diff) -> String {
-    let mut text = String::new();
-    if diff.specs.is_empty() {
-        text += "Their specs say the same. ";
+    if diff.specs.is_empty() && diff.same_key == Some(true) {
+        return "Their specs are equivalent, and they share a key.\n".into();
+    }
+    let specs = if diff.specs.is_empty() {
+        "Their specs are equivalent.".into()
     } else {
-        let none = || "nothing".to_owned();
-        let difference = |difference: &audit::SpecDifference| {
-            let [first, second] = [&difference.first, &difference.second]
-                .map(|value| value.clone().unwrap_or_else(none));
-            format!("{} ({first} against {second})", difference.what)
-        };
         let differences: Vec<String> = diff.specs.iter().map(difference).collect();
-        text += &format!("Their specs differ in {}. ", listed(&differences));
-    }
-    text += match diff.same_key {
-        Some(true) => "They have one key.",
-        Some(false) => "They have different keys.",
-        None => "Whether they have one key is not known, as it is not revealed.",
+        format!("Their specs differ in {}.", listed(&differences))
     };
-    if !diff.specs.is_empty() || diff.same_key == Some(false) {
-        text += " So the same decisions could not be expected.";
-    }
-    text + "\n"
+    let keys = match diff.same_key {
+        Some(true) => "They share a key.",
+        Some(false) => "They have different keys.",
+        None => "Whether they share a key is unknown: the keys have not been revealed.",
+    };
+    // An unknown key alone is not a reason to expect other decisions.
+    let conclusion = if !diff.specs.is_empty() || diff.same_key == Some(false) {
+        " The decisions therefore need not agree."
+    } else {
+        ""
+    };
+    format!("{specs} {keys}{conclusion}\n")
+}
+
+/// Where the specs differ, and both values.
+fn difference(difference: &SpecDifference) -> String {
+    let [first, second] =
+        [&difference.first, &difference.second].map(|value| value.as_deref().unwrap_or("nothing"));
+    format!("{} ({first} against {second})", difference.what)
 }
 
 fn reasons(divergence: &Divergence, diff: &Diff) -> String {

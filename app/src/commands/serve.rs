@@ -28,7 +28,7 @@ use crate::store::Location;
 /// How often what is due is imputed.
 const TICK: Duration = Duration::from_secs(1);
 
-/// After so many answers a thread looks for new requests. With tokio's 61 it would write all answers of a group first, while
+/// After this many answers a thread looks for new requests. With tokio's 61 it would write all answers of a group first, while
 /// the writer waits for the next requests of clients that have theirs. From 8 to 16 the rate is the same.
 const ANSWERS_A_LOOK: u32 = 12;
 
@@ -88,7 +88,7 @@ fn check_keys(service: &Service, address: SocketAddr) -> Result<()> {
     }
     let store = &service.location;
     bail!(
-        "{address} can be reached by others, and {store} has no API key, without which everyone is admin; make one with \
+        "{address} can be reached by others, and {store} has no API key, without which everyone is admin; create one with \
          `debora keys add NAME --role admin --store {store}`, or listen on 127.0.0.1"
     )
 }

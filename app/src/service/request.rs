@@ -233,7 +233,7 @@ pub enum Refusal {
     #[error("there is no experiment {id:?}; GET /v1/experiments lists them")]
     NoExperiment { id: String },
     /// An id with other characters, or too long.
-    #[error("id {id:?} is not 1 to {NAME_MAX} lower-case letters, digits and dashes")]
+    #[error("id {id:?} must be 1 to {NAME_MAX} lower-case letters, digits and dashes")]
     IdText { id: String },
     /// Another experiment has this id.
     #[error(
@@ -260,7 +260,9 @@ pub enum Refusal {
     )]
     Rounds { rounds: u64 },
     /// A request key that is empty, too long, or has control characters, which PostgreSQL cannot all keep.
-    #[error("request_key {request_key:?} is not 1 to {NAME_MAX} bytes without control characters")]
+    #[error(
+        "request_key {request_key:?} must be 1 to {NAME_MAX} bytes long and contain no control characters"
+    )]
     RequestKey { request_key: String },
     /// A request key that was used for another number of rounds.
     #[error(
@@ -282,7 +284,7 @@ pub enum Refusal {
     )]
     Paused { id: String },
     /// It was ended.
-    #[error("experiment {id:?} is closed; it cannot be changed any more")]
+    #[error("experiment {id:?} is closed; it can no longer be changed")]
     Closed { id: String },
     /// All rounds are told.
     #[error(

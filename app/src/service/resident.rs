@@ -53,7 +53,7 @@ impl Resident {
         // Other values mean other decisions for the same key, and deciding nothing is better than that.
         ensure!(
             version == VALUES_VERSION,
-            "experiment {id} decides with values version {version}, and this program has {VALUES_VERSION}; serve it with a debora that has {version}"
+            "experiment {id} decides with values version {version}, but this program has {VALUES_VERSION}; serve it with a debora that has {version}"
         );
         let spec = Spec::parse(&experiment.spec, id)?;
         let epoch = progress.epoch;

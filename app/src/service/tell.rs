@@ -256,7 +256,7 @@ impl Turn<'_> {
             // round without one. Its action is drawn again: leases are not looked up to be told.
             ensure!(
                 row.round >= first_round,
-                "experiment {}: round {} has lost its outcome",
+                "experiment {}: the outcome of round {} is missing from the store",
                 self.id,
                 row.round
             );

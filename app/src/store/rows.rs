@@ -28,7 +28,7 @@ pub enum Status {
     Running,
     /// It learns from outcomes that come in, and decides nothing.
     Paused,
-    /// It was ended before its horizon. Nothing changes any more.
+    /// It was ended before its horizon, and can no longer change.
     Closed,
     /// All rounds of the horizon have their outcomes.
     Done,

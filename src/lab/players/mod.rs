@@ -1,7 +1,7 @@
 //! Who can play: debora's policies and their rivals, through one small trait.
 //!
 //! A player holds a strategy for a *stretch* of rounds and says when it wants to be asked again: when an action's count
-//! reaches a number, or after so many rounds. Within a stretch nothing depends on its feedback, so a simulator may draw it
+//! reaches a number, or after this many rounds. Within a stretch nothing depends on its feedback, so a simulator may draw it
 //! as a whole.
 //!
 //! [`RIVALS`] lists the rivals, one file per family, each with its source and its equation. Their internal randomness is keyed

@@ -27,9 +27,9 @@ const LINES: usize = 1_000;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct LogPageQuery {
-    /// The cursor that the page before gave in the header `debora-next`; the beginning unless given.
+    /// The cursor that the page before gave in the header `debora-next`; default: the beginning.
     after: Option<String>,
-    /// How many lines at most; 1,000 unless given.
+    /// How many lines at most; default 1,000.
     #[param(minimum = 1, maximum = 10_000)]
     limit: Option<u64>,
 }
@@ -37,8 +37,8 @@ pub struct LogPageQuery {
 /// The log, as lines of JSON
 ///
 /// Role read; the key is in it for role admin, and for all once the experiment is over. A page is at most `limit` lines; the
-/// header `debora-next` has the cursor of the next page, and is absent on the last. All pages one after another are what
-/// `debora audit` reads.
+/// header `debora-next` has the cursor of the next page, and is absent on the last. `debora audit` reads all
+/// pages, in order.
 #[utoipa::path(get, path = "/v1/experiments/{id}/log", tag = "experiments",
     params(("id" = String, Path, description = "The experiment"), LogPageQuery),
     responses((status = 200, description = "A page", body = String, content_type = "application/x-ndjson",
