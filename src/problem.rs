@@ -551,7 +551,7 @@ impl Problem {
 
     /// A cost's threshold in the user's units; costs are numbered from 0.
     pub fn threshold(&self, cost: usize) -> f64 {
-        // As it was given: scaled to the unit interval and back it might differ in the last bit.
+        // The value is returned as it was given: scaled to the unit interval and back it might differ in the last bit.
         self.draft.costs[cost].1
     }
 

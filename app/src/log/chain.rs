@@ -104,7 +104,7 @@ impl EpochSum {
 
     /// Adds the next round.
     pub fn add(&mut self, action: u32, outcome: &OutcomeRow, engine: &Engine) -> Result<(), Error> {
-        // Summed exactly, as the engine does round by round: whatever the order of a sum, its bits are the same.
+        // Sums are exact, like those of the engine round by round: whatever the order of a sum, its bits are the same.
         engine
             .problem()
             .to_fixed(outcome.reward, &outcome.costs, &mut self.fixed)?;

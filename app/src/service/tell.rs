@@ -65,7 +65,7 @@ impl Turn<'_> {
         if accepted.is_empty() {
             return Ok(answers);
         }
-        // Told together: one statement of the store takes the outcomes of all requests.
+        // The outcomes are told together: one statement of the store takes the outcomes of all requests.
         let outcomes: Vec<&ToldOutcome> = accepted
             .iter()
             .flat_map(|(_, outcomes)| outcomes.iter())

@@ -153,7 +153,7 @@ fn endings(decided: &Decided) -> Vec<String> {
     let actions = decided.labels.actions.iter().zip(strategy).enumerate();
     actions
         .map(|(action, (name, &probability))| {
-            // As JSON values: a name is the user's text and may hold quotes, and a probability has
+            // Both are written as JSON values: a name is the user's text and may hold quotes, and a probability has
             // to come back bit for bit.
             let name = Value::from(name.as_str());
             let probability = Value::from(probability);

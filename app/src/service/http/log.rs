@@ -65,7 +65,7 @@ pub async fn log(
         .map_err(bad_cursor)?
         .ok_or(Refusal::NoExperiment { id })?;
     let mut response = ([(CONTENT_TYPE, "application/x-ndjson")], page.lines).into_response();
-    // In a header and not in the lines: pages joined one after another are the log that is audited.
+    // The cursor goes into a header and not into the lines: pages joined in order are the log that is audited.
     if let Some(next) = page.next {
         let value = HeaderValue::from_str(&next).map_err(ApiError::store)?;
         response

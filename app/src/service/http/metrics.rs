@@ -112,7 +112,7 @@ impl Metrics {
 
     /// Counts decisions.
     pub fn decided(&self, overtime: bool, decisions: u64) {
-        // Apart: overtime teaches nothing, so much of it means that outcomes come too slowly.
+        // Overtime is counted apart: it teaches nothing, so much of it means that outcomes come too slowly.
         let kind = if overtime { "overtime" } else { "round" };
         self.decisions
             .get_or_create(&DecisionLabels { kind })

@@ -67,7 +67,7 @@ pub async fn serve(
             tokio::spawn(connection.serve(stream, place));
         }
     }
-    // First of all: a load balancer is to notice, and go elsewhere.
+    // This comes first: a load balancer is to notice, and go elsewhere.
     drop(listener);
     let _ = stop.send(true);
     wait_for_all(&places, rules).await;

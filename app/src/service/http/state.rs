@@ -73,7 +73,7 @@ pub struct ByName(pub Vec<(String, f64)>);
 
 impl Serialize for ByName {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // By hand: a `BTreeMap` would sort the names, and actions are known in the spec's order.
+        // This is written by hand: a `BTreeMap` would sort the names, and actions are known in the spec's order.
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         self.0
             .iter()

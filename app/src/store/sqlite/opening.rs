@@ -225,7 +225,7 @@ fn migrate(connection: &mut Connection) -> Result<()> {
     let version = version(connection)?.context("the store has no version")?;
     for (step, sql) in schema::MIGRATIONS.iter().enumerate().skip(version as usize) {
         let transaction = connection.transaction()?;
-        // With its number in one transaction: a server that is killed here finds the version of the tables it has.
+        // Each step shares a transaction with its number: a server that is killed here finds the version of the tables it has.
         transaction.execute_batch(sql)?;
         transaction.execute(
             "UPDATE meta SET value = ?1 WHERE name = 'version'",
