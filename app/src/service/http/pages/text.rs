@@ -25,7 +25,7 @@ pub fn sentences(state: &State) -> Vec<String> {
         sentences.push(imputed(state));
     }
     if state.overtime > 0 {
-        sentences.push(overtime(state));
+        sentences.push(overtime(state.overtime));
     }
     sentences
 }
@@ -64,9 +64,9 @@ fn imputed(state: &State) -> String {
     )
 }
 
-fn overtime(state: &State) -> String {
-    let served = counted(state.overtime, "decision was", "decisions were");
-    let count = if state.overtime == 1 {
+fn overtime(decisions: u64) -> String {
+    let served = counted(decisions, "decision was", "decisions were");
+    let count = if decisions == 1 {
         "it counts"
     } else {
         "they count"
@@ -98,6 +98,15 @@ pub fn time(milliseconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_decision_is_not_many() {
+        let sentences = [1, 2_000].map(overtime);
+        assert!(sentences[0].contains("1 decision was served"));
+        assert!(sentences[0].ends_with("it counts for nothing."));
+        assert!(sentences[1].contains("2,000 decisions were served"));
+        assert!(sentences[1].ends_with("they count for nothing."));
+    }
 
     #[test]
     fn times_are_to_the_minute() {
