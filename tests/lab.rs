@@ -117,7 +117,7 @@ fn parts_that_do_not_fit_are_refused_with_the_reason() {
         "pair 2 of debora is in none of them",
     );
     let mut other = two.clone();
-    other.spec = "other".into();
+    other.fingerprint = "other".into();
     refused(
         &[one.clone(), other],
         "the first has spec spec, number 2 has other",

@@ -148,7 +148,6 @@ impl Finding {
 }
 
 fn equal(audited: &Audited) -> Vec<Sentence> {
-    // The answer first, then what it rests on, then what it does not cover.
     let mut sentences = vec![recomputed(audited)];
     sentences.push(Sentence::plain(format!(
         "Outcomes: {} told, {} imputed; {} more came too late to count. Decisions in overtime: {}.",

@@ -6,7 +6,9 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
 use crate::args::Common;
-use crate::audit::{self, Credentials, Diff, Divergence, DivergingEstimate, Log, LogSource};
+use crate::audit::{
+    self, Credentials, Diff, Divergence, DivergingEstimate, Log, LogSource, SpecDifference,
+};
 use crate::commands::print;
 use crate::terminal::{ink_for_stdout, laid_out};
 use debora::measure::answer::{Answer, AnswerTable, Sentence, Tone};
@@ -112,28 +114,34 @@ fn estimates(diff: &Diff) -> String {
 
 /// What must be the same for decisions to be.
 fn premises(diff: &Diff) -> String {
-    let mut text = String::new();
-    if diff.specs.is_empty() {
-        text += "Their specs say the same. ";
+    if diff.specs.is_empty() && diff.same_key == Some(true) {
+        return "Their specs are equivalent, and they share a key.".into();
+    }
+    let specs = if diff.specs.is_empty() {
+        "Their specs are equivalent.".into()
     } else {
-        let none = || "nothing".to_owned();
-        let difference = |difference: &audit::SpecDifference| {
-            let [first, second] = [&difference.first, &difference.second]
-                .map(|value| value.clone().unwrap_or_else(none));
-            format!("{} ({first} against {second})", difference.what)
-        };
         let differences: Vec<String> = diff.specs.iter().map(difference).collect();
-        text += &format!("Their specs differ in {}. ", listed(&differences));
-    }
-    text += match diff.same_key {
-        Some(true) => "They have one key.",
-        Some(false) => "They have different keys.",
-        None => "Whether they have one key is not known, as it is not revealed.",
+        format!("Their specs differ in {}.", listed(&differences))
     };
-    if !diff.specs.is_empty() || diff.same_key == Some(false) {
-        text += " So the same decisions could not be expected.";
-    }
-    text
+    let keys = match diff.same_key {
+        Some(true) => "They share a key.",
+        Some(false) => "They have different keys.",
+        None => "Whether they share a key is unknown: the keys have not been revealed.",
+    };
+    // An unknown key alone is not a reason to expect other decisions.
+    let conclusion = if !diff.specs.is_empty() || diff.same_key == Some(false) {
+        " The decisions therefore need not agree."
+    } else {
+        ""
+    };
+    format!("{specs} {keys}{conclusion}")
+}
+
+/// Where the specs differ, and both values.
+fn difference(difference: &SpecDifference) -> String {
+    let [first, second] =
+        [&difference.first, &difference.second].map(|value| value.as_deref().unwrap_or("nothing"));
+    format!("{} ({first} against {second})", difference.what)
 }
 
 fn reasons(divergence: &Divergence, diff: &Diff) -> Vec<String> {
@@ -144,7 +152,7 @@ fn reasons(divergence: &Divergence, diff: &Diff) -> Vec<String> {
             .map(sentence)
             .collect();
     }
-    // Then decisions depend on the data through the cells alone (docs/audit.md), so one of the logs must be wrong.
+    // Then decisions depend on the data through the cells alone (docs/theory.md, section 7), so one of the logs must be wrong.
     let expected = diff.specs.is_empty() && diff.same_key == Some(true);
     if expected {
         let due = "No estimate fell into another cell, so the same decisions were due: `debora audit` tells which log is wrong.";
