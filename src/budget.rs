@@ -72,7 +72,7 @@ impl Share {
         Self::new(problem, estimates as f64, portion)
     }
 
-    /// A share of the published constants, for a horizon of so many [`doublings`].
+    /// A share of the published constants, for a horizon of this many [`doublings`].
     pub fn paper(problem: &Problem, doublings: u32) -> Self {
         let actions = problem.actions().len() as f64;
         let doublings = f64::from(doublings);

@@ -208,7 +208,7 @@ pub enum Error {
     #[error("{told} rounds of epoch {epoch} are told already; tell the rest round by round")]
     EpochBegun { epoch: u64, told: u64 },
 
-    /// A tally with other numbers of actions or quantities than the problem.
+    /// A tally with a different number of actions or quantities than the problem.
     #[error(
         "the tally has {actions} actions and {quantities} quantities; the problem has {wanted_actions} and {wanted_quantities}"
     )]

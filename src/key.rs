@@ -20,13 +20,15 @@ use crate::Error;
 pub enum Label {
     /// The action of a round: `[round, 0, 0]`.
     Round = 1,
-    /// The offset of a rounding grid: `[action, quantity, level]` in profile tight, `[epoch, action, quantity]` in profile paper.
+    /// The offset of a rounding grid: `[action, quantity, level]` in profile tight, `[epoch, action, quantity]` in profile
+    /// paper, `[batch, action, 0]` in rival esfandiari-1.
     Offset = 2,
-    /// The counts of a whole epoch drawn at once by a simulator: `[epoch, 0, block]`.
+    /// The counts of a whole epoch drawn at once by a simulator: `[stretch, 0, block]`.
     Skip = 3,
     /// The action of a decision served while an epoch waits for its feedback: `[epoch, serial, 0]`.
     Overtime = 4,
-    /// The random thresholds of a rival: `[phase, action, 0]`.
+    /// The random thresholds of a rival. In rse and rec, `[phase, 0, 0]` for the test that commits and, in rse,
+    /// `[phase, action + 1, 0]` for the one that drops an action; in esfandiari-2, `[batch, 0, 0]`.
     Threshold = 5,
     /// A derived key: `[index, member, 0]`. Pairs use members 0 and 1, [`Key::world`] is `[0, 2, 0]`.
     Derive = 6,

@@ -20,7 +20,7 @@ pub const FIXED_ONE: u64 = 1 << 53;
 #[inline]
 pub fn to_fixed(unit: f64) -> u64 {
     debug_assert!((0.0..=1.0).contains(&unit));
-    // From 2^52 on every double is an integer; below, adding 2^52 rounds to one, half to even. On processors without an
+    // From 2^52 on every double is an integer; below, adding 2^52 rounds to an integer, half to even. On processors without an
     // instruction for it, `round_ties_even` is a function call that costs more than the rest of telling a round. Both ways
     // are computed and one is chosen by its bits: feedback is random, and a branch on it would be mispredicted every other time.
     const INTEGERS: f64 = (1u64 << 52) as f64;
@@ -114,7 +114,7 @@ impl Tally {
         );
         let rows = other.sums.chunks_exact(self.quantities);
         for ((action, &count), sums) in (0..).zip(&other.counts).zip(rows) {
-            // An epoch plays few of its actions.
+            // An epoch may leave actions out, and their rows of zeros need not be added.
             if count > 0 {
                 self.add_sums(action, count, sums);
             }

@@ -274,7 +274,7 @@ impl Plan {
         Ok(None)
     }
 
-    /// Bounds on regret and violation after so many rounds of the run, each with probability `bound_probability`.
+    /// Bounds on regret and violation after this many rounds of the run, each with probability `bound_probability`.
     pub fn bounds_at(&self, round: u64) -> (f64, Option<f64>) {
         let problem = &self.problem;
         let rounds = round as f64;

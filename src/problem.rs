@@ -393,10 +393,10 @@ impl Draft {
     fn check_profile(&self) -> Result<(), Error> {
         let rho = self.rho;
         let delta = self.delta;
-        // The paper's widths divide by rho - 2 delta.
         match self.growth {
             Some(growth) if self.paper => Err(Error::GrowthWithPaper { growth }),
             Some(growth) if !(2..=64).contains(&growth) => Err(Error::Growth { growth }),
+            // The paper's widths divide by rho - 2 delta.
             _ if self.paper && 2.0 * delta >= rho => Err(Error::PaperDelta { rho, delta }),
             _ => Ok(()),
         }
@@ -649,7 +649,7 @@ impl Problem {
 
     /// A cost's threshold in the user's units; costs are numbered from 0.
     pub fn threshold(&self, cost: usize) -> f64 {
-        // As it was given: scaled to the unit interval and back it might differ in the last bit.
+        // The value is returned as it was given: scaled to the unit interval and back it might differ in the last bit.
         self.draft.costs[cost].1
     }
 

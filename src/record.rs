@@ -212,7 +212,7 @@ impl EpochRecord {
         }
     }
 
-    /// The same epoch with so many rounds: logs write a record both when its epoch opens and when it closes.
+    /// The same epoch with this many rounds: logs write a record both when its epoch opens and when it closes.
     pub fn with_rounds(self, rounds: u64) -> Self {
         Self { rounds, ..self }
     }

@@ -87,7 +87,7 @@ impl Engine {
         }
         let problem = read_draft(&mut reader)?.build()?;
         let engine = read_run(&mut reader, problem)?;
-        check(reader.0.is_empty(), "it goes on after its end")?;
+        check(reader.0.is_empty(), "there are extra bytes after its end")?;
         Ok(engine)
     }
 }
@@ -98,7 +98,7 @@ fn checked_content(bytes: &[u8]) -> Result<&[u8], Error> {
         .split_at_checked(bytes.len().saturating_sub(CHECKSUM))
         .unwrap_or_default();
     if !content.starts_with(MAGIC) {
-        return Err(bad("it does not begin as one"));
+        return Err(bad("it lacks the snapshot header"));
     }
     // Against accidents, not against people: anyone who can write a snapshot can hash it.
     if Sha256::digest(content)[..] != *checksum {
@@ -230,7 +230,7 @@ fn read_estimates(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error>
         if let Some(epoch) = epoch {
             check(
                 epoch > 0 && epoch <= engine.open.epoch,
-                "an estimate is from an epoch that was not",
+                "an estimate refers to an epoch that has not happened",
             )?;
             // Raw means only: the offsets that round them come from the key.
             for quantity in 0..engine.problem().quantities_estimated() {

@@ -124,7 +124,7 @@ fn every_room_is_there() {
     }
 }
 
-/// The checker itself, on sources made up for it: each line plants one violation, or shows what is none.
+/// The checker itself, on sources made up for it: each line plants one violation, or shows what is not one.
 #[test]
 fn a_planted_violation_is_found() {
     let check = |house: &House, path: &str, text: &str| {

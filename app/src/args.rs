@@ -229,7 +229,7 @@ impl AccessArgs {
 
 #[derive(Subcommand)]
 pub enum KeysVerb {
-    /// Make a key and print it, this once: only its hash is kept
+    /// Create a key and print it, only this once: the store keeps its hash alone
     Add {
         /// What the log will call its user
         name: String,
@@ -237,9 +237,9 @@ pub enum KeysVerb {
         #[arg(long)]
         role: RoleArg,
     },
-    /// List the keys, without the keys
+    /// List key names and roles (never the keys themselves)
     List,
-    /// Let a key be refused from now on
+    /// Revoke a key
     Revoke {
         /// Its name
         name: String,
@@ -303,7 +303,7 @@ pub struct PairArgs {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-// Of its own, as the library's does not know clap.
+// A copy of the library's enum, which cannot derive this trait: the library does not depend on clap.
 pub enum SimulatorArg {
     Epochs,
     Rounds,

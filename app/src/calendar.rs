@@ -23,15 +23,16 @@ pub fn utc(milliseconds: i64) -> String {
     )
 }
 
-/// The Gregorian date so many days after 1970-01-01. Counted from 1 March of year 0, the leap day ends its year, and months
+/// The Gregorian date this many days after 1970-01-01. Counted from 1 March of year 0, the leap day ends its year, and months
 /// start at day floor((153 m + 2) / 5) of it.
 fn date(days: i64) -> (i64, i64, i64) {
     const DAYS_IN_400_YEARS: i64 = 146_097;
-    // From 0000-03-01 to 1970-01-01.
+    // There are 719,468 days from 0000-03-01 to 1970-01-01.
     let days = days + 719_468;
     let cycle = days.div_euclid(DAYS_IN_400_YEARS);
     let day = days.rem_euclid(DAYS_IN_400_YEARS);
-    // A year of 365 days is too short by a leap day every 4 years, but not every 100, but again every 400.
+    // Without its leap days a cycle is 400 years of 365 days. The first leap day is day 1,460; the first century, which ends
+    // without one, has 36,524 days; the last day of the cycle, 146,096, is one again.
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;

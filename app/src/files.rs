@@ -13,7 +13,7 @@ pub fn write_whole(
     force: bool,
     write: impl FnOnce(&mut dyn std::io::Write) -> Result<()>,
 ) -> Result<()> {
-    // Looked at before the work, not after it.
+    // Refused before anything is written, as writing may take long.
     if path.exists() && !force {
         bail!(
             "{} exists; choose another name, or --force to overwrite it",
@@ -90,7 +90,7 @@ impl OutDir {
     /// A folder for a whole report: new, or empty, or --force.
     pub fn for_report(path: &Path, force: bool) -> Result<Self> {
         fs::create_dir_all(path)
-            .with_context(|| format!("cannot make the folder {}", path.display()))?;
+            .with_context(|| format!("cannot create the folder {}", path.display()))?;
         let mut entries =
             fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
         // What another run left would be taken for this one's.
@@ -109,7 +109,7 @@ impl OutDir {
     /// A folder that may hold other shards already.
     pub fn for_shards(path: &Path, force: bool) -> Result<Self> {
         fs::create_dir_all(path)
-            .with_context(|| format!("cannot make the folder {}", path.display()))?;
+            .with_context(|| format!("cannot create the folder {}", path.display()))?;
         Ok(Self {
             path: path.to_owned(),
             force,

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            // With all causes, on one line.
+            // Scripts read errors line by line, so the causes follow on the same line.
             eprintln!("error: {error:#}");
             ExitCode::from(2)
         }
@@ -38,7 +38,7 @@ fn perform(cli: &Cli) -> Result<bool> {
             .build_global()
             .context("cannot start threads")?;
     }
-    // The service ends in its own way.
+    // `serve` handles signals itself, as it lets requests in flight finish.
     if !matches!(cli.verb, Verb::Serve(_)) {
         listen_for_interrupts()?;
     }

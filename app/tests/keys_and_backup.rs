@@ -164,7 +164,7 @@ fn a_backup_is_taken_beside_a_server(folder: &Folder, address: &str) {
     let words = said(folder, address, &["backup", "copy.db"]);
     server.commit().unwrap();
     assert!(
-        words.contains("holds 1 experiment and 3 outcomes") && words.contains("checked"),
+        words.contains("holds 1 experiment and 3 outcomes") && words.contains("verified"),
         "{words}"
     );
     let why = refused(folder, address, &["backup", "copy.db", "--force"]);

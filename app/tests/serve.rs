@@ -277,7 +277,7 @@ fn requests_in_flight_are_finished() {
     std::thread::sleep(Duration::from_millis(300));
     assert!(
         TcpStream::connect(&server.address).is_err(),
-        "nobody is let in any more"
+        "nobody is let in from then on"
     );
     stream.write_all(&body.as_bytes()[3..]).unwrap();
     let mut answer = String::new();

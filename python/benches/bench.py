@@ -24,7 +24,7 @@ COSTS = [(0.1 * (action + 1), 1 - 0.1 * action) for action in range(10)]
 BATCH = 1_000_000
 
 Play = Callable[[int], None]
-"""Plays so many rounds."""
+"""Plays this many rounds."""
 
 
 def engine(policy: Literal["free", "soft"]) -> debora.Engine:

@@ -16,7 +16,7 @@ import debora
 TITLES: dict[Any, str] = {
     "regret": "regret so far",
     "violation": "excess over the thresholds so far",
-    "identical": "pairs that have not parted",
+    "identical": "pairs that have not diverged",
     "strategy": "the first run's strategy",
     "estimates": "what the first run knew, with intervals",
 }

@@ -46,7 +46,7 @@ pub fn beside<T: Send + 'static>(
     let (sender, receiver) = mpsc::channel();
     let shared = Arc::clone(&watch);
     pool.spawn(move || {
-        // Nobody listens any more if the caller was interrupted.
+        // If the caller was interrupted, nobody listens.
         let _ = sender.send(work(&shared));
     });
     let mut told = 0;

@@ -49,7 +49,7 @@ pub fn answer_items<'py>(py: Python<'py>, answer: &Answer) -> PyResult<Bound<'py
 
 /// A number, text, list or dictionary as a TOML value.
 pub fn to_toml(value: &Bound<'_, PyAny>) -> PyResult<String> {
-    // Before integers: in Python a bool is one.
+    // This comes before integers: in Python a bool is one.
     if value.is_instance_of::<PyBool>() {
         return Ok(value.is_truthy()?.to_string());
     }

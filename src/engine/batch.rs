@@ -35,7 +35,7 @@ impl Engine {
                     break;
                 }
             }
-            // What comes next is most often the telling of the round handed out last.
+            // Telling it need not draw it again: with room for one round at a time, that holds for every round.
             self.last = (self.next_round() - 1, actions[rounds - 1]);
         }
         rounds
@@ -122,7 +122,7 @@ impl Engine {
     fn tell_in_any_order(&mut self, batch: &Batch) -> Result<ToldMany, Error> {
         let mut fixed = FixedRows::new(batch);
         let mut told = ToldMany::default();
-        let mut open: Vec<usize> = Vec::new();
+        let mut untold: Vec<usize> = Vec::new();
         for (entry, &round) in batch.rounds.iter().enumerate() {
             let row = fixed.row_mut(entry);
             self.problem()
@@ -131,13 +131,13 @@ impl Engine {
                 Standing::Forgotten => told.already_told += 1,
                 Standing::Told(before) if before == row => told.repeated += 1,
                 Standing::Told(_) => return Err(Error::Conflict { round }),
-                Standing::Open => open.push(entry),
+                Standing::Open => untold.push(entry),
             }
         }
         // From here on nothing can fail but a conflict within the batch, which is found before anything is told.
-        told.repeated += drop_repeated(&mut open, batch.rounds, &fixed)?;
-        told.recorded = open.len() as u64;
-        for &entry in &open {
+        told.repeated += drop_repeated(&mut untold, batch.rounds, &fixed)?;
+        told.recorded = untold.len() as u64;
+        for &entry in &untold {
             self.record(batch.rounds[entry], fixed.row(entry));
         }
         told.closed = self.close_if_told().map(Box::new);
@@ -233,16 +233,16 @@ impl FixedRows {
 
 /// Puts entries in the order of their rounds and drops what is told twice within the batch; returns how many that are. As
 /// everywhere, a round may come again with equal feedback only.
-fn drop_repeated(open: &mut Vec<usize>, rounds: &[u64], fixed: &FixedRows) -> Result<u64, Error> {
+fn drop_repeated(untold: &mut Vec<usize>, rounds: &[u64], fixed: &FixedRows) -> Result<u64, Error> {
     // Sorting is stable: of equal rounds the first counts.
-    open.sort_by_key(|&entry| rounds[entry]);
-    for pair in open.windows(2) {
+    untold.sort_by_key(|&entry| rounds[entry]);
+    for pair in untold.windows(2) {
         let round = rounds[pair[0]];
         if round == rounds[pair[1]] && fixed.row(pair[0]) != fixed.row(pair[1]) {
             return Err(Error::Conflict { round });
         }
     }
-    let before = open.len();
-    open.dedup_by_key(|&mut entry| rounds[entry]);
-    Ok((before - open.len()) as u64)
+    let before = untold.len();
+    untold.dedup_by_key(|&mut entry| rounds[entry]);
+    Ok((before - untold.len()) as u64)
 }

@@ -22,7 +22,7 @@ use crate::strategy::Strategy;
 use crate::{Key, Tally, WorldKey};
 
 /// The longest horizon: what is drawn for a stretch may exceed it a little and must stay a count of the samplers.
-const HORIZON_MAX: u64 = sample::COUNT_MAX / 2;
+const HORIZON_SIMULATED_MAX: u64 = sample::COUNT_MAX / 2;
 
 /// A stretch that was played, as an observer sees it.
 pub struct Stretch<'a> {
@@ -90,7 +90,7 @@ pub fn simulate(
 
 /// Refuses what would not be exact, and what would take too long.
 fn check_horizon(horizon: u64, world: &dyn World) -> Result<(), LabError> {
-    if horizon > HORIZON_MAX {
+    if horizon > HORIZON_SIMULATED_MAX {
         return Err(LabError::HorizonSimulated { horizon });
     }
     if world.is_slow() && horizon > DRAWS_MAX {

@@ -24,8 +24,10 @@ pub fn part_indices(total: u64, part: u64, parts: u64) -> Result<Range<u64>, Lab
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PartPairs {
-    /// What was measured: parts of another spec do not fit.
-    pub spec: String,
+    /// The fingerprint of the spec that was measured: parts of another one cannot be merged.
+    // Frozen: files written by --shard call it so.
+    #[serde(rename = "spec")]
+    pub fingerprint: String,
     /// The version of the values it was measured with.
     pub values_version: u32,
     /// How many pairs the whole has.
@@ -36,9 +38,13 @@ pub struct PartPairs {
 
 impl PartPairs {
     /// A part measured by this version.
-    pub fn new(spec: impl Into<String>, total: u64, players: Vec<(String, Vec<Pair>)>) -> Self {
+    pub fn new(
+        fingerprint: impl Into<String>,
+        total: u64,
+        players: Vec<(String, Vec<Pair>)>,
+    ) -> Self {
         Self {
-            spec: spec.into(),
+            fingerprint: fingerprint.into(),
             values_version: VALUES_VERSION,
             total,
             players,
@@ -74,7 +80,7 @@ impl PartPairs {
         let part_names = part.names();
         // In the order in which a person would look for the mistake: another file, another program, other flags.
         let facts = [
-            differ("spec", &self.spec, &part.spec),
+            differ("spec", &self.fingerprint, &part.fingerprint),
             differ("values version", &self.values_version, &part.values_version),
             differ("pairs in all", &self.total, &part.total),
             // By their names, but compared one by one: a name may hold a comma.
@@ -111,7 +117,7 @@ fn merge_pairs<'a>(
     let mut merged = BTreeMap::new();
     for pair in pairs {
         let index = pair.index;
-        // Equal repeats are harmless: a job that is run again after a lost machine hands in the same pairs.
+        // Equal repeats are harmless: a part measured again because a machine was lost has the same pairs.
         if merged
             .insert(index, pair)
             .is_some_and(|before| before != pair)

@@ -212,10 +212,11 @@ pub fn hypergeometric(stream: &mut Stream, marked: u64, unmarked: u64, draws: u6
     if marked == 0 || draws == 0 {
         return 0;
     }
-    // Exact as doubles, up to 2^52.
+    // Counts up to 2^52 are exact as doubles.
     let [m, u, d, n] = [marked, unmarked, draws, total].map(|count| count as f64);
     let left = n - d;
     let mean = m * d / n;
+    // If k marked balls are drawn, k - 0 and m - k are the marked ones drawn and left, d - k and u - d + k the unmarked.
     let cells = [
         Cell::rising(0.0, mean),
         Cell::falling(m, m * left / n),

@@ -157,7 +157,7 @@ impl Summary {
         broken
     }
 
-    /// The promise as broken, if so many bad runs show that they are more frequent than `chance`.
+    /// The promise as broken, if this many bad runs show that they are more frequent than `chance`.
     fn exceeded(&self, promise: Promise, bad_runs: u64, chance: f64) -> Option<Broken> {
         let limit = lower_limit(bad_runs, self.runs, ALARM);
         (limit > chance).then_some(Broken {

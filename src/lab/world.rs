@@ -369,7 +369,7 @@ impl Recorded {
     }
 }
 
-/// The mean of a quantity over rows of so many quantities.
+/// The mean of a quantity over rows of this many quantities.
 fn mean_of_column(rows: &[u64], quantity: usize, quantities: usize) -> f64 {
     let sum: u128 = rows
         .iter()
@@ -399,7 +399,7 @@ impl World for Recorded {
 
     fn pulls(&self, key: WorldKey, action: u32, first: u64, count: u64, sums: &mut [u128]) {
         let mut stream = Stream::new(key, Label::FeedbackSum, [u64::from(action), first]);
-        // How often each row comes up among so many draws with replacement, all rows alike.
+        // How often each row comes up among this many draws with replacement, all rows alike.
         let mut counts = vec![0; self.rows_of(action).len()];
         sample::multinomial(&mut stream, count, &vec![1.0; counts.len()], &mut counts);
         sums.fill(0);

@@ -269,7 +269,8 @@ impl Simplex {
 
     /// The violation of [`Self::least_violation`], from its last column; `None` if rounding has kept that out of the basis.
     pub(super) fn violation(&self) -> Option<f64> {
-        // The column holds violation + 2.
+        // The column holds violation + 2. Scaled rows are at most 1 in size, so the violation is at least -1: with + 2 the
+        // column is at least 1 and must be basic, where with + 1 it could be 0 and stay outside.
         let position = self
             .basis
             .iter()

@@ -22,11 +22,11 @@ pub enum MeasureError {
     OtherWorld { file: String, error: SpecError },
 
     /// The second run's world has another shape than the first's.
-    #[error("the world of {other} has other numbers of actions or costs than that of {file}")]
+    #[error("the world of {other} has a different number of actions or costs than that of {file}")]
     OtherShape { other: String, file: String },
 
     /// A player that decides every round, at a horizon with too many of them.
-    #[error("{name} decides every round, and {} are too many; use horizon {most} or less", whole(*.horizon))]
+    #[error("{name} decides in every round, and {} rounds are too many for it; use a horizon of {most} or less", whole(*.horizon))]
     PlayerSlow {
         name: String,
         horizon: u64,

@@ -37,7 +37,7 @@ impl FirstRun {
         ));
         let record = stretch.player.record();
         for estimate in record.iter().flat_map(|record| &record.estimates) {
-            // Older estimates decide nothing any more, and would make the file grow with the number of epochs.
+            // Older estimates no longer decide anything, and would make the file grow with the number of epochs.
             self.estimates
                 .retain(|old| (old.action, old.quantity) != (estimate.action, estimate.quantity));
             self.estimates.push(*estimate);

@@ -11,6 +11,7 @@ use crate::measure::{FirstRun, MeasureError, Measurement};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Part {
     /// What was asked.
+    // Frozen, like the names below: files that exist have them.
     #[serde(rename = "job")]
     pub measurement: Measurement,
     /// What a person must know first.
@@ -86,7 +87,7 @@ impl Part {
             .iter()
             .map(|(name, pairs)| (name.clone(), Summary::of(plan, pairs)))
             .collect();
-        // Rivals promise nothing here.
+        // Only debora, which comes first, has a plan to keep: what rivals promise is not in it.
         let mut broken = summaries[0].1.broken(plan);
         if self.premise_false {
             // What rests on the safe strategy's margins is not promised then.

@@ -30,7 +30,7 @@ fn long_exploration(plan: &Plan) -> Option<String> {
     let share = plan.exploration_share();
     (share > EXPLORATION_LONG).then(|| {
         format!(
-            "exploration takes {} rounds, {} of the horizon; a longer horizon or a larger rho needs less",
+            "exploration takes {} rounds, {} of the horizon; a longer horizon or a larger rho would reduce that share",
             whole(rounds),
             percent(share)
         )

@@ -13,12 +13,24 @@ pub fn whole(number: u64) -> String {
     text
 }
 
-/// A share of one as a percentage: 99.81 %. As many decimals as the share needs to differ from 0 and 1.
+/// A share of one as a percentage: 99.81 %. It has as many decimals as the share needs to differ from 0 and 1, but at most 14.
 pub fn percent(share: f64) -> String {
-    let away = share.min(1.0 - share).abs();
-    // With two decimals for all, 99.9999 % would read as a certainty.
-    let decimals = if away >= 0.0001 { 2 } else { 4 };
+    let decimals = percent_decimals(share.min(1.0 - share).abs());
     format!("{} %", trimmed(format!("{:.decimals$}", 100.0 * share)))
+}
+
+/// The decimals that tell a percentage from 0 and 100, given its share's distance from 0 and 1.
+fn percent_decimals(distance: f64) -> usize {
+    // With two decimals for all, 99.9999 % would read as a certainty.
+    if distance >= 1e-4 || distance == 0.0 {
+        2
+    } else if distance >= 1e-6 {
+        4
+    } else {
+        // No double below 1 is closer to it than 2^-53, or 1.1e-14 %, so 14 decimals show any that is not 1. Shares closer
+        // to 0 exist, but a row of zeros would not tell a reader more than "0 %" does.
+        (-libm::log10(100.0 * distance)).ceil().min(14.0) as usize
+    }
 }
 
 /// A quantity to three significant digits, with separators above a thousand.
@@ -26,7 +38,7 @@ pub fn amount(value: f64) -> String {
     significant(value, 3)
 }
 
-/// A quantity to so many significant digits. From 10^digits on it is a whole number with separators: zeros in the place of
+/// A quantity to this many significant digits. From 10^digits on it is a whole number with separators: zeros in the place of
 /// known digits would look rounded.
 pub fn significant(value: f64, digits: i32) -> String {
     if value == 0.0 {
@@ -89,6 +101,16 @@ mod tests {
         assert_eq!(
             [0.9981, 1.0, 0.0, 0.9, 0.999_999].map(percent),
             ["99.81 %", "100 %", "0 %", "90 %", "99.9999 %"]
+        );
+        assert_eq!(
+            [1.0 - 1e-7, 1e-7, 3e-8, 1.0 - f64::EPSILON / 2.0, 1e-300].map(percent),
+            [
+                "99.99999 %",
+                "0.00001 %",
+                "0.000003 %",
+                "99.99999999999999 %",
+                "0 %"
+            ]
         );
         let amounts = [
             0.0, 0.003, 0.012345, 1.5, 123.456, 98_304.2, -2_000.0, 1e-7, 1e18,

@@ -172,9 +172,9 @@ fn safe(field: &Field<'_>, draft: Draft) -> Read<Draft> {
     };
     // All costs, not some: an unstated one would be a promise without a premise.
     match (safe.read("cost", known)?, safe.read("margin", known)?) {
-        (Some(_), Some(_)) => {
-            Err(field.fault("safe has both cost and margin; each tells the other, so give one"))
-        }
+        (Some(_), Some(_)) => Err(field.fault(
+            "safe has both cost and margin; either follows from the other, so give only one",
+        )),
         (Some(costs), None) => Ok(draft.safe_with_costs(strategy, costs)),
         (None, Some(margins)) => Ok(draft.safe_with_margins(strategy, margins)),
         (None, None) if costs.is_empty() => Ok(draft.safe_with_margins(strategy, [])),

@@ -118,7 +118,7 @@ fn read_kind(section: &SpecSection<'_>, kind: KindWord, problem: &Problem) -> Re
     Ok(match kind {
         KindWord::Bernoulli => WorldKind::Bernoulli { means: means()? },
         KindWord::Beta => {
-            // Without a default: how far values scatter changes what is found, so the spec has to say it.
+            // There is no default: how far values scatter changes what is found, so the spec has to say it.
             let concentration = section.need(
                 "concentration",
                 "give a positive number, say 10, or a larger one for less spread",

@@ -1,4 +1,4 @@
-//! Rust sources as far as the order of rooms needs them: names, paths and signs, without comments and texts.
+//! Rust sources as far as the order of rooms needs them: names, paths and punctuation, without comments and texts.
 
 use std::path::Path;
 

@@ -39,7 +39,7 @@ pub fn create(store: &mut dyn Store) {
         late: 0,
         overtime: 0,
         next_serial: 1,
-        due_from: 1,
+        impute_from: 1,
         infeasible: 0,
         head: digits.clone(),
         digest: digits,

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Auditor, Check, Replay, Rules, differs, equal};
 use crate::log::chain::{self, RoundsHash};
-use crate::log::{Given, ROUNDS_MAX};
+use crate::log::{LeaseLine, ROUNDS_MAX};
 use crate::store::OutcomeRow;
 
 /// The epoch that is being read.
@@ -101,7 +101,7 @@ impl Auditor {
         Ok(())
     }
 
-    pub(super) fn decisions(&mut self, given: &Given) -> Check {
+    pub(super) fn decisions(&mut self, given: &LeaseLine) -> Check {
         let next_round = self.counts.next_round;
         let (_, replay, open) = self.reading();
         let epoch = open.record.epoch;
@@ -186,7 +186,7 @@ impl Auditor {
         }
     }
 
-    pub(super) fn overtime(&mut self, given: &Given) -> Check {
+    pub(super) fn overtime(&mut self, given: &LeaseLine) -> Check {
         let (rules, replay, open) = self.reading();
         let epoch = open.record.epoch;
         let place = || format!("epoch {epoch}, the overtime from serial {}", given.first);
@@ -287,7 +287,7 @@ impl Auditor {
         open.closed = true;
         self.counts.imputed_before.clone_from(&self.counts.imputed);
         self.digest = digest(self.digest, &record);
-        self.meet(&head);
+        self.tick_off_head(&head);
         self.head = head;
         Ok(())
     }
@@ -321,7 +321,7 @@ fn digest(before: [u8; 32], record: &EpochRecord) -> [u8; 32] {
         .into()
 }
 
-fn check_length(place: &str, given: &Given) -> Check {
+fn check_length(place: &str, given: &LeaseLine) -> Check {
     let length = given.actions.len() as u64;
     // A lease of nothing would be a line that no request explains.
     if length == 0 || length > given.asked || given.asked > ROUNDS_MAX {

@@ -327,21 +327,19 @@ impl Auditor {
             problem: spec.problem,
             service: spec.service,
         });
-        self.meet(&genesis);
+        self.tick_off_head(&genesis);
         self.head = genesis;
         Ok(Ok(()))
     }
 
     /// Ticks off a published head.
-    fn meet(&mut self, head: &str) {
+    fn tick_off_head(&mut self, head: &str) {
         self.wanted.take_if(|wanted| wanted == head);
     }
 
     fn finish(&mut self) -> Result<Check> {
         if self.at != LineKind::State {
-            bail!(
-                "the log ends before its last line, the state: take all its pages, one after another"
-            );
+            bail!("the log ends before its last line, the state: fetch all its pages, in order");
         }
         Ok(match &self.wanted {
             // Anyone who can rewrite the log can rehash it; a head that was noted down before is what gives them away.
@@ -366,7 +364,7 @@ fn check_versions(heading: &Heading) -> Result<()> {
     let version = heading.values_version;
     ensure!(
         version == VALUES_VERSION,
-        "the values are of version {version}, and this program has {VALUES_VERSION}; audit them with a debora that has {version}"
+        "the log was written with values version {version}, but this program has {VALUES_VERSION}; audit it with a debora that has {version}"
     );
     Ok(())
 }

@@ -75,7 +75,7 @@ impl fmt::Display for LineKind {
             Self::Decisions => "decisions",
             Self::Outcomes => "outcomes",
             Self::Overtime => "overtime",
-            // As the log calls these lines.
+            // The tag in the log is `aside`, and a reader must find the lines that a message names.
             Self::OvertimeOutcomes => "asides",
             Self::Closed => "closed",
             Self::Late => "late",

@@ -84,7 +84,7 @@ impl Replay {
                 )),
             },
             Self::Recorded { actions, given } => {
-                // Checked here, as it is a place in lists from now on.
+                // The action is checked here, as it indexes lists from now on.
                 if action as usize >= *actions {
                     let known = format!("one of 0 to {}", *actions - 1);
                     return Err(differs(place(), "the action", action, known));

@@ -141,7 +141,7 @@ impl Log {
     /// The log of a store, all of it of one moment.
     fn store(location: &Location, id: &str) -> Result<Self> {
         let mut store = location.open(Purpose::Read)?;
-        // Never ended: all pages are of the moment in which the audit begins, whatever its server does meanwhile.
+        // The transaction is never ended: all pages are of the moment in which the audit begins, whatever its server does meanwhile.
         store.begin()?;
         if store.experiment(id)?.is_none() {
             let names: Vec<String> = store
@@ -250,7 +250,7 @@ impl StoreLog {
             if let Some(line) = self.lines.next() {
                 return Some(Ok(line));
             }
-            // With the key: whoever can read the file has it anyway.
+            // The key is included: whoever can read the file has it anyway.
             let page = match &self.next {
                 Next::End => return None,
                 Next::First => log::page(&mut *self.store, &self.id, None, LINES_A_PAGE, true),

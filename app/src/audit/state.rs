@@ -74,7 +74,7 @@ impl Auditor {
         self.audited.outstanding = self.audited.decisions - self.audited.outcomes;
         self.audited.head.clone_from(&self.head);
         let done = self.at_horizon();
-        // In a finished experiment nothing is imputed any more, so its lines cannot have missed an imputation.
+        // In a finished experiment nothing is imputed, so its lines cannot have missed an imputation.
         if let Some(difference) = self.unmatched_late.take().filter(|_| !moved || done) {
             return Err(difference);
         }
@@ -85,10 +85,10 @@ impl Auditor {
         }
         match (moved, done) {
             (false, _) => self.same_state(progress, done),
-            (true, false) => self.behind(progress),
+            (true, false) => self.check_not_behind(progress),
             // After the horizon only late outcomes still come.
             (true, true) => {
-                self.behind(progress)?;
+                self.check_not_behind(progress)?;
                 self.same_state(
                     &Progress {
                         late: self.audited.late,
@@ -140,7 +140,7 @@ impl Auditor {
         )?;
         equal(place, "head", &progress.head, &self.head)?;
         equal(place, "status", &Some(progress.status), &status)?;
-        self.due_from(progress, done)
+        self.check_impute_from(progress, done)
     }
 
     fn same_counts(&self, progress: &Progress) -> Check {
@@ -173,7 +173,7 @@ impl Auditor {
     }
 
     /// How far the search for missing outcomes has come. It depends on times, so it is only known between two rounds.
-    fn due_from(&self, progress: &Progress, done: bool) -> Check {
+    fn check_impute_from(&self, progress: &Progress, done: bool) -> Check {
         let open = self.open.as_ref().expect("the order of lines is checked");
         let waits = self
             .rules
@@ -188,19 +188,19 @@ impl Auditor {
             ),
             (false, false) => (open.record.first_round, open.record.first_round),
         };
-        if (least..=most).contains(&progress.due_from) {
+        if (least..=most).contains(&progress.impute_from) {
             return Ok(());
         }
         Err(differs(
             "the state",
             "due_from",
-            progress.due_from,
+            progress.impute_from,
             format_args!("{least} to {most}"),
         ))
     }
 
     /// Counts that were read later than the lines may not be below them.
-    fn behind(&self, progress: &Progress) -> Check {
+    fn check_not_behind(&self, progress: &Progress) -> Check {
         let counts = &self.counts;
         // Each of them by itself: sums could hide that one went back.
         let below = |counts: &[u64], later: &[u64]| {

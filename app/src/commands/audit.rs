@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::args::Common;
 use crate::audit::{self, Audited, Credentials, LogSource, Verdict};
 use crate::commands::print;
-use crate::terminal::{Ink, ink_for_stdout, wrapped};
+use crate::terminal::{ink_for_stdout, laid_out};
+use debora::measure::answer::{Answer, Sentence, Tone};
 use debora::measure::words::{counted, whole};
 
 /// What came of one experiment.
@@ -30,11 +31,6 @@ pub fn audit(
     let (source, named) = LogSource::of(source)?;
     let experiments = source.experiments(experiment.or(named.as_deref()))?;
     check_head(head, experiments.len())?;
-    let ink = if common.json {
-        Ink::none()
-    } else {
-        ink_for_stdout()
-    };
     let (mut documents, mut different, mut unknown) = (Vec::new(), false, Vec::new());
     for experiment in experiments {
         let finding = Finding::of(&source, experiment, head, credentials);
@@ -43,7 +39,7 @@ pub fn audit(
         documents.push(finding.document());
         // As each is found: the next may take minutes.
         if !common.json {
-            print(&wrapped(&finding.words(&ink)))?;
+            print(&laid_out(&finding.answer(), ink_for_stdout()))?;
         }
     }
     if common.json {
@@ -129,57 +125,64 @@ impl Finding {
         }
     }
 
-    fn words(&self, ink: &Ink) -> String {
+    fn answer(&self) -> Answer {
+        let mut answer = Answer::default();
         match self {
-            Self::Equal(audited) => equal(audited, ink),
+            Self::Equal(audited) => answer.paragraph(equal(audited)),
             Self::Different(audited, difference) => {
+                let name = &audited.experiment;
                 let before = counted(audited.decisions, "decision", "decisions");
-                let answer = ink.alarm(&format!("{}: a difference.", audited.experiment));
-                format!("{answer} At {difference}.\nEqual before it: {before}.\n")
+                answer.paragraph([
+                    Sentence::of(Tone::Alarm, format!("{name}: a difference."))
+                        .and(Tone::Plain, format!(" At {difference}.")),
+                    Sentence::plain(format!("Equal before it: {before}.")),
+                ]);
             }
             Self::Failed(experiment, _) => {
-                ink.alarm(&format!(
-                    "{}: not audited.",
-                    experiment.as_deref().unwrap_or("The log")
-                )) + "\n"
+                let name = experiment.as_deref().unwrap_or("The log");
+                answer.paragraph([Sentence::of(Tone::Alarm, format!("{name}: not audited."))]);
             }
         }
+        answer
     }
 }
 
-fn equal(audited: &Audited, ink: &Ink) -> String {
-    // The answer first, then what it rests on, then what it does not cover.
-    let decisions = counted(audited.decisions, "decision", "decisions");
-    let epochs = counted(audited.epochs, "epoch", "epochs");
-    let name = &audited.experiment;
-    let mut text = if audited.key {
-        ink.strong(&format!(
-            "{name}: {decisions} in {epochs} recomputed, all equal."
-        )) + "\n"
-    } else {
-        let answer = ink.strong(&format!(
-            "{name}: hashes and counts of {decisions} in {epochs} are equal."
-        ));
-        format!(
-            "{answer} The key is not revealed: no action, estimate or strategy was recomputed.\n"
-        )
-    };
-    text += &format!(
-        "Outcomes: {} told, {} imputed; {} more came too late to count. Decisions in overtime: {}.\n",
+fn equal(audited: &Audited) -> Vec<Sentence> {
+    let mut sentences = vec![recomputed(audited)];
+    sentences.push(Sentence::plain(format!(
+        "Outcomes: {} told, {} imputed; {} more came too late to count. Decisions in overtime: {}.",
         whole(audited.told()),
         whole(audited.imputed),
         whole(audited.late),
         whole(audited.overtime)
-    );
+    )));
     if let Some(epoch) = audited.open_epoch {
-        text += &format!(
-            "Epoch {epoch} is open: {} of its outcomes are in no hash yet, {} are outstanding.\n",
+        sentences.push(Sentence::plain(format!(
+            "Epoch {epoch} is open: {} of its outcomes are in no hash yet, {} are outstanding.",
             whole(audited.unhashed_outcomes),
             whole(audited.outstanding)
-        );
+        )));
     }
     if audited.moved {
-        text += "The experiment went on while its log was read: the last counts are ahead of the lines, and only that was checked.\n";
+        sentences.push(Sentence::plain(
+            "The experiment went on while its log was read: the last counts are ahead of the lines, and only that was checked.",
+        ));
     }
-    text + &format!("Head {}\n", ink.faint(&audited.head))
+    sentences.push(Sentence::plain("Head ").and(Tone::Faint, &audited.head));
+    sentences
+}
+
+fn recomputed(audited: &Audited) -> Sentence {
+    let name = &audited.experiment;
+    let decisions = counted(audited.decisions, "decision", "decisions");
+    let epochs = counted(audited.epochs, "epoch", "epochs");
+    if audited.key {
+        let answer = format!("{name}: {decisions} in {epochs} recomputed, all equal.");
+        return Sentence::of(Tone::Strong, answer);
+    }
+    let answer = format!("{name}: hashes and counts of {decisions} in {epochs} are equal.");
+    Sentence::of(Tone::Strong, answer).and(
+        Tone::Plain,
+        " The key is not revealed: no action, estimate or strategy was recomputed.",
+    )
 }

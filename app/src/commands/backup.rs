@@ -40,7 +40,7 @@ pub fn backup(location: &Location, to: &Path, common: &Common) -> Result<bool> {
     let experiments = counted(held.experiments, "experiment", "experiments");
     let outcomes = counted(held.outcomes, "outcome", "outcomes");
     print(&format!(
-        "{shown} holds {experiments} and {outcomes} of {location}, checked; keys of experiments are in it\n"
+        "{shown} holds {experiments} and {outcomes} of {location}, verified; keep it secret, since it contains the experiments' keys\n"
     ))?;
     Ok(true)
 }

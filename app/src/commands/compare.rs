@@ -39,7 +39,7 @@ fn in_flags(error: MeasureError) -> anyhow::Error {
             horizon,
             most,
         } => anyhow!(
-            "{name} decides every round, and {} are too many; use --horizon {most} or less",
+            "{name} decides in every round, and {} rounds are too many for it; use --horizon {most} or less",
             whole(horizon)
         ),
         error => error.into(),

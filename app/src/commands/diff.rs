@@ -6,9 +6,12 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
 use crate::args::Common;
-use crate::audit::{self, Credentials, Diff, Divergence, DivergingEstimate, Log, LogSource};
+use crate::audit::{
+    self, Credentials, Diff, Divergence, DivergingEstimate, Log, LogSource, SpecDifference,
+};
 use crate::commands::print;
-use crate::terminal::{Ink, ink_for_stdout, table, wrapped};
+use crate::terminal::{ink_for_stdout, laid_out};
+use debora::measure::answer::{Answer, AnswerTable, Sentence, Tone};
 use debora::measure::words::{counted, listed, percent, significant, whole};
 
 /// False if they diverge.
@@ -21,7 +24,7 @@ pub fn diff(first: &str, second: &str, credentials: &Credentials, common: &Commo
     if common.json {
         print(&format!("{:#}\n", json!(diff)))?;
     } else {
-        print(&wrapped(&words(&diff, &ink_for_stdout())))?;
+        print(&laid_out(&answer(&diff), ink_for_stdout()))?;
     }
     Ok(diff.divergence.is_none())
 }
@@ -43,31 +46,57 @@ fn open(text: &str, credentials: &Credentials) -> Result<Log> {
     }
 }
 
-fn words(diff: &Diff, ink: &Ink) -> String {
+fn answer(diff: &Diff) -> Answer {
     let [one, two] = &diff.experiments;
     // Premises first: with another spec or key, divergence is not news.
-    let text = format!("A is {one}, B is {two}.\n{}", premises(diff));
+    let mut sentences = vec![
+        Sentence::plain(format!("A is {one}, B is {two}.")),
+        Sentence::plain(premises(diff)),
+        Sentence::of(Tone::Strong, verdict(diff)),
+    ];
+    let mut answer = Answer::default();
+    match &diff.divergence {
+        None => {
+            sentences.extend(longer(diff).map(Sentence::plain));
+            sentences.push(Sentence::plain(estimates(diff)));
+            answer.paragraph(sentences);
+        }
+        Some(divergence) => {
+            sentences.extend(reasons(divergence, diff).into_iter().map(Sentence::plain));
+            sentences.push(Sentence::plain(first_different(divergence)));
+            let first = whole(divergence.first_round);
+            sentences.push(Sentence::plain(format!(
+                "The strategies from round {first} on:"
+            )));
+            answer.paragraph(sentences);
+            answer.table(strategies(divergence));
+        }
+    }
+    answer
+}
+
+fn verdict(diff: &Diff) -> String {
     let rounds = counted(diff.rounds, "round", "rounds");
-    let Some(divergence) = &diff.divergence else {
-        let epochs = counted(diff.epochs, "epoch", "epochs");
-        let answer = format!("The same decisions throughout: {rounds} in {epochs}.");
-        return text + &ink.strong(&answer) + "\n" + &longer(diff) + &estimates(diff);
-    };
-    let answer = format!(
-        "They diverge in epoch {}, after {rounds} with the same decisions.",
-        divergence.epoch
-    );
-    text + &ink.strong(&answer) + "\n" + &reasons(divergence, diff) + &strategies(divergence)
+    match &diff.divergence {
+        None => {
+            let epochs = counted(diff.epochs, "epoch", "epochs");
+            format!("The same decisions throughout: {rounds} in {epochs}.")
+        }
+        Some(divergence) => format!(
+            "They diverge in epoch {}, after {rounds} with the same decisions.",
+            divergence.epoch
+        ),
+    }
 }
 
 /// Which of the two went on longer, if one did.
-fn longer(diff: &Diff) -> String {
+fn longer(diff: &Diff) -> Option<String> {
     let [one, two] = diff.decided;
     let more = counted(one.abs_diff(two), "round", "rounds");
     match one.cmp(&two) {
-        Ordering::Equal => String::new(),
-        Ordering::Greater => format!("A has decided {more} more.\n"),
-        Ordering::Less => format!("B has decided {more} more.\n"),
+        Ordering::Equal => None,
+        Ordering::Greater => Some(format!("A has decided {more} more.")),
+        Ordering::Less => Some(format!("B has decided {more} more.")),
     }
 }
 
@@ -75,9 +104,9 @@ fn longer(diff: &Diff) -> String {
 fn estimates(diff: &Diff) -> String {
     let made = counted(diff.estimates, "estimate", "estimates");
     match diff.estimates_diverged {
-        0 => format!("Each of {made} fell into the same cell in both.\n"),
+        0 => format!("Each of {made} fell into the same cell in both."),
         diverged => format!(
-            "Of {made}, {} fell into different cells, which changed nothing.\n",
+            "Of {made}, {} fell into different cells, which changed nothing.",
             whole(diverged)
         ),
     }
@@ -85,31 +114,37 @@ fn estimates(diff: &Diff) -> String {
 
 /// What must be the same for decisions to be.
 fn premises(diff: &Diff) -> String {
-    let mut text = String::new();
-    if diff.specs.is_empty() {
-        text += "Their specs say the same. ";
+    if diff.specs.is_empty() && diff.same_key == Some(true) {
+        return "Their specs are equivalent, and they share a key.".into();
+    }
+    let specs = if diff.specs.is_empty() {
+        "Their specs are equivalent.".into()
     } else {
-        let none = || "nothing".to_owned();
-        let difference = |difference: &audit::SpecDifference| {
-            let [first, second] = [&difference.first, &difference.second]
-                .map(|value| value.clone().unwrap_or_else(none));
-            format!("{} ({first} against {second})", difference.what)
-        };
         let differences: Vec<String> = diff.specs.iter().map(difference).collect();
-        text += &format!("Their specs differ in {}. ", listed(&differences));
-    }
-    text += match diff.same_key {
-        Some(true) => "They have one key.",
-        Some(false) => "They have different keys.",
-        None => "Whether they have one key is not known, as it is not revealed.",
+        format!("Their specs differ in {}.", listed(&differences))
     };
-    if !diff.specs.is_empty() || diff.same_key == Some(false) {
-        text += " So the same decisions could not be expected.";
-    }
-    text + "\n"
+    let keys = match diff.same_key {
+        Some(true) => "They share a key.",
+        Some(false) => "They have different keys.",
+        None => "Whether they share a key is unknown: the keys have not been revealed.",
+    };
+    // An unknown key alone is not a reason to expect other decisions.
+    let conclusion = if !diff.specs.is_empty() || diff.same_key == Some(false) {
+        " The decisions therefore need not agree."
+    } else {
+        ""
+    };
+    format!("{specs} {keys}{conclusion}")
 }
 
-fn reasons(divergence: &Divergence, diff: &Diff) -> String {
+/// Where the specs differ, and both values.
+fn difference(difference: &SpecDifference) -> String {
+    let [first, second] =
+        [&difference.first, &difference.second].map(|value| value.as_deref().unwrap_or("nothing"));
+    format!("{} ({first} against {second})", difference.what)
+}
+
+fn reasons(divergence: &Divergence, diff: &Diff) -> Vec<String> {
     if !divergence.diverging_estimates.is_empty() {
         return divergence
             .diverging_estimates
@@ -117,14 +152,13 @@ fn reasons(divergence: &Divergence, diff: &Diff) -> String {
             .map(sentence)
             .collect();
     }
-    // Then decisions depend on the data through the cells alone (docs/audit.md), so one of the logs must be wrong.
+    // Then decisions depend on the data through the cells alone (docs/theory.md, section 7), so one of the logs must be wrong.
     let expected = diff.specs.is_empty() && diff.same_key == Some(true);
     if expected {
-        return "No estimate fell into another cell, so the same decisions were due: `debora audit` tells which log is \
-                wrong.\n"
-            .into();
+        let due = "No estimate fell into another cell, so the same decisions were due: `debora audit` tells which log is wrong.";
+        return vec![due.into()];
     }
-    "No estimate fell into another cell of a grid that they share.\n".into()
+    vec!["No estimate fell into another cell of a grid that they share.".into()]
 }
 
 /// Which estimate fell where, and how close each mean was to the edge between.
@@ -151,7 +185,7 @@ fn sentence(estimate: &DivergingEstimate) -> String {
     };
     format!(
         "The estimate of {} of {}, made in epoch {} from {} each, fell into cell {one} in A and cell {two} in B: A's mean {} \
-         lies {} ({} cells) {first_side} {edge}, B's mean {} lies {} ({} cells) {second_side} {second_edge}.\n",
+         lies {} ({} cells) {first_side} {edge}, B's mean {} lies {} ({} cells) {second_side} {second_edge}.",
         estimate.quantity,
         estimate.name,
         estimate.epoch,
@@ -165,17 +199,18 @@ fn sentence(estimate: &DivergingEstimate) -> String {
     )
 }
 
-fn strategies(divergence: &Divergence) -> String {
-    let mut text = match &divergence.first_different {
-        Some((round, [one, two])) => {
-            format!(
-                "The first different decision is that of round {}: {one} in A, {two} in B.\n",
-                whole(*round)
-            )
-        }
-        None => "The decisions that both have made in this epoch are still the same.\n".into(),
-    };
-    let rows: Vec<Vec<String>> = (0..divergence.actions.len())
+fn first_different(divergence: &Divergence) -> String {
+    match &divergence.first_different {
+        Some((round, [one, two])) => format!(
+            "The first different decision is that of round {}: {one} in A, {two} in B.",
+            whole(*round)
+        ),
+        None => "The decisions that both have made in this epoch are still the same.".into(),
+    }
+}
+
+fn strategies(divergence: &Divergence) -> AnswerTable {
+    let rows = (0..divergence.actions.len())
         .map(|action| {
             // The other spec may have fewer actions.
             let share = |side: usize| {
@@ -186,9 +221,5 @@ fn strategies(divergence: &Divergence) -> String {
             vec![divergence.actions[action].clone(), share(0), share(1)]
         })
         .collect();
-    text += &format!(
-        "The strategies from round {} on:\n\n",
-        whole(divergence.first_round)
-    );
-    text + &table(&["action", "A", "B"], &rows)
+    AnswerTable::of_numbers(["action", "A", "B"], rows)
 }

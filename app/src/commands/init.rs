@@ -12,7 +12,6 @@ use crate::files::write_whole;
 pub const TEMPLATE: &str = include_str!("template.toml");
 
 pub fn init(file: &Path, common: &Common) -> Result<bool> {
-    // For a pipe, or a look at it.
     if file == Path::new("-") {
         print(TEMPLATE)?;
         return Ok(true);

@@ -27,7 +27,8 @@ fn add(location: &Location, name: &str, role: Role, common: &Common) -> Result<(
     let made = !location.is_made()?;
     let mut store = location.open(if made { Purpose::Serve } else { Purpose::Write })?;
     let mut random = [0; 32];
-    getrandom::fill(&mut random).context("the system gives no random numbers")?;
+    getrandom::fill(&mut random)
+        .context("the operating system's random number generator failed")?;
     // The prefix makes a leaked key recognisable in a repository or a log.
     let key = format!("debora_{}", hex::encode(&random));
     let hash = hex::encode(&Sha256::digest(&key));
@@ -81,13 +82,13 @@ fn list(location: &Location, common: &Common) -> Result<()> {
     }
     let rows: Vec<_> = keys.iter().map(row).collect();
     print(&table(
-        &["name", "role", "made (UTC)", "revoked (UTC)"],
+        &["name", "role", "created (UTC)", "revoked (UTC)"],
         &rows,
     ))
 }
 
 fn document(key: &ApiKey) -> Value {
-    // Without the hash, of which nobody has any use.
+    // The hash is left out: it only serves the server's comparison with a key that it is shown.
     json!({
         "name": key.name,
         "role": key.role,

@@ -1,4 +1,4 @@
-//! One file per verb.
+//! One file per verb, and what they share: here, and in [`measure`] for the verbs that measure pairs.
 
 pub mod audit;
 pub mod backup;

@@ -19,7 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::args::{Common, ServeArgs};
 use crate::calendar::now;
 use crate::commands::print;
-use crate::service::http::server::{self, Terms};
+use crate::service::http::server::{self, ConnectionRules};
 use crate::service::http::{AppState, Shared};
 use crate::service::request::Refusal;
 use crate::service::writer::Service;
@@ -28,7 +28,7 @@ use crate::store::Location;
 /// How often what is due is imputed.
 const TICK: Duration = Duration::from_secs(1);
 
-/// After so many answers a thread looks for new requests. With tokio's 61 it would write all answers of a group first, while
+/// After this many answers a thread looks for new requests. With tokio's 61 it would write all answers of a group first, while
 /// the writer waits for the next requests of clients that have theirs. From 8 to 16 the rate is the same.
 const ANSWERS_A_LOOK: u32 = 12;
 
@@ -88,7 +88,7 @@ fn check_keys(service: &Service, address: SocketAddr) -> Result<()> {
     }
     let store = &service.location;
     bail!(
-        "{address} can be reached by others, and {store} has no API key, without which everyone is admin; make one with \
+        "{address} can be reached by others, and {store} has no API key, without which everyone is admin; create one with \
          `debora keys add NAME --role admin --store {store}`, or listen on 127.0.0.1"
     )
 }
@@ -121,13 +121,13 @@ async fn run(
         }
     };
     // Without a writer nothing can be served, so the end of its ticking ends the server, too.
-    let terms = Terms {
+    let rules = ConnectionRules {
         connections: args.connections,
         grace: Duration::from_secs(args.grace),
     };
     let mut failed = false;
     let end = async { failed = stopped.await.is_some() };
-    server::serve(listener, app, terms, end).await;
+    server::serve(listener, app, rules, end).await;
     if failed {
         bail!(
             "the writer has ended, which is a bug: what was answered is durable; see the log, and start the server again"

@@ -130,11 +130,15 @@ pub fn of(store: &mut dyn Store, id: &str) -> Result<Option<Certificate>> {
         return Ok(None);
     }
     let last = store.epochs(id, progress.epoch, 1)?.into_iter().next();
-    let last =
-        last.with_context(|| format!("experiment {id} has lost epoch {}", progress.epoch))?;
-    let snapshot = last
-        .snapshot
-        .with_context(|| format!("experiment {id} has lost its last snapshot"))?;
+    let last = last.with_context(|| {
+        format!(
+            "epoch {} of experiment {id} is missing from the store",
+            progress.epoch
+        )
+    })?;
+    let snapshot = last.snapshot.with_context(|| {
+        format!("the last snapshot of experiment {id} is missing from the store")
+    })?;
     let engine = Engine::from_bytes(&snapshot)?;
     // An experiment that was closed by hand leaves its last epoch open; then its last event is its end.
     let ended_at = match last.closed_at {
@@ -153,7 +157,9 @@ fn last_event(store: &mut dyn Store, id: &str) -> Result<Event> {
         let complete = events.len() < CHUNK;
         last = events.into_iter().next_back().or(last);
         if complete {
-            return last.with_context(|| format!("experiment {id} has lost its events"));
+            return last.with_context(|| {
+                format!("the events of experiment {id} are missing from the store")
+            });
         }
     }
 }
@@ -233,7 +239,7 @@ impl Recommended {
 
 fn verify(id: &str, head: &str) -> String {
     format!(
-        "Take the log of experiment {id} (GET /v1/experiments/{id}/log, all pages one after another) and run `debora audit \
+        "Take the log of experiment {id} (GET /v1/experiments/{id}/log, all pages, in order) and run `debora audit \
          LOG --head {head}`. It recomputes every decision, estimate, strategy and hash from spec, key and outcomes, and \
          checks that SHA-256(salt, key) is the key_hash that was published before the first decision. Anyone who can \
          rewrite the whole log can also make new hashes: compare the head with one that was published or noted down while the \

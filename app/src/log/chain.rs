@@ -79,9 +79,9 @@ impl RoundsHash {
     }
 }
 
-/// An epoch's rounds in order, as far as they have been read: what was told, summed and hashed.
+/// An epoch's rounds in order, as far as they have been read: their outcomes summed and hashed.
 #[derive(Clone, Debug)]
-pub struct Fold {
+pub struct EpochSum {
     /// The next round to add.
     pub next: u64,
     tally: Tally,
@@ -89,7 +89,7 @@ pub struct Fold {
     fixed: Vec<u64>,
 }
 
-impl Fold {
+impl EpochSum {
     /// Before the first round of the engine's open epoch.
     pub fn of(engine: &Engine) -> Self {
         let problem = engine.problem();
@@ -104,7 +104,7 @@ impl Fold {
 
     /// Adds the next round.
     pub fn add(&mut self, action: u32, outcome: &OutcomeRow, engine: &Engine) -> Result<(), Error> {
-        // Summed exactly, as the engine does round by round: whatever the order of a sum, its bits are the same.
+        // Sums are exact, like those of the engine round by round: whatever the order of a sum, its bits are the same.
         engine
             .problem()
             .to_fixed(outcome.reward, &outcome.costs, &mut self.fixed)?;
@@ -139,7 +139,7 @@ mod tests {
         let mut head = genesis(1, spec, &key_hash);
         let mut record = String::new();
         while !engine.is_done() {
-            let mut fold = Fold::of(&engine);
+            let mut epoch_sum = EpochSum::of(&engine);
             for decision in engine.ask_many(40) {
                 let (reward, cost) = (
                     0.1 * (decision.round % 7) as f64,
@@ -152,12 +152,12 @@ mod tests {
                     imputed: decision.round % 5 == 0,
                     at: 0,
                 };
-                fold.add(decision.action, &outcome, &engine).unwrap();
+                epoch_sum.add(decision.action, &outcome, &engine).unwrap();
                 engine.tell(decision.round, reward, &[cost]).unwrap();
             }
             // Only what is hashed is looked at here, so an opening record serves as well as a closed one.
             record = serde_json::to_string(engine.open_record()).unwrap();
-            head = epoch_hash(&head, &record, &fold.rounds_hash());
+            head = epoch_hash(&head, &record, &epoch_sum.rounds_hash());
         }
         assert_eq!(
             key_hash,

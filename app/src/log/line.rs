@@ -26,7 +26,7 @@ pub enum Line {
         record: Box<EpochRecord>,
     },
     /// What one request was given.
-    Decisions(Given),
+    Decisions(LeaseLine),
     /// What came of a round.
     Outcome {
         /// The round.
@@ -41,9 +41,9 @@ pub enum Line {
         at: i64,
     },
     /// What one request was given while the epoch waited: `first` is a serial.
-    Overtime(Given),
+    Overtime(LeaseLine),
     /// What came of a decision outside the horizon; never counted.
-    // The tag of the first logs, which are still to be read.
+    // Frozen: the first logs have this tag, and they must stay readable.
     #[serde(rename = "aside")]
     OvertimeOutcome {
         /// The epoch.
@@ -126,10 +126,10 @@ pub struct Heading {
     pub genesis: String,
 }
 
-/// What one request was given: consecutive rounds, or serials, of one epoch.
+/// A lease as its line has it: consecutive rounds, or serials, of one epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Given {
+pub struct LeaseLine {
     /// The epoch.
     pub epoch: u64,
     /// The first round, or serial.
@@ -144,7 +144,7 @@ pub struct Given {
     pub at: i64,
 }
 
-impl From<Lease> for Given {
+impl From<Lease> for LeaseLine {
     fn from(lease: Lease) -> Self {
         let Lease {
             epoch,
@@ -166,7 +166,7 @@ impl From<Lease> for Given {
     }
 }
 
-impl Given {
+impl LeaseLine {
     /// The round, or serial, after the last.
     pub fn end(&self) -> u64 {
         // Saturating, since a log may say anything: an audit compares the end with what it expects.
@@ -177,7 +177,7 @@ impl Given {
 impl Line {
     /// Its type in the log.
     pub fn name(&self) -> &'static str {
-        // As serde writes the tag, which cannot be asked for without writing the line.
+        // These repeat serde's tags, which cannot be had without writing the whole line.
         match self {
             Self::Experiment(_) => "experiment",
             Self::Epoch { .. } => "epoch",

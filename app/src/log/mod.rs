@@ -20,5 +20,5 @@ mod line;
 mod page;
 
 pub use cursor::BadCursor;
-pub use line::{Given, Heading, LOG_VERSION, Line, ROUNDS_MAX};
+pub use line::{Heading, LOG_VERSION, LeaseLine, Line, ROUNDS_MAX};
 pub use page::{LINES_MAX, LogPage, NEXT_HEADER, page};

@@ -162,7 +162,7 @@ impl PageWalk<'_> {
             let written = serde_json::to_string(&record)?;
             ensure!(
                 written == row.record,
-                "the record of epoch {epoch} reads {}, which nobody wrote",
+                "the record of epoch {epoch} is damaged: debora would not write {}",
                 row.record
             );
             self.row = Some((row, record));

@@ -47,7 +47,7 @@ fn figure(name: &'static str, caption: String, make: impl Fn() -> (Vec<Plot>, La
 }
 
 fn svg(name: &str, page: &str, theme: Theme, (plots, layout): (Vec<Plot>, Layout)) -> String {
-    // Without a background of its own: the page's shows through.
+    // The figure has no background of its own: the page's shows through.
     let theme = Theme {
         background: "none".into(),
         ..theme

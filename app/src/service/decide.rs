@@ -8,13 +8,13 @@ use debora::EpochRecord;
 use debora::spec::OnWait;
 
 use crate::log::ROUNDS_MAX;
-use crate::service::request::{Decided, EpochText, Granted, NAME_MAX, Refusal, Request};
+use crate::service::request::{Decided, EpochLabels, Granted, NAME_MAX, Refusal, Request};
 use crate::service::transaction::Answered;
 use crate::service::turn::Turn;
 use crate::store::{Lease, Status};
 
-/// What request keys were given, before this group and in it.
-struct HandedOut<'a> {
+/// The leases that a group's requests may be given again: those of their request keys from before, and those of this group.
+struct GroupLeases<'a> {
     stored: BTreeMap<String, Decided>,
     /// The places of what is decided here. The decisions stay in their answers and are found there: every request would pay
     /// for a copy of its lease.
@@ -22,7 +22,7 @@ struct HandedOut<'a> {
     by_key: BTreeMap<&'a str, usize>,
 }
 
-impl<'a> HandedOut<'a> {
+impl<'a> GroupLeases<'a> {
     fn add(&mut self, place: usize, key: Option<&'a str>) {
         self.fresh.push(place);
         self.by_key.extend(key.map(|key| (key, place)));
@@ -50,7 +50,7 @@ impl Turn<'_> {
         group: &[&Request],
         answers: &mut [Option<Answered>],
     ) -> Result<()> {
-        let mut handed_out = HandedOut {
+        let mut leases = GroupLeases {
             stored: self.stored_decisions(group)?,
             fresh: Vec::new(),
             by_key: BTreeMap::new(),
@@ -63,23 +63,23 @@ impl Turn<'_> {
                     ..
                 } => {
                     let key = request_key.as_deref();
-                    let answered = match key.and_then(|key| handed_out.find(key, answers)) {
+                    let answered = match key.and_then(|key| leases.find(key, answers)) {
                         Some(before) => repeat(before, *rounds),
                         None => self
                             .decide(*rounds, key)
-                            .inspect(|_| handed_out.add(place, key)),
+                            .inspect(|_| leases.add(place, key)),
                     };
                     answers[place] = Some(answered.map(Granted::Decided));
                 }
                 Request::Change { change, actor, .. } => {
                     answers[place] = Some(self.change(*change, actor)?);
                 }
-                // Outcomes and ticks have been served by now.
+                // Outcomes and ticks come before all decisions (`Turn`), as they may close the epoch.
                 _ => {}
             }
         }
         // In one statement for the whole group, which costs the store far less than one for each.
-        let leases = handed_out.leases(answers);
+        let leases = leases.leases(answers);
         self.store.add_leases(self.id, &leases)
     }
 
@@ -97,7 +97,7 @@ impl Turn<'_> {
         }
         for lease in self.store.leases_of(self.id, &keys)? {
             let before = Decided {
-                text: self.epoch_text_of(lease.epoch)?,
+                labels: self.epoch_labels(lease.epoch)?,
                 lease,
                 repeated: true,
             };
@@ -107,19 +107,22 @@ impl Turn<'_> {
         Ok(stored)
     }
 
-    /// What an epoch's decisions were drawn from.
-    fn epoch_text_of(&mut self, epoch: u64) -> Result<Arc<EpochText>> {
+    /// What an epoch's answers say beside the numbers of actions.
+    fn epoch_labels(&mut self, epoch: u64) -> Result<Arc<EpochLabels>> {
         if epoch == self.resident.engine.epoch() {
-            return Ok(Arc::clone(&self.resident.text));
+            return Ok(Arc::clone(&self.resident.labels));
         }
         // Closed epochs are not kept in memory: few requests are repeated that late.
         let rows = self.store.epochs(self.id, epoch, 1)?;
-        let row = rows
-            .first()
-            .with_context(|| format!("experiment {} has lost its epoch {epoch}", self.id))?;
+        let row = rows.first().with_context(|| {
+            format!(
+                "epoch {epoch} of experiment {} is missing from the store",
+                self.id
+            )
+        })?;
         let record: EpochRecord = serde_json::from_str(&row.record)?;
-        Ok(Arc::new(EpochText {
-            actions: self.resident.text.actions.clone(),
+        Ok(Arc::new(EpochLabels {
+            actions: self.resident.labels.actions.clone(),
             strategy: record.strategy,
             per_action: OnceLock::new(),
         }))
@@ -159,7 +162,7 @@ impl Turn<'_> {
         };
         Ok(Decided {
             lease,
-            text: Arc::clone(&self.resident.text),
+            labels: Arc::clone(&self.resident.labels),
             repeated: false,
         })
     }
@@ -184,13 +187,18 @@ impl Turn<'_> {
         // All at once, even those beyond the epoch's end: a decision is a function of the round, so
         // nothing has to be undone, and drawn side by side they take half the time.
         engine.decide_many(first.., &mut actions);
-        let decided = &mut self.progress.decided;
-        let last = actions.iter().position(|&action| {
-            decided[action as usize] += 1;
-            engine.target(action) == Some(decided[action as usize])
-        });
-        actions.truncate(last.map_or(actions.len(), |last| last + 1));
-        self.progress.next_round += actions.len() as u64;
+        let mut handed_out = 0;
+        for &action in &actions {
+            let decided = &mut self.progress.decided[action as usize];
+            *decided += 1;
+            handed_out += 1;
+            // The round that brings an action to its target is the epoch's last.
+            if engine.target(action) == Some(*decided) {
+                break;
+            }
+        }
+        actions.truncate(handed_out);
+        self.progress.next_round += handed_out as u64;
         actions
     }
 

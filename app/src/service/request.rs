@@ -164,15 +164,16 @@ pub enum Granted {
 pub struct Decided {
     /// The rounds and actions.
     pub lease: Lease,
-    /// Names and probabilities.
-    pub text: Arc<EpochText>,
+    /// The names and probabilities that go with their actions.
+    pub labels: Arc<EpochLabels>,
     /// Whether they were handed out before.
     pub repeated: bool,
 }
 
-/// What an epoch's decisions are drawn from and answered with, shared by all of its answers.
+/// What an epoch's answers say beside the number of an action, shared by all of them. Decisions are not drawn from this, but
+/// from the engine's strategy.
 #[derive(Clone, Debug)]
-pub struct EpochText {
+pub struct EpochLabels {
     /// The names of the actions.
     pub actions: Vec<String>,
     /// The probability of each.
@@ -232,7 +233,7 @@ pub enum Refusal {
     #[error("there is no experiment {id:?}; GET /v1/experiments lists them")]
     NoExperiment { id: String },
     /// An id with other characters, or too long.
-    #[error("id {id:?} is not 1 to {NAME_MAX} lower-case letters, digits and dashes")]
+    #[error("id {id:?} must be 1 to {NAME_MAX} lower-case letters, digits and dashes")]
     IdText { id: String },
     /// Another experiment has this id.
     #[error(
@@ -259,7 +260,9 @@ pub enum Refusal {
     )]
     Rounds { rounds: u64 },
     /// A request key that is empty, too long, or has control characters, which PostgreSQL cannot all keep.
-    #[error("request_key {request_key:?} is not 1 to {NAME_MAX} bytes without control characters")]
+    #[error(
+        "request_key {request_key:?} must be 1 to {NAME_MAX} bytes long and contain no control characters"
+    )]
     RequestKey { request_key: String },
     /// A request key that was used for another number of rounds.
     #[error(
@@ -281,7 +284,7 @@ pub enum Refusal {
     )]
     Paused { id: String },
     /// It was ended.
-    #[error("experiment {id:?} is closed; it cannot be changed any more")]
+    #[error("experiment {id:?} is closed; it can no longer be changed")]
     Closed { id: String },
     /// All rounds are told.
     #[error(
@@ -316,7 +319,7 @@ pub(super) fn beginning(actions: usize, head: String, digest: String) -> Progres
         late: 0,
         overtime: 0,
         next_serial: 1,
-        due_from: 1,
+        impute_from: 1,
         infeasible: 0,
         head,
         digest,

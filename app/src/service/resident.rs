@@ -6,11 +6,11 @@ use anyhow::{Context, Result, bail, ensure};
 use debora::spec::{ServiceSpec, Spec};
 use debora::{Engine, VALUES_VERSION};
 
-use crate::log::chain::Fold;
-use crate::service::request::EpochText;
+use crate::log::chain::EpochSum;
+use crate::service::request::EpochLabels;
 use crate::store::{OutcomeRow, Progress, Store};
 
-/// Outcomes read at once, and how many gather before the fold is moved on.
+/// Outcomes read at once, and how many gather before they are added up.
 const CHUNK: usize = 1_024;
 
 /// An experiment in memory.
@@ -20,27 +20,27 @@ pub struct Resident {
     /// What happens while waiting, and to outcomes that never come.
     pub rules: ServiceSpec,
     /// What the open epoch's decisions are drawn from.
-    pub text: Arc<EpochText>,
+    pub labels: Arc<EpochLabels>,
     /// The open epoch's rounds, as far as they are told without a gap and were read.
-    fold: Fold,
-    /// How many of the open epoch's rounds were told when the fold was last moved on.
-    told_at_fold: u64,
+    epoch_sum: EpochSum,
+    /// How many of the open epoch's rounds were told when outcomes were last added up.
+    told_at_last_read: u64,
 }
 
 impl Resident {
     /// Of an engine at the beginning of an epoch.
     pub fn new(engine: Engine, rules: ServiceSpec) -> Self {
-        let text = EpochText {
+        let labels = EpochLabels {
             actions: engine.problem().actions().to_vec(),
             strategy: engine.strategy().probabilities().to_vec(),
             per_action: OnceLock::new(),
         };
         Self {
-            fold: Fold::of(&engine),
-            text: Arc::new(text),
+            epoch_sum: EpochSum::of(&engine),
+            labels: Arc::new(labels),
             engine,
             rules,
-            told_at_fold: 0,
+            told_at_last_read: 0,
         }
     }
 
@@ -53,7 +53,7 @@ impl Resident {
         // Other values mean other decisions for the same key, and deciding nothing is better than that.
         ensure!(
             version == VALUES_VERSION,
-            "experiment {id} decides with values version {version}, and this program has {VALUES_VERSION}; serve it with a debora that has {version}"
+            "experiment {id} decides with values version {version}, but this program has {VALUES_VERSION}; serve it with a debora that has {version}"
         );
         let spec = Spec::parse(&experiment.spec, id)?;
         let epoch = progress.epoch;
@@ -77,12 +77,12 @@ impl Resident {
             &progress.imputed_before,
         ];
         let lengths_fit = counts.iter().all(|counts| counts.len() == actions);
-        // Each is a part of the one before it, and differences of two are taken without a check.
-        let parts_fit = counts.windows(2).all(|pair| is_part(pair[1], pair[0]));
+        // Each counts a subset of what the one before it counts: differences of two are taken without a check.
+        let subsets_fit = counts.windows(2).all(|pair| is_subset(pair[1], pair[0]));
         let rounds_fit = sum(&progress.decided).and_then(|decided| decided.checked_add(1))
             == Some(progress.next_round);
         ensure!(
-            lengths_fit && parts_fit && rounds_fit,
+            lengths_fit && subsets_fit && rounds_fit,
             "experiment {id} has impossible counts; run `debora audit` to find out more"
         );
         Ok(())
@@ -98,68 +98,63 @@ impl Resident {
         progress.outstanding() == 0 && self.is_decided(progress)
     }
 
-    /// Adds told rounds to the fold once there are many, so that closing a long epoch finds little left to read.
+    /// Adds up told rounds once there are many, so that closing a long epoch finds little left to read.
     ///
     /// While a gap stops it, it tries again only after as many more outcomes.
-    pub fn move_fold_on(
-        &mut self,
-        store: &mut dyn Store,
-        id: &str,
-        progress: &Progress,
-    ) -> Result<()> {
+    pub fn catch_up(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<()> {
         let told =
             progress.outcomes.iter().sum::<u64>() + 1 - self.engine.open_record().first_round;
-        // Counted from the last try and not from the fold: one outcome that is missing early in the
+        // Counted from the last try and not from what is added up: one outcome that is missing early in the
         // epoch would otherwise have all later ones read again with every request.
-        if told >= self.told_at_fold + CHUNK as u64 {
-            self.told_at_fold = told;
-            while self.fold_chunk(store, id, progress)? {}
+        if told >= self.told_at_last_read + CHUNK as u64 {
+            self.told_at_last_read = told;
+            while self.add_chunk(store, id, progress)? {}
         }
         Ok(())
     }
 
     /// Adds up to a chunk of rounds. False where a gap stops it, or the last decided round.
-    fn fold_chunk(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<bool> {
-        let before = self.fold.next;
+    fn add_chunk(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<bool> {
+        let before = self.epoch_sum.next;
         for outcome in store.outcomes(id, before, CHUNK)? {
             // Sums are exact and could be taken in any order, but the hash is over the rounds in order.
-            if outcome.round != self.fold.next || outcome.round >= progress.next_round {
+            if outcome.round != self.epoch_sum.next || outcome.round >= progress.next_round {
                 return Ok(false);
             }
             self.add(&outcome)?;
         }
-        Ok(self.fold.next == before + CHUNK as u64)
+        Ok(self.epoch_sum.next == before + CHUNK as u64)
     }
 
     fn add(&mut self, outcome: &OutcomeRow) -> Result<()> {
         // Drawn again: that is cheaper than reading the lease that has it.
         let action = self.engine.decide(outcome.round).action;
-        Ok(self.fold.add(action, outcome, &self.engine)?)
+        Ok(self.epoch_sum.add(action, outcome, &self.engine)?)
     }
 
     /// The whole epoch's rounds.
-    pub fn whole_fold(
+    pub fn whole_epoch_sum(
         &mut self,
         store: &mut dyn Store,
         id: &str,
         progress: &Progress,
-    ) -> Result<&Fold> {
-        while self.fold_chunk(store, id, progress)? {}
+    ) -> Result<&EpochSum> {
+        while self.add_chunk(store, id, progress)? {}
         // The counts say that every round has an outcome, so a gap here is damage: an epoch closed
         // without one would have other estimates than the audit finds.
-        if self.fold.next != progress.next_round {
+        if self.epoch_sum.next != progress.next_round {
             bail!(
                 "experiment {id}: the outcome of round {} is missing; run `debora audit` to find out more",
-                self.fold.next
+                self.epoch_sum.next
             );
         }
-        Ok(&self.fold)
+        Ok(&self.epoch_sum)
     }
 }
 
-/// Whether some counts are a part of others, action by action.
-fn is_part(some: &[u64], all: &[u64]) -> bool {
-    some.iter().zip(all).all(|(some, all)| some <= all)
+/// Whether counts can be those of a subset of what `all` counts, action by action.
+fn is_subset(subset: &[u64], all: &[u64]) -> bool {
+    subset.iter().zip(all).all(|(subset, all)| subset <= all)
 }
 
 /// The sum, unless it overflows, as that of damaged counts may.

@@ -32,7 +32,7 @@ pub struct SampleRatio {
     /// If every outcome is equally likely to be missing, the chance of shares as far apart as these is at most this
     /// (Hoeffding's bound for sampling without replacement, over all actions; closed epochs and the open one).
     pub p_value: f64,
-    /// Whether the p-value is below 0.001: outcomes seem to go missing by action.
+    /// Whether the p-value is below 0.001: outcomes seem to go missing more often after some actions.
     pub mismatch: bool,
     /// The same in words.
     pub sentence: String,
@@ -63,7 +63,7 @@ pub fn check(actions: &[String], progress: &Progress, before: &[u64]) -> SampleR
     } else {
         &open
     };
-    // Twice, as either of two checks could give a false alarm.
+    // There are two checks, and either could give a false alarm: Bonferroni's factor.
     let p_value = (2.0 * closed_bound.min(open_bound)).min(1.0);
     let mismatch = p_value < ALARM;
     SampleRatio {
@@ -97,8 +97,8 @@ fn open_epoch(progress: &Progress, before: &[u64], closed: &[ToldShare]) -> Vec<
 fn sentence(actions: &[String], shares: &[ToldShare], p_value: f64, mismatch: bool) -> String {
     match least(shares) {
         Some(action) if mismatch => format!(
-            "Outcomes go missing by action: after {:?} {} of {} were told ({}), over all actions {}. By chance that has \
-             probability {} or less; find out why before trusting the estimates.",
+            "Whether an outcome goes missing depends on the action: after {:?} {} of {} were told ({}), over all actions {}. \
+             This would happen by chance with probability at most {}; find out why before trusting the estimates.",
             actions[action],
             whole(shares[action].told),
             whole(shares[action].due),

@@ -65,7 +65,7 @@ impl Turn<'_> {
         if accepted.is_empty() {
             return Ok(answers);
         }
-        // Told together: one statement of the store takes the outcomes of all requests.
+        // The outcomes are told together: one statement of the store takes the outcomes of all requests.
         let outcomes: Vec<&ToldOutcome> = accepted
             .iter()
             .flat_map(|(_, outcomes)| outcomes.iter())
@@ -256,7 +256,7 @@ impl Turn<'_> {
             // round without one. Its action is drawn again: leases are not looked up to be told.
             ensure!(
                 row.round >= first_round,
-                "experiment {}: round {} has lost its outcome",
+                "experiment {}: the outcome of round {} is missing from the store",
                 self.id,
                 row.round
             );

@@ -271,8 +271,9 @@ fn resident_at<'a>(
         .is_some_and(|resident| resident.engine.epoch() == epoch);
     if !current {
         // Its row of progress was just found, so a missing experiment is damage, not a wrong id.
-        let read = Resident::read(store, id)?
-            .ok_or_else(|| anyhow::anyhow!("experiment {id} has lost its rows"))?;
+        let read = Resident::read(store, id)?.ok_or_else(|| {
+            anyhow::anyhow!("the rows of experiment {id} are missing from the store")
+        })?;
         residents.insert(id.to_owned(), read);
     }
     Ok(residents.get_mut(id).expect("inserted above"))
@@ -328,7 +329,8 @@ fn check_draft(id: &str, create: &Create) -> Result<(), Refusal> {
 /// Random bytes from the operating system.
 fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| anyhow::anyhow!("the system gives no random numbers: {error}"))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        anyhow::anyhow!("the operating system's random number generator failed: {error}")
+    })?;
     Ok(bytes)
 }

@@ -54,7 +54,7 @@ impl Turn<'_> {
             }
         }
         self.resident
-            .move_fold_on(self.store, self.id, &self.progress)?;
+            .catch_up(self.store, self.id, &self.progress)?;
         self.close_if_complete()?;
         self.decide_and_change(group, &mut answers)?;
         // A group of repetitions changes nothing, and then does not rewrite the row either.
@@ -116,7 +116,7 @@ impl Turn<'_> {
             self.id,
             self.progress.epoch,
             false,
-            self.progress.due_from,
+            self.progress.impute_from,
             LEASES_A_TICK,
         )?;
         let mut imputed = 0;
@@ -144,7 +144,7 @@ impl Turn<'_> {
         let before = self.store.add_outcomes(self.id, &rows)?;
         self.count(&rows, &before)?;
         // The next tick starts after this lease: all of its rounds have an outcome.
-        self.progress.due_from = end;
+        self.progress.impute_from = end;
         Ok(rows.len() as u64)
     }
 
@@ -167,11 +167,11 @@ impl Turn<'_> {
         }
         // A copy: the resident stands at the beginning of its epoch until the next one replaces it.
         let mut engine = self.resident.engine.clone();
-        let fold = self
+        let epoch_sum = self
             .resident
-            .whole_fold(self.store, self.id, &self.progress)?;
-        let record = serde_json::to_string(&engine.tell_epoch(fold.tally())?)?;
-        let rounds_hash = fold.rounds_hash();
+            .whole_epoch_sum(self.store, self.id, &self.progress)?;
+        let record = serde_json::to_string(&engine.tell_epoch(epoch_sum.tally())?)?;
+        let rounds_hash = epoch_sum.rounds_hash();
         let hash = chain::epoch_hash(&self.progress.head, &record, &rounds_hash);
         let closed = EpochRow {
             epoch: self.progress.epoch,
@@ -198,7 +198,7 @@ impl Turn<'_> {
 
     /// Moves progress and resident on to the epoch that an engine has opened, or to the end.
     fn go_on_with(&mut self, engine: Engine) {
-        self.progress.due_from = self.progress.next_round;
+        self.progress.impute_from = self.progress.next_round;
         // The sample-ratio check tells closed epochs, which were waited for, from the open one.
         self.progress
             .imputed_before

@@ -242,7 +242,7 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    /// How many groups the writer makes of requests that are all waiting when it starts, for so many rounds each.
+    /// How many groups the writer makes of requests that are all waiting when it starts, for this many rounds each.
     fn groups_of(requests: usize, rounds: u64, hung_up: bool) -> u64 {
         let folder = Scratch::new("writer");
         let location = Location::Sqlite(folder.join("store.db"));

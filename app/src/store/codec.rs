@@ -20,7 +20,7 @@ pub fn bound(number: u64) -> i64 {
 /// A number that was stored.
 pub fn unstored(number: i64) -> Result<u64> {
     u64::try_from(number)
-        .with_context(|| format!("the store holds {number} where nothing negative can be"))
+        .with_context(|| format!("the store holds {number}, which must not be negative"))
 }
 
 /// A truth value that was stored: 0 or 1, and nothing else that would read like it.
@@ -78,7 +78,7 @@ pub fn actions(actions: &[u32]) -> Result<Vec<u8>> {
     })
 }
 
-/// The actions of so many rounds again.
+/// The actions of this many rounds again.
 pub fn parse_actions(bytes: &[u8], rounds: i64) -> Result<Vec<u32>> {
     let rounds = usize::try_from(rounds).unwrap_or_default();
     // The width is not stored: it follows from the lengths.

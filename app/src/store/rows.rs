@@ -28,7 +28,7 @@ pub enum Status {
     Running,
     /// It learns from outcomes that come in, and decides nothing.
     Paused,
-    /// It was ended before its horizon. Nothing changes any more.
+    /// It was ended before its horizon, and can no longer change.
     Closed,
     /// All rounds of the horizon have their outcomes.
     Done,
@@ -67,8 +67,9 @@ pub struct Progress {
     pub overtime: u64,
     /// The serial of the open epoch's next one, from 1.
     pub next_serial: u64,
-    /// No round below waits to be imputed.
-    pub due_from: u64,
+    /// No round below waits to be imputed. Stores and logs call it `due_from`.
+    #[serde(rename = "due_from")]
+    pub impute_from: u64,
     /// Epochs, closed or open, whose estimates left no strategy within the thresholds.
     pub infeasible: u64,
     /// The hash of the last closed epoch; before, of the spec and the key's hash. 64 hexadecimal digits.

@@ -359,7 +359,7 @@ impl<D: Database> Store for Sql<D> {
             let taken = leases.iter().zip(added).find(|(_, added)| !added);
             taken.map_or(Ok(()), |(lease, _)| {
                 bail!(
-                    "the lease from {} on of experiment {id:?} was given before, or its request's",
+                    "experiment {id:?} already has a lease that starts at {}, or one with the same request key",
                     lease.first
                 )
             })

@@ -146,7 +146,7 @@ pub fn uncounted_values(experiment: i64, outcome: &UncountedOutcome) -> Result<V
 
 pub fn number(row: &dyn Columns, column: usize) -> Result<i64> {
     row.number(column)?
-        .context("the store holds no number where one must be")
+        .context("the store lacks a number that must be there")
 }
 
 pub fn text(row: &dyn Columns, column: usize) -> Result<&str> {

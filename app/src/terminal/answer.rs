@@ -51,6 +51,14 @@ mod tests {
             laid_out(&answer, Ink::none()),
             "careful\n\na: yes\nb.\n\n  x\n  1\n  more\n"
         );
+        let wide = "cell ".repeat(30);
+        let mut wide_table = Answer::default();
+        wide_table.table(AnswerTable::of_numbers(["x"], vec![vec![wide.clone()]]));
+        let lines = laid_out(&wide_table, Ink::none());
+        assert!(
+            lines.ends_with(&format!("  {}\n", wide.trim_end())),
+            "rows are not wrapped"
+        );
         let coloured = laid_out(&answer, Ink::terminal());
         assert!(coloured.contains("\n\na: \x1b[1myes\x1b[0m\nb.\n"));
         assert!(coloured.starts_with("\x1b[1;31mcareful\x1b[0m\n"));

@@ -32,16 +32,6 @@ impl Ink {
         Self { on: false }
     }
 
-    /// A warning or a broken promise.
-    pub fn alarm(&self, text: &str) -> String {
-        self.toned(Tone::Alarm, text)
-    }
-
-    /// The answer.
-    pub fn strong(&self, text: &str) -> String {
-        self.toned(Tone::Strong, text)
-    }
-
     /// What matters less.
     pub fn faint(&self, text: &str) -> String {
         self.toned(Tone::Faint, text)

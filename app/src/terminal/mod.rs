@@ -10,4 +10,3 @@ pub use answer::laid_out;
 pub use ink::{Ink, ink_for_stdout};
 pub use progress::progress_bar;
 pub use table::table;
-pub use wrap::wrapped;

@@ -3,21 +3,13 @@
 /// The width of a line: every terminal has so much, and longer lines are hard to read.
 const WIDTH: usize = 80;
 
-/// Each line of the text broken at 80 columns. Tables, which are indented, stay as they are.
-pub fn wrapped(text: &str) -> String {
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        if line.starts_with("  ") {
-            lines.push(line.to_owned());
-        } else {
-            lines.extend(broken(line));
-        }
-    }
-    lines.join("\n") + "\n"
+/// A sentence as lines that fit. A word that is wider than a line has one of its own.
+pub(super) fn broken(sentence: &str) -> Vec<String> {
+    // Values that a sentence quotes may bring line breaks along.
+    sentence.split('\n').flat_map(fitted).collect()
 }
 
-/// A line as one or more that fit. A word that is wider than a line has one of its own.
-pub(super) fn broken(line: &str) -> Vec<String> {
+fn fitted(line: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut open = String::new();
     // At every single blank, so that blanks within a line are kept as they are.
@@ -55,12 +47,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_are_wrapped_and_tables_are_not() {
+    fn sentences_are_wrapped() {
         let long = "word ".repeat(30);
-        assert!(wrapped(long.trim()).lines().all(|line| line.len() <= 80));
-        assert_eq!(wrapped(long.trim()).split_whitespace().count(), 30);
-        let row = format!("  {long}");
-        assert_eq!(wrapped(&row), format!("{row}\n"));
+        assert!(broken(long.trim()).iter().all(|line| line.len() <= 80));
+        assert_eq!(broken(long.trim()).join(" "), long.trim());
+        assert_eq!(broken("one\ntwo"), ["one", "two"]);
     }
 
     #[test]

@@ -296,7 +296,7 @@ impl Trial {
         self.executor = None;
     }
 
-    /// The whole log in pages of so many lines.
+    /// The whole log in pages of this many lines.
     pub fn log(&self, limit: usize, reveal: bool) -> Vec<Line> {
         let mut store = self.location.open(Purpose::Read).unwrap();
         let mut lines = Vec::new();

@@ -28,7 +28,7 @@ pub fn progress() -> Progress {
         late: 0,
         overtime: 0,
         next_serial: 1,
-        due_from: 1,
+        impute_from: 1,
         infeasible: 0,
         head: "ab".repeat(32),
         digest: "cd".repeat(32),

@@ -231,7 +231,7 @@ async fn bad_outcomes_change_nothing() {
     for (text, named) in [
         (
             "[{\"round\":8,\"reward\":\"0.5\"}]",
-            "does not fit at \"[0].reward\": invalid type: string",
+            "mistyped fields at \"[0].reward\": invalid type: string",
         ),
         (
             "[{\"round\":20,\"reward\":0.5,\"costs\":[0.01]}]",

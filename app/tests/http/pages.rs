@@ -127,7 +127,7 @@ async fn an_experiment_is_created_paused_and_closed_in_forms() {
     );
     assert!(
         !closed.text().contains("hx-trigger"),
-        "nothing changes any more"
+        "it can no longer change"
     );
     shows(
         &form(&house, "/experiments/e/resume", &[], "").await,

@@ -121,7 +121,7 @@ class Client:
         return decisions[0] if decisions else None
 
     def ask_many(self, rounds: int, *, request_key: str | None = None) -> list[Served]:
-        """Up to so many decisions, fewer where the epoch ends; an empty list when the experiment is done."""
+        """Up to this many decisions, fewer where the epoch ends; an empty list when the experiment is done."""
         # A key of its own makes the request safe to repeat: a lost answer would otherwise cost its rounds.
         body = {"n": rounds, "request_key": request_key or _request_key()}
         try:

@@ -14,8 +14,9 @@ pub(super) trait BatchRule: Send {
     /// The count to which batch `batch`, from 1, brings every active action; `None` after the last batch.
     fn count(&self, batch: u32) -> Option<u64>;
 
-    /// Differences of means up to this have no effect on what follows the batch, whatever the key.
-    fn sight(&self, batch: u32) -> f64;
+    /// The smallest gap that can matter: differences of means up to this have no effect on what follows the batch, whatever
+    /// the key.
+    fn smallest_gap(&self, batch: u32) -> f64;
 
     /// The actions that stay active after a batch, given the mean of each active action; one at least.
     fn keep(&mut self, batch: u32, active: &[u32], means: &[f64]) -> Vec<u32>;
@@ -167,6 +168,8 @@ fn note(problem: &Problem, rule: &impl BatchRule) -> Option<String> {
         ));
     }
     let used = |&batch: &u32| rounds(batch).is_some_and(|rounds| rounds < horizon);
-    let sees = (1..).take_while(used).any(|batch| rule.sight(batch) < 1.0);
+    let sees = (1..)
+        .take_while(used)
+        .any(|batch| rule.smallest_gap(batch) < 1.0);
     (!sees).then(|| format!("no batch that fits into {horizon} rounds can tell two actions apart"))
 }

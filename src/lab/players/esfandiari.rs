@@ -128,7 +128,7 @@ impl BatchRule for Means {
     }
 
     /// A grid of one cell gives every action the same estimate; any finer one may tell two actions apart.
-    fn sight(&self, batch: u32) -> f64 {
+    fn smallest_gap(&self, batch: u32) -> f64 {
         self.cell(batch)
     }
 
@@ -202,7 +202,7 @@ impl BatchRule for Thresholds {
         self.batches.count(batch)
     }
 
-    fn sight(&self, batch: u32) -> f64 {
+    fn smallest_gap(&self, batch: u32) -> f64 {
         self.threshold_max(batch) / 2.0 + self.width(batch)
     }
 

@@ -1,7 +1,7 @@
 //! Who can play: debora's policies and their rivals, through one small trait.
 //!
 //! A player holds a strategy for a *stretch* of rounds and says when it wants to be asked again: when an action's count
-//! reaches a number, or after so many rounds. Within a stretch nothing depends on its feedback, so a simulator may draw it
+//! reaches a number, or after this many rounds. Within a stretch nothing depends on its feedback, so a simulator may draw it
 //! as a whole.
 //!
 //! [`RIVALS`] lists the rivals, one file per family, each with its source and its equation. Their internal randomness is keyed
@@ -122,7 +122,8 @@ pub enum Constants {
     /// Derived here, with a proof sketch.
     Derived,
     /// The structure is published, the constants are derived here.
-    Structure,
+    #[serde(rename = "structure")]
+    StructurePublished,
 }
 
 /// A rival: what to call it, where it comes from, and how to make one play.
@@ -175,7 +176,7 @@ pub static RIVALS: &[Rival] = &[
     Rival {
         name: "esfandiari-1",
         source: "Esfandiari et al., Replicable Bandits, ICLR 2023, Algorithm 1",
-        constants: Constants::Structure,
+        constants: Constants::StructurePublished,
         policies: &[Policy::Free],
         per_round: false,
         build: |plan, key| {
@@ -201,7 +202,7 @@ pub static RIVALS: &[Rival] = &[
     Rival {
         name: "esfandiari-2-proved",
         source: "Esfandiari et al., Replicable Bandits, ICLR 2023, Algorithm 2, with the beta that proves rho",
-        constants: Constants::Structure,
+        constants: Constants::StructurePublished,
         policies: &[Policy::Free],
         per_round: false,
         build: |plan, key| {
@@ -259,7 +260,7 @@ pub static RIVALS: &[Rival] = &[
     Rival {
         name: "optimistic-lp",
         source: "Efroni et al., Exploration-Exploitation in Constrained MDPs, 2020, OptCMDP with one state",
-        constants: Constants::Structure,
+        constants: Constants::StructurePublished,
         policies: &[Policy::Soft],
         per_round: false,
         build: |plan, key| {
@@ -270,7 +271,7 @@ pub static RIVALS: &[Rival] = &[
     Rival {
         name: "primal-dual",
         source: "after Castiglioni et al., Online Optimization with Long-Term Constraints, NeurIPS 2022",
-        constants: Constants::Structure,
+        constants: Constants::StructurePublished,
         // Under hard limits it uses the safe strategy's margin, and need not keep any round safe.
         policies: &[Policy::Soft, Policy::Hard],
         per_round: true,

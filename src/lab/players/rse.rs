@@ -87,7 +87,7 @@ impl BatchRule for Phases {
     }
 
     /// Committing asks for the smaller difference, as its share is the larger.
-    fn sight(&self, batch: u32) -> f64 {
+    fn smallest_gap(&self, batch: u32) -> f64 {
         self.commit * scale(batch)
     }
 
@@ -153,7 +153,7 @@ mod tests {
             assert!(
                 close(rule.commit * scale(9), commit) && close(rule.drop.unwrap() * scale(9), drop)
             );
-            assert!(close(rule.sight(9), commit));
+            assert!(close(rule.smallest_gap(9), commit));
         }
         assert!(close(
             threshold(&problem(5, 1_000_000, 0.3), 1e9) * scale(1),

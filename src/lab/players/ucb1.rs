@@ -38,7 +38,7 @@ impl Ucb1 {
 
     /// The first largest index.
     fn best(&self) -> u32 {
-        // Once a round, for all actions.
+        // All actions share this factor: a logarithm and a root for each would take most of a round's time.
         let root = libm::sqrt(2.0 * libm::log(self.rounds as f64));
         let mut best = (0, f64::NEG_INFINITY);
         for (action, (mean, inverse_root)) in (0..).zip(&self.known) {

@@ -71,7 +71,7 @@ fn detectable_gap(plan: &Plan) -> Option<String> {
     let reward = plan.problem.quantity(0);
     let gap = plan.detectable_gap? * reward.range.span();
     Some(format!(
-        "At the end, gaps of {} in {} show.",
+        "By the end, gaps of {} or more in {} can be detected.",
         amount(gap),
         reward.name
     ))

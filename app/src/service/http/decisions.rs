@@ -101,7 +101,7 @@ pub async fn decide(
 /// quarter of a handler's work as it is (docs/benchmarks.md).
 pub fn written(decided: &Decided) -> Vec<u8> {
     let lease = &decided.lease;
-    let endings = decided.text.per_action.get_or_init(|| endings(decided));
+    let endings = decided.labels.per_action.get_or_init(|| endings(decided));
     let head = format!(
         "{{\"epoch\":{},\"overtime\":{},\"decisions\":[",
         lease.epoch, lease.overtime
@@ -149,11 +149,11 @@ fn count_up(text: &mut Vec<u8>) {
 /// What follows a decision's number, for each action.
 fn endings(decided: &Decided) -> Vec<String> {
     let epoch = decided.lease.epoch;
-    let strategy = decided.text.strategy.iter();
-    let actions = decided.text.actions.iter().zip(strategy).enumerate();
+    let strategy = decided.labels.strategy.iter();
+    let actions = decided.labels.actions.iter().zip(strategy).enumerate();
     actions
         .map(|(action, (name, &probability))| {
-            // As JSON values: a name is the user's text and may hold quotes, and a probability has
+            // Both are written as JSON values: a name is the user's text and may hold quotes, and a probability has
             // to come back bit for bit.
             let name = Value::from(name.as_str());
             let probability = Value::from(probability);
@@ -169,11 +169,11 @@ mod tests {
     use std::sync::{Arc, OnceLock};
 
     use super::*;
-    use crate::service::request::EpochText;
+    use crate::service::request::EpochLabels;
     use crate::store::Lease;
 
     fn decided(overtime: bool) -> Decided {
-        let text = EpochText {
+        let labels = EpochLabels {
             actions: vec!["a \"b\"\n".into(), "c".into()],
             strategy: vec![1.0 / 3.0, 1.0],
             per_action: OnceLock::new(),
@@ -190,7 +190,7 @@ mod tests {
         };
         Decided {
             lease,
-            text: Arc::new(text),
+            labels: Arc::new(labels),
             repeated: false,
         }
     }

@@ -29,10 +29,10 @@ use crate::store::{ExperimentRow, Progress, Role, Status};
 pub struct NewExperiment {
     /// The spec file's text (TOML), without `[world]` and `key`.
     spec: String,
-    /// Its name in addresses; drawn at random unless given. With a given one the request can be repeated.
+    /// Its name in addresses; default: drawn at random. If it is given, the request can be repeated.
     #[schema(min_length = 1, max_length = 128, pattern = "^[a-z0-9-]+$")]
     id: Option<String>,
-    /// The policy's key; drawn at random unless given. Give another team's to replicate its experiment.
+    /// The policy's key; default: drawn at random. Give another team's to replicate its experiment.
     #[schema(value_type = Option<KeyShape>)]
     key: Option<KeyText>,
     /// Accept a plan that can never compare anything at this horizon.

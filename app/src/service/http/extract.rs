@@ -45,14 +45,14 @@ impl Json {
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
         serde_json::from_slice(&self.0.bytes).map_err(|error| match error.classify() {
             Category::Data => ApiError::unfit(format!(
-                "the body does not fit{}: {error}",
+                "the body has missing, unknown or mistyped fields{}: {error}",
                 self.misfit::<T>()
             )),
             _ => ApiError::malformed(format!("the body is not JSON: {error}")),
         })
     }
 
-    /// Where the body does not fit: words to put behind, if the place is known.
+    /// Where the first wrong field is, as words to put behind, if the place is known.
     fn misfit<'a, T: Deserialize<'a>>(&'a self) -> String {
         // Read a second time, keeping track of the path: bodies that fit are not to pay for it.
         let mut again = serde_json::Deserializer::from_slice(&self.0.bytes);
@@ -80,8 +80,11 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Form<T> {
         expect(request.headers(), "application/x-www-form-urlencoded")?;
         let raw = read(request, app).await?;
         let form = serde_urlencoded::from_bytes(&raw.bytes);
-        form.map(Self)
-            .map_err(|error| ApiError::unfit(format!("the form does not fit: {error}")))
+        form.map(Self).map_err(|error| {
+            ApiError::unfit(format!(
+                "the form has missing, unknown or mistyped fields: {error}"
+            ))
+        })
     }
 }
 
@@ -131,7 +134,7 @@ fn declared_length(headers: &HeaderMap) -> Option<usize> {
         .and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
-/// Waits until there is memory for so many bytes.
+/// Waits until there is memory for this many bytes.
 async fn reserve(bytes: usize, app: &AppState) -> Result<OwnedSemaphorePermit, ApiError> {
     // In kibibytes: the semaphore counts in 32 bits. At least one, so that many small bodies are
     // bounded, too.
@@ -235,15 +238,18 @@ impl FromRequestParts<AppState> for Id {
 }
 
 /// The query: what stands after the question mark.
-pub struct Asked<T>(pub T);
+pub struct QueryParams<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequestParts<AppState> for Asked<T> {
+impl<T: DeserializeOwned> FromRequestParts<AppState> for QueryParams<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
         let query = Query::<T>::from_request_parts(parts, app).await;
         query.map(|query| Self(query.0)).map_err(|error| {
-            ApiError::unfit(format!("the query does not fit: {}", error.body_text()))
+            ApiError::unfit(format!(
+                "the query has missing, unknown or mistyped fields: {}",
+                error.body_text()
+            ))
         })
     }
 }

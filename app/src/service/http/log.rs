@@ -15,21 +15,21 @@ use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::experiments::row;
-use crate::service::http::extract::{Asked, Id};
+use crate::service::http::extract::{Id, QueryParams};
 use crate::service::request::Refusal;
 use crate::store::{Role, Store};
 
 /// Lines in a page by default.
 const LINES: usize = 1_000;
 
-/// Where in the log, and how much of it.
+/// Which page of the log: where it begins, and how long it is.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Where {
-    /// The cursor that the page before gave in the header `debora-next`; the beginning unless given.
+pub struct LogPageQuery {
+    /// The cursor that the page before gave in the header `debora-next`; default: the beginning.
     after: Option<String>,
-    /// How many lines at most; 1,000 unless given.
+    /// How many lines at most; default 1,000.
     #[param(minimum = 1, maximum = 10_000)]
     limit: Option<u64>,
 }
@@ -37,17 +37,17 @@ pub struct Where {
 /// The log, as lines of JSON
 ///
 /// Role read; the key is in it for role admin, and for all once the experiment is over. A page is at most `limit` lines; the
-/// header `debora-next` has the cursor of the next page, and is absent on the last. All pages one after another are what
-/// `debora audit` reads.
+/// header `debora-next` has the cursor of the next page, and is absent on the last. `debora audit` reads all
+/// pages, in order.
 #[utoipa::path(get, path = "/v1/experiments/{id}/log", tag = "experiments",
-    params(("id" = String, Path, description = "The experiment"), Where),
+    params(("id" = String, Path, description = "The experiment"), LogPageQuery),
     responses((status = 200, description = "A page", body = String, content_type = "application/x-ndjson",
                headers(("debora-next" = String, description = "The cursor of the next page; absent on the last")))))]
 pub async fn log(
     State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
-    Asked(Where { after, limit }): Asked<Where>,
+    QueryParams(LogPageQuery { after, limit }): QueryParams<LogPageQuery>,
 ) -> Result<Response, ApiError> {
     caller.require(Role::Read)?;
     let limit = limit.unwrap_or(LINES as u64);
@@ -65,7 +65,7 @@ pub async fn log(
         .map_err(bad_cursor)?
         .ok_or(Refusal::NoExperiment { id })?;
     let mut response = ([(CONTENT_TYPE, "application/x-ndjson")], page.lines).into_response();
-    // In a header and not in the lines: pages joined one after another are the log that is audited.
+    // The cursor goes into a header and not into the lines: pages joined in order are the log that is audited.
     if let Some(next) = page.next {
         let value = HeaderValue::from_str(&next).map_err(ApiError::store)?;
         response

@@ -15,7 +15,7 @@ use crate::service::request::Receipt;
 
 /// What a request was and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Ended {
+pub struct RequestLabels {
     /// The method.
     pub method: &'static str,
     /// The route, with placeholders: there are few of them.
@@ -26,30 +26,30 @@ pub struct Ended {
 
 /// A route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Route {
+pub struct RouteLabels {
     /// With placeholders.
     pub route: &'static str,
 }
 
-/// Whether decisions are within the horizon.
+/// Whether decisions are rounds of the horizon or overtime.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Within {
+pub struct DecisionLabels {
     kind: &'static str,
 }
 
 /// What became of outcomes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Received {
+pub struct ReceiptLabels {
     receipt: &'static str,
 }
 
 /// All counters.
 pub struct Metrics {
     registry: Registry,
-    requests: Family<Ended, Counter>,
-    seconds: Family<Route, Histogram>,
-    decisions: Family<Within, Counter>,
-    outcomes: Family<Received, Counter>,
+    requests: Family<RequestLabels, Counter>,
+    seconds: Family<RouteLabels, Histogram>,
+    decisions: Family<DecisionLabels, Counter>,
+    outcomes: Family<ReceiptLabels, Counter>,
     /// Rounds imputed by this node.
     pub imputed: Counter,
     /// Open connections.
@@ -102,27 +102,27 @@ impl Metrics {
     }
 
     /// Counts an answered request.
-    pub fn ended(&self, ended: Ended, seconds: f64) {
+    pub fn ended(&self, ended: RequestLabels, seconds: f64) {
         // By route alone: a histogram takes some 20 lines, and times by status would multiply them.
         self.seconds
-            .get_or_create(&Route { route: ended.route })
+            .get_or_create(&RouteLabels { route: ended.route })
             .observe(seconds);
         self.requests.get_or_create(&ended).inc();
     }
 
     /// Counts decisions.
     pub fn decided(&self, overtime: bool, decisions: u64) {
-        // Apart: overtime teaches nothing, so much of it means that outcomes come too slowly.
+        // Overtime is counted apart: it teaches nothing, so much of it means that outcomes come too slowly.
         let kind = if overtime { "overtime" } else { "round" };
         self.decisions
-            .get_or_create(&Within { kind })
+            .get_or_create(&DecisionLabels { kind })
             .inc_by(decisions);
     }
 
     /// Counts outcomes.
     pub fn told(&self, receipt: Receipt, outcomes: u64) {
         self.outcomes
-            .get_or_create(&Received {
+            .get_or_create(&ReceiptLabels {
                 receipt: receipt.word(),
             })
             .inc_by(outcomes);

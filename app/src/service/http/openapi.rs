@@ -115,7 +115,7 @@ fn path_errors(path: &str, operation: &mut Operation) {
         error(
             operation,
             "422",
-            "Codes `unfit`, `cursor`: the limit or the cursor is none",
+            "Codes `unfit`, `cursor`: the limit or the cursor is invalid",
         );
     }
 }

@@ -32,9 +32,9 @@ const AGE_MAX: Duration = Duration::from_secs(600);
 /// The most bytes of a request's line and headers. Cookies and proxies add some; 64 KiB is far more than they do.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// How connections are treated.
+/// How many connections there may be, and how they end.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct ConnectionRules {
     /// The most at a time; others wait to be accepted.
     pub connections: u32,
     /// How long requests in flight may take to end after the service is asked to.
@@ -45,13 +45,13 @@ pub struct Terms {
 pub async fn serve(
     listener: TcpListener,
     state: AppState,
-    terms: Terms,
+    rules: ConnectionRules,
     end: impl Future<Output = ()>,
 ) {
     let app = App::new(state);
     // A place is taken before a connection is accepted, so that those beyond the limit wait in the
     // kernel's queue and cost no memory.
-    let places = Arc::new(Semaphore::new(terms.connections as usize));
+    let places = Arc::new(Semaphore::new(rules.connections as usize));
     let (stop, stopping) = watch::channel(false);
     let mut end = pin!(end);
     loop {
@@ -67,20 +67,20 @@ pub async fn serve(
             tokio::spawn(connection.serve(stream, place));
         }
     }
-    // First of all: a load balancer is to notice, and go elsewhere.
+    // This comes first: a load balancer is to notice, and go elsewhere.
     drop(listener);
     let _ = stop.send(true);
-    wait_for_all(&places, terms).await;
+    wait_for_all(&places, rules).await;
 }
 
-/// Waits for requests in flight, as long as the terms allow.
-async fn wait_for_all(places: &Semaphore, terms: Terms) {
+/// Waits for requests in flight, as long as the rules allow.
+async fn wait_for_all(places: &Semaphore, rules: ConnectionRules) {
     // All places are free once every connection has ended.
-    let ended = places.acquire_many(terms.connections);
-    if tokio::time::timeout(terms.grace, ended).await.is_err() {
+    let ended = places.acquire_many(rules.connections);
+    if tokio::time::timeout(rules.grace, ended).await.is_err() {
         tracing::warn!(
             "requests were still in flight after {} seconds",
-            terms.grace.as_secs_f64()
+            rules.grace.as_secs_f64()
         );
     }
 }

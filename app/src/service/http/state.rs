@@ -60,11 +60,11 @@ pub struct State {
     pub overtime: u64,
     /// Epochs whose estimates left no strategy within the thresholds.
     pub infeasible: u64,
-    /// Whether outcomes go missing by action.
+    /// Whether outcomes go missing more often after some actions than after others.
     pub sample_ratio: SampleRatio,
     /// SHA-256 over the strategies of all closed epochs: with one key, equal digests mean equal decisions.
     pub digest: String,
-    /// The hash of the last closed epoch. Publish it now and then: who knows it sees if anything before was changed.
+    /// The hash of the last closed epoch. Publish it now and then: anyone who knows it can detect a change to what came before.
     pub head: String,
 }
 
@@ -73,7 +73,7 @@ pub struct ByName(pub Vec<(String, f64)>);
 
 impl Serialize for ByName {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // By hand: a `BTreeMap` would sort the names, and actions are known in the spec's order.
+        // This is written by hand: a `BTreeMap` would sort the names, and actions are known in the spec's order.
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         self.0
             .iter()
@@ -132,7 +132,7 @@ pub struct Expected {
 /// Where an experiment stands
 ///
 /// Role read. Epoch, strategy, estimates with intervals beside thresholds, counts, what is outstanding, imputed, late and
-/// overtime, and whether outcomes go missing by action.
+/// overtime, and whether some actions' outcomes go missing more often.
 #[utoipa::path(get, path = "/v1/experiments/{id}/state", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "Where it stands", body = State)))]

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use crate::service::http::access::Caller;
 use crate::service::http::error::{ApiError, Code};
 use crate::service::http::guard::guarded;
-use crate::service::http::metrics::{Ended, method_name};
+use crate::service::http::metrics::{RequestLabels, method_name};
 use crate::service::http::{AppState, Shared, interface, pages};
 use crate::store::Role;
 
@@ -102,7 +102,7 @@ pub async fn observed(app: &Shared, router: Router, request: Request) -> Respons
         "request"
     );
     app.metrics.ended(
-        Ended {
+        RequestLabels {
             method,
             route,
             status,

@@ -26,7 +26,7 @@ pub fn parse(url: &str) -> Result<Config> {
     // What the address itself says wins over what follows.
     let Ok(mut config) = url.parse::<Config>() else {
         bail!(
-            "the address of the PostgreSQL store cannot be read; give postgres://USER:PASSWORD@HOST:PORT/DATABASE, with signs other than letters and digits in the password written as %XX"
+            "the address of the PostgreSQL store cannot be read; give postgres://USER:PASSWORD@HOST:PORT/DATABASE, with characters other than letters and digits in the password written as %XX"
         )
     };
     if config.get_connect_timeout().is_none() {
@@ -105,7 +105,7 @@ fn migrate(client: &mut Client) -> Result<u32> {
         Some(version) => (schema::MIGRATIONS[version as usize], version + 1),
     };
     let made = transaction.batch_execute(&schema::for_postgres(sql));
-    made.context("cannot make the tables; give debora a database of its own")?;
+    made.context("cannot create the tables; give debora a database of its own")?;
     transaction.execute(
         "UPDATE meta SET value = $1 WHERE name = 'version'",
         &[&i64::from(reached)],

@@ -73,7 +73,7 @@ fn beside(path: &Path, purpose: Purpose) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Whether a file is in a folder where SQLite cannot make the log that it asks for. While there is none, no server has it
+/// Whether a file is in a folder where SQLite cannot create the log that it asks for. While there is none, no server has it
 /// open, so it can be read as it is.
 fn is_fixed(connection: &Connection, path: &Path) -> bool {
     let looked = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
@@ -156,7 +156,7 @@ fn lock(path: &Path) -> Result<Lock> {
         .create(true)
         .truncate(false)
         .open(&name);
-    let file = file.with_context(|| format!("cannot make the lock {shown}"))?;
+    let file = file.with_context(|| format!("cannot create the lock {shown}"))?;
     match file.try_lock() {
         Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => bail!(
@@ -225,7 +225,7 @@ fn migrate(connection: &mut Connection) -> Result<()> {
     let version = version(connection)?.context("the store has no version")?;
     for (step, sql) in schema::MIGRATIONS.iter().enumerate().skip(version as usize) {
         let transaction = connection.transaction()?;
-        // With its number in one transaction: a server that is killed here finds the version of the tables it has.
+        // Each step shares a transaction with its number: a server that is killed here finds the version of the tables it has.
         transaction.execute_batch(sql)?;
         transaction.execute(
             "UPDATE meta SET value = ?1 WHERE name = 'version'",

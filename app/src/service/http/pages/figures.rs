@@ -81,7 +81,7 @@ pub async fn show(
 ) -> Result<Response, PageError> {
     guest.0.require(Role::Read)?;
     let (what, dark) = parse(&name).ok_or_else(no_figure)?;
-    // Checked here: this address has two parts, so the extractor of ids does not see it.
+    // The id is checked here: this address has two parts, so the extractor of ids does not see it.
     if !is_id(&id) {
         return Err(no_figure().into());
     }

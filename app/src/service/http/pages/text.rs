@@ -25,10 +25,7 @@ pub fn sentences(state: &State) -> Vec<String> {
         sentences.push(imputed(state));
     }
     if state.overtime > 0 {
-        let served = counted(state.overtime, "decision was", "decisions were");
-        sentences.push(format!(
-            "While epochs waited, {served} served outside the horizon; they count for nothing."
-        ));
+        sentences.push(overtime(state.overtime));
     }
     sentences
 }
@@ -51,7 +48,7 @@ fn status(state: &State) -> String {
              decided until it is resumed."
         ),
         Status::Closed => {
-            format!("Closed after {decided} of {horizon} rounds; nothing changes any more.")
+            format!("Closed after {decided} of {horizon} rounds; it can no longer change.")
         }
         Status::Done => format!("Done: all {horizon} rounds are decided and told."),
     }
@@ -65,6 +62,16 @@ fn imputed(state: &State) -> String {
         if state.imputed == 1 { "was" } else { "were" },
         if state.late == 1 { "changes" } else { "change" },
     )
+}
+
+fn overtime(decisions: u64) -> String {
+    let served = counted(decisions, "decision was", "decisions were");
+    let count = if decisions == 1 {
+        "it counts"
+    } else {
+        "they count"
+    };
+    format!("While epochs waited, {served} served outside the horizon; {count} for nothing.")
 }
 
 fn epoch(state: &State) -> String {
@@ -91,6 +98,15 @@ pub fn time(milliseconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_decision_is_not_many() {
+        let sentences = [1, 2_000].map(overtime);
+        assert!(sentences[0].contains("1 decision was served"));
+        assert!(sentences[0].ends_with("it counts for nothing."));
+        assert!(sentences[1].contains("2,000 decisions were served"));
+        assert!(sentences[1].ends_with("they count for nothing."));
+    }
 
     #[test]
     fn times_are_to_the_minute() {
