@@ -462,7 +462,7 @@ fn thresholds_out_of_reach_are_marked() {
         engine.tell_epoch(&tally).unwrap();
     }
     assert_eq!(engine.recommendation().kind, Kind::Infeasible);
-    assert_eq!(engine.recommendation().strategy, [0.0, 0.0, 1.0]);
+    assert_eq!(engine.recommendation().current.strategy, [0.0, 0.0, 1.0]);
 }
 
 fn wild_number() -> impl Strategy<Value = f64> {

@@ -311,7 +311,7 @@ fn a_target_in_the_last_round_makes_no_epoch() {
         (1, Kind::Explore)
     );
     assert_eq!(
-        engine.recommendation().reward,
+        engine.recommendation().current.reward,
         debora::record::Interval {
             low: 0.0,
             high: 1.0
@@ -325,9 +325,9 @@ fn the_recommendation_holds_the_truth() {
     for problem in &problems()[..3] {
         let (engine, _) = plainly(problem, Key::from(2u64));
         let (recommendation, world) = (engine.recommendation(), world(problem));
-        let truth = common::expectations(&world, &recommendation.strategy);
-        let intervals: Vec<_> = std::iter::once(recommendation.reward)
-            .chain(recommendation.costs)
+        let truth = common::expectations(&world, &recommendation.current.strategy);
+        let intervals: Vec<_> = std::iter::once(recommendation.current.reward)
+            .chain(recommendation.current.costs)
             .collect();
         for (quantity, (unit, interval)) in truth.iter().zip(intervals).enumerate() {
             let value = problem.quantity(quantity).range.to_user(*unit);

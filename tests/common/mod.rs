@@ -4,7 +4,8 @@
 use debora::key::{Label, to_uniform};
 use debora::mean::{FIXED_ONE, to_fixed};
 use debora::{
-    Ask, Engine, EpochRecord, Key, Plan, Policy, Problem, Strategy, Tally, Told, WorldKey,
+    Ask, Engine, EpochRecord, Key, Kind, Plan, Policy, Problem, Profile, Strategy, Tally, Told,
+    WorldKey,
 };
 
 /// True means per quantity and action, on the unit scale; quantity 0 is the reward. Draws are 0 or 1.
@@ -68,25 +69,47 @@ pub fn run(engine: &mut Engine, world: &Coins) -> Vec<EpochRecord> {
 /// Draws the open epoch's actions with `key` until it ends and tallies the world's feedback.
 ///
 /// With the engine's own key it gives what asking and telling would; with another one it feeds a mutated engine, whose
-/// offsets come from elsewhere.
+/// offsets come from elsewhere. Permuted blocks are the engine's own in any case: no other order would be taken.
 pub fn draw_epoch(engine: &Engine, world: &Coins, key: Key) -> Tally {
     let problem = engine.problem();
     let before = &engine.open_record().counts;
     let mut tally = Tally::new(before.len(), problem.quantities());
-    for round in engine.open_record().first_round..=problem.horizon() {
-        let action = engine
-            .strategy()
-            .pick(key.uniform(Label::Round, [round, 0, 0]));
-        tally.add(
-            action,
-            &world.draw(round, action).map(to_fixed)[..problem.quantities()],
-        );
-        let count = before[action as usize] + tally.counts()[action as usize];
-        if engine.target(action) == Some(count) {
-            break;
+    let in_blocks = is_in_blocks(engine);
+    let mut round = engine.open_record().first_round;
+    // Drawn a thousand at a time, so that a block's order is drawn once or twice and not for each of its rounds.
+    let mut ahead = vec![0; 1_000];
+    loop {
+        if in_blocks {
+            engine.decide_many(round.., &mut ahead);
+        } else {
+            let picked = (round..).map(|round| key.uniform(Label::Round, [round, 0, 0]));
+            for (action, uniform) in ahead.iter_mut().zip(picked) {
+                *action = engine.strategy().pick(uniform);
+            }
+        }
+        for &action in &ahead {
+            tally.add(
+                action,
+                &world.draw(round, action).map(to_fixed)[..problem.quantities()],
+            );
+            round += 1;
+            let counts: Vec<u64> = before
+                .iter()
+                .zip(tally.counts())
+                .map(|(b, t)| b + t)
+                .collect();
+            if engine.is_handed_out_at(&counts) {
+                return tally;
+            }
         }
     }
-    tally
+}
+
+/// Whether the open epoch is played in permuted blocks: exploration of profile tight without hard limits.
+pub fn is_in_blocks(engine: &Engine) -> bool {
+    engine.open_record().kind == Kind::Explore
+        && engine.problem().profile() != Profile::Paper
+        && engine.problem().policy() != Policy::Hard
 }
 
 /// The true expectations of a strategy, per quantity.
