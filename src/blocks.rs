@@ -92,3 +92,118 @@ impl Blocks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn order(blocks: &Blocks, key: Key, block: u64) -> Vec<u32> {
+        let mut order = Order::default();
+        blocks.shuffle(key, block, &mut order);
+        order.actions
+    }
+
+    /// All orders of a short last block are equally likely: 2 of one copy of two actions, 6 of two copies, 20 of three, 6 of
+    /// one copy of three actions, 24 of four. 100,000 keys each; every order's frequency is within Hoeffding's tolerance of
+    /// 1 / orders: false alarm <= 1e-6 a case, over all its orders; an order off by twice the tolerance (.0087 to .0094) is
+    /// missed <= 1e-6. Chi-square would need its limit law, which at these counts is no bound.
+    #[test]
+    fn every_order_of_a_block_is_equally_likely() {
+        for (actions, each, orders) in [(2, 1, 2), (2, 2, 6), (2, 3, 20), (3, 1, 6), (4, 1, 24)] {
+            let blocks = Blocks {
+                epoch: 3,
+                actions,
+                each,
+            };
+            let keys = 100_000u64;
+            let mut seen: BTreeMap<Vec<u32>, u64> = BTreeMap::new();
+            for key in 0..keys {
+                *seen.entry(order(&blocks, Key::from(key), 0)).or_default() += 1;
+            }
+            assert_eq!(seen.len(), orders);
+            let tolerance = libm::sqrt(libm::log(2.0 * orders as f64 / 1e-6) / (2.0 * keys as f64));
+            for (order, &times) in &seen {
+                let off = times as f64 / keys as f64 - 1.0 / orders as f64;
+                assert!(off.abs() <= tolerance, "{order:?}: off by {off}");
+            }
+        }
+    }
+
+    /// A whole block has too many orders to count. Each place holds action 0 half of the time, and two places the same action
+    /// 7 times out of 15, as drawing without replacement has it. 16 places, 120 pairs, 40,000 keys; false alarm <= 1e-6 over
+    /// all of them (Hoeffding, tolerance .0156).
+    #[test]
+    fn places_of_a_whole_block_are_exchangeable() {
+        let blocks = Blocks {
+            epoch: 0,
+            actions: 2,
+            each: 100,
+        };
+        let keys = 40_000u64;
+        let mut first = [0u64; 16];
+        let mut same = [[0u64; 16]; 16];
+        for key in 0..keys {
+            let order = order(&blocks, Key::from(key), 5);
+            for place in 0..16 {
+                first[place] += u64::from(order[place] == 0);
+                for other in 0..place {
+                    same[place][other] += u64::from(order[place] == order[other]);
+                }
+            }
+        }
+        let tolerance = libm::sqrt(libm::log(2.0 * 136.0 / 1e-6) / (2.0 * keys as f64));
+        let near =
+            |times: u64, chance: f64| (times as f64 / keys as f64 - chance).abs() <= tolerance;
+        for place in 0..16 {
+            assert!(near(first[place], 0.5), "place {place}: {}", first[place]);
+            for other in 0..place {
+                let together = same[place][other];
+                assert!(
+                    near(together, 7.0 / 15.0),
+                    "places {place} and {other}: {together}"
+                );
+            }
+        }
+    }
+
+    /// Were one order used again, whatever comes and goes with its rhythm would favour the same action in every block. 24
+    /// places of three actions have 9e9 orders: of 300, two are equal by chance with probability 5e-6.
+    #[test]
+    fn every_block_epoch_and_key_has_an_order_of_its_own() {
+        let mut seen = BTreeMap::new();
+        for (epoch, key) in [(0, 1u64), (1, 1), (0, 2)] {
+            let blocks = Blocks {
+                epoch,
+                actions: 3,
+                each: u64::MAX,
+            };
+            for block in 0..100 {
+                let of = (epoch, block, key);
+                let before = seen.insert(order(&blocks, Key::from(key), block), of);
+                assert_eq!(before, None, "epoch, block and key {of:?} repeat an order");
+            }
+        }
+    }
+
+    /// Counted from the blocks' orders, round by round, for every prefix of a short epoch.
+    #[test]
+    fn counts_are_those_of_the_orders() {
+        let blocks = Blocks {
+            epoch: 2,
+            actions: 3,
+            each: 19,
+        };
+        let key = Key::from(4u64);
+        let mut counts = vec![0; 3];
+        for index in 0..blocks.rounds() {
+            assert_eq!(blocks.counts(key, index), counts, "after {index} rounds");
+            let mut order = Order::default();
+            blocks.draw(key, index, &mut order);
+            counts[blocks.action(index, &order).unwrap() as usize] += 1;
+        }
+        assert_eq!(counts, [19; 3]);
+        assert_eq!(blocks.counts(key, blocks.rounds()), counts);
+    }
+}

@@ -329,4 +329,94 @@ mod tests {
             (Kind::Infeasible, 1.0, safe.strategy)
         );
     }
+
+    const UNIT: [Range; 1] = [Range::UNIT];
+
+    /// The true best strategy must stay in the optimistic set whenever the estimates are within their widths: action 1 costs
+    /// .45 to .95, so it may be safe at .5 and is played alone. Less than the whole width would shut it out.
+    #[test]
+    fn what_may_be_safe_is_not_shut_out() {
+        let view = View::of(2, &[0.5, 0.9, 0.2, 0.7], &[0.1, 0.1, 0.25, 0.25], &UNIT);
+        let choice = soft(&view, &[0.5]);
+        assert_eq!(
+            (choice.kind, choice.strategy),
+            (Kind::Estimate, Strategy::pure(1, 2))
+        );
+    }
+
+    /// An optimistic cost below the least declared one is no cost that any world of the premise has: it would pay for more of
+    /// action 1 than can be safe, here .625 or, at the end of the range, .5 instead of 5/11.
+    #[test]
+    fn no_cost_is_thought_below_its_declared_end() {
+        let declared = [Range {
+            low: 0.05,
+            high: 1.0,
+        }];
+        let view = View::of(2, &[0.1, 0.9, 0.1, 0.9], &[0.1, 0.1, 0.3, 0.3], &declared);
+        let choice = soft(&view, &[0.3]);
+        let played = choice.strategy.probabilities()[1];
+        assert!((played - 0.25 / 0.55).abs() < 1e-12, "{played}");
+    }
+
+    /// A pessimistic cost above the largest declared one would keep more of the safe strategy than safety needs: action 1 may
+    /// cost .6 and not .8, so the weight is .1/.35 when mixing, and planning gives action 1 the same part.
+    #[test]
+    fn no_cost_is_thought_above_its_declared_end() {
+        let declared = [Range {
+            low: 0.0,
+            high: 0.6,
+        }];
+        let safe = Safe {
+            strategy: Strategy::pure(0, 2),
+            margins: vec![0.25],
+        };
+        let view = View::of(2, &[0.1, 0.9, 0.1, 0.5], &[0.1, 0.1, 0.3, 0.3], &declared);
+        let mixed = hard(&view, &[0.5], &safe, false);
+        assert!((mixed.sigma - 0.1 / 0.35).abs() < 1e-12, "{}", mixed.sigma);
+        let planned = hard(&view, &[0.5], &safe, true);
+        assert_eq!(planned.rule, Some(HardRule::Plan));
+        let played = planned.strategy.probabilities()[1];
+        assert!((played - 0.25 / 0.35).abs() < 1e-12, "{played}");
+    }
+
+    /// The plan is half of each action: it gives up .25 of the optimist's index, and widths pay (1/.4) times half of what is
+    /// in doubt of both. At a doubt of .1 each the two are equal. Below it the plan's own pulls no longer pay for what it
+    /// gives up, so that it could be played for ever: there mixing takes over, and above it there is no need to.
+    #[test]
+    fn planning_gives_way_to_mixing_exactly_where_its_widths_no_longer_pay() {
+        let safe = Safe {
+            strategy: Strategy::pure(0, 2),
+            margins: vec![0.4],
+        };
+        for (doubt, rule) in [
+            (0.1 + 1e-9, HardRule::Plan),
+            (0.1 - 1e-9, HardRule::Mix),
+            (0.2, HardRule::Plan),
+            (0.0, HardRule::Mix),
+        ] {
+            let view = View::Estimate {
+                index: vec![0.5, 1.0],
+                low: vec![0.0, 0.0],
+                high: vec![0.1, 0.9],
+                doubt: vec![doubt; 2],
+            };
+            let choice = hard(&view, &[0.5], &safe, true);
+            assert_eq!(choice.rule, Some(rule), "doubt {doubt}");
+            // Both keep the worst cost at the threshold: .1 at half of the rounds and .9 at the other half.
+            let played = choice.strategy.probabilities()[1];
+            assert!((played - 0.5).abs() < 1e-12, "{played}");
+            // The published algorithm knows no plan.
+            assert_eq!(hard(&view, &[0.5], &safe, false).rule, Some(HardRule::Mix));
+        }
+    }
+
+    /// In doubt is the largest width of an action over all its quantities, twice: a cost may hide more than a reward.
+    #[test]
+    fn doubt_is_twice_the_largest_width() {
+        let view = View::of(2, &[0.5; 4], &[0.1, 0.2, 0.3, 0.05], &UNIT);
+        let View::Estimate { doubt, .. } = view else {
+            unreachable!("estimates were given")
+        };
+        assert_eq!(doubt, [0.6, 0.4]);
+    }
 }

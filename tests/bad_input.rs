@@ -113,6 +113,40 @@ fn every_rule_of_a_problem_has_its_error() {
             r#"threshold NaN of cost "wait" is outside its range [0.0, 1.0]; use the range's units"#,
         ),
         (
+            soft().mean("price", [0.01, 0.03]),
+            r#"the mean of "price" is declared to lie in [0.01, 0.03], which is not two increasing numbers within its range [0.0, 0.02]; use the range's units, or leave it out"#,
+        ),
+        (
+            soft().mean("clicks", [-1.5, 0.0]),
+            r#"the mean of "clicks" is declared to lie in [-1.5, 0.0], which is not two increasing numbers within its range [-1.0, 3.0]; use the range's units, or leave it out"#,
+        ),
+        (
+            soft().mean("clicks", [0.5, 0.5]),
+            r#"the mean of "clicks" is declared to lie in [0.5, 0.5], which is not two increasing numbers within its range [-1.0, 3.0]; use the range's units, or leave it out"#,
+        ),
+        (
+            soft().mean("clicks", [2.0, 1.0]),
+            r#"the mean of "clicks" is declared to lie in [2.0, 1.0], which is not two increasing numbers within its range [-1.0, 3.0]; use the range's units, or leave it out"#,
+        ),
+        (
+            soft().mean("clicks", [0.0, f64::NAN]),
+            r#"the mean of "clicks" is declared to lie in [0.0, NaN], which is not two increasing numbers within its range [-1.0, 3.0]; use the range's units, or leave it out"#,
+        ),
+        (
+            soft().mean("clocks", [0.0, 1.0]),
+            r#"a mean is declared for "clocks", which is neither the reward nor a cost; use one of their names"#,
+        ),
+        (
+            soft().mean("price", [0.0, 0.01]).mean("price", [0.0, 0.02]),
+            r#"two means are declared for "price"; give one"#,
+        ),
+        (
+            hard()
+                .mean("price", [0.3, 0.9])
+                .safe_with_margins([1.0, 0.0, 0.0], [0.25]),
+            r#"the mean of cost "price" is declared to be 0.3 or more, but the safe strategy is known to cost at most 0.25; both cannot be true: lower the declared mean or the margin"#,
+        ),
+        (
             hard(),
             "policy hard has no safe strategy; give a strategy known to be safe and its costs or margins",
         ),
@@ -185,6 +219,12 @@ fn edge_values_are_allowed() {
             .build()
             .is_ok()
     );
+    // The whole range, a part of it, and a mean no lower than what the safe strategy is known to cost.
+    let declared = soft().mean("clicks", [-1.0, 3.0]).build().unwrap();
+    assert_eq!(declared.means(0), soft().build().unwrap().means(0));
+    assert!(soft().mean("price", [0.0, 1e-9]).build().is_ok());
+    let known = hard().safe_with_margins([1.0, 0.0, 0.0], [0.3]);
+    assert!(known.mean("price", [0.2, 0.9]).build().is_ok());
     let nearly = hard()
         .safe_with_margins([0.3, 0.3, 0.4 + 5e-10], [0.1])
         .build()
@@ -337,6 +377,15 @@ fn run_to_epoch_of(engine: &mut Engine, rounds: u64) {
     }
 }
 
+/// Tells epochs until the open one is of this kind.
+fn run_to_kind(engine: &mut Engine, kind: Kind) {
+    let world = Coins::new(&[&[0.5, 0.5, 0.5], &[0.1, 0.2, 0.3]], 1);
+    while engine.open_record().kind != kind {
+        let tally = draw_epoch(engine, &world, Key::from(1u64));
+        engine.tell_epoch(&tally).unwrap();
+    }
+}
+
 #[test]
 fn a_tally_must_end_the_epoch_exactly() {
     let mut engine = Engine::new(
@@ -346,30 +395,46 @@ fn a_tally_must_end_the_epoch_exactly() {
             .unwrap(),
         Key::from(1u64),
     );
-    run_to_epoch_of(&mut engine, 40);
-    // Action 0 stands at 16 and goes to 64.
-    assert_eq!(
-        (
-            engine.strategy().only(),
-            engine.open_record().counts.clone()
-        ),
-        (Some(0), vec![16, 16])
-    );
-    let tally = |counts: [u64; 2], sum: u64| {
+    run_to_kind(&mut engine, Kind::Estimate);
+    let record = engine.open_record().clone();
+    let played = engine.strategy().only().expect("a single action") as usize;
+    let first = record.counts[0];
+    // Exploration brought both to one count, and the action played goes to four times that.
+    assert_eq!(record.counts, [first; 2]);
+    assert_eq!(engine.target(played as u32), Some(4 * first));
+    let need = 3 * first;
+    let left = 5_000 - 2 * first;
+    let tally = |own: u64, other: u64, sum: u64| {
         let mut tally = Tally::new(2, 1);
-        (0..2).for_each(|a| {
-            tally.add_sums(a, counts[a as usize], &[ones(if a == 0 { sum } else { 0 })])
-        });
+        tally.add_sums(played as u32, own, &[ones(sum)]);
+        tally.add_sums(1 - played as u32, other, &[0]);
         tally
     };
-    let short = "the tally ends after 47 rounds with no action at its target; it must run to one, or 4968 rounds to the horizon";
-    refuses(&mut engine, |e| e.tell_epoch(&tally([47, 0], 0)), short);
-    let long = r#"the tally has 49 rounds of action "action 0", but the epoch ends when "action 0" has 48"#;
-    refuses(&mut engine, |e| e.tell_epoch(&tally([49, 0], 0)), long);
-    let zero = r#"the tally has 1 rounds of action "action 1"; this epoch's strategy and decisions need none, as its probability is 0"#;
-    refuses(&mut engine, |e| e.tell_epoch(&tally([48, 1], 0)), zero);
-    let sum = r#"the tally's sum for action "action 0", quantity 0, exceeds its count 48"#;
-    refuses(&mut engine, |e| e.tell_epoch(&tally([48, 0], 49)), sum);
+    let (name, other) = (format!("action {played}"), format!("action {}", 1 - played));
+    let short = format!(
+        "the tally ends after {} rounds with no action at its target; it must run to one, or {left} rounds to the horizon",
+        need - 1
+    );
+    refuses(
+        &mut engine,
+        |e| e.tell_epoch(&tally(need - 1, 0, 0)),
+        &short,
+    );
+    let long = format!(
+        "the tally has {} rounds of action {name:?}, but the epoch ends when {name:?} has {need}",
+        need + 1
+    );
+    refuses(&mut engine, |e| e.tell_epoch(&tally(need + 1, 0, 0)), &long);
+    let zero = format!(
+        "the tally has 1 rounds of action {other:?}; this epoch's strategy and decisions need none, as its probability is 0"
+    );
+    refuses(&mut engine, |e| e.tell_epoch(&tally(need, 1, 0)), &zero);
+    let sum = format!("the tally's sum for action {name:?}, quantity 0, exceeds its count {need}");
+    refuses(
+        &mut engine,
+        |e| e.tell_epoch(&tally(need, 0, need + 1)),
+        &sum,
+    );
     let shape = "the tally has 3 actions and 1 quantities; the problem has 2 and 1";
     refuses(&mut engine, |e| e.tell_epoch(&Tally::new(3, 1)), shape);
     let first = engine.open_record().first_round;
@@ -377,7 +442,43 @@ fn a_tally_must_end_the_epoch_exactly() {
     engine.tell(first + 5, 1.0, &[]).unwrap();
     let epoch = engine.epoch();
     let begun = format!("1 rounds of epoch {epoch} are told already; tell the rest round by round");
-    refuses(&mut engine, |e| e.tell_epoch(&tally([48, 0], 0)), &begun);
+    refuses(&mut engine, |e| e.tell_epoch(&tally(need, 0, 0)), &begun);
+}
+
+/// The counts of exploration are known before it begins: any others are refused, by the action at fault.
+#[test]
+fn a_tally_of_permuted_blocks_has_no_choice() {
+    let mut engine = Engine::new(soft().build().unwrap(), Key::from(1u64));
+    let first = engine.plan().first_informative_count.unwrap();
+    let tally = |counts: [u64; 3], sum: u64| {
+        let mut tally = Tally::new(3, 2);
+        (0..)
+            .zip(counts)
+            .for_each(|(action, count)| tally.add_sums(action, count, &[ones(sum), 0]));
+        tally
+    };
+    for (counts, wrong) in [
+        ([first + 1, first, first - 1], 0),
+        ([first, first - 1, first], 1),
+        ([first, first, 0], 2),
+    ] {
+        let message = format!(
+            "the tally has {} rounds of action \"action {wrong}\"; this epoch's strategy and decisions need exactly {first}, as exploration plays all actions equally often",
+            counts[wrong]
+        );
+        refuses(&mut engine, |e| e.tell_epoch(&tally(counts, 0)), &message);
+    }
+    let sum =
+        format!("the tally's sum for action \"action 0\", quantity 0, exceeds its count {first}");
+    refuses(
+        &mut engine,
+        |e| e.tell_epoch(&tally([first; 3], first + 1)),
+        &sum,
+    );
+    engine.ask_many(7);
+    engine.tell(3, 0.0, &[0.0]).unwrap();
+    let begun = "1 rounds of epoch 0 are told already; tell the rest round by round";
+    refuses(&mut engine, |e| e.tell_epoch(&tally([first; 3], 0)), begun);
 }
 
 #[test]
@@ -448,7 +549,8 @@ fn clipping_takes_what_refusing_does_not() {
     let _ = engine.ask();
     assert!(engine.tell(1, f64::NAN, &[0.0]).is_err());
     engine.tell(1, f64::INFINITY, &[-5.0]).unwrap();
-    assert_eq!(engine.tally().sums()[..2], [ones(1), 0]);
+    let action = engine.decision(1).unwrap().action as usize;
+    assert_eq!(engine.tally().sums()[2 * action..][..2], [ones(1), 0]);
 }
 
 /// Thresholds that no strategy keeps: once the widths show it, epochs are marked, and the violation is the least possible.
@@ -462,7 +564,7 @@ fn thresholds_out_of_reach_are_marked() {
         engine.tell_epoch(&tally).unwrap();
     }
     assert_eq!(engine.recommendation().kind, Kind::Infeasible);
-    assert_eq!(engine.recommendation().strategy, [0.0, 0.0, 1.0]);
+    assert_eq!(engine.recommendation().current.strategy, [0.0, 0.0, 1.0]);
 }
 
 fn wild_number() -> impl Strategy<Value = f64> {
@@ -479,7 +581,7 @@ prop_compose! {
         policy in 0..3u8, actions in 0usize..6, horizon in prop_oneof![0u64..300, any::<u64>()],
         rho in wild_number(), delta in wild_number(), paper in any::<bool>(), growth in prop::option::of(0u32..70),
         reward in [wild_number(), wild_number()], costs in prop::collection::vec(([wild_number(), wild_number()], wild_number()), 0..4),
-        tame in any::<bool>(), safe in prop::option::of((prop::collection::vec(wild_number(), 0..6), prop::collection::vec(wild_number(), 0..4), any::<bool>())),
+        tame in any::<bool>(), means in prop::collection::vec((0usize..5, [wild_number(), wild_number()]), 0..4), safe in prop::option::of((prop::collection::vec(wild_number(), 0..6), prop::collection::vec(wild_number(), 0..4), any::<bool>())),
     ) -> Draft {
         let start = [Problem::free, Problem::soft, Problem::hard][policy as usize];
         let mut draft = start(names(actions), horizon, rho).delta(delta);
@@ -488,6 +590,11 @@ prop_compose! {
         draft = if tame { draft } else { draft.reward("r", reward) };
         for (number, (range, threshold)) in costs.into_iter().enumerate() {
             draft = draft.cost(format!("c{number}"), if tame { [0.0, 1.0] } else { range }, threshold);
+        }
+        for (quantity, mean) in means {
+            // Of what there is and of what there is not; the last name is the reward's where it has none of its own.
+            let name = if quantity < 3 { format!("c{quantity}") } else { ["r", "reward"][quantity - 3].into() };
+            draft = draft.mean(name, mean);
         }
         match safe {
             Some((strategy, values, true)) => draft.safe_with_costs(strategy, values),
@@ -544,12 +651,41 @@ fn busy_snapshot() -> Vec<u8> {
     engine.to_bytes()
 }
 
+/// A snapshot of the clear test's ways: in a block of the second stage, and after a commitment, with declared means.
+fn staged_snapshots() -> [Vec<u8>; 2] {
+    let draft = Problem::free(names(2), 40_000, 0.9).delta(0.4).growth(3);
+    let problem = draft.mean("reward", [0.0, 0.04]).build().unwrap();
+    // Rewards that are alike, and rewards that are the action's number: the leader is clear after the first stage.
+    [0.0, 1.0].map(|apart| {
+        let mut engine = Engine::new(problem.clone(), Key::from(1u64));
+        while engine.epoch() == 0 {
+            let Ask::Decision(decision) = engine.ask() else {
+                panic!("a decision")
+            };
+            let reward = apart * f64::from(decision.action);
+            engine.tell(decision.round, reward, &[]).unwrap();
+        }
+        let first = engine.open_record().first_round;
+        engine.ask_many(21);
+        for round in (first..first + 21).filter(|round| round % 3 != 1) {
+            engine.tell(round, 0.5, &[]).unwrap();
+        }
+        engine.to_bytes()
+    })
+}
+
 #[test]
 fn every_flipped_bit_of_a_snapshot_is_noticed() {
-    let bytes = busy_snapshot();
-    assert!(Engine::from_bytes(&bytes).is_ok());
+    let [exploring, committed] = staged_snapshots();
+    [busy_snapshot(), exploring, committed]
+        .iter()
+        .for_each(|bytes| notices_every_flipped_bit(bytes));
+}
+
+fn notices_every_flipped_bit(bytes: &[u8]) {
+    assert!(Engine::from_bytes(bytes).is_ok());
     for bit in 0..bytes.len() * 8 {
-        let mut flipped = bytes.clone();
+        let mut flipped = bytes.to_vec();
         flipped[bit / 8] ^= 1 << (bit % 8);
         let error = Engine::from_bytes(&flipped).expect_err("a flipped bit");
         assert!(matches!(error, Error::Snapshot { .. }));
@@ -574,7 +710,10 @@ fn restore_and_run(bytes: &[u8]) -> bool {
     let Ok(mut engine) = Engine::from_bytes(bytes) else {
         return false;
     };
-    let costs = vec![engine.problem().quantity(1).range.low; engine.problem().quantities() - 1];
+    let problem = engine.problem();
+    let costs: Vec<f64> = (1..problem.quantities())
+        .map(|quantity| problem.quantity(quantity).range.low)
+        .collect();
     let reward = engine.problem().quantity(0).range.low;
     for _ in 0..3 {
         engine.ask_many(1_000);
@@ -593,10 +732,17 @@ fn restore_and_run(bytes: &[u8]) -> bool {
 
 #[test]
 fn a_wrong_snapshot_with_a_right_checksum_never_panics() {
-    let bytes = busy_snapshot();
+    let [exploring, committed] = staged_snapshots();
+    never_panics_on(busy_snapshot(), 1);
+    // Every third bit, as most of what these hold is in the first, too; 3 divides no byte, so all places of a bit occur.
+    never_panics_on(exploring, 3);
+    never_panics_on(committed, 3);
+}
+
+fn never_panics_on(bytes: Vec<u8>, step: usize) {
     assert!(restore_and_run(&resealed(bytes.clone())));
     let (mut refused, mut restored) = (0, 0);
-    for bit in 15 * 8..(bytes.len() - 32) * 8 {
+    for bit in (15 * 8..(bytes.len() - 32) * 8).step_by(step) {
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         *(if restore_and_run(&resealed(flipped)) {
@@ -613,7 +759,8 @@ proptest! {
 
     #[test]
     fn a_torn_snapshot_with_a_right_checksum_never_panics(cut in 15usize..2_000, paste in 15usize..2_000, length in 0usize..64, words in prop::collection::vec(any::<u8>(), 0..32)) {
-        let bytes = busy_snapshot();
+        let [exploring, committed] = staged_snapshots();
+        let bytes = [busy_snapshot(), exploring, committed][cut % 3].clone();
         let body = bytes.len() - 32;
         let (cut, paste) = (cut % body, paste % body);
         let mut torn = bytes[..cut.max(15)].to_vec();

@@ -126,7 +126,7 @@ fn parts_that_do_not_fit_are_refused_with_the_reason() {
     other.values_version += 1;
     refused(
         &[one.clone(), other],
-        "the first has values version 1, number 2 has 2",
+        "the first has values version 2, number 2 has 3",
     );
     let mut other = two.clone();
     other.total = 7;

@@ -4,7 +4,8 @@
 use debora::key::{Label, to_uniform};
 use debora::mean::{FIXED_ONE, to_fixed};
 use debora::{
-    Ask, Engine, EpochRecord, Key, Plan, Policy, Problem, Strategy, Tally, Told, WorldKey,
+    Ask, Engine, EpochRecord, Key, Kind, Plan, Policy, Problem, Profile, Strategy, Tally, Told,
+    WorldKey,
 };
 
 /// True means per quantity and action, on the unit scale; quantity 0 is the reward. Draws are 0 or 1.
@@ -68,25 +69,198 @@ pub fn run(engine: &mut Engine, world: &Coins) -> Vec<EpochRecord> {
 /// Draws the open epoch's actions with `key` until it ends and tallies the world's feedback.
 ///
 /// With the engine's own key it gives what asking and telling would; with another one it feeds a mutated engine, whose
-/// offsets come from elsewhere.
+/// offsets come from elsewhere. Permuted blocks are the engine's own in any case: no other order would be taken.
 pub fn draw_epoch(engine: &Engine, world: &Coins, key: Key) -> Tally {
     let problem = engine.problem();
     let before = &engine.open_record().counts;
     let mut tally = Tally::new(before.len(), problem.quantities());
-    for round in engine.open_record().first_round..=problem.horizon() {
-        let action = engine
-            .strategy()
-            .pick(key.uniform(Label::Round, [round, 0, 0]));
-        tally.add(
-            action,
-            &world.draw(round, action).map(to_fixed)[..problem.quantities()],
-        );
-        let count = before[action as usize] + tally.counts()[action as usize];
-        if engine.target(action) == Some(count) {
-            break;
+    let in_blocks = is_in_blocks(engine);
+    let mut round = engine.open_record().first_round;
+    // Drawn a thousand at a time, so that a block's order is drawn once or twice and not for each of its rounds.
+    let mut ahead = vec![0; 1_000];
+    loop {
+        if in_blocks {
+            engine.decide_many(round.., &mut ahead);
+        } else {
+            let picked = (round..).map(|round| key.uniform(Label::Round, [round, 0, 0]));
+            for (action, uniform) in ahead.iter_mut().zip(picked) {
+                *action = engine.strategy().pick(uniform);
+            }
+        }
+        for &action in &ahead {
+            tally.add(
+                action,
+                &world.draw(round, action).map(to_fixed)[..problem.quantities()],
+            );
+            round += 1;
+            let counts: Vec<u64> = before
+                .iter()
+                .zip(tally.counts())
+                .map(|(b, t)| b + t)
+                .collect();
+            if engine.is_handed_out_at(&counts) {
+                return tally;
+            }
         }
     }
+}
+
+/// Whether the open epoch is played in permuted blocks: exploration of profile tight without hard limits.
+pub fn is_in_blocks(engine: &Engine) -> bool {
+    engine.open_record().kind == Kind::Explore
+        && engine.problem().profile() != Profile::Paper
+        && engine.problem().policy() != Policy::Hard
+}
+
+/// An epoch as it goes on average, in time that does not grow with its rounds: every action gets its probability's part until
+/// the first is at its target, with sums of `means` (per quantity and action).
+pub fn smooth_epoch(engine: &Engine, means: &[Vec<f64>]) -> Tally {
+    let problem = engine.problem();
+    let record = engine.open_record();
+    let left = problem.horizon() + 1 - record.first_round;
+    let mut tally = Tally::new(record.counts.len(), problem.quantities());
+    for (action, count) in (0..).zip(smooth_counts(engine, left)) {
+        let sums: Vec<u128> = means[..problem.quantities()]
+            .iter()
+            .map(|row| u128::from(to_fixed(row[action as usize])) * u128::from(count))
+            .collect();
+        tally.add_sums(action, count, &sums);
+    }
     tally
+}
+
+fn smooth_counts(engine: &Engine, left: u64) -> Vec<u64> {
+    let record = engine.open_record();
+    if is_in_blocks(engine) {
+        let stages = engine
+            .plan()
+            .clear
+            .as_ref()
+            .map(|clear| clear.stages.clone());
+        let next = stages.and_then(|stages| stages.into_iter().find(|&m| m > record.counts[0]));
+        let end = next.or(engine.plan().first_informative_count);
+        let each = end.expect("a plan that is not blind") - record.counts[0];
+        return vec![each; record.counts.len()];
+    }
+    let need = |action: usize| {
+        let target = engine.target(action as u32)?;
+        Some(target - record.counts[action])
+    };
+    let played = |action: &usize| record.strategy[*action] > 0.0;
+    let time = |action: usize| need(action).map(|need| need as f64 / record.strategy[action]);
+    let actions = 0..record.counts.len();
+    let ender = actions
+        .clone()
+        .filter(played)
+        .filter(|&action| time(action).is_some_and(|time| time < left as f64 * 0.999))
+        .min_by(|&one, &other| time(one).unwrap().total_cmp(&time(other).unwrap()));
+    let rounds = ender.map_or(left as f64, |action| time(action).unwrap());
+    let mut counts: Vec<u64> = actions
+        .map(|action| {
+            let even = (record.strategy[action] * rounds) as u64;
+            // Only the ender may reach its target, and it does.
+            match need(action) {
+                Some(need) if ender == Some(action) => need,
+                Some(need) => even.min(need.saturating_sub(1)),
+                None => even,
+            }
+        })
+        .collect();
+    if ender.is_none() {
+        // What rounding left over goes to an action that cannot end the epoch by it.
+        let missing = left - counts.iter().sum::<u64>();
+        let room =
+            |action: &usize| need(*action).is_none_or(|need| counts[*action] + missing < need);
+        let most = (0..counts.len())
+            .filter(played)
+            .filter(room)
+            .max_by_key(|&a| counts[a]);
+        counts[most.expect("an action with room")] += missing;
+    }
+    counts
+}
+
+/// The best strategy under linear limits by enumeration of vertices, for a few actions and limits: no simplex, no pivots.
+/// None if no strategy keeps the limits. Of equally good ones the first in lexicographic order, as the program documents.
+pub fn best_vertex(objective: &[f64], rows: &[&[f64]], limits: &[f64]) -> Option<(f64, Vec<f64>)> {
+    let mut best: Option<(f64, Vec<f64>)> = None;
+    let subsets = |of: usize| 1u32..1 << of;
+    for support in subsets(objective.len()) {
+        let played: Vec<usize> = (0..objective.len())
+            .filter(|a| support >> a & 1 == 1)
+            .collect();
+        for active in 0u32..1 << rows.len() {
+            let tight: Vec<usize> = (0..rows.len()).filter(|i| active >> i & 1 == 1).collect();
+            // A vertex has as many equations as positive entries.
+            if tight.len() + 1 != played.len() {
+                continue;
+            }
+            let mut system = vec![vec![1.0; played.len() + 1]];
+            for &row in &tight {
+                let mut equation: Vec<f64> = played.iter().map(|&a| rows[row][a]).collect();
+                equation.push(limits[row]);
+                system.push(equation);
+            }
+            let Some(parts) = solved(system) else {
+                continue;
+            };
+            let mut strategy = vec![0.0; objective.len()];
+            played
+                .iter()
+                .zip(&parts)
+                .for_each(|(&a, part)| strategy[a] = *part);
+            let dot = |row: &[f64]| -> f64 { row.iter().zip(&strategy).map(|(c, x)| c * x).sum() };
+            // Relative to the row: profile paper's pessimistic costs reach into the thousands.
+            let scale = |row: &[f64]| {
+                row.iter()
+                    .fold(1.0, |most: f64, entry| most.max(entry.abs()))
+            };
+            let keeps = |(row, limit): (&&[f64], &f64)| dot(row) <= limit + 1e-11 * scale(row);
+            let inside =
+                parts.iter().all(|part| *part >= -1e-12) && rows.iter().zip(limits).all(keeps);
+            let value = dot(objective);
+            let better = |(most, other): &(f64, Vec<f64>)| {
+                let rounding = 1e-12 * scale(objective);
+                value > most + rounding || (value > most - rounding && is_larger(&strategy, other))
+            };
+            if inside && best.as_ref().is_none_or(better) {
+                best = Some((value, strategy));
+            }
+        }
+    }
+    best
+}
+
+/// Whether a strategy is lexicographically larger than another, beyond rounding.
+fn is_larger(one: &[f64], other: &[f64]) -> bool {
+    let differing = one.iter().zip(other).find(|(a, b)| (*a - *b).abs() > 1e-9);
+    differing.is_some_and(|(a, b)| a > b)
+}
+
+/// The solution of a small linear system, each row an equation with its right-hand side last; none if it is singular.
+fn solved(mut system: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+    let size = system.len();
+    for column in 0..size {
+        let pivot = (column..size)
+            .max_by(|&a, &b| system[a][column].abs().total_cmp(&system[b][column].abs()))?;
+        if system[pivot][column].abs() < 1e-12 {
+            return None;
+        }
+        system.swap(column, pivot);
+        for row in (0..size).filter(|&row| row != column) {
+            let factor = system[row][column] / system[column][column];
+            let above = system[column].clone();
+            system[row]
+                .iter_mut()
+                .zip(above)
+                .for_each(|(entry, other)| *entry -= factor * other);
+        }
+    }
+    Some(
+        (0..size)
+            .map(|row| system[row][size] / system[row][row])
+            .collect(),
+    )
 }
 
 /// The true expectations of a strategy, per quantity.

@@ -144,46 +144,49 @@ mod tests {
         rule.choose(&tally);
     }
 
-    /// Numbers from a line of Python: K = 5, T = 1e6, delta = .05 at 64 samples, and K = 3, Q = 2, T = 2e4, delta = .01 at 8.
+    /// Numbers from a line of Python, sqrt(ln(2KQL/delta)/(2n)): K = 5, T = 1e6, L = 20, delta = .05 at the first level, the first
+    /// n below .3, which is 47, and at the second, 376; and K = 3, Q = 2, T = 2e4, L = 15, delta = .01 at 55, its first.
     #[test]
     fn widths_are_those_of_the_formula() {
         let free = Problem::free(["a", "b", "c", "d", "e"], 1_000_000, 0.3).delta(0.05);
         let mut rule = Plain::new(&Arc::new(
             free.cost("ignored", [0.0, 1.0], 0.5).build().unwrap(),
         ));
-        told(&mut rule, &[64; 5]);
-        assert!(
-            rule.widths
-                .iter()
-                .all(|width| (width - 0.2545530648279393).abs() < 1e-14),
-            "{:?}",
-            rule.widths
-        );
+        for (count, expected) in [(47, 0.29704304509512297), (376, 0.10502057574553145)] {
+            told(&mut rule, &[count; 5]);
+            assert!(
+                rule.widths
+                    .iter()
+                    .all(|width| (width - expected).abs() < 1e-14),
+                "{count}: {:?}",
+                rule.widths
+            );
+        }
         let hard = Problem::hard(["a", "b", "c"], 20_000, 0.3).cost("cost", [0.0, 1.0], 0.5);
         let mut rule = Plain::new(&Arc::new(
             hard.safe_with_margins([1.0, 0.0, 0.0], [0.25])
                 .build()
                 .unwrap(),
         ));
-        told(&mut rule, &[8; 3]);
+        told(&mut rule, &[55; 3]);
         assert!(
             rule.widths
                 .iter()
-                .all(|width| (width - 0.7825490015359382).abs() < 1e-14),
+                .all(|width| (width - 0.29845247888640347).abs() < 1e-14),
             "{:?}",
             rule.widths
         );
     }
 
+    /// The first count is the smallest with a width below .3, or below .5 where the horizon has no room for that, and counts
+    /// grow up to T/K. Numbers from a few lines of Python that try one count after another.
     #[test]
     fn levels_are_those_of_the_plan() {
         for (draft, levels) in [
-            (Problem::free(["a", "b"], 1_000, 0.5), vec![1, 8, 64, 512]),
-            (
-                Problem::free(["a", "b"], 65, 0.5).growth(4),
-                vec![1, 4, 16, 64],
-            ),
-            (Problem::free(["a", "b"], 64, 0.5).paper(), vec![1, 8]),
+            (Problem::free(["a", "b"], 1_000, 0.5), vec![47, 376]),
+            (Problem::free(["a", "b"], 65, 0.5).growth(4), vec![16]),
+            (Problem::free(["a", "b"], 200, 0.5), vec![45]),
+            (Problem::free(["a", "b"], 64, 0.5).paper(), vec![16]),
             (Problem::free(["a", "b"], 1, 0.5), vec![]),
         ] {
             let rule = Plain::new(&Arc::new(draft.build().unwrap()));
@@ -199,11 +202,11 @@ mod tests {
         let mut rule = Plain::new(&Arc::new(
             Problem::free(["a", "b"], 1_000, 0.5).build().unwrap(),
         ));
-        told(&mut rule, &[8, 1]);
+        told(&mut rule, &[376, 47]);
         let (values, widths) = (rule.values.clone(), rule.widths.clone());
         let mut tally = Tally::new(2, 1);
-        tally.add_sums(0, 20, &[20 << 53]);
-        tally.add_sums(1, 8, &[8 << 53]);
+        tally.add_sums(0, 400, &[400 << 53]);
+        tally.add_sums(1, 376, &[376 << 53]);
         rule.choose(&tally);
         assert_eq!((rule.values[0], rule.widths[0]), (values[0], widths[0]));
         assert_eq!(rule.values[1], 1.0);
