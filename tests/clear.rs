@@ -336,9 +336,9 @@ fn chance_of(diverged: u64, pairs: u64, rho: f64) -> f64 {
 }
 
 /// Scans with world key 11, then 20,000 fresh pairs with key 12 at the worst place of each K and rho: false alarm <= 6e-6 over
-/// the six (exact binomial). A rate of 1.36 rho at rho .05, or of 1.1 rho at .3, is missed with probability <= 1e-6.
+/// the six (exact binomial). A rate of 1.35 rho at rho .05, or of 1.15 rho at .3, is missed with probability <= 1e-6.
 ///
-/// The scan finds .85 to .88 rho at rho .05, and .75 to .79 at .3: there is little to spare, and the mutants below have none.
+/// They diverge at .86 rho at rho .05 and .78 at .3: there is little to spare, and the mutants below have none.
 #[test]
 fn pairs_are_identical_as_often_as_promised_where_the_test_is_tightest() {
     let pairs = 20_000;
