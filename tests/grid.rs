@@ -233,9 +233,8 @@ fn the_printed_replicable_mean_fails_beside_it() {
         let ours = summary(&experiment, 300).identical_rate;
         let mut plan = Plan::clone(&experiment.plan);
         let (rho, delta) = (plan.rho_share, plan.delta_share);
-        plan.levels
-            .iter_mut()
-            .for_each(|level| level.cell = 2.0 * delta / (1.0 + rho - 2.0 * delta));
+        let cells = plan.levels.iter_mut().flat_map(|level| &mut level.cells);
+        cells.for_each(|cell| *cell = 2.0 * delta / (1.0 + rho - 2.0 * delta));
         experiment.plan = Arc::new(plan);
         let printed = summary(&experiment, 300);
         println!(

@@ -86,7 +86,8 @@ pub struct PairDivergence {
     pub epoch: u64,
     /// The first round with different strategies.
     pub round: u64,
-    /// An estimate in force there that fell into another cell, the latest such; `None` if the player does not round.
+    /// An estimate in force there that fell into another cell, the latest such; `None` if the player does not round,
+    /// or if a clear test made the difference: one run commits, the other goes on.
     pub estimate: Option<DivergedEstimate>,
 }
 
