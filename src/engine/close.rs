@@ -66,8 +66,8 @@ impl Engine {
     /// Estimates what is due at the start of the open epoch; `before` are the counts at the start of the one before.
     fn estimate_due(&mut self, before: &[u64]) {
         let actions = self.asked.len();
-        for action in 0..actions {
-            if !self.is_due(action, before[action]) {
+        for (action, &before) in before.iter().enumerate() {
+            if !self.is_due(action, before) {
                 continue;
             }
             self.estimates.epochs[action] = Some(self.open.epoch);
