@@ -163,7 +163,7 @@ def test_jobs(routing: debora.Spec) -> None:
         (lambda: debora.replicate(routing, pairs=5, threads=0), "threads is 0"),
         (lambda: debora.replicate(routing, pairs=5, simulator="round"), 'simulator is "round"'),  # type: ignore[arg-type]
         (lambda: debora.compare(routing, players=["ucb1"]), 'no player "ucb1" for policy soft'),
-        (lambda: debora.compare(routing, players=["primal-dual"]), "use horizon 10000000 or less"),
+        (lambda: debora.compare(routing, players=["primal-dual"]), "use a horizon of 10000000 or less"),
         (lambda: debora.Measurement.replicate(routing).measure((3, 2)), "shard 3/2 does not exist"),
         (lambda: debora.merge([]), "no parts"),
         (lambda: debora.merge([b"{}"]), "part 1 is not a shard of debora"),
