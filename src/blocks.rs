@@ -158,8 +158,7 @@ mod tests {
             |times: u64, chance: f64| (times as f64 / keys as f64 - chance).abs() <= tolerance;
         for place in 0..16 {
             assert!(near(first[place], 0.5), "place {place}: {}", first[place]);
-            for other in 0..place {
-                let together = same[place][other];
+            for (other, &together) in same[place][..place].iter().enumerate() {
                 assert!(
                     near(together, 7.0 / 15.0),
                     "places {place} and {other}: {together}"

@@ -270,7 +270,7 @@ fn snapshots_hold_in_every_stage_and_in_the_commitment() {
             round += 1;
             // Near each stage's ends and now and then: a prime, so that no block or stage is in step with it.
             let counts = engine.open_record().first_round;
-            if round % 997 == 0 || round.abs_diff(counts) < 3 {
+            if round.is_multiple_of(997) || round.abs_diff(counts) < 3 {
                 let restored = Engine::from_bytes(&engine.to_bytes()).unwrap();
                 assert_eq!(restored.open_record(), engine.open_record());
                 assert_eq!(restored.recommendation(), engine.recommendation());

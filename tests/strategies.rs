@@ -420,7 +420,7 @@ fn limited(draft: Draft, case: u64, costs: u64) -> Draft {
         let name = format!("cost {cost}");
         let draft = draft.cost(&name, [0.0, 1.0], threshold(case, cost));
         // Every other case declares where costs lie.
-        if case % 2 == 0 {
+        if case.is_multiple_of(2) {
             return draft;
         }
         draft.mean(
