@@ -230,6 +230,28 @@ fn paper_estimates_follow_the_algorithms() {
     }
 }
 
+/// An action that profile paper never played counts as one with a single sample of 1/2 (deviation 7): width(0) = width(1). So
+/// it is as good as one played once, and better than one played twice: each action in turn has two rounds. With a larger
+/// width every action would be tried before any has a second round, with a smaller one action 0 would go on alone.
+#[test]
+fn an_unplayed_action_has_the_width_of_one_sample() {
+    let problem = Problem::free(names(4), 3_000, 0.9).delta(0.4).paper();
+    let mut engine = Engine::new(problem.build().unwrap(), Key::from(3u64));
+    // Cells are wider than the range, so that every estimate is 1/2 and widths alone decide.
+    let records = run(&mut engine, &Coins::new(&[&[0.1, 0.9, 0.2, 0.8]], 1));
+    let played: Vec<(usize, u64)> = records[..8]
+        .iter()
+        .map(|record| {
+            (
+                record.strategy.iter().position(|x| *x == 1.0).unwrap(),
+                record.rounds,
+            )
+        })
+        .collect();
+    let in_turn: Vec<(usize, u64)> = (0..8).map(|epoch| (epoch / 2, 1)).collect();
+    assert_eq!(played, in_turn);
+}
+
 /// Profile tight estimates an action exactly when its count hits a level, and at no other time.
 #[test]
 fn tight_estimates_are_made_at_fixed_counts() {

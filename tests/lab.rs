@@ -520,3 +520,31 @@ fn a_table_of_many_rows_is_averaged_and_played() {
     let run: Run = experiment.run(Contestant::Debora, 0, 0).unwrap();
     assert_eq!(run.rounds, 100_000);
 }
+
+/// Runs that commit say in which round they did, and the summary counts them: all where the best action is clearly ahead,
+/// none where two are alike.
+#[test]
+fn commitments_are_counted_with_their_round() {
+    let draft = || {
+        let draft = Problem::free(names(2), 40_000, 0.9).delta(0.4);
+        draft.mean("reward", [0.0, 0.04])
+    };
+    // Stages of 74, 588 and 4698 samples, thresholds from .366 to .521, .130 to .185 and .032 to .071: a lead of .4 is in doubt
+    // at the first and nine standard deviations above the second; none is eleven below the last.
+    for (means, committed) in [(vec![0.1, 0.5], 100), (vec![0.02, 0.02], 0)] {
+        let experiment = experiment(draft(), &[means]);
+        let pairs = pairs(&experiment, 0..50);
+        let runs = || pairs.iter().flat_map(|pair| &pair.runs);
+        let rounds: Vec<u64> = runs().filter_map(|run| run.committed_at).collect();
+        assert_eq!(rounds.len(), committed);
+        for round in rounds {
+            // The first round after a stage.
+            assert!(
+                [2 * 74 + 1, 2 * 588 + 1].contains(&round),
+                "committed at {round}"
+            );
+        }
+        let summary = Summary::of(&experiment.plan, &pairs);
+        assert_eq!(summary.committed, committed as u64);
+    }
+}

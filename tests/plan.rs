@@ -670,3 +670,105 @@ fn declared_means_follow_their_range() {
     assert_eq!(user.levels, unit.levels);
     assert_eq!(user.regret_bound, unit.regret_bound);
 }
+
+/// What each policy's plan may spend, in long and in short runs: rho and delta in all, over the estimates that are made.
+fn spent(draft: Draft) -> (f64, f64, Plan) {
+    let plan = Plan::of(draft.build().unwrap());
+    let problem = &plan.problem;
+    let estimates = problem.actions().len() * problem.quantities_estimated() * plan.levels.len();
+    let estimates = estimates as f64;
+    (
+        plan.rho_share * estimates,
+        plan.delta_share * estimates,
+        plan,
+    )
+}
+
+/// Beside the clear test estimates have 3/4 of rho and half of delta: the last stage's thresholds are made for a chance of .75
+/// rho that estimates differ where neither run commits, and wrong leaders have the other half of delta. Where no test is
+/// made there is nobody to share with.
+#[test]
+fn beside_the_clear_test_estimates_leave_it_its_part() {
+    let (rho, delta, plan) = spent(Problem::free(names(5), 100_000_000, 0.3).delta(0.05));
+    assert!(plan.clear.is_some());
+    assert!(
+        close(rho, 0.75 * 0.3),
+        "estimates spend {rho} of rho beside the test"
+    );
+    assert!(
+        close(delta, 0.5 * 0.05),
+        "estimates spend {delta} of delta beside the test"
+    );
+    let cost = |draft: Draft| draft.cost("cost", [0.0, 1.0], 0.5).delta(0.05);
+    let hard = Problem::hard(names(5), 100_000_000, 0.3);
+    for draft in [
+        Problem::free(names(5), 30_000, 0.3).delta(0.05),
+        cost(Problem::soft(names(5), 100_000_000, 0.3)),
+        cost(hard.safe_with_margins([1.0, 0.0, 0.0, 0.0, 0.0], [0.1])),
+    ] {
+        let (rho, delta, plan) = spent(draft);
+        assert!(plan.clear.is_none() && !plan.blind);
+        assert!(
+            close(rho, 0.3) && close(delta, 0.05),
+            "without a test {rho} and {delta} are spent"
+        );
+    }
+}
+
+/// A level that is skipped is never estimated, so a share for it would be spent by nobody and make every width larger. Four
+/// levels fit here from 8098 on, the first of them is skipped, and three share.
+#[test]
+fn skipped_levels_have_no_share() {
+    let (_, _, plan) = spent(Problem::free(names(5), 100_000_000, 0.3).delta(0.05));
+    assert_eq!((plan.levels.len(), plan.levels[0].count), (3, 8 * 8_098));
+    let shares = 0.75 * 0.3 / plan.rho_share;
+    assert!(close(shares, 5.0 * 3.0), "{shares} shares of 15 estimates");
+}
+
+/// A world that one stage leaves in doubt must be clear at the next: sqrt(count) grows by 2.8 at least, which the constants c1
+/// rest on. Growing fourfold it would by 2. And no stage is so small that E|D1 - D2| <= 1.1 is not proved.
+#[test]
+fn a_stage_ends_the_doubt_of_the_one_before() {
+    for (actions, rho, octaves) in [(2, 0.9, 24), (5, 0.3, 27), (20, 0.1, 40), (1_000, 0.5, 45)] {
+        let draft = Problem::free(names(actions), 1 << octaves, rho);
+        let clear = Plan::of(draft.build().unwrap())
+            .clear
+            .expect("room for the test");
+        assert!(clear.stages.len() >= 3);
+        for pair in clear.stages.windows(2) {
+            let growth = (pair[1] as f64 / pair[0] as f64).sqrt();
+            assert!(
+                (2.8..=8f64.sqrt()).contains(&growth),
+                "{pair:?} grow by {growth} in the root"
+            );
+        }
+        let least = 64f64.max(15.0 * (actions as f64).ln()).max(rho.powi(-2));
+        let first = clear.stages[0] as f64;
+        assert!(
+            first >= least && first < 8.0 * least,
+            "the first stage has {first} samples, at least {least}"
+        );
+    }
+}
+
+/// The declared ends of one quantity say nothing of another: costs below .05 are known sooner than rewards, and each has its
+/// own cell, whose share of rho is spent exactly.
+#[test]
+fn every_quantity_has_the_width_of_its_own_ends() {
+    let draft = |cost: [f64; 2], reward: [f64; 2]| {
+        let draft = Problem::soft(names(3), 1_000_000, 0.3).mean("reward", reward);
+        draft.cost("cost", [0.0, 1.0], 0.02).mean("cost", cost)
+    };
+    let plan = Plan::of(draft([0.0, 0.05], [0.0, 1.0]).build().unwrap());
+    let level = &plan.levels[0];
+    assert!(
+        level.widths[1] < 0.5 * level.widths[0],
+        "rewards of any kind have no small variance: {level:?}"
+    );
+    let swapped = Plan::of(draft([0.0, 1.0], [0.0, 0.05]).build().unwrap());
+    let reversed: Vec<f64> = swapped.levels[0].widths.iter().rev().copied().collect();
+    assert_eq!(
+        (swapped.levels[0].count, reversed),
+        (level.count, level.widths.clone())
+    );
+}

@@ -117,14 +117,16 @@ fn experiment(draft: Draft, means: &[Vec<f64>], simulator: Simulator, key: u64) 
 /// A number of a run, by name.
 type Number<'a> = (&'static str, &'a dyn Fn(&debora::lab::metrics::Run) -> f64);
 
-/// 1,500 runs by each simulator with different keys: counts per action, observed reward, regret, violation and epochs have
-/// distances below 2 sqrt(ln(4/1e-7) / 3000) = .153: false alarm <= 1e-7 each (DKW-Massart for both samples). And
-/// 750 pairs by each: identical rates within 2 sqrt(ln(4/1e-7)/1500) = .217, likewise (Hoeffding).
+/// 1,500 runs by each simulator with different keys: counts per action, observed reward, regret, violation, epochs and the
+/// round of a commitment have distances below 2 sqrt(ln(4/1e-7) / 3000) = .153: false alarm <= 1e-7 each (DKW-Massart for
+/// both samples). And 750 pairs by each: identical rates within 2 sqrt(ln(4/1e-7)/1500) = .217, likewise (Hoeffding).
 #[test]
 fn the_same_run_two_ways() {
     let cost = |draft: Draft| draft.cost("cost", [0.0, 1.0], 0.5);
     let means = [vec![0.3, 0.5, 0.7], vec![0.2, 0.5, 0.7]];
-    let problems: [(Draft, &[Vec<f64>]); 5] = [
+    // A lead of .035 is in doubt at the last stage of the clear test, whose thresholds are .028 to .06: some runs commit.
+    let small = [vec![0.004, 0.004, 0.039], vec![0.2, 0.5, 0.7]];
+    let problems: [(Draft, &[Vec<f64>]); 8] = [
         (Problem::free(names(3), 20_000, 0.3), &means[..1]),
         (cost(Problem::soft(names(3), 60_000, 0.5)), &means),
         (
@@ -143,6 +145,22 @@ fn the_same_run_two_ways() {
                 .paper(),
             &means,
         ),
+        (
+            Problem::free(names(3), 30_000, 0.9)
+                .delta(0.4)
+                .mean("reward", [0.0, 0.04]),
+            &small[..1],
+        ),
+        (
+            cost(Problem::hard(names(3), 30_000, 0.9))
+                .mean("cost", [0.1, 0.8])
+                .safe_with_margins([0.5, 0.5, 0.0], [0.1])
+                .delta(0.4)
+                .growth(2),
+            &means,
+        ),
+        // Blind, and cut by the horizon inside a block.
+        (cost(Problem::soft(names(3), 100, 0.5)), &means),
     ];
     for (number, (draft, means)) in problems.into_iter().enumerate() {
         let runs = [(Simulator::Epochs, 1), (Simulator::Rounds, 2)].map(|(simulator, key)| {
@@ -154,7 +172,7 @@ fn the_same_run_two_ways() {
         });
         // Twice the bound of Dvoretzky, Kiefer and Wolfowitz for the 1,500 runs of each simulator.
         let tolerance = 2.0 * ((4.0f64 / 1e-7).ln() / (2.0 * 1_500.0)).sqrt();
-        let numbers: [Number; 7] = [
+        let numbers: [Number; 8] = [
             ("count of action 0", &|run| run.counts[0] as f64),
             ("count of action 1", &|run| run.counts[1] as f64),
             ("count of action 2", &|run| run.counts[2] as f64),
@@ -162,6 +180,9 @@ fn the_same_run_two_ways() {
             ("regret", &|run| run.regret.unwrap()),
             ("violation", &|run| run.violation),
             ("epochs", &|run| run.epochs as f64),
+            ("commitment", &|run| {
+                run.committed_at.map_or(0.0, |round| round as f64)
+            }),
         ];
         for (what, number_of) in numbers {
             let [fast, slow] = runs.each_ref().map(|pairs| {
@@ -177,6 +198,10 @@ fn the_same_run_two_ways() {
                 "problem {number}, {what}: distance {distance} above {tolerance}"
             );
         }
+        let committed = runs.each_ref().map(|pairs| {
+            let runs = pairs.iter().flat_map(|pair| &pair.runs);
+            runs.filter(|run| run.committed_at.is_some()).count()
+        });
         let [fast, slow] = runs.map(|pairs| {
             pairs
                 .iter()
@@ -188,6 +213,11 @@ fn the_same_run_two_ways() {
         assert!(
             (fast - slow).abs() <= tolerance,
             "problem {number}: identical {fast} by epochs, {slow} by rounds"
+        );
+        // Where a commitment is in doubt, both simulators see runs that commit and runs that do not.
+        assert!(
+            number != 5 || committed.iter().all(|runs| (100..1_400).contains(runs)),
+            "{committed:?}"
         );
         println!("problem {number}: identical {fast} by epochs, {slow} by rounds");
     }
