@@ -70,7 +70,7 @@ impl Case {
             // No margin may exceed its threshold, however much is stated.
             margins.push((overstated * truth * dice.between(0.5, 1.0)).min(threshold));
             draft = draft.cost(name.clone(), [0.0, 1.0], threshold);
-            if world % 3 == 0 {
+            if world.is_multiple_of(3) {
                 let most = costs.iter().copied().fold(0.0, f64::max);
                 draft = draft.mean(name, [0.0, most]);
             }
