@@ -45,21 +45,39 @@ fn uniform(actions: usize, quantity: u64) -> Vec<f64> {
     means
 }
 
-fn free(actions: usize, world: &str) -> Setting {
-    let gap = (0..actions)
-        .map(|action| if action == actions / 2 { 0.6 } else { 0.5 })
-        .collect();
-    let means = vec![if world == "uniform" {
-        uniform(actions, 0)
-    } else {
-        gap
-    }];
-    let draft = Box::new(move |horizon| Problem::free(names(actions), horizon, 0.3));
+/// Policy free in a world of one of four kinds.
+fn free(actions: usize, world: &'static str) -> Setting {
+    let best = actions / 2;
+    let means = match world {
+        "uniform" => uniform(actions, 0),
+        "gap .1" => with_best(actions, 0.5, &[(best, 0.6)]),
+        // What the clear test cannot see: nobody is ahead, and the bad actions are played until it has given up.
+        "two best" => with_best(actions, 0.1, &[(best, 0.6), (best + 1, 0.6)]),
+        "rates below .05" => with_best(actions, 0.02, &[(best, 0.04)]),
+        _ => unreachable!("a world of this file"),
+    };
+    let draft = Box::new(move |horizon| {
+        let draft = Problem::free(names(actions), horizon, 0.3);
+        if world == "rates below .05" {
+            draft.mean("reward", [0.0, 0.05])
+        } else {
+            draft
+        }
+    });
     Setting {
         title: format!("free, K = {actions}, {world}"),
         draft,
-        means,
+        means: vec![means],
     }
+}
+
+/// The same mean for all actions but these.
+fn with_best(actions: usize, others: f64, best: &[(usize, f64)]) -> Vec<f64> {
+    let mut means = vec![others; actions];
+    for &(action, mean) in best {
+        means[action] = mean;
+    }
+    means
 }
 
 /// One cost with threshold .5; action 0 is safe for sure, the others cost what they cost.
@@ -138,6 +156,8 @@ fn main() {
     for world in ["uniform", "gap .1"] {
         settings.extend([2, 5, 20].map(|actions| free(actions, world)));
     }
+    settings.extend([5, 20].map(|actions| free(actions, "two best")));
+    settings.push(free(5, "rates below .05"));
     for policy in [Policy::Soft, Policy::Hard] {
         settings.extend([2, 5, 20].map(|actions| limited(policy, actions)));
     }

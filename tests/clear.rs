@@ -18,7 +18,8 @@ use debora::lab::epochs;
 use debora::lab::internals::{Stream, binomial};
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
 use debora::lab::world::Bernoulli;
-use debora::{Engine, Key, Plan, Problem, WorldKey};
+use debora::record::ClearTest;
+use debora::{Engine, Key, Kind, Plan, Problem, WorldKey};
 use rayon::prelude::*;
 
 /// Stages, thresholds and cells, written down from the specification a second time, with what mutants change.
@@ -346,6 +347,7 @@ fn pairs_are_identical_as_often_as_promised_where_the_test_is_tightest() {
         for actions in [2, 5, 20] {
             let place = worst(actions, rho, scan_pairs(actions), unchanged);
             let rule = Rule::of(&free(actions, rho, place.horizon));
+            // Not the pairs that chose the place: those make it look worse than it is.
             let diverged = diverged(&rule, &place.means, 12, pairs);
             println!(
                 "K {actions}, rho {rho}, T {:e}, {:?}, {:?}, lead {:.5}, {} stages to {}: {:.3} rho in the scan, {diverged} of {pairs} = {:.3} rho",
@@ -417,6 +419,7 @@ fn engines_are_identical_as_often_as_promised_in_the_worst_world() {
 #[test]
 fn mutated_rules_fail_the_same_check() {
     let pairs = 200_000;
+    // At rho .3 a union bound over estimates is so loose that all of rho beside the test would still pass.
     let rho = 0.05;
     let mutants: [(&str, Mutate, bool); 3] = [
         ("unchanged", unchanged, true),
@@ -458,26 +461,31 @@ fn engines_test_as_the_specification_says() {
             let mut engine = Engine::with_plan(Arc::clone(&plan), keys.0);
             let observe = &mut |stretch: epochs::Stretch| {
                 let record = stretch.player.record().expect("an engine has records");
-                let Some(test) = &record.test else { return };
-                let stage = test.stage as usize;
-                assert_eq!(test.count, rule.stages[stage]);
-                let seen = Lead::of(&test.means, test.count);
-                assert_eq!(test.leader as usize, seen.leader);
-                assert!((test.lead - seen.size).abs() < 1e-12, "{test:?}");
-                // The threshold against its law, since the law is what the pairs above are drawn by.
-                let below = rule.chance_below(stage, test.threshold);
-                assert!((below - test.uniform).abs() < 1e-9, "{test:?}: {below}");
-                assert_eq!(test.passed, test.lead > test.threshold);
-                let committed = record.kind == debora::Kind::Commit;
-                assert_eq!(test.passed, committed);
-                tests += 1;
-                commitments += u64::from(committed);
+                if let Some(test) = &record.test {
+                    assert_tested(&rule, test);
+                    assert_eq!(test.passed, record.kind == Kind::Commit);
+                    tests += 1;
+                    commitments += u64::from(test.passed);
+                }
             };
             epochs::simulate(&mut engine, problem, &coins, keys, observe).unwrap();
         }
     }
     println!("{tests} tests, {commitments} commitments");
     assert!(tests > 300 && commitments > 50, "{tests}, {commitments}");
+}
+
+/// That a test's numbers are what the specification makes of its means and its draw.
+fn assert_tested(rule: &Rule, test: &ClearTest) {
+    let stage = test.stage as usize;
+    assert_eq!(test.count, rule.stages[stage]);
+    let seen = Lead::of(&test.means, test.count);
+    assert_eq!(test.leader as usize, seen.leader);
+    assert!((test.lead - seen.size).abs() < 1e-12, "{test:?}");
+    // The threshold against its law, since the law is what the pairs above are drawn by.
+    let below = rule.chance_below(stage, test.threshold);
+    assert!((below - test.uniform).abs() < 1e-9, "{test:?}: {below}");
+    assert_eq!(test.passed, test.lead > test.threshold);
 }
 
 /// The law of the difference of two sums of `count` flips, from -count on.

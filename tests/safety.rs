@@ -375,6 +375,7 @@ fn regret(case: &Case, plan: &Plan, keys: (Key, WorldKey), alone: bool) -> f64 {
             .map(|&count| Some(next(count)? - count))
             .collect();
         let mut drawn = vec![0; actions];
+        // The draws of the lab's simulator, by the same labels, so that the copy can be held against the engine.
         let mut stream = Stream::new(keys.0, Label::Skip, [epoch, 0]);
         draw_counts(&mut stream, &strategy, &quotas, left, &mut drawn);
         for (action, &count) in (0..).zip(&drawn).filter(|(_, count)| **count > 0) {
