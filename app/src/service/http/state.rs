@@ -8,7 +8,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use crate::log::certificate::{ActionCounts, Recommended, threshold};
+use crate::log::certificate::{ActionCounts, KnownStrategy, Recommended, threshold};
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
@@ -112,6 +112,18 @@ pub struct RecommendationState {
     /// How it was found; while exploring it only tells which action comes next.
     #[schema(value_type = String)]
     pub kind: Kind,
+    /// What it is known to give: the reward first, then the costs.
+    pub expected: Vec<Expected>,
+    /// The best strategy sure to keep every limit; none while nothing is estimated, or if no strategy is sure to.
+    pub cautious: Option<CautiousState>,
+}
+
+/// The strategy that is sure to keep every limit.
+#[derive(Serialize, ToSchema)]
+pub struct CautiousState {
+    /// The probability of each action, by name.
+    #[schema(value_type = std::collections::BTreeMap<String, f64>)]
+    pub strategy: ByName,
     /// What it is known to give: the reward first, then the costs.
     pub expected: Vec<Expected>,
 }
@@ -244,15 +256,27 @@ impl EstimateState {
 fn recommendation(engine: &Engine) -> RecommendationState {
     // The same as in the certificate: what is recommended on the last day is what is certified.
     let recommended = Recommended::of(engine);
-    let expected = recommended.quantities.into_iter().map(|known| Expected {
-        quantity: known.name,
-        low: known.interval.low,
-        high: known.interval.high,
-        threshold: known.threshold,
-    });
+    let problem = engine.problem();
     RecommendationState {
-        strategy: by_name(engine.problem(), &recommended.strategy),
+        strategy: by_name(problem, &recommended.current.strategy),
         kind: recommended.kind,
-        expected: expected.collect(),
+        expected: expected(recommended.current),
+        cautious: recommended.cautious.map(|cautious| CautiousState {
+            strategy: by_name(problem, &cautious.strategy),
+            expected: expected(cautious),
+        }),
     }
+}
+
+fn expected(known: KnownStrategy) -> Vec<Expected> {
+    known
+        .quantities
+        .into_iter()
+        .map(|known| Expected {
+            quantity: known.name,
+            low: known.interval.low,
+            high: known.interval.high,
+            threshold: known.threshold,
+        })
+        .collect()
 }

@@ -75,6 +75,7 @@ fn epoch(state: &State) -> String {
         Kind::Infeasible => {
             format!("In epoch {epoch} the estimates leave no strategy within the thresholds.")
         }
+        Kind::Commit => format!("Epoch {epoch} plays the clear winner to the horizon."),
     }
 }
 
