@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::hex;
-use crate::log::chain;
+use crate::log::{chain, check_values};
 use crate::store::{Event, ExperimentRow, Progress, Status, Store};
 
 /// Events read at once.
@@ -139,6 +139,8 @@ pub fn of(store: &mut dyn Store, id: &str) -> Result<Option<Certificate>> {
     if progress.status.is_open() {
         return Ok(None);
     }
+    // The recommendation is computed anew from the last snapshot, which belongs to its values version.
+    check_values(&experiment)?;
     let last = store.epochs(id, progress.epoch, 1)?.into_iter().next();
     let last =
         last.with_context(|| format!("experiment {id} has lost epoch {}", progress.epoch))?;

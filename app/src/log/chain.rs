@@ -10,7 +10,7 @@
 //! Integers are little endian (rounds 8 bytes, actions 4, imputed 1), numbers the 8 bytes of their bits, hashes 32 bytes.
 //! Times and request keys are not hashed: two experiments with the same salt, key and outcomes have the same hashes.
 
-use debora::{Engine, Error, Key, Tally};
+use debora::{Engine, EpochRecord, Error, Key, Tally};
 use sha2::{Digest as _, Sha256};
 
 use crate::hex;
@@ -43,6 +43,20 @@ pub fn genesis(values_version: u32, spec: &str, key_hash: &str) -> String {
 pub fn head(experiment: &ExperimentRow) -> String {
     let key_hash = key_hash(experiment.salt, experiment.key);
     genesis(experiment.values_version, &experiment.spec, &key_hash)
+}
+
+/// A record as it is hashed: the text that the program of its values version wrote.
+pub fn record_text(record: &EpochRecord, values_version: u32) -> String {
+    let text = serde_json::to_string(record).expect("records are written as JSON");
+    if values_version > 1 {
+        return text;
+    }
+    // Version 1 had no rule, test or level, so its records have none of them now. Records hold numbers and a few fixed words,
+    // no text of the user's: what is cut here can stand nowhere else.
+    let later = ["\"rule\":null,", "\"test\":null,", "\"level\":null,"];
+    later
+        .iter()
+        .fold(text, |text, field| text.replace(field, ""))
 }
 
 /// The hash of a closed epoch.

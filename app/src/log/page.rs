@@ -159,7 +159,7 @@ impl PageWalk<'_> {
             let record: EpochRecord = serde_json::from_str(&row.record)
                 .with_context(|| format!("the record of epoch {epoch} cannot be read"))?;
             // Another text for the same record would hash to something else than what the reader of the log computes.
-            let written = serde_json::to_string(&record)?;
+            let written = chain::record_text(&record, self.experiment.values_version);
             ensure!(
                 written == row.record,
                 "the record of epoch {epoch} reads {}, which nobody wrote",
