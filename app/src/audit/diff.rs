@@ -132,6 +132,10 @@ pub fn diff(logs: [Log; 2]) -> Result<Diff> {
         let same = (one.first_round, bits(&one.strategy)) == (two.first_round, bits(&two.strategy));
         let first_different =
             diff.compare_decisions(&mut walks, one.first_round == two.first_round)?;
+        // A decision is a function of key, strategy and round.
+        if same && first_different.is_some() && diff.specs.is_empty() {
+            diff.same_key = Some(false);
+        }
         if !same || first_different.is_some() {
             diff.divergence = Some(Divergence::of(&walks, one, two, first_different));
             return Ok(diff);
@@ -351,13 +355,14 @@ impl LogWalk {
         self.actions = Vec::new().into_iter();
         while let Some(line) = self.next_line()? {
             match line {
-                Line::Epoch { record, .. } => {
+                Line::Epoch { record: logged, .. } => {
+                    let record = logged.record;
                     let estimates = record.estimates.iter();
                     self.estimates.extend(
                         estimates.map(|estimate| ((estimate.action, estimate.quantity), *estimate)),
                     );
                     self.check(&record)?;
-                    return Ok(Some(*record));
+                    return Ok(Some(record));
                 }
                 Line::Decisions(given) => self.decided += given.actions.len() as u64,
                 _ => {}

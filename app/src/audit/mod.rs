@@ -267,7 +267,7 @@ impl Auditor {
         match line {
             // An error of it means that the log cannot be audited at all, unlike those of the others.
             Line::Experiment(_) => unreachable!("taken above"),
-            Line::Epoch { record, .. } => self.open_epoch(*record),
+            Line::Epoch { record, .. } => self.open_epoch(record.record),
             Line::Decisions(given) => self.decisions(&given),
             Line::Outcome {
                 round,

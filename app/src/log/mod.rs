@@ -21,6 +21,6 @@ mod page;
 mod values;
 
 pub use cursor::BadCursor;
-pub use line::{Given, Heading, LOG_VERSION, Line, ROUNDS_MAX};
+pub use line::{Given, Heading, LOG_VERSION, Line, LoggedRecord, ROUNDS_MAX};
 pub use page::{LINES_MAX, LogPage, NEXT_HEADER, page};
 pub use values::{OtherValues, check_values};

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use debora::EpochRecord;
 
 use super::cursor::{BadCursor, Cursor, LogSection, Mark};
-use super::line::{Heading, LOG_VERSION, Line};
+use super::line::{Heading, LOG_VERSION, Line, LoggedRecord};
 use crate::hex;
 use crate::log::chain;
 use crate::store::{EpochRow, ExperimentRow, Progress, Store};
@@ -171,8 +171,12 @@ impl PageWalk<'_> {
     }
 
     fn epoch(&mut self, cursor: &mut Cursor) -> Result<()> {
+        let values_version = self.experiment.values_version;
         let (row, record) = self.row(cursor.epoch)?;
-        let record = Box::new(record.clone().with_rounds(0));
+        let record = Box::new(LoggedRecord {
+            record: record.clone().with_rounds(0),
+            values_version,
+        });
         let line = Line::Epoch {
             opened_at: row.opened_at,
             record,

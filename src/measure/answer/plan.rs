@@ -33,7 +33,7 @@ pub fn plan(
     }
     if let Some(test) = &plan.clear {
         answer.table(clear::stages(plan, test));
-        answer.note("rounds of each action, and the lead of the best: the key draws the threshold in between");
+        answer.note("rounds each; the key draws the lead that commits between the two");
     }
     answer
 }
