@@ -69,19 +69,19 @@ fn done(spec: &str) -> Trial {
 
 /// One that is paused in the middle of an epoch after so many others, with outcomes outstanding, told and imputed.
 fn midway(spec: &str, epochs: u64) -> Trial {
-    let mut trial = Trial::new(spec, 7, 3);
-    for _ in 0..2_000 {
-        trial.step();
-        let progress = trial.progress();
-        let outstanding = progress.outstanding();
-        let imputed = progress.imputed != progress.imputed_before;
-        if progress.status == Status::Running
-            && progress.epoch >= epochs
-            && outstanding > 1
-            && imputed
-        {
-            trial.change(Change::Pause);
-            return trial;
+    // Short lives come to such a moment only by chance.
+    for chance in 3..100 {
+        let mut trial = Trial::new(spec, 7, chance);
+        for _ in 0..400 {
+            trial.step();
+            let progress = trial.progress();
+            let outstanding = progress.outstanding();
+            let imputed = progress.imputed != progress.imputed_before;
+            let running = progress.status == Status::Running;
+            if running && progress.epoch >= epochs && outstanding > 1 && imputed {
+                trial.change(Change::Pause);
+                return trial;
+            }
         }
     }
     panic!("never midway");

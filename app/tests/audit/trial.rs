@@ -55,7 +55,7 @@ outcome_wait = "60s"
 /// As short as many epochs allow.
 pub const DOUBLING: &str = r#"
 policy = "soft"
-horizon = 24
+horizon = 28
 rho = 0.9
 profile = "paper"
 actions = ["a", "b"]
