@@ -188,6 +188,11 @@ impl Engine {
         at_target || counts.iter().sum::<u64>() >= self.last_round
     }
 
+    /// The round that ends the open epoch at the latest: of permuted blocks their last, else the horizon's.
+    pub fn last_round(&self) -> u64 {
+        self.last_round
+    }
+
     /// Everything told so far.
     pub fn tally(&self) -> &Tally {
         &self.tally

@@ -25,9 +25,11 @@ mod _debora {
     #[pymodule_export]
     use super::part::PyPart;
     #[pymodule_export]
-    use super::problem::{PyLevel, PyPlan, PyProblem};
+    use super::problem::{PyClear, PyLevel, PyPlan, PyProblem};
     #[pymodule_export]
-    use super::record::{PyEpochRecord, PyEstimate, PyRecommendation, PyToldMany};
+    use super::record::{
+        PyClearTest, PyEpochRecord, PyEstimate, PyProspect, PyRecommendation, PyToldMany,
+    };
     #[pymodule_export]
     use super::spec::{PySpec, PyWorld};
 

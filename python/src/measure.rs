@@ -56,7 +56,7 @@ pub fn simulate<'py>(
         .map_err(|error| measure_refused(error.into()))?;
     let world = &experiment.worlds[0];
     let warnings = warnings(&spec.plan, Some(&**world));
-    let answer = answer::run(spec, world.means(), &run, &warnings);
+    let answer = answer::run(spec, world.means(), &run, &first_run, &warnings);
     let document = json::run(spec, &run, simulator, &warnings);
     let span = spec.problem().quantity(0).range.span();
     let regret = run.regret_curve.iter().map(|regret| regret * span);

@@ -194,6 +194,12 @@ fn add_runs(columns: &Bound<'_, PyDict>, pairs: &[Pair], member: usize, span: f6
             "reward_mean",
             numbers(pairs, |pair| Some(pair.runs[member].reward_mean)),
         ),
+        (
+            "committed_at",
+            numbers(pairs, |pair| {
+                pair.runs[member].committed_at.map(|round| round as f64)
+            }),
+        ),
     ] {
         columns.set_item(format!("{name}_{}", member + 1), column.into_pyarray(py))?;
     }

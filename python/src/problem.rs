@@ -165,6 +165,25 @@ impl PyProblem {
         Ok(ranges)
     }
 
+    /// Where each quantity's mean is declared to lie for every action, by name, in its units; the range if nothing is declared.
+    #[getter]
+    fn means<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let means = PyDict::new(py);
+        for number in 0..self.inner.quantities() {
+            let quantity = self.inner.quantity(number);
+            let declared = self.inner.means(number);
+            let ends = (declared.low, declared.high);
+            means.set_item(
+                &quantity.name,
+                (
+                    quantity.range.to_user(ends.0),
+                    quantity.range.to_user(ends.1),
+                ),
+            )?;
+        }
+        Ok(means)
+    }
+
     /// The limit on each cost's mean, by name, in the cost's units.
     #[getter]
     fn thresholds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -267,14 +286,18 @@ fn by_action<'py>(
 /// A count at which an action is estimated, with the grid's cell and the width that then hold, as shares of a range.
 #[pyclass(name = "Level", module = "debora", frozen, get_all)]
 pub struct PyLevel {
-    /// count = growth^level.
+    /// Its number, from 0.
     level: u32,
     /// The number of samples.
     count: u64,
-    /// The grid's step.
+    /// The grid's step, the largest over the quantities.
     cell: f64,
-    /// Half-length of the confidence interval.
+    /// Half-length of the confidence interval, the largest over the quantities.
     width: f64,
+    /// The grid's step of each estimated quantity.
+    cells: Vec<f64>,
+    /// Half-length of the confidence interval of each estimated quantity.
+    widths: Vec<f64>,
 }
 
 #[pymethods]
@@ -285,8 +308,28 @@ impl PyLevel {
             count,
             cell,
             width,
+            ..
         } = self;
         format!("Level(level={level}, count={count}, cell={cell:?}, width={width:?})")
+    }
+}
+
+/// The clear test of policy free: when it is made, and where its thresholds begin.
+#[pyclass(name = "Clear", module = "debora", frozen, get_all)]
+pub struct PyClear {
+    /// The counts of every action after which it is made, in increasing order.
+    stages: Vec<u64>,
+    /// Where the thresholds of the last stage begin, in leads times the root of the count.
+    c0: f64,
+    /// Where the thresholds before the last stage begin.
+    c1: f64,
+}
+
+#[pymethods]
+impl PyClear {
+    fn __repr__(&self) -> String {
+        let Self { stages, c0, c1 } = self;
+        format!("Clear(stages={stages:?}, c0={c0:?}, c1={c1:?})")
     }
 }
 
@@ -345,7 +388,7 @@ impl PyPlan {
         self.inner.blind
     }
 
-    /// The count from which an action's width is below 1/2.
+    /// The count at which actions are first estimated (tight), or from which widths are below 1/2 (paper).
     #[getter]
     fn first_informative_count(&self) -> Option<u64> {
         self.inner.first_informative_count
@@ -360,22 +403,26 @@ impl PyPlan {
     /// The levels that are estimated.
     #[getter]
     fn levels(&self) -> Vec<PyLevel> {
-        let level = |level: &debora::plan::Level| {
-            let debora::plan::Level {
-                level,
-                count,
-                cell,
-                width,
-                ..
-            } = *level;
-            PyLevel {
-                level,
-                count,
-                cell,
-                width,
-            }
+        let level = |level: &debora::plan::Level| PyLevel {
+            level: level.level,
+            count: level.count,
+            cell: level.cell,
+            width: level.width,
+            cells: level.cells.clone(),
+            widths: level.widths.clone(),
         };
         self.inner.levels.iter().map(level).collect()
+    }
+
+    /// The clear test of policy free; None if there are too few rounds for one.
+    #[getter]
+    fn clear(&self) -> Option<PyClear> {
+        let clear = self.inner.clear.as_ref()?;
+        Some(PyClear {
+            stages: clear.stages.clone(),
+            c0: clear.c0,
+            c1: clear.c1,
+        })
     }
 
     /// Epochs at most.

@@ -1,10 +1,12 @@
 //! The plain data that leaves the engine.
 
+use std::sync::Arc;
+
 use debora::record::Interval;
 use numpy::{PyArray1, ToPyArray as _};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::value::to_python;
 
@@ -18,6 +20,8 @@ pub struct PyEstimate {
     action: u32,
     /// The quantity; 0 is the reward.
     quantity: u32,
+    /// The plan's level it was made at; None in profile paper, which estimates at any count.
+    level: Option<u32>,
     /// The number of samples.
     count: u64,
     /// Their mean, which no decision sees.
@@ -41,6 +45,7 @@ impl From<debora::Estimate> for PyEstimate {
             epoch,
             action,
             quantity,
+            level,
             count,
             mean,
             offset,
@@ -54,6 +59,7 @@ impl From<debora::Estimate> for PyEstimate {
             epoch,
             action,
             quantity,
+            level,
             count,
             mean,
             offset,
@@ -78,6 +84,78 @@ impl PyEstimate {
         } = self;
         format!(
             "Estimate(action={action}, quantity={quantity}, count={count}, estimate={estimate:?}, width={width:?})"
+        )
+    }
+}
+
+/// A clear test: policy free commits to the leader if its lead exceeds a keyed threshold.
+#[pyclass(name = "ClearTest", module = "debora", frozen, get_all, eq)]
+#[derive(PartialEq)]
+pub struct PyClearTest {
+    /// The stage it was made after, from 0.
+    stage: u32,
+    /// The samples of every action.
+    count: u64,
+    /// Their mean rewards, on the scale where the range is [0, 1].
+    means: Vec<f64>,
+    /// The action with the largest mean, the first of equals.
+    leader: u32,
+    /// The one with the largest of the other means.
+    runner_up: u32,
+    /// The difference of their means, times the root of the count.
+    lead: f64,
+    /// The draw behind the threshold, in [0, 1).
+    uniform: f64,
+    /// What the lead was compared with.
+    threshold: f64,
+    /// Whether the lead was above it.
+    passed: bool,
+}
+
+impl From<debora::record::ClearTest> for PyClearTest {
+    fn from(test: debora::record::ClearTest) -> Self {
+        let debora::record::ClearTest {
+            stage,
+            count,
+            means,
+            leader,
+            runner_up,
+            lead,
+            uniform,
+            threshold,
+            passed,
+            ..
+        } = test;
+        Self {
+            stage,
+            count,
+            means,
+            leader,
+            runner_up,
+            lead,
+            uniform,
+            threshold,
+            passed,
+        }
+    }
+}
+
+#[pymethods]
+impl PyClearTest {
+    fn __repr__(&self) -> String {
+        let Self {
+            stage,
+            count,
+            leader,
+            runner_up,
+            lead,
+            threshold,
+            ..
+        } = self;
+        // As Python writes it.
+        let passed = if self.passed { "True" } else { "False" };
+        format!(
+            "ClearTest(stage={stage}, count={count}, leader={leader}, runner_up={runner_up}, lead={lead:?}, threshold={threshold:?}, passed={passed})"
         )
     }
 }
@@ -108,10 +186,22 @@ impl PyEpochRecord {
         self.inner.rounds
     }
 
-    /// How its strategy was found: explore, estimate or infeasible.
+    /// How its strategy was found: explore, estimate, infeasible or commit.
     #[getter]
     fn kind(&self) -> String {
-        kind(self.inner.kind)
+        word(json!(self.inner.kind))
+    }
+
+    /// Which of its strategies policy hard plays, mix or plan; None for the others.
+    #[getter]
+    fn rule(&self) -> Option<String> {
+        self.inner.rule.map(|rule| word(json!(rule)))
+    }
+
+    /// The clear test made at its start, if one was due.
+    #[getter]
+    fn test(&self) -> Option<PyClearTest> {
+        self.inner.test.clone().map(PyClearTest::from)
     }
 
     /// The strategy before mixing with the safe one.
@@ -168,9 +258,9 @@ impl PyEpochRecord {
     }
 }
 
-fn kind(kind: debora::Kind) -> String {
+fn word(value: Value) -> String {
     // By way of its JSON, so that traces and attributes have the same word.
-    json!(kind).as_str().expect("a word").to_owned()
+    value.as_str().expect("a word").to_owned()
 }
 
 /// What telling many rounds did.
@@ -224,64 +314,24 @@ impl PyToldMany {
     }
 }
 
-/// What to deploy when the experiment ends: the current strategy, and what it is known to give.
-#[pyclass(name = "Recommendation", module = "debora", frozen)]
-pub struct PyRecommendation {
+/// A strategy with what it is known to give, in the user's units.
+#[pyclass(name = "Prospect", module = "debora", frozen)]
+pub struct PyProspect {
+    names: Arc<Names>,
+    inner: debora::record::Prospect,
+}
+
+/// What actions and costs are called.
+struct Names {
     actions: Vec<String>,
     costs: Vec<String>,
-    inner: debora::Recommendation,
 }
 
-impl PyRecommendation {
-    pub fn of(engine: &debora::Engine) -> Self {
-        let problem = engine.problem();
-        let costs =
-            (1..problem.quantities()).map(|quantity| problem.quantity(quantity).name.clone());
-        Self {
-            actions: problem.actions().to_vec(),
-            costs: costs.collect(),
-            inner: engine.recommendation(),
-        }
-    }
-}
-
-#[pymethods]
-impl PyRecommendation {
-    /// A probability per action.
-    #[getter]
-    fn strategy<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.inner.strategy.to_pyarray(py)
-    }
-
-    /// How it was found. While exploring it only tells which action comes next.
-    #[getter]
-    fn kind(&self) -> String {
-        kind(self.inner.kind)
-    }
-
-    /// Its expected reward lies in here, in the user's units.
-    #[getter]
-    fn reward(&self) -> (f64, f64) {
-        (self.inner.reward.low, self.inner.reward.high)
-    }
-
-    /// Its expected costs lie in here, by name. All intervals hold together with probability 1 - delta.
-    #[getter]
-    fn costs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let costs = PyDict::new(py);
-        for (name, Interval { low, high }) in self.costs.iter().zip(&self.inner.costs) {
-            costs.set_item(name, (low, high))?;
-        }
-        Ok(costs)
-    }
-
-    /// The same as dictionaries and lists.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &json!(self.inner))
-    }
-
-    fn __repr__(&self) -> String {
+impl PyProspect {
+    /// Shares, reward and costs, as both classes show them.
+    fn text(&self) -> String {
         let shares = self
+            .names
             .actions
             .iter()
             .zip(&self.inner.strategy)
@@ -291,13 +341,110 @@ impl PyRecommendation {
             .map(|(name, share)| format!("{name} {share:.4}"))
             .collect();
         let Interval { low, high } = self.inner.reward;
-        let mut text = format!(
-            "Recommendation({}; reward {low:.4} to {high:.4}",
-            shares.join(", ")
-        );
-        for (name, Interval { low, high }) in self.costs.iter().zip(&self.inner.costs) {
+        let mut text = format!("{}; reward {low:.4} to {high:.4}", shares.join(", "));
+        for (name, Interval { low, high }) in self.names.costs.iter().zip(&self.inner.costs) {
             text += &format!("; {name} {low:.4} to {high:.4}");
         }
-        text + ")"
+        text
+    }
+}
+
+#[pymethods]
+impl PyProspect {
+    /// A probability per action.
+    #[getter]
+    fn strategy<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.inner.strategy.to_pyarray(py)
+    }
+
+    /// Its expected reward lies in here.
+    #[getter]
+    fn reward(&self) -> (f64, f64) {
+        (self.inner.reward.low, self.inner.reward.high)
+    }
+
+    /// Its expected costs lie in here, by name. All intervals hold together with probability 1 - delta.
+    #[getter]
+    fn costs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let costs = PyDict::new(py);
+        for (name, Interval { low, high }) in self.names.costs.iter().zip(&self.inner.costs) {
+            costs.set_item(name, (low, high))?;
+        }
+        Ok(costs)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Prospect({})", self.text())
+    }
+}
+
+/// What to deploy when the experiment ends: the current strategy, or the cautious one, and what they are known to give.
+#[pyclass(name = "Recommendation", module = "debora", frozen)]
+pub struct PyRecommendation {
+    current: PyProspect,
+    inner: debora::Recommendation,
+}
+
+impl PyRecommendation {
+    pub fn of(engine: &debora::Engine) -> Self {
+        let problem = engine.problem();
+        let costs =
+            (1..problem.quantities()).map(|quantity| problem.quantity(quantity).name.clone());
+        let inner = engine.recommendation();
+        Self {
+            current: PyProspect {
+                names: Arc::new(Names {
+                    actions: problem.actions().to_vec(),
+                    costs: costs.collect(),
+                }),
+                inner: inner.current.clone(),
+            },
+            inner,
+        }
+    }
+}
+
+#[pymethods]
+impl PyRecommendation {
+    /// The current strategy, which learns: a probability per action.
+    #[getter]
+    fn strategy<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.current.strategy(py)
+    }
+
+    /// How it was found. While exploring it says nothing about which action is best.
+    #[getter]
+    fn kind(&self) -> String {
+        word(json!(self.inner.kind))
+    }
+
+    /// Its expected reward lies in here, in the user's units.
+    #[getter]
+    fn reward(&self) -> (f64, f64) {
+        self.current.reward()
+    }
+
+    /// Its expected costs lie in here, by name. All intervals hold together with probability 1 - delta.
+    #[getter]
+    fn costs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.current.costs(py)
+    }
+
+    /// The best strategy sure to keep every limit; None while nothing is estimated, or if no strategy is sure to.
+    #[getter]
+    fn cautious(&self) -> Option<PyProspect> {
+        Some(PyProspect {
+            names: Arc::clone(&self.current.names),
+            inner: self.inner.cautious.clone()?,
+        })
+    }
+
+    /// The same as dictionaries and lists.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &json!(self.inner))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Recommendation({})", self.current.text())
     }
 }

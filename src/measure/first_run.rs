@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::lab::epochs::Stretch;
-use crate::problem::Problem;
-use crate::record::Estimate;
+use crate::problem::{Problem, Range};
+use crate::record::{ClearTest, Estimate};
 
 /// A run as its observer saw it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -13,6 +13,8 @@ pub struct FirstRun {
     pub strategies: Vec<(u64, u64, Vec<f64>)>,
     /// The latest estimate of each action and quantity.
     pub estimates: Vec<Estimate>,
+    /// The clear tests made, in order.
+    pub tests: Vec<ClearTest>,
 }
 
 /// What a strategy is known to give of one quantity, in the user's units.
@@ -36,6 +38,8 @@ impl FirstRun {
             stretch.player.strategy().probabilities().to_vec(),
         ));
         let record = stretch.player.record();
+        self.tests
+            .extend(record.and_then(|record| record.test.clone()));
         for estimate in record.iter().flat_map(|record| &record.estimates) {
             // Older estimates no longer decide anything, and would make the file grow with the number of epochs.
             self.estimates
@@ -67,19 +71,27 @@ impl FirstRun {
                 let range = problem.quantity(quantity).range;
                 KnownMean {
                     name: problem.quantity(quantity).name.clone(),
-                    interval: self.mean_interval(quantity).map(|end| range.to_user(end)),
+                    interval: self
+                        .mean_interval(quantity, problem.means(quantity))
+                        .map(|end| range.to_user(end)),
                     threshold: quantity.checked_sub(1).map(|cost| problem.threshold(cost)),
                 }
             })
             .collect()
     }
 
-    /// The last strategy's mean of a quantity, on the unit scale. An action without an estimate may give anything.
-    fn mean_interval(&self, quantity: usize) -> [f64; 2] {
+    /// The last strategy's mean of a quantity, on the unit scale, where its means are declared to lie in `means`.
+    fn mean_interval(&self, quantity: usize, means: Range) -> [f64; 2] {
         [0, 1].map(|end| {
             let bound = |action: usize| {
                 let found = self.estimate(action, quantity);
-                found.map_or([0.0, 1.0], Estimate::interval)[end]
+                // Without an estimate all that is known is what was declared.
+                let declared = [means.low, means.high];
+                found.map_or(declared, |estimate| {
+                    estimate
+                        .interval()
+                        .map(|end| end.clamp(means.low, means.high))
+                })[end]
             };
             self.last_strategy()
                 .iter()

@@ -35,7 +35,8 @@ pub fn run(spec: &SpecText, run: &Run, simulator: Simulator, warnings: &[String]
         "name": spec.spec.name, "policy": problem.policy(), "horizon": problem.horizon(),
         "rounds": run.rounds, "epochs": run.epochs, "regret": run.regret.map(|regret| regret * span),
         "violation": run.violation, "violations": violations(problem, run), "signed_violation": run.signed_violation,
-        "unsafe_rounds": run.unsafe_rounds, "infeasible_epochs": run.infeasible_epochs, "reward_mean": run.reward_mean,
+        "unsafe_rounds": run.unsafe_rounds, "infeasible_epochs": run.infeasible_epochs,
+        "committed_at": run.committed_at, "reward_mean": run.reward_mean,
         "counts": run.counts, "final_strategy": run.final_strategy, "digest": run.digest, "simulator": simulator,
         "blind": spec.plan.blind, "warnings": warnings, "values_version": VALUES_VERSION,
     })

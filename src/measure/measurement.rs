@@ -11,6 +11,7 @@ use crate::lab::part::{PartPairs, part_indices};
 use crate::lab::replicate::{Contestant, Experiment, Pair, Simulator};
 use crate::lab::world::{Truth, World};
 use crate::measure::players::contestant;
+use crate::measure::warnings::false_means;
 use crate::measure::{DEBORA, FirstRun, MeasureError, OpenTable, Part, SpecText, warnings};
 use crate::spec::{Simulated, SpecError};
 
@@ -176,6 +177,9 @@ impl Measurement {
             measurement: self.clone(),
             warnings: warnings(&self.spec.plan, Some(&*world.world)),
             premise_false: self.premise_is_false(&*world.world),
+            means_false: false_means(self.spec.problem(), &*world.world)
+                .next()
+                .is_some(),
             // One part has pair 0, so the first run is observed once however the work is divided.
             first_run: (indices.start == 0)
                 .then(|| first_run(&experiment))

@@ -2,6 +2,7 @@
 
 use crate::lab::world::{Truth, World};
 use crate::measure::words::{amount, percent, whole};
+use crate::problem::Range;
 use crate::{Plan, Policy, Problem, Profile};
 
 /// Above this share of the horizon, exploration is worth a warning: little is left for what it finds.
@@ -9,6 +10,9 @@ const EXPLORATION_LONG: f64 = 0.2;
 
 /// A margin missing by less is the rounding of floats.
 const MARGIN_TOLERANCE: f64 = 1e-12;
+
+/// A mean that lies outside by less is the rounding of floats.
+const MEAN_TOLERANCE: f64 = 1e-12;
 
 /// What a person must know before anything else: a blind plan, long exploration, a premise the world breaks.
 pub fn warnings(plan: &Plan, world: Option<&dyn World>) -> Vec<String> {
@@ -57,6 +61,41 @@ fn premises(plan: &Plan, world: &dyn World) -> Vec<String> {
         }
     }
     warnings
+        .extend(false_means(problem, world).map(|quantity| false_mean(problem, world, quantity)));
+    warnings
+}
+
+/// The quantities of which some action's true mean lies outside the declared ones.
+pub(super) fn false_means(problem: &Problem, world: &dyn World) -> impl Iterator<Item = usize> {
+    // Quantities that are not estimated rest on no premise.
+    (0..problem.quantities_estimated()).filter(move |&quantity| {
+        let means = world.means()[quantity].iter();
+        farthest(problem.means(quantity), means.copied()).1 > MEAN_TOLERANCE
+    })
+}
+
+/// The action whose mean lies farthest outside, and by how much; 0 or less is inside.
+fn farthest(declared: Range, means: impl Iterator<Item = f64>) -> (usize, f64) {
+    let outside = means.map(|mean| (declared.low - mean).max(mean - declared.high));
+    outside
+        .enumerate()
+        .max_by(|one, two| one.1.total_cmp(&two.1))
+        .expect("two actions")
+}
+
+fn false_mean(problem: &Problem, world: &dyn World, number: usize) -> String {
+    let quantity = problem.quantity(number);
+    let declared = problem.means(number);
+    let means = &world.means()[number];
+    let (action, _) = farthest(declared, means.iter().copied());
+    let [low, high, mean] = [declared.low, declared.high, means[action]]
+        .map(|value| amount(quantity.range.to_user(value)));
+    // Widths and cells are computed from the declared means, so replicability falls with them, unlike with a margin.
+    format!(
+        "the true mean {} of {} is {mean}, outside the declared {low} to {high}: nothing is promised",
+        quantity.name,
+        problem.actions()[action]
+    )
 }
 
 fn blind(plan: &Plan) -> String {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::problem::{Outside, Problem, Profile};
+use crate::problem::{Outside, Problem, Profile, Range};
 use crate::spec::{OnWait, ServiceSpec, WorldKind};
 use crate::{Key, WorldKey};
 
@@ -35,9 +35,15 @@ impl Canon {
         for name in problem.actions() {
             canon.name("action", name);
         }
-        for quantity in (0..problem.quantities()).map(|quantity| problem.quantity(quantity)) {
+        for number in 0..problem.quantities() {
+            let quantity = problem.quantity(number);
             canon.name("quantity", &quantity.name);
             canon.numbers("range", &[quantity.range.low, quantity.range.high]);
+            // Declaring the whole range declares nothing, so it leaves no trace; and specs that cannot say it keep theirs.
+            let means = problem.means(number);
+            if means != Range::UNIT {
+                canon.numbers("mean", &[means.low, means.high]);
+            }
         }
         // On the unit scale, where they decide.
         canon.numbers("thresholds", problem.thresholds());
@@ -135,6 +141,8 @@ mod tests {
             .reward("clicks", [-0.0, 2.0]);
         let problem = draft
             .cost("price", [0.0, 0.5], 0.25)
+            .mean("clicks", [0.0, 2.0])
+            .mean("price", [0.0, 0.375])
             .safe_with_costs([1.0, 0.0], [0.125])
             .build()
             .unwrap();
@@ -151,7 +159,7 @@ mod tests {
             .service(&service)
             .world(&kind, WorldKey::from(7u64), None);
         let text = "debora spec 1\npolicy hard\ntight 4\nhorizon 1000\nrho delta 1e-1 5e-2\noutside refuse\naction 1:a\n\
-            action 3:b c\nquantity 6:clicks\nrange 0e0 2e0\nquantity 5:price\nrange 0e0 5e-1\nthresholds 5e-1\n\
+            action 3:b c\nquantity 6:clicks\nrange 0e0 2e0\nquantity 5:price\nrange 0e0 5e-1\nmean 0e0 7.5e-1\nthresholds 5e-1\n\
             safe strategy 1e0 0e0\nsafe margins 2.5e-1\nkey 0000000000000000000000000000002a\non_wait serve\n\
             outcome_wait never\nimpute 0e0 5e-1\nconcentration 1e1\nbeta 5e-1 1e0\nbeta 1.25e-1 2.5e-1\n\
             world key 00000000000000000000000000000007\n";

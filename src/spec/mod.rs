@@ -18,11 +18,13 @@
 //!     [reward]                         # optional; default "reward" in [0, 1]
 //!     name = "quality"
 //!     range = [0, 1]
+//!     mean = [0.5, 1]                  # optional: every action's mean lies here; a premise of the promises
 //!
 //!     [[cost]]                         # as many as there are; the range defaults to [0, 1]
 //!     name = "price"
 //!     range = [0.0, 0.02]              # dollars a request
 //!     threshold = 0.003                # in the same unit
+//!     mean = [0, 0.016]                # optional, as above; means near an end of the range need fewer rounds
 //!
 //!     [world]                          # simulation only
 //!     kind = "bernoulli"

@@ -103,12 +103,13 @@ fn scalars(section: &SpecSection<'_>, mut draft: Draft) -> Read<Draft> {
 
 fn quantities(section: &SpecSection<'_>, mut draft: Draft) -> Read<Draft> {
     if let Some(field) = section.get("reward") {
-        let reward = field.section(&["name", "range"])?;
+        let reward = field.section(&["name", "range", "mean"])?;
         let name = reward.read("name", Field::text)?.unwrap_or("reward");
         draft = draft.reward(
             name,
             reward.read("range", Field::range)?.unwrap_or([0.0, 1.0]),
         );
+        draft = declared(&reward, name, draft)?;
     }
     let Some(field) = section.get("cost") else {
         return Ok(draft);
@@ -130,7 +131,7 @@ fn cost(mut field: Field<'_>, draft: Draft) -> Read<Draft> {
         // As overrides and worlds call it.
         field.path = format!("cost.{name}");
     }
-    let cost = field.section(&["name", "range", "threshold"])?;
+    let cost = field.section(&["name", "range", "threshold", "mean"])?;
     let name = cost
         .need("name", "give each cost one, say name = \"price\"")?
         .text()?;
@@ -141,7 +142,16 @@ fn cost(mut field: Field<'_>, draft: Draft) -> Read<Draft> {
             "give the limit on the cost's mean, in the units of its range",
         )?
         .number()?;
-    Ok(draft.cost(name, range, threshold))
+    declared(&cost, name, draft.cost(name, range, threshold))
+}
+
+/// Where a quantity's means are declared to lie, if its section says so.
+fn declared(section: &SpecSection<'_>, name: &str, draft: Draft) -> Read<Draft> {
+    // Read apart from the range: the range is what feedback may be, and a mean near its end says far more.
+    Ok(match section.read("mean", Field::range)? {
+        Some(mean) => draft.mean(name, mean),
+        None => draft,
+    })
 }
 
 /// The safe strategy by action names, with its costs or margins by cost names.

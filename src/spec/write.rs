@@ -33,10 +33,10 @@ impl Problem {
         let draft = &self.draft;
         let mut lines = self.scalar_lines();
         lines.extend(["".into(), "[reward]".into()]);
-        lines.extend(quantity(&draft.reward));
+        lines.extend(self.quantity_lines(&draft.reward));
         for (cost, threshold) in &draft.costs {
             lines.extend(["".into(), "[[cost]]".into()]);
-            lines.extend(quantity(cost));
+            lines.extend(self.quantity_lines(cost));
             lines.push(format!("threshold = {threshold:?}"));
         }
         // A safe strategy of another policy is refused when read.
@@ -67,6 +67,20 @@ impl Problem {
         lines
     }
 
+    fn quantity_lines(&self, quantity: &Quantity) -> Vec<String> {
+        let range = quantity.range;
+        let mut lines = vec![
+            format!("name = {}", quoted(&quantity.name)),
+            format!("range = [{:?}, {:?}]", range.low, range.high),
+        ];
+        // As it was declared, not scaled to the unit interval and back, which might move the last bit.
+        let mut means = self.draft.means.iter();
+        if let Some((_, [low, high])) = means.find(|(name, _)| *name == quantity.name) {
+            lines.push(format!("mean = [{low:?}, {high:?}]"));
+        }
+        lines
+    }
+
     fn safe_lines(&self) -> Vec<String> {
         let Some((strategy, known)) = &self.draft.safe else {
             return Vec::new();
@@ -85,14 +99,6 @@ impl Problem {
             format!("{word} = {}", by_name(costs.zip(values))),
         ]
     }
-}
-
-fn quantity(quantity: &Quantity) -> [String; 2] {
-    let range = quantity.range;
-    [
-        format!("name = {}", quoted(&quantity.name)),
-        format!("range = [{:?}, {:?}]", range.low, range.high),
-    ]
 }
 
 fn by_name<'a>(entries: impl Iterator<Item = (&'a String, &'a f64)>) -> String {

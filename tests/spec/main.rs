@@ -231,6 +231,21 @@ fn a_hard_spec_is_read_back() {
     );
 }
 
+/// Declared means are in the user's units, scaled once, and written back as they were given.
+#[test]
+fn declared_means_are_read_back() {
+    let text = HARD
+        .replace("range = [-1, 1]", "range = [-1, 1]\nmean = [0, 1]")
+        .replace("threshold = 0.005", "threshold = 0.005\nmean = [0, 0.01]");
+    let problem = parse(&text).problem;
+    let ends = |low, high| Range { low, high };
+    let means = [0, 1, 2].map(|quantity| problem.means(quantity));
+    assert_eq!(means, [ends(0.5, 1.0), ends(0.0, 0.5), Range::UNIT]);
+    assert_eq!(parse(&problem.to_toml()).problem, problem);
+    let beside = [("reward.mean", "[0, 1]"), ("cost.price.mean", "[0, 0.01]")];
+    assert_eq!(parse_with(HARD, &beside).unwrap().problem, problem);
+}
+
 #[test]
 fn margins_say_the_same_as_costs() {
     let margins = HARD.replace(

@@ -60,6 +60,10 @@ fn bases() -> Vec<String> {
     vec![
         FREE.to_owned(),
         HARD.to_owned(),
+        HARD.replace(
+            "threshold = 0.5\n",
+            "threshold = 0.5\nmean = [0.125, 0.75]\n",
+        ),
         format!("{SOFT}[world]\nkind = 'bernoulli'\nreward = [0.25, 1]\ncost.price = [0, 0.75]\n"),
         format!("{SOFT}{discrete}"),
         format!("{SOFT}[world]\nkind = 'table'\nfile = 'rows.csv'\n"),
@@ -162,7 +166,7 @@ proptest! {
 
     #[test]
     fn spoiled_specs_are_refused_or_read(
-        base in 0..6usize,
+        base in 0..7usize,
         changes in prop::collection::vec(change(), 0..4),
         rows in prop::collection::vec(change(), 0..3),
     ) {
@@ -177,7 +181,7 @@ proptest! {
 
     #[test]
     fn spoiled_overrides_are_refused_or_read(
-        base in 0..6usize,
+        base in 0..7usize,
         paths in prop::collection::vec((0..PATHS.len(), 0..TOKENS.len(), any::<bool>()), 1..4),
         spoil in change(),
     ) {
@@ -194,7 +198,7 @@ proptest! {
     }
 }
 
-const PATHS: [&str; 16] = [
+const PATHS: [&str; 17] = [
     "policy",
     "horizon",
     "rho",
@@ -205,6 +209,7 @@ const PATHS: [&str; 16] = [
     "cost",
     "cost.price.threshold",
     "cost.price.name",
+    "cost.price.mean",
     "safe.strategy.a",
     "safe.margin.price",
     "world.kind",

@@ -4,12 +4,14 @@
 //! edge between cells i and i + 1 = (offset + i + 1) * cell
 //! ```
 //!
-//! With one spec and one key, decisions depend on the data through the cells of estimates alone: as long as all means fall
-//! into the same cells, the strategies are the same bit for bit, and so are the decisions.
+//! With one spec and one key, decisions depend on the data through the cells of estimates and the results of clear tests
+//! alone: as long as all means fall into the same cells, and all tests have the same result, the strategies are the same bit
+//! for bit, and so are the decisions.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
+use debora::record::ClearTest;
 use debora::spec::Spec;
 use debora::{EpochRecord, Estimate, Problem};
 use serde::Serialize;
@@ -54,8 +56,29 @@ pub struct Divergence {
     pub strategies: [Vec<f64>; 2],
     /// The estimates in force that lie in different cells of one grid.
     pub diverging_estimates: Vec<DivergingEstimate>,
+    /// The clear test that had another result, if one did.
+    pub diverging_test: Option<DivergingTest>,
     /// The first round with different actions, among those of this epoch that both have decided.
     pub first_different: Option<(u64, [String; 2])>,
+}
+
+/// A clear test with different results. Values are in the reward's units.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DivergingTest {
+    /// Its stage, from 0.
+    pub stage: u32,
+    /// The rounds of each action that it looks at.
+    pub count: u64,
+    /// The actions that were ahead.
+    pub leaders: [String; 2],
+    /// By how much.
+    pub leads: [f64; 2],
+    /// What both leads were compared with.
+    pub threshold: f64,
+    /// How far each lead is from it.
+    pub distances: [f64; 2],
+    /// Which of the two committed.
+    pub committed: [bool; 2],
 }
 
 /// An estimate that fell into different cells. Values are in the user's units.
@@ -93,7 +116,7 @@ pub fn diff(logs: [Log; 2]) -> Result<Diff> {
     ];
     let mut diff = Diff {
         experiments: [0, 1].map(|side| walks[side].heading.id.clone()),
-        specs: differences(&walks[0].spec, &walks[1].spec),
+        specs: spec_differences(&walks),
         same_key: same_key(&walks[0].heading, &walks[1].heading),
         rounds: 0,
         epochs: 0,
@@ -109,6 +132,10 @@ pub fn diff(logs: [Log; 2]) -> Result<Diff> {
         let same = (one.first_round, bits(&one.strategy)) == (two.first_round, bits(&two.strategy));
         let first_different =
             diff.compare_decisions(&mut walks, one.first_round == two.first_round)?;
+        // A decision is a function of key, strategy and round.
+        if same && first_different.is_some() && diff.specs.is_empty() {
+            diff.same_key = Some(false);
+        }
         if !same || first_different.is_some() {
             diff.divergence = Some(Divergence::of(&walks, one, two, first_different));
             return Ok(diff);
@@ -121,6 +148,12 @@ pub fn diff(logs: [Log; 2]) -> Result<Diff> {
 impl Diff {
     /// Counts the estimates made at the start of an epoch. Different offsets mean different keys, revealed or not.
     fn count_estimates(&mut self, one: &EpochRecord, two: &EpochRecord) {
+        // A test's threshold comes from the key and its stage alone, so it tells as much as an offset does.
+        if let (None, Some(one), Some(two)) = (self.same_key, &one.test, &two.test)
+            && one.stage == two.stage
+        {
+            self.same_key = Some(one.uniform == two.uniform);
+        }
         for (one, two) in one.estimates.iter().zip(&two.estimates) {
             self.estimates += 1;
             self.estimates_diverged += u64::from(one.index != two.index);
@@ -175,6 +208,7 @@ impl Divergence {
             epoch: one.epoch,
             first_round: one.first_round,
             actions: problem.actions().to_vec(),
+            diverging_test: DivergingTest::of(walks, &one, &two),
             strategies: [one.strategy, two.strategy],
             diverging_estimates: pairs
                 .filter_map(|(one, two)| DivergingEstimate::of(problem, one, two))
@@ -182,6 +216,36 @@ impl Divergence {
             first_different: first_different
                 .map(|(round, [one, two])| (round, [name(first, one), name(second, two)])),
         }
+    }
+}
+
+impl DivergingTest {
+    /// `None` if no test was made, or both had the same result, or their thresholds differ.
+    fn of(walks: &[LogWalk; 2], one: &EpochRecord, two: &EpochRecord) -> Option<Self> {
+        let tests = [one.test.as_ref()?, two.test.as_ref()?];
+        // With other keys or other plans there is no threshold that both were held against.
+        let shared = |test: &ClearTest| (test.stage, test.count, test.threshold.to_bits());
+        let result = |test: &ClearTest| test.passed.then_some(test.leader);
+        if shared(tests[0]) != shared(tests[1]) || result(tests[0]) == result(tests[1]) {
+            return None;
+        }
+        let problem = &walks[0].spec.problem;
+        let span = problem.quantity(0).range.span();
+        let [leads, thresholds] =
+            [0, 1].map(|which| tests.map(|test| test.gap_and_threshold()[which] * span));
+        let names = |side: usize| {
+            let actions = walks[side].spec.problem.actions();
+            actions[tests[side].leader as usize].clone()
+        };
+        Some(Self {
+            stage: tests[0].stage,
+            count: tests[0].count,
+            leaders: [names(0), names(1)],
+            leads,
+            threshold: thresholds[0],
+            distances: leads.map(|lead| (lead - thresholds[0]).abs()),
+            committed: tests.map(|test| test.passed),
+        })
     }
 }
 
@@ -216,6 +280,22 @@ fn bits(strategy: &[f64]) -> Vec<u64> {
         .iter()
         .map(|probability| probability.to_bits())
         .collect()
+}
+
+/// In what two experiments differ before any data: their specs, and the version of the values.
+fn spec_differences(walks: &[LogWalk; 2]) -> Vec<SpecDifference> {
+    let mut specs = differences(&walks[0].spec, &walks[1].spec);
+    let versions = [0, 1].map(|side| walks[side].heading.values_version);
+    // Programs with other values decide otherwise from the same spec and key.
+    if versions[0] != versions[1] {
+        let [first, second] = versions.map(|version| Some(version.to_string()));
+        specs.push(SpecDifference {
+            what: "values version".into(),
+            first,
+            second,
+        });
+    }
+    specs
 }
 
 /// Whether two experiments have one key, as far as their logs tell.
@@ -275,13 +355,14 @@ impl LogWalk {
         self.actions = Vec::new().into_iter();
         while let Some(line) = self.next_line()? {
             match line {
-                Line::Epoch { record, .. } => {
+                Line::Epoch { record: logged, .. } => {
+                    let record = logged.record;
                     let estimates = record.estimates.iter();
                     self.estimates.extend(
                         estimates.map(|estimate| ((estimate.action, estimate.quantity), *estimate)),
                     );
                     self.check(&record)?;
-                    return Ok(Some(*record));
+                    return Ok(Some(record));
                 }
                 Line::Decisions(given) => self.decided += given.actions.len() as u64,
                 _ => {}
@@ -298,7 +379,11 @@ impl LogWalk {
         let known = |estimate: &Estimate| {
             (estimate.action as usize) < actions && (estimate.quantity as usize) < quantities
         };
-        if record.strategy.len() != actions || !record.estimates.iter().all(known) {
+        let leads = |test: &ClearTest| (test.leader as usize) < actions;
+        if record.strategy.len() != actions
+            || !record.estimates.iter().all(known)
+            || !record.test.iter().all(leads)
+        {
             bail!(
                 "the record of epoch {} does not fit the spec; `debora audit` says more",
                 record.epoch

@@ -26,7 +26,7 @@ use debora::spec::{ServiceSpec, Spec};
 use debora::{Engine, Key, Problem, VALUES_VERSION};
 use serde::Serialize;
 
-pub use diff::{Diff, Divergence, DivergingEstimate, diff};
+pub use diff::{Diff, Divergence, DivergingEstimate, DivergingTest, diff};
 pub use source::{Credentials, Log, LogSource};
 pub use spec_diff::SpecDifference;
 
@@ -110,8 +110,13 @@ pub struct Audited {
     pub experiment: String,
     /// Its status.
     pub status: Option<Status>,
-    /// Whether the key was there: without it, only hashes and counts are checked.
+    /// The version of the values it was decided with.
+    pub values_version: u32,
+    /// Whether the key was there.
     pub key: bool,
+    /// Whether actions, estimates and strategies were recomputed, which takes the key and this program's values; if not, only
+    /// hashes, order and counts were checked.
+    pub recomputed: bool,
     /// Decisions of rounds.
     pub decisions: u64,
     /// Epochs, with the open one.
@@ -262,7 +267,7 @@ impl Auditor {
         match line {
             // An error of it means that the log cannot be audited at all, unlike those of the others.
             Line::Experiment(_) => unreachable!("taken above"),
-            Line::Epoch { record, .. } => self.open_epoch(*record),
+            Line::Epoch { record, .. } => self.open_epoch(record.record),
             Line::Decisions(given) => self.decisions(&given),
             Line::Outcome {
                 round,
@@ -317,12 +322,18 @@ impl Auditor {
             Spec::parse(&heading.spec, "spec").context("the spec of the log cannot be read")?;
         let actions = spec.problem.actions().len();
         self.counts = SeenCounts::of(actions);
-        // Without the key the actions cannot be recomputed, but every hash and every count still can.
-        self.replay = Some(match key {
-            Some(key) => Replay::of(Engine::new(spec.problem.clone(), key)),
-            None => Replay::recorded(actions),
-        });
+        self.audited.values_version = heading.values_version;
         self.audited.key = key.is_some();
+        self.audited.recomputed = key.is_some() && heading.values_version == VALUES_VERSION;
+        // Without the key, or with an earlier version's values, the actions cannot be recomputed, but every hash and every
+        // count still can. The plan and engine of version 1 are not kept: a second pair of each would be code that
+        // nobody runs, and the program that has them still audits its logs.
+        self.replay = Some(match key {
+            Some(key) if self.audited.recomputed => {
+                Replay::of(Engine::new(spec.problem.clone(), key))
+            }
+            _ => Replay::recorded(actions),
+        });
         self.rules = Some(Rules {
             problem: spec.problem,
             service: spec.service,
@@ -354,7 +365,7 @@ impl Auditor {
     }
 }
 
-/// Another version is not a difference: this program cannot say what the log should be.
+/// A later version is not a difference: this program cannot say what the log should be.
 fn check_versions(heading: &Heading) -> Result<()> {
     ensure!(
         heading.log == LOG_VERSION,
@@ -363,7 +374,7 @@ fn check_versions(heading: &Heading) -> Result<()> {
     );
     let version = heading.values_version;
     ensure!(
-        version == VALUES_VERSION,
+        version <= VALUES_VERSION,
         "the log was written with values version {version}, but this program has {VALUES_VERSION}; audit it with a debora that has {version}"
     );
     Ok(())

@@ -5,6 +5,9 @@ use debora::{Ask, Engine, EpochRecord, Told};
 use super::{Check, differs};
 use crate::store::OutcomeRow;
 
+/// Rounds whose actions are drawn together.
+const WINDOW: usize = 1_024;
+
 /// An experiment, replayed.
 pub enum Replay {
     /// Recomputed, round by round.
@@ -15,6 +18,8 @@ pub enum Replay {
         opening: Box<Engine>,
         /// The record of the epoch in question, once all its rounds are told.
         closed: Option<Box<EpochRecord>>,
+        /// The first of some rounds of the epoch, and their actions.
+        window: (u64, Vec<u32>),
     },
     /// Read from records and decisions: the hash over rounds takes the actions from here.
     Recorded {
@@ -32,6 +37,7 @@ impl Replay {
             opening: Box::new(engine.clone()),
             engine: Box::new(engine),
             closed: None,
+            window: (0, Vec::new()),
         }
     }
 
@@ -50,10 +56,12 @@ impl Replay {
                 engine,
                 opening,
                 closed,
+                window,
             } => {
                 // Kept as it was: decisions and overtime of an epoch are asked for again after outcomes have moved the engine on.
                 opening.clone_from(engine);
                 *closed = None;
+                window.1.clear();
                 same_record(record, engine.open_record())
             }
             Self::Recorded { given, .. } => {
@@ -96,9 +104,20 @@ impl Replay {
     }
 
     /// The action of a round of the epoch that has been decided.
-    pub fn action(&self, first_round: u64, round: u64) -> u32 {
+    pub fn action(&mut self, first_round: u64, round: u64) -> u32 {
         match self {
-            Self::Keyed { opening, .. } => opening.decide(round).action,
+            Self::Keyed {
+                opening, window, ..
+            } => {
+                let (first, actions) = window;
+                // Outcomes come in order, so a window serves many; one by one, each would draw its whole block's order.
+                if !(*first..*first + actions.len() as u64).contains(&round) {
+                    *first = round;
+                    actions.resize(WINDOW, 0);
+                    opening.decide_many(round.., actions);
+                }
+                actions[(round - *first) as usize]
+            }
             Self::Recorded { given, .. } => given[(round - first_round) as usize],
         }
     }

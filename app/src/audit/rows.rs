@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::replay::Replay;
 use super::{Auditor, Check, differs, equal};
+use crate::log::chain;
 use crate::store::{EpochRow, Store};
 
 /// Epochs read at once.
@@ -60,7 +61,7 @@ fn check_epoch(row: &EpochRow, auditor: &Auditor) -> Check {
         ));
     }
     if row.epoch == last && !open.closed {
-        let record = serde_json::to_string(&open.record).expect("records are written as JSON");
+        let record = chain::record_text(&open.record, auditor.audited.values_version);
         equal(place, "the record", &row.record, &record)?;
         equal(place, "closed_at", &row.closed_at, &None)?;
         equal(place, "the hash of its rounds", &row.rounds_hash, &None)?;

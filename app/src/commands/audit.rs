@@ -7,6 +7,7 @@ use crate::args::Common;
 use crate::audit::{self, Audited, Credentials, LogSource, Verdict};
 use crate::commands::print;
 use crate::terminal::{ink_for_stdout, laid_out};
+use debora::VALUES_VERSION;
 use debora::measure::answer::{Answer, Sentence, Tone};
 use debora::measure::words::{counted, whole};
 
@@ -92,8 +93,18 @@ impl Finding {
     /// Why nothing can be said for certain, if so.
     fn unknown(&self) -> Option<String> {
         match self {
+            Self::Equal(audited) if audited.recomputed => None,
             // Equal hashes alone are not what the command promises, so it must not end with 0.
-            Self::Equal(audited) if !audited.key => Some(format!(
+            Self::Equal(audited) if audited.values_version < VALUES_VERSION => {
+                let version = audited.values_version;
+                Some(format!(
+                    "{} was decided with values version {version}, and this program has {VALUES_VERSION}, so its actions, \
+                     estimates and strategies were not recomputed; audit it with a debora that has {version} (`debora --version` \
+                     tells)",
+                    audited.experiment
+                ))
+            }
+            Self::Equal(audited) => Some(format!(
                 "the key of {} is not revealed, so its actions, estimates and strategies were not recomputed; audit it with \
                  an admin's API key, or once it is over",
                 audited.experiment
@@ -109,8 +120,10 @@ impl Finding {
     fn document(&self) -> Value {
         match self {
             Self::Equal(audited) => {
-                let verdict = if audited.key {
+                let verdict = if audited.recomputed {
                     "equal"
+                } else if audited.values_version < VALUES_VERSION {
+                    "hashes equal, other values version"
                 } else {
                     "hashes equal, key not revealed"
                 };
@@ -176,13 +189,23 @@ fn recomputed(audited: &Audited) -> Sentence {
     let name = &audited.experiment;
     let decisions = counted(audited.decisions, "decision", "decisions");
     let epochs = counted(audited.epochs, "epoch", "epochs");
-    if audited.key {
+    if audited.recomputed {
         let answer = format!("{name}: {decisions} in {epochs} recomputed, all equal.");
         return Sentence::of(Tone::Strong, answer);
     }
     let answer = format!("{name}: hashes and counts of {decisions} in {epochs} are equal.");
+    // Without the key or with other values nothing can be drawn again, and equal hashes must not be taken for recomputed
+    // decisions.
+    let reason = if audited.values_version < VALUES_VERSION {
+        format!(
+            "Decided with values version {}, which this program does not have",
+            audited.values_version
+        )
+    } else {
+        "The key is not revealed".to_owned()
+    };
     Sentence::of(Tone::Strong, answer).and(
         Tone::Plain,
-        " The key is not revealed: no action, estimate or strategy was recomputed.",
+        format!(" {reason}: no action, estimate or strategy was recomputed."),
     )
 }

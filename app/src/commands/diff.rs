@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::args::Common;
 use crate::audit::{
-    self, Credentials, Diff, Divergence, DivergingEstimate, Log, LogSource, SpecDifference,
+    self, Credentials, Diff, Divergence, DivergingEstimate, DivergingTest, Log, LogSource,
+    SpecDifference,
 };
 use crate::commands::print;
 use crate::terminal::{ink_for_stdout, laid_out};
@@ -145,6 +146,10 @@ fn difference(difference: &SpecDifference) -> String {
 }
 
 fn reasons(divergence: &Divergence, diff: &Diff) -> Vec<String> {
+    // The test first: it comes before the estimates, and where its result differs they decide nothing.
+    if let Some(test) = &divergence.diverging_test {
+        return vec![test_sentence(test)];
+    }
     if !divergence.diverging_estimates.is_empty() {
         return divergence
             .diverging_estimates
@@ -152,13 +157,41 @@ fn reasons(divergence: &Divergence, diff: &Diff) -> Vec<String> {
             .map(sentence)
             .collect();
     }
-    // Then decisions depend on the data through the cells alone (docs/theory.md, section 7), so one of the logs must be wrong.
+    // Then decisions depend on the data through cells and clear tests alone (docs/theory.md, section 7), so one of the logs
+    // must be wrong.
     let expected = diff.specs.is_empty() && diff.same_key == Some(true);
     if expected {
-        let due = "No estimate fell into another cell, so the same decisions were due: `debora audit` tells which log is wrong.";
+        let due = "No estimate fell into another cell and no clear test had another result, so the same decisions were due: \
+                   `debora audit` tells which log is wrong.";
         return vec![due.into()];
     }
     vec!["No estimate fell into another cell of a grid that they share.".into()]
+}
+
+/// How far each lead was from the threshold that both were held against.
+fn test_sentence(test: &DivergingTest) -> String {
+    let precise = |value: f64| significant(value, 6);
+    let short = |value: f64| significant(value, 3);
+    let side = |place: usize| {
+        let (beyond, verdict) = if test.committed[place] {
+            ("above", "and committed")
+        } else {
+            ("below", "and went on")
+        };
+        format!(
+            "{} was ahead by {}, {} {beyond} it, {verdict}",
+            test.leaders[place],
+            precise(test.leads[place]),
+            short(test.distances[place])
+        )
+    };
+    format!(
+        "The clear test after {} rounds each, with a threshold of {}, had different results: in A {}; in B {}.",
+        whole(test.count),
+        precise(test.threshold),
+        side(0),
+        side(1)
+    )
 }
 
 /// Which estimate fell where, and how close each mean was to the edge between.

@@ -35,7 +35,7 @@ pub fn run(
     let world = &experiment.worlds[0];
     let warnings = warnings(&spec.plan, Some(&**world));
     let document = json::run(&spec, &run, simulator, &warnings);
-    let answer = answer::run(&spec, world.means(), &run, &warnings);
+    let answer = answer::run(&spec, world.means(), &run, &first_run, &warnings);
     if let Some(out) = out {
         let page = ReportPage {
             verb: "run",

@@ -1,14 +1,14 @@
 //! The certificate of an experiment that is over: what it was, what it found, and all that is needed to check it.
 
 use anyhow::{Context as _, Result};
-use debora::record::{Interval, Kind};
+use debora::record::{Interval, Kind, Prospect};
 use debora::spec::Spec;
 use debora::{Engine, Problem};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::hex;
-use crate::log::chain;
+use crate::log::{chain, check_values};
 use crate::store::{Event, ExperimentRow, Progress, Status, Store};
 
 /// Events read at once.
@@ -64,11 +64,21 @@ pub struct Certificate {
     pub verify: String,
 }
 
-/// The last strategy, and what it is known to give.
+/// The last strategy and the cautious one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recommended {
-    /// How it was found. While exploring it only tells which action comes next.
+    /// How the last strategy was found. While exploring it says nothing about which action is best.
     pub kind: Kind,
+    /// The last strategy: the one that learns.
+    #[serde(flatten)]
+    pub current: KnownStrategy,
+    /// The best strategy sure to keep every limit; `None` while nothing is estimated, or if no strategy is sure to.
+    pub cautious: Option<KnownStrategy>,
+}
+
+/// A strategy, and what it is known to give.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KnownStrategy {
     /// The probability of each action, in the order of `actions`.
     pub strategy: Vec<f64>,
     /// What it gives: the reward, then the costs. All intervals hold together with probability 1 - delta, given that
@@ -76,7 +86,7 @@ pub struct Recommended {
     pub quantities: Vec<KnownQuantity>,
 }
 
-/// A quantity's expectation under the recommended strategy, in the user's units.
+/// A quantity's expectation under a strategy, in the user's units.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KnownQuantity {
     /// Its name.
@@ -129,6 +139,8 @@ pub fn of(store: &mut dyn Store, id: &str) -> Result<Option<Certificate>> {
     if progress.status.is_open() {
         return Ok(None);
     }
+    // The recommendation is computed anew from the last snapshot, which belongs to its values version.
+    check_values(&experiment)?;
     let last = store.epochs(id, progress.epoch, 1)?.into_iter().next();
     let last = last.with_context(|| {
         format!(
@@ -221,7 +233,19 @@ impl Recommended {
     pub fn of(engine: &Engine) -> Self {
         let problem = engine.problem();
         let recommendation = engine.recommendation();
-        let intervals = std::iter::once(recommendation.reward).chain(recommendation.costs);
+        Self {
+            kind: recommendation.kind,
+            current: KnownStrategy::of(problem, recommendation.current),
+            cautious: recommendation
+                .cautious
+                .map(|prospect| KnownStrategy::of(problem, prospect)),
+        }
+    }
+}
+
+impl KnownStrategy {
+    fn of(problem: &Problem, prospect: Prospect) -> Self {
+        let intervals = std::iter::once(prospect.reward).chain(prospect.costs);
         let quantities = intervals
             .enumerate()
             .map(|(quantity, interval)| KnownQuantity {
@@ -230,8 +254,7 @@ impl Recommended {
                 threshold: threshold(problem, quantity),
             });
         Self {
-            kind: recommendation.kind,
-            strategy: recommendation.strategy,
+            strategy: prospect.strategy,
             quantities: quantities.collect(),
         }
     }

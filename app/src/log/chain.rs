@@ -10,7 +10,7 @@
 //! Integers are little endian (rounds 8 bytes, actions 4, imputed 1), numbers the 8 bytes of their bits, hashes 32 bytes.
 //! Times and request keys are not hashed: two experiments with the same salt, key and outcomes have the same hashes.
 
-use debora::{Engine, Error, Key, Tally};
+use debora::{Engine, EpochRecord, Error, Key, Tally};
 use sha2::{Digest as _, Sha256};
 
 use crate::hex;
@@ -43,6 +43,20 @@ pub fn genesis(values_version: u32, spec: &str, key_hash: &str) -> String {
 pub fn head(experiment: &ExperimentRow) -> String {
     let key_hash = key_hash(experiment.salt, experiment.key);
     genesis(experiment.values_version, &experiment.spec, &key_hash)
+}
+
+/// A record as it is hashed: the text that the program of its values version wrote.
+pub fn record_text(record: &EpochRecord, values_version: u32) -> String {
+    let text = serde_json::to_string(record).expect("records are written as JSON");
+    if values_version > 1 {
+        return text;
+    }
+    // Version 1 had no rule, test or level, so its records have none of them now. Records hold numbers and a few fixed words,
+    // no text of the user's: what is cut here can stand nowhere else.
+    let later = ["\"rule\":null,", "\"test\":null,", "\"level\":null,"];
+    later
+        .iter()
+        .fold(text, |text, field| text.replace(field, ""))
 }
 
 /// The hash of a closed epoch.
@@ -129,14 +143,13 @@ impl EpochSum {
 mod tests {
     use super::*;
 
-    /// Logs outlive versions: the same experiment must have the same hashes in all of them.
-    #[test]
-    fn the_hashes_of_a_small_experiment_stay() {
-        let spec = "policy = 'soft'\nhorizon = 40\nrho = 0.5\nprofile = 'paper'\nactions = ['a', 'b', 'c']\n[[cost]]\nname = 'price'\nthreshold = 0.3";
-        let problem = debora::spec::Spec::parse(spec, "spec").unwrap().problem;
+    const SPEC: &str = "policy = 'soft'\nhorizon = 40\nrho = 0.5\nprofile = 'paper'\nactions = ['a', 'b', 'c']\n[[cost]]\nname = 'price'\nthreshold = 0.3";
+
+    /// The head of a small experiment and the text of its last record, as programs of a values version have them.
+    fn small_experiment(values_version: u32) -> (String, String) {
+        let problem = debora::spec::Spec::parse(SPEC, "spec").unwrap().problem;
         let mut engine = Engine::new(problem, Key::from(7u64));
-        let key_hash = key_hash([9; 16], Key::from(7u64));
-        let mut head = genesis(1, spec, &key_hash);
+        let mut head = genesis(values_version, SPEC, &key_hash([9; 16], Key::from(7u64)));
         let mut record = String::new();
         while !engine.is_done() {
             let mut epoch_sum = EpochSum::of(&engine);
@@ -156,13 +169,20 @@ mod tests {
                 engine.tell(decision.round, reward, &[cost]).unwrap();
             }
             // Only what is hashed is looked at here, so an opening record serves as well as a closed one.
-            record = serde_json::to_string(engine.open_record()).unwrap();
+            record = record_text(engine.open_record(), values_version);
             head = epoch_hash(&head, &record, &epoch_sum.rounds_hash());
         }
+        (head, record)
+    }
+
+    /// Logs outlive versions: what version 1 wrote and hashed is what it always was. Profile paper decides alike in both.
+    #[test]
+    fn the_hashes_of_a_small_experiment_of_version_1_stay() {
         assert_eq!(
-            key_hash,
+            key_hash([9; 16], Key::from(7u64)),
             "b588ac3cb1de34ede44971ded9ea1b13b7e24b452a5f4ce0329fbbe62c5a8e00"
         );
+        let (head, record) = small_experiment(1);
         assert_eq!(
             head,
             "b041b069e4f122369f3979706daf9a8b845c3d55b3805f395bf6ddffce9198e0"
@@ -171,5 +191,16 @@ mod tests {
             record,
             "{\"epoch\":13,\"first_round\":33,\"rounds\":8,\"kind\":\"estimate\",\"candidate\":[0.0,1.0,0.0],\"sigma\":0.0,\"strategy\":[0.0,1.0,0.0],\"counts\":[16,8,8],\"estimates\":[{\"epoch\":13,\"action\":0,\"quantity\":0,\"count\":16,\"mean\":0.2375,\"offset\":0.02589956312163222,\"cell\":1037.2629450286397,\"index\":null,\"estimate\":0.5,\"width\":519.7839868976849},{\"epoch\":13,\"action\":0,\"quantity\":1,\"count\":16,\"mean\":0.10010645374609316,\"offset\":0.5970804248473744,\"cell\":1037.2629450286397,\"index\":null,\"estimate\":0.5,\"width\":519.7839868976849},{\"epoch\":13,\"action\":1,\"quantity\":0,\"count\":8,\"mean\":0.375,\"offset\":0.8158028142049083,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651},{\"epoch\":13,\"action\":1,\"quantity\":1,\"count\":8,\"mean\":0.10583940912888282,\"offset\":0.5602548204072381,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651},{\"epoch\":13,\"action\":2,\"quantity\":0,\"count\":8,\"mean\":0.325,\"offset\":0.602638361531781,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651},{\"epoch\":13,\"action\":2,\"quantity\":1,\"count\":8,\"mean\":0.08004746159637462,\"offset\":0.8410919831648794,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651}]}"
         );
+    }
+
+    #[test]
+    fn the_hashes_of_a_small_experiment_of_version_2_stay() {
+        let (head, record) = small_experiment(2);
+        assert_eq!(
+            head,
+            "611c296d098480ace2b5b9a38e2d90bd90493a37ea882c51568394c3441878d8"
+        );
+        let begin = "{\"epoch\":13,\"first_round\":33,\"rounds\":8,\"kind\":\"estimate\",\"rule\":null,\"candidate\":[0.0,1.0,0.0],\"sigma\":0.0,\"strategy\":[0.0,1.0,0.0],\"counts\":[16,8,8],\"test\":null,\"estimates\":[{\"epoch\":13,\"action\":0,\"quantity\":0,\"level\":null,\"count\":16,\"mean\":0.2375,";
+        assert!(record.starts_with(begin), "{record}");
     }
 }

@@ -1,8 +1,11 @@
 //! The lines of a log, each one JSON object.
 
-use debora::EpochRecord;
-use serde::{Deserialize, Serialize};
+use debora::{EpochRecord, VALUES_VERSION};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 
+use crate::log::chain;
 use crate::store::{Lease, Progress};
 
 /// The version of the lines and of the hashes over them.
@@ -23,7 +26,7 @@ pub enum Line {
         /// When.
         opened_at: i64,
         /// The engine's record, with 0 rounds.
-        record: Box<EpochRecord>,
+        record: Box<LoggedRecord>,
     },
     /// What one request was given.
     Decisions(LeaseLine),
@@ -100,6 +103,37 @@ pub enum Line {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         moved: bool,
     },
+}
+
+/// An epoch's record, written as the program of its values version wrote it: hashes are over its text, and anyone may check
+/// them with the text that stands in the line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoggedRecord {
+    /// The record.
+    pub record: EpochRecord,
+    /// Whose text it is written in. A line does not say it, so one that is read has the current version.
+    pub values_version: u32,
+}
+
+impl Serialize for LoggedRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.values_version == VALUES_VERSION {
+            return self.record.serialize(serializer);
+        }
+        let text = chain::record_text(&self.record, self.values_version);
+        RawValue::from_string(text)
+            .map_err(S::Error::custom)?
+            .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for LoggedRecord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self {
+            record: EpochRecord::deserialize(deserializer)?,
+            values_version: VALUES_VERSION,
+        })
+    }
 }
 
 /// What an experiment is.

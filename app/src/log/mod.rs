@@ -18,7 +18,9 @@ pub mod chain;
 mod cursor;
 mod line;
 mod page;
+mod values;
 
 pub use cursor::BadCursor;
-pub use line::{Heading, LOG_VERSION, LeaseLine, Line, ROUNDS_MAX};
+pub use line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord, ROUNDS_MAX};
 pub use page::{LINES_MAX, LogPage, NEXT_HEADER, page};
+pub use values::{OtherValues, check_values};

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use debora::EpochRecord;
 
 use super::cursor::{BadCursor, Cursor, LogSection, Mark};
-use super::line::{Heading, LOG_VERSION, Line};
+use super::line::{Heading, LOG_VERSION, Line, LoggedRecord};
 use crate::hex;
 use crate::log::chain;
 use crate::store::{EpochRow, ExperimentRow, Progress, Store};
@@ -159,7 +159,7 @@ impl PageWalk<'_> {
             let record: EpochRecord = serde_json::from_str(&row.record)
                 .with_context(|| format!("the record of epoch {epoch} cannot be read"))?;
             // Another text for the same record would hash to something else than what the reader of the log computes.
-            let written = serde_json::to_string(&record)?;
+            let written = chain::record_text(&record, self.experiment.values_version);
             ensure!(
                 written == row.record,
                 "the record of epoch {epoch} is damaged: debora would not write {}",
@@ -171,8 +171,12 @@ impl PageWalk<'_> {
     }
 
     fn epoch(&mut self, cursor: &mut Cursor) -> Result<()> {
+        let values_version = self.experiment.values_version;
         let (row, record) = self.row(cursor.epoch)?;
-        let record = Box::new(record.clone().with_rounds(0));
+        let record = Box::new(LoggedRecord {
+            record: record.clone().with_rounds(0),
+            values_version,
+        });
         let line = Line::Epoch {
             opened_at: row.opened_at,
             record,

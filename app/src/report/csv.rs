@@ -12,7 +12,7 @@ pub struct CsvFile {
 /// The line of one run. Unit scale.
 pub fn runs_csv(run: &Run) -> CsvFile {
     let mut text = String::from(
-        "pair,member,rounds,epochs,regret,violation,unsafe_rounds,infeasible_epochs,reward_mean,digest\n",
+        "pair,member,rounds,epochs,regret,violation,unsafe_rounds,infeasible_epochs,reward_mean,digest,committed_at\n",
     );
     // `run` simulates pair 0's first member.
     let columns = [
@@ -26,6 +26,7 @@ pub fn runs_csv(run: &Run) -> CsvFile {
         run.infeasible_epochs.to_string(),
         run.reward_mean.to_string(),
         cell(run.digest.as_deref()),
+        cell(run.committed_at),
     ];
     text += &format!("{}\n", columns.join(","));
     CsvFile {
@@ -38,7 +39,7 @@ pub fn runs_csv(run: &Run) -> CsvFile {
 pub fn pairs_csv(players: &[(String, Vec<Pair>)]) -> CsvFile {
     let mut text = String::from(
         "player,pair,identical,split_epoch,split_round,split_action,split_quantity,split_count,mean_1,mean_2,edge,\
-         regret_1,regret_2,violation_1,violation_2,unsafe_rounds_1,unsafe_rounds_2\n",
+         regret_1,regret_2,violation_1,violation_2,unsafe_rounds_1,unsafe_rounds_2,committed_at_1,committed_at_2\n",
     );
     for (name, pairs) in players {
         for pair in pairs {
@@ -51,7 +52,7 @@ pub fn pairs_csv(players: &[(String, Vec<Pair>)]) -> CsvFile {
     }
 }
 
-fn pair_columns(pair: &Pair) -> [String; 16] {
+fn pair_columns(pair: &Pair) -> [String; 18] {
     let divergence = pair.divergence.as_ref();
     // A player that does not round has no estimate to blame.
     let estimate = divergence.and_then(|divergence| divergence.estimate.as_ref());
@@ -73,6 +74,8 @@ fn pair_columns(pair: &Pair) -> [String; 16] {
         second.violation.to_string(),
         first.unsafe_rounds.to_string(),
         second.unsafe_rounds.to_string(),
+        cell(first.committed_at),
+        cell(second.committed_at),
     ]
 }
 

@@ -182,10 +182,12 @@ impl Turn<'_> {
     fn draw_rounds(&mut self, rounds: u64) -> Vec<u32> {
         let engine = &self.resident.engine;
         let first = self.progress.next_round;
-        let left = engine.problem().horizon() + 1 - first;
+        // An epoch of permuted blocks ends by its rounds, one of drawn actions by their counts.
+        let left = engine.last_round() + 1 - first;
         let mut actions = vec![0; rounds.min(left) as usize];
-        // All at once, even those beyond the epoch's end: a decision is a function of the round, so
-        // nothing has to be undone, and drawn side by side they take half the time.
+        // All at once, even those beyond the count that ends the epoch: a decision is a function of the
+        // round, so nothing has to be undone; drawn side by side they take half the time, and a block's
+        // order is drawn once.
         engine.decide_many(first.., &mut actions);
         let mut handed_out = 0;
         for &action in &actions {

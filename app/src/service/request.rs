@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use debora::Key;
 
-use crate::log::ROUNDS_MAX;
+use crate::log::{OtherValues, ROUNDS_MAX};
 use crate::store::{Lease, Progress, Status};
 
 /// The longest request key and the longest id, in bytes: room for three UUIDs, and little to store with every lease.
@@ -283,6 +283,9 @@ pub enum Refusal {
         "experiment {id:?} is paused; outcomes are still taken, and decisions continue once it is resumed"
     )]
     Paused { id: String },
+    /// It was begun by a program with other values.
+    #[error("{0}")]
+    OtherValues(#[from] OtherValues),
     /// It was ended.
     #[error("experiment {id:?} is closed; it can no longer be changed")]
     Closed { id: String },

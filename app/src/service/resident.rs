@@ -3,12 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, bail, ensure};
+use debora::Engine;
 use debora::spec::{ServiceSpec, Spec};
-use debora::{Engine, VALUES_VERSION};
 
 use crate::log::chain::EpochSum;
+use crate::log::check_values;
 use crate::service::request::EpochLabels;
-use crate::store::{OutcomeRow, Progress, Store};
+use crate::store::{Progress, Store};
 
 /// Outcomes read at once, and how many gather before they are added up.
 const CHUNK: usize = 1_024;
@@ -49,12 +50,8 @@ impl Resident {
         let Some((experiment, progress)) = store.experiment(id)? else {
             return Ok(None);
         };
-        let version = experiment.values_version;
         // Other values mean other decisions for the same key, and deciding nothing is better than that.
-        ensure!(
-            version == VALUES_VERSION,
-            "experiment {id} decides with values version {version}, but this program has {VALUES_VERSION}; serve it with a debora that has {version}"
-        );
+        check_values(&experiment)?;
         let spec = Spec::parse(&experiment.spec, id)?;
         let epoch = progress.epoch;
         let rows = store.epochs(id, epoch, 1)?;
@@ -116,20 +113,21 @@ impl Resident {
     /// Adds up to a chunk of rounds. False where a gap stops it, or the last decided round.
     fn add_chunk(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<bool> {
         let before = self.epoch_sum.next;
-        for outcome in store.outcomes(id, before, CHUNK)? {
-            // Sums are exact and could be taken in any order, but the hash is over the rounds in order.
-            if outcome.round != self.epoch_sum.next || outcome.round >= progress.next_round {
-                return Ok(false);
-            }
-            self.add(&outcome)?;
+        let outcomes = store.outcomes(id, before, CHUNK)?;
+        // Sums are exact and could be taken in any order, but the hash is over the rounds in order.
+        let told = outcomes
+            .iter()
+            .zip(before..progress.next_round)
+            .take_while(|(outcome, round)| outcome.round == *round)
+            .count();
+        let mut actions = vec![0; told];
+        // Drawn again, which is cheaper than reading the leases that have them, and together: rounds of a
+        // permuted block share its order.
+        self.engine.decide_many(before.., &mut actions);
+        for (outcome, action) in outcomes.iter().zip(actions) {
+            self.epoch_sum.add(action, outcome, &self.engine)?;
         }
-        Ok(self.epoch_sum.next == before + CHUNK as u64)
-    }
-
-    fn add(&mut self, outcome: &OutcomeRow) -> Result<()> {
-        // Drawn again: that is cheaper than reading the lease that has it.
-        let action = self.engine.decide(outcome.round).action;
-        Ok(self.epoch_sum.add(action, outcome, &self.engine)?)
+        Ok(told == CHUNK)
     }
 
     /// The whole epoch's rounds.

@@ -11,10 +11,10 @@
 //!
 //! bounds the chance that any of the K actions is as far off as the farthest one here. It holds exactly, for few rounds too.
 //!
-//! Rounds of closed epochs have all been waited for; rounds of the open one have not. An epoch that explores plays one action
-//! alone, so mixing the two would call every outcome still on its way a missing one. So there are two checks, of closed
-//! epochs (told against imputed) and of the open one (told against decided, whose actions take turns at random), and p is
-//! twice the smaller.
+//! Rounds of closed epochs have all been waited for; rounds of the open one have not. An epoch may play one action alone, so
+//! mixing the two would call every outcome still on its way a missing one. So there are two checks, of closed epochs (told
+//! against imputed) and of the open one (told against decided, whose actions take turns at random), and p is twice the
+//! smaller.
 
 use debora::measure::words::{amount, percent, whole};
 use serde::Serialize;

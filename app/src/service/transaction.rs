@@ -10,7 +10,7 @@ use debora::spec::Spec;
 use debora::{Engine, Key, Plan, VALUES_VERSION};
 
 use crate::hex;
-use crate::log::chain;
+use crate::log::{OtherValues, chain};
 use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_id};
 use crate::service::resident::Resident;
 use crate::service::turn::{Turn, opened};
@@ -215,7 +215,15 @@ impl Transaction<'_> {
                 .map(|_| Err(Refusal::NoExperiment { id: id.to_owned() }))
                 .collect());
         };
-        let resident = resident_at(self.residents, self.store, id, progress.epoch)?;
+        let resident = match resident_at(self.residents, self.store, id, progress.epoch) {
+            Ok(resident) => resident,
+            // Its callers are told the reason and the remedy; what else cannot be read is damage.
+            Err(error) => {
+                let other: OtherValues = error.downcast()?;
+                let refuse = |_: &&Request| Err(Refusal::OtherValues(other.clone()));
+                return Ok(group.iter().map(refuse).collect());
+            }
+        };
         resident.check(id, &progress)?;
         let mut turn = Turn {
             id,

@@ -9,3 +9,4 @@ mod program;
 mod scratch;
 mod tampering;
 mod trial;
+mod version_1;

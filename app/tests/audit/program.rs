@@ -87,26 +87,26 @@ fn differences_exit_with_1_and_name_both_values() {
         .lines()
         .position(|line| line.contains("\"decisions\""))
         .unwrap();
-    let changed: Vec<String> = (0..)
-        .zip(log.lines())
-        .map(|(number, text)| {
-            if number == line {
-                text.replace("\"actions\":[0", "\"actions\":[2")
-            } else {
-                text.into()
-            }
-        })
-        .collect();
+    let mut changed: Vec<String> = log.lines().map(str::to_owned).collect();
+    let mut decisions: Value = serde_json::from_str(&changed[line]).unwrap();
+    let first = decisions["actions"][0].as_u64().unwrap();
+    let other = (first + 1) % 3;
+    decisions["actions"][0] = other.into();
+    changed[line] = decisions.to_string();
+    let [first, other] =
+        [first, other].map(|action| format!("{action} ({:?})", ["a", "b", "c"][action as usize]));
     let file = trial.folder.join("changed.jsonl").display().to_string();
     fs::write(&file, changed.join("\n")).unwrap();
     let (code, out, error) = run(&["audit", &file]);
     assert_eq!((code, error.as_str()), (1, ""));
-    let difference = "line 3, epoch 0, round 1: the action is 2 (\"c\") as recorded, and 0 (\"a\") as recomputed.";
-    assert!(out.contains(difference), "{out}");
+    let difference = format!(
+        "line 3, epoch 0, round 1: the action is {other} as recorded, and {first} as recomputed."
+    );
+    assert!(out.contains(&difference), "{out}");
     let document: Value = serde_json::from_str(&run(&["audit", &file, "--json"]).1).unwrap();
     assert_eq!(
         document["experiments"][0]["difference"]["recorded"],
-        "2 (\"c\")"
+        other.as_str()
     );
     let head = "0".repeat(64);
     let (code, out, _) = run(&["audit", &path(&trial), "--head", &head]);

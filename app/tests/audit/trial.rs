@@ -36,7 +36,7 @@ outcome_wait = "60s"
 impute = { reward = 0.25 }
 "#;
 
-/// As short as estimates that count allow.
+/// As short as estimates that count allow: one epoch explores, one plays what they say.
 pub const SHORT: &str = r#"
 policy = "soft"
 horizon = 70
@@ -49,6 +49,45 @@ name = "price"
 threshold = 0.6
 [service]
 on_wait = "serve"
+outcome_wait = "60s"
+"#;
+
+/// As short as many epochs allow.
+pub const DOUBLING: &str = r#"
+policy = "soft"
+horizon = 28
+rho = 0.9
+profile = "paper"
+actions = ["a", "b"]
+[[cost]]
+name = "price"
+threshold = 0.4
+[service]
+on_wait = "serve"
+outcome_wait = "60s"
+"#;
+
+/// Two levels: actions are estimated after 54 rounds and after 108.
+pub const LEVELS: &str = r#"
+policy = "free"
+horizon = 260
+rho = 0.99
+delta = 0.9
+growth = 2
+actions = ["a", "b"]
+[service]
+on_wait = "serve"
+"#;
+
+/// A clear test after 64, 507 and 4,049 rounds of each action.
+pub const CLEAR: &str = r#"
+policy = "free"
+horizon = 1e6
+rho = 0.3
+delta = 0.5
+growth = 2
+actions = ["a", "b"]
+[service]
 outcome_wait = "60s"
 "#;
 

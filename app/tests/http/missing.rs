@@ -126,7 +126,7 @@ async fn an_experiment_that_nobody_tells_comes_to_its_end_all_the_same() {
     assert_eq!(state["sample_ratio"]["mismatch"], false);
 }
 
-/// Long epochs: one action alone is explored for hundreds of rounds, then the other.
+/// A long epoch: both actions are explored for thousands of rounds, in random order.
 const LONG: &str = "policy = 'soft'\nhorizon = 20_000\nrho = 0.9\ndelta = 0.1\nactions = ['left', 'right']\n[[cost]]\n\
     name = 'price'\nthreshold = 0.9\n[service]\noutcome_wait = '10s'\n";
 
@@ -160,29 +160,23 @@ async fn outcomes_missing_after_one_action_raise_the_alarm() {
         check["sentence"]
             .as_str()
             .unwrap()
-            .contains("after \"right\" 407 of 512"),
+            .starts_with("Outcomes go missing by action: after \"right\" "),
         "{check}"
     );
 }
 
-/// Neither outcomes that go missing evenly, nor those still on their way while one action is explored, are an alarm.
+/// Neither outcomes that go missing evenly, nor those still on their way, are an alarm.
 #[tokio::test]
 async fn outcomes_missing_evenly_or_on_their_way_do_not() {
     let house = House::new();
     house.create("e", LONG).await;
     play(&house, 4_000, |_, place| place % 5 == 0).await;
-    let decided = house.decide("e", 500).await;
-    let alone: std::collections::BTreeSet<u64> = decided["decisions"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|decision| decision["action"].as_u64().unwrap())
-        .collect();
+    house.decide("e", 500).await;
     let state = house.state("e").await;
     assert!(state["outstanding"].as_u64().unwrap() > 100, "{state}");
     let check = &state["sample_ratio"];
     assert!(
         check["mismatch"] == false && check["p_value"].as_f64().unwrap() > 0.01,
-        "{alone:?} {check}"
+        "{check}"
     );
 }

@@ -19,6 +19,8 @@ array([0., 1.])
 from debora import worlds
 from debora._debora import (
     VALUES_VERSION,
+    Clear,
+    ClearTest,
     Conflict,
     Decision,
     Decisions,
@@ -30,6 +32,7 @@ from debora._debora import (
     Measurement,
     Plan,
     Problem,
+    Prospect,
     Recommendation,
     Spec,
     ToldMany,
@@ -42,6 +45,8 @@ from debora.client import Client, Served, ServiceError
 
 __all__ = [
     "VALUES_VERSION",
+    "Clear",
+    "ClearTest",
     "Client",
     "Comparison",
     "Conflict",
@@ -55,6 +60,7 @@ __all__ = [
     "Measurement",
     "Plan",
     "Problem",
+    "Prospect",
     "Recommendation",
     "Replication",
     "RunResult",

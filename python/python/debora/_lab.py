@@ -74,6 +74,7 @@ def _play(spec: Spec, world: CallableWorld) -> RunResult:
         "signed_violation": None,
         "unsafe_rounds": None,
         "infeasible_epochs": sum(record["kind"] == "infeasible" for record in trace),
+        "committed_at": next((record["first_round"] for record in trace if record["kind"] == "commit"), None),
         "reward_mean": total / problem.horizon,
         "counts": engine.counts.tolist(),
         "final_strategy": engine.strategy.tolist(),

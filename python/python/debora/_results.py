@@ -70,6 +70,10 @@ class RunResult(Result):
         """``None`` if no strategy is safe, or if the world is a function, whose means are not known."""
         self.violation: float | None = document["violation"]
         """The largest total excess over a threshold."""
+        self.committed_at: int | None = document["committed_at"]
+        """The round from which one action, clearly ahead, is played to the horizon; ``None`` if the run did not commit."""
+        self.committed: bool = self.committed_at is not None
+        """Whether the run committed to an action."""
         self.reward_mean: float = document["reward_mean"]
         """The mean reward observed."""
         self.trace = trace
@@ -141,6 +145,8 @@ class Replication(Measured):
         """Two-sided 95 % Clopper-Pearson interval of that rate."""
         self.promised: float = document["promised"]
         """1 - rho."""
+        self.committed: int = document["committed"]
+        """How many runs, two a pair, committed to an action clearly ahead."""
         columns = part.columns(0)
         self.identical_pairs: npt.NDArray[np.bool_] = columns["identical"]
         """Whether each pair took the same decisions in every round."""

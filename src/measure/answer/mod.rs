@@ -3,12 +3,14 @@
 //! Colours, widths and line breaks are the reader's. The program lays an answer out for a terminal and for its report, and
 //! Python for a console and a notebook, each from these items; none has to take text apart.
 
+mod clear;
 mod pairs;
 mod plan;
 mod run;
 
 use serde::Serialize;
 
+pub use clear::clear_test;
 pub use pairs::measured;
 pub use plan::plan;
 pub use run::run;

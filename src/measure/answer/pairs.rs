@@ -40,6 +40,7 @@ fn replicate(part: &Part, findings: &Findings) -> Answer {
     let mut sentences: Vec<Sentence> = findings.broken.iter().map(broken).collect();
     sentences.push(named(spec, identical(summary)));
     sentences.extend(diverged(summary).map(Sentence::plain));
+    sentences.extend(committed(spec, summary).map(Sentence::plain));
     let mut answer = Answer::with_warnings(&part.warnings);
     answer.paragraph(sentences);
     // Per round, not in all: totals of a billion rounds say little to anyone.
@@ -86,6 +87,16 @@ fn diverged(summary: &Summary) -> Option<String> {
         "Of the {} that diverged, {} did so in epoch {epoch}.",
         counted(summary.pairs - summary.identical, "pair", "pairs"),
         whole(*pairs)
+    ))
+}
+
+/// How many runs committed to an action; none where no run can.
+fn committed(spec: &SpecText, summary: &Summary) -> Option<String> {
+    spec.plan.clear.as_ref()?;
+    Some(format!(
+        "Runs that committed to an action clearly ahead: {} of {}.",
+        whole(summary.committed),
+        whole(summary.runs)
     ))
 }
 

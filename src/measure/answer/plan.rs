@@ -1,6 +1,6 @@
 //! What `debora plan` says.
 
-use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone};
+use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, clear};
 use crate::measure::words::{amount, counted, percent, whole};
 use crate::plan::Level;
 use crate::{Plan, Policy};
@@ -20,6 +20,7 @@ pub fn plan(
     let sentences = [
         Some(replicability(plan)),
         exploration(plan),
+        clear::when(plan),
         detectable_gap(plan),
         gap.map(|(gap, horizon)| gap_needs(plan, gap, horizon)),
         Some(bounds(plan)),
@@ -28,7 +29,11 @@ pub fn plan(
     answer.table(constants(plan));
     if !plan.levels.is_empty() {
         answer.table(levels(plan));
-        answer.note("cell and width as shares of a range");
+        answer.note("cell and width as shares of a range, the largest over the quantities");
+    }
+    if let Some(test) = &plan.clear {
+        answer.table(clear::stages(plan, test));
+        answer.note("rounds each; the key draws the lead that commits between the two");
     }
     answer
 }

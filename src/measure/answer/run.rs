@@ -1,18 +1,27 @@
 //! What `debora run` says.
 
 use crate::lab::metrics::Run;
-use crate::measure::SpecText;
-use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone};
+use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, clear_test};
 use crate::measure::words::{amount, counted, percent, whole};
+use crate::measure::{FirstRun, SpecText};
 use crate::problem::Problem;
 
-/// One run; `means` are the world's, per quantity and action.
-pub fn run(spec: &SpecText, means: &[Vec<f64>], run: &Run, warnings: &[String]) -> Answer {
+/// One run and what was seen of it; `means` are the world's, per quantity and action.
+pub fn run(
+    spec: &SpecText,
+    means: &[Vec<f64>],
+    run: &Run,
+    seen: &FirstRun,
+    warnings: &[String],
+) -> Answer {
     let problem = spec.problem();
     let mut sentences = vec![
         headline(spec.name(), problem, run),
         Sentence::plain(regret(problem, run)),
     ];
+    // Of the tests before it nothing followed.
+    let passed = seen.tests.iter().find(|test| test.passed);
+    sentences.extend(passed.map(|test| Sentence::plain(clear_test(problem, test))));
     for cost in 0..run.violations.len() {
         sentences.push(Sentence::plain(cost_kept(problem, means, run, cost)));
     }

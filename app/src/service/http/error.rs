@@ -5,11 +5,11 @@
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use debora::Error;
+use debora::{Error, VALUES_VERSION};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::log::ROUNDS_MAX;
+use crate::log::{OtherValues, ROUNDS_MAX};
 use crate::service::request::{NAME_MAX, Refusal};
 use crate::store::Role;
 
@@ -81,6 +81,14 @@ impl ApiError {
         Self {
             retry_after: Some(RETRY_SECONDS),
             ..self
+        }
+    }
+
+    /// What could not be read: an experiment of another values version is told by name, all else is the store's failure.
+    pub fn unread(error: anyhow::Error) -> Self {
+        match error.downcast::<OtherValues>() {
+            Ok(other) => Refusal::from(other).into(),
+            Err(error) => Self::store(error),
         }
     }
 
@@ -168,6 +176,8 @@ impl From<Refusal> for ApiError {
             Refusal::Paused { .. } => {
                 plain(S::CONFLICT, "paused").against("status running", "paused")
             }
+            Refusal::OtherValues(other) => plain(S::CONFLICT, "other_values")
+                .against(format!("values version {VALUES_VERSION}"), other.version),
             Refusal::Closed { .. } => {
                 plain(S::CONFLICT, "closed").against("status running or paused", "closed")
             }

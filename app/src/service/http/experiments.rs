@@ -15,7 +15,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::hex;
-use crate::log::chain;
+use crate::log::{chain, check_values};
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
@@ -265,7 +265,11 @@ pub async fn show(
     Ok(Reply(Shown {
         listed: Listed::of(&experiment, &progress, &info),
         key_hash: chain::key_hash(experiment.salt, experiment.key),
-        plan: json::plan(&Plan::of(info.problem.clone()), None),
+        // The plan of other values is not what the experiment runs by.
+        plan: match check_values(&experiment) {
+            Ok(()) => json::plan(&Plan::of(info.problem.clone()), None),
+            Err(_) => Value::Null,
+        },
         key: revealed.then(|| experiment.key.to_hex()),
         salt: revealed.then(|| hex::encode(&experiment.salt)),
         spec: experiment.spec,

@@ -112,7 +112,7 @@ impl Shared {
             service.read(read)
         })
         .await;
-        result.map_err(ApiError::store)?.map_err(ApiError::store)
+        result.map_err(ApiError::store)?.map_err(ApiError::unread)
     }
 
     /// What never changes about an experiment.

@@ -2,13 +2,15 @@
 
 use axum::Json as Reply;
 use axum::extract::State as Shared;
-use debora::record::Kind;
-use debora::{Engine, Estimate, Policy, Problem};
+use debora::measure::answer::clear_test;
+use debora::measure::words::amount;
+use debora::record::{ClearTest, HardRule, Kind};
+use debora::{Engine, EpochRecord, Estimate, Policy, Problem};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use crate::log::certificate::{ActionCounts, Recommended, threshold};
+use crate::log::certificate::{ActionCounts, KnownStrategy, Recommended, threshold};
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
@@ -40,9 +42,17 @@ pub struct State {
     pub waiting: bool,
     /// The open epoch, or the last.
     pub epoch: u64,
-    /// How its strategy was found: explore, estimate, or infeasible (no strategy seems to keep all thresholds).
+    /// How its strategy was found: explore, estimate, infeasible (no strategy seems to keep all thresholds), or commit (one
+    /// action is clearly ahead and is played to the horizon).
     #[schema(value_type = String)]
     pub kind: Kind,
+    /// Which of its strategies policy hard plays, mix or plan; none for the others.
+    #[schema(value_type = Option<String>)]
+    pub rule: Option<HardRule>,
+    /// The clear test made at its start, if one was due.
+    pub test: Option<TestState>,
+    /// After a commitment: why, and that nothing depends on outcomes any more, so that it can be closed without loss.
+    pub committed: Option<String>,
     /// The probability of each action, by name.
     #[schema(value_type = std::collections::BTreeMap<String, f64>)]
     pub strategy: ByName,
@@ -62,10 +72,33 @@ pub struct State {
     pub infeasible: u64,
     /// Whether outcomes go missing more often after some actions than after others.
     pub sample_ratio: SampleRatio,
+    /// Declared means that the estimates contradict, in sentences: if one is false, nothing is promised.
+    pub false_means: Vec<String>,
     /// SHA-256 over the strategies of all closed epochs: with one key, equal digests mean equal decisions.
     pub digest: String,
     /// The hash of the last closed epoch. Publish it now and then: anyone who knows it can detect a change to what came before.
     pub head: String,
+}
+
+/// A clear test: policy free commits to an action that is ahead by more than a keyed threshold.
+#[derive(Serialize, ToSchema)]
+pub struct TestState {
+    /// Its stage, from 0.
+    pub stage: u32,
+    /// The rounds of each action that it looks at.
+    pub count: u64,
+    /// The action with the largest mean reward, by name.
+    pub leader: String,
+    /// The one behind it.
+    pub runner_up: String,
+    /// By how much the leader's mean reward is larger, in its units.
+    pub lead: f64,
+    /// What the lead was compared with.
+    pub threshold: f64,
+    /// Whether the lead was above it.
+    pub passed: bool,
+    /// The same in words.
+    pub sentence: String,
 }
 
 /// Values by name, in the spec's order.
@@ -109,9 +142,21 @@ pub struct RecommendationState {
     /// The probability of each action, by name.
     #[schema(value_type = std::collections::BTreeMap<String, f64>)]
     pub strategy: ByName,
-    /// How it was found; while exploring it only tells which action comes next.
+    /// How it was found; while exploring it says nothing about which action is best.
     #[schema(value_type = String)]
     pub kind: Kind,
+    /// What it is known to give: the reward first, then the costs.
+    pub expected: Vec<Expected>,
+    /// The best strategy sure to keep every limit; none while nothing is estimated, or if no strategy is sure to.
+    pub cautious: Option<CautiousState>,
+}
+
+/// The strategy that is sure to keep every limit.
+#[derive(Serialize, ToSchema)]
+pub struct CautiousState {
+    /// The probability of each action, by name.
+    #[schema(value_type = std::collections::BTreeMap<String, f64>)]
+    pub strategy: ByName,
     /// What it is known to give: the reward first, then the costs.
     pub expected: Vec<Expected>,
 }
@@ -170,6 +215,7 @@ impl State {
     ) -> Self {
         let engine = &resident.engine;
         let problem = engine.problem();
+        let record = engine.open_record();
         let outstanding = progress.outstanding();
         // A closed experiment waits for nothing, whatever is outstanding.
         let open = progress.status.is_open();
@@ -177,7 +223,7 @@ impl State {
         let before = if progress.status == Status::Done {
             &progress.decided
         } else {
-            &engine.open_record().counts
+            &record.counts
         };
         Self {
             id: experiment.id,
@@ -189,7 +235,13 @@ impl State {
             outstanding,
             waiting: open && outstanding > 0 && resident.is_decided(&progress),
             epoch: progress.epoch,
-            kind: engine.open_record().kind,
+            kind: record.kind,
+            rule: record.rule,
+            committed: committed(problem, record),
+            test: record
+                .test
+                .as_ref()
+                .map(|test| TestState::of(problem, test)),
             strategy: by_name(problem, engine.strategy().probabilities()),
             actions: ActionCounts::of(problem, &progress),
             estimates: estimates(engine),
@@ -199,10 +251,67 @@ impl State {
             overtime: progress.overtime,
             infeasible: progress.infeasible,
             sample_ratio: sample_ratio::check(problem.actions(), &progress, before),
+            false_means: false_means(engine),
             digest: progress.digest,
             head: progress.head,
         }
     }
+}
+
+impl TestState {
+    fn of(problem: &Problem, test: &ClearTest) -> Self {
+        let span = problem.quantity(0).range.span();
+        let [lead, threshold] = test.gap_and_threshold().map(|gap| gap * span);
+        let name = |action: u32| problem.actions()[action as usize].clone();
+        Self {
+            stage: test.stage,
+            count: test.count,
+            leader: name(test.leader),
+            runner_up: name(test.runner_up),
+            lead,
+            threshold,
+            passed: test.passed,
+            sentence: clear_test(problem, test),
+        }
+    }
+}
+
+fn committed(problem: &Problem, record: &EpochRecord) -> Option<String> {
+    let test = record.test.as_ref().filter(|test| test.passed)?;
+    // What an operator would not guess: elsewhere every outcome is waited for, and closing early loses what was to come.
+    Some(format!(
+        "{} Outcomes are still taken, but nothing depends on them: no decision waits, and the experiment can be closed without \
+         loss.",
+        clear_test(problem, test)
+    ))
+}
+
+/// The declared means that estimates contradict: their intervals lie outside, so unless an event of probability delta
+/// happened the premise is false.
+fn false_means(engine: &Engine) -> Vec<String> {
+    let problem = engine.problem();
+    let outside = |estimate: &Estimate| {
+        let [low, high] = estimate.interval();
+        let declared = problem.means(estimate.quantity as usize);
+        high < declared.low || low > declared.high
+    };
+    let sentence = |estimate: Estimate| {
+        let declared = problem.means(estimate.quantity as usize);
+        let range = problem.quantity(estimate.quantity as usize).range;
+        let known = EstimateState::of(problem, &estimate);
+        format!(
+            "The declared mean of {} is false: {} of {:?} lies between {} and {}, and {} to {} is declared. Nothing is promised \
+             then; start anew with a wider one.",
+            known.quantity,
+            known.quantity,
+            known.name,
+            amount(known.low),
+            amount(known.high),
+            amount(range.to_user(declared.low)),
+            amount(range.to_user(declared.high))
+        )
+    };
+    engine.estimates().filter(outside).map(sentence).collect()
 }
 
 fn by_name(problem: &Problem, values: &[f64]) -> ByName {
@@ -244,15 +353,27 @@ impl EstimateState {
 fn recommendation(engine: &Engine) -> RecommendationState {
     // The same as in the certificate: what is recommended on the last day is what is certified.
     let recommended = Recommended::of(engine);
-    let expected = recommended.quantities.into_iter().map(|known| Expected {
-        quantity: known.name,
-        low: known.interval.low,
-        high: known.interval.high,
-        threshold: known.threshold,
-    });
+    let problem = engine.problem();
     RecommendationState {
-        strategy: by_name(engine.problem(), &recommended.strategy),
+        strategy: by_name(problem, &recommended.current.strategy),
         kind: recommended.kind,
-        expected: expected.collect(),
+        expected: expected(recommended.current),
+        cautious: recommended.cautious.map(|cautious| CautiousState {
+            strategy: by_name(problem, &cautious.strategy),
+            expected: expected(cautious),
+        }),
     }
+}
+
+fn expected(known: KnownStrategy) -> Vec<Expected> {
+    known
+        .quantities
+        .into_iter()
+        .map(|known| Expected {
+            quantity: known.name,
+            low: known.interval.low,
+            high: known.interval.high,
+            threshold: known.threshold,
+        })
+        .collect()
 }

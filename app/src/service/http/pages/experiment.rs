@@ -3,14 +3,15 @@
 use axum::extract::State as Shared;
 use axum::response::{Html, Response};
 use debora::Policy;
-use debora::measure::words::{amount, percent, whole};
+use debora::measure::words::{amount, listed, percent, whole};
+use debora::record::Kind;
 use maud::{Markup, html};
 
 use super::{Guest, PageError, figures, page, see, text};
 use crate::service::http::AppState;
 use crate::service::http::experiments::{change, row};
 use crate::service::http::extract::Id;
-use crate::service::http::state::{self, State};
+use crate::service::http::state::{self, CautiousState, Expected, State};
 use crate::service::request::{Change, Refusal};
 use crate::store::{ExperimentRow, Role, Status};
 
@@ -98,10 +99,14 @@ fn live(state: &State) -> Markup {
         } @else {
             p.small { (state.sample_ratio.sentence) }
         }
-        // Before the end the strategy is that of the epoch, and not advice.
-        h2 { @if state.status == Status::Done { "What to deploy" } @else { "The strategy" } }
+        @for sentence in &state.false_means { p.alarm { (sentence) } }
+        // Before the end the strategy is that of the epoch, and not advice, unless nothing can change it.
+        h2 {
+            @if state.status == Status::Done || state.kind == Kind::Commit { "What to deploy" } @else { "The strategy" }
+        }
         div.scroll { (strategy(state)) }
-        (expected(state))
+        (expected(state.policy, &state.recommendation.expected))
+        @if let Some(cautious) = &state.recommendation.cautious { (self::cautious(state.policy, cautious)) }
         h2 { "What is known" }
         @if state.estimates.is_empty() {
             p { "Nothing yet: no action has been played often enough for an estimate." }
@@ -136,16 +141,32 @@ fn strategy(state: &State) -> Markup {
     }
 }
 
-fn expected(state: &State) -> Markup {
+/// The strategy for those who would rather be sure than learn.
+fn cautious(policy: Policy, cautious: &CautiousState) -> Markup {
+    // Of many actions it plays a few.
+    let shares: Vec<String> = cautious
+        .strategy
+        .0
+        .iter()
+        .filter(|(_, share)| *share > 0.0)
+        .map(|(name, share)| format!("{name} {}", percent(*share)))
+        .collect();
+    html! {
+        p { "The cautious strategy, the best that is sure to keep every limit: " (listed(&shares)) "." }
+        (expected(policy, &cautious.expected))
+    }
+}
+
+fn expected(policy: Policy, expected: &[Expected]) -> Markup {
     html! {
         ul {
-            @for expected in &state.recommendation.expected {
+            @for expected in expected {
                 li {
                     "Its " strong { (expected.quantity) } " is on average between " (amount(expected.low)) " and "
                     (amount(expected.high))
                     @if let Some(threshold) = expected.threshold {
                         "; the threshold is " (amount(threshold))
-                        @if state.policy == Policy::Free { ", which policy free does not keep" }
+                        @if policy == Policy::Free { ", which policy free does not keep" }
                     }
                     "."
                 }
@@ -191,7 +212,10 @@ fn buttons(state: &State) -> Markup {
             // Two clicks, as it cannot be undone; without a script, which a dialog would need.
             details {
                 summary role="button" class="outline secondary" { "Close" }
-                p { "This ends the experiment for good: it decides and learns nothing more, and its key is published." }
+                p {
+                    "This ends the experiment for good: it decides and learns nothing more, and its key is published."
+                    @if state.committed.is_some() { " As it has committed, nothing is lost by it." }
+                }
                 form method="post" action=(to("close")) { button.contrast { "Close it" } }
             }
         }

@@ -20,6 +20,9 @@ pub fn word(status: Status) -> &'static str {
 /// Where it stands, the most important first.
 pub fn sentences(state: &State) -> Vec<String> {
     let mut sentences = vec![status(state), epoch(state)];
+    // After a commitment its sentence has the test's numbers already.
+    let test = state.test.as_ref().map(|test| test.sentence.clone());
+    sentences.extend(state.committed.clone().or(test));
     // What did not happen is not mentioned: most experiments have neither.
     if state.imputed > 0 {
         sentences.push(imputed(state));
@@ -81,6 +84,9 @@ fn epoch(state: &State) -> String {
         Kind::Estimate => format!("Epoch {epoch} plays what the estimates say is best."),
         Kind::Infeasible => {
             format!("In epoch {epoch} the estimates leave no strategy within the thresholds.")
+        }
+        Kind::Commit => {
+            format!("Epoch {epoch} plays one action to the horizon, as it is clearly ahead.")
         }
     }
 }

@@ -1,0 +1,66 @@
+//! The clear test of policy free in words: when it is made, and how it ended.
+
+use crate::measure::answer::AnswerTable;
+use crate::measure::words::{amount, whole};
+use crate::problem::Problem;
+use crate::record::ClearTest;
+use crate::{Plan, clear::Clear};
+
+/// How a clear test ended, in the reward's units.
+pub fn clear_test(problem: &Problem, test: &ClearTest) -> String {
+    let span = problem.quantity(0).range.span();
+    // As differences of means, which people compare; the test itself scales both by the root of the count.
+    let [lead, threshold] = test.gap_and_threshold().map(|gap| amount(gap * span));
+    let verdict = if test.passed {
+        "committed"
+    } else {
+        "not committed"
+    };
+    format!(
+        "{} was {lead} ahead after {} rounds each; the threshold was {threshold}: {verdict}.",
+        problem.actions()[test.leader as usize],
+        whole(test.count)
+    )
+}
+
+/// When the test is made, and what lead is sure to pass it.
+pub(super) fn when(plan: &Plan) -> Option<String> {
+    let clear = plan.clear.as_ref()?;
+    // The last stage asks for the smallest lead, so it says most about what the test can find.
+    let [_, sure] = leads(plan, clear, clear.stages.len() - 1);
+    let first = whole(clear.stages[0]);
+    let last = whole(*clear.stages.last()?);
+    Some(format!(
+        "If one action leads by {sure} or more after {last} rounds each, it is played from then on; larger leads are seen from \
+         {first} rounds each on."
+    ))
+}
+
+/// The stages, each with the leads between which the key draws its threshold.
+pub(super) fn stages(plan: &Plan, clear: &Clear) -> AnswerTable {
+    let rows = clear
+        .stages
+        .iter()
+        .enumerate()
+        .map(|(stage, &count)| {
+            let [least, sure] = leads(plan, clear, stage);
+            vec![whole(count), least, sure]
+        })
+        .collect();
+    AnswerTable::of_numbers(["clear test after", "lead above", "surely from"], rows)
+}
+
+/// The smallest lead that may pass a stage and the smallest that is sure to, in the reward's units.
+fn leads(plan: &Plan, clear: &Clear, stage: usize) -> [String; 2] {
+    let span = plan.problem.quantity(0).range.span();
+    let root = libm::sqrt(clear.stages[stage] as f64);
+    [0.0, 1.0].map(|uniform| {
+        let lead = clear.threshold(stage, uniform) / root;
+        // Means differ by the range at most: no lead passes a threshold beyond it.
+        if lead >= 1.0 {
+            "none".into()
+        } else {
+            amount(lead * span)
+        }
+    })
+}
