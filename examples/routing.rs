@@ -30,7 +30,7 @@ fn main() -> Result<(), debora::Error> {
             let (good, price) = serve(WorldKey::from(team), decision.round, decision.action);
             engine.tell(decision.round, good, &[price])?;
         }
-        let advice = engine.recommendation();
+        let advice = engine.recommendation().current;
         let shares: Vec<String> = MODELS
             .iter()
             .zip(&advice.strategy)
