@@ -410,6 +410,22 @@ mod tests {
         }
     }
 
+    /// Without limits there is nothing to be safe from: hard plays what soft would, also where the safe strategy's index equals
+    /// the best action's but for rounding, as a mixture of equals does.
+    #[test]
+    fn without_limits_hard_is_soft() {
+        for index in [[0.7; 3], [0.1, 0.7, 0.7], [0.9, 0.1, 0.3]] {
+            let view = known(&index, &[], &[]);
+            let safe = Safe {
+                strategy: Strategy::uniform(3, |_| true),
+                margins: vec![],
+            };
+            let choice = hard(&view, &[], &safe, true);
+            let wanted = soft(&view, &[]).strategy;
+            assert_eq!((choice.sigma, choice.strategy), (0.0, wanted), "{index:?}");
+        }
+    }
+
     /// In doubt is the largest width of an action over all its quantities, twice: a cost may hide more than a reward.
     #[test]
     fn doubt_is_twice_the_largest_width() {

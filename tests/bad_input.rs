@@ -706,6 +706,25 @@ fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
+/// What is computed again from a snapshot must come out as it did: values of another version could change a run in
+/// mid-epoch, and so could a layout of another version that happens to be readable.
+#[test]
+fn a_snapshot_of_another_version_is_refused_with_the_reason() {
+    for (place, message) in [
+        (15, "it has version 1, and this program reads version 2"),
+        (23, "it has values version 1, and this program has 2"),
+    ] {
+        let mut bytes = busy_snapshot();
+        assert_eq!(bytes[place..place + 8], 2u64.to_le_bytes());
+        bytes[place] = 1;
+        let error = Engine::from_bytes(&resealed(bytes)).unwrap_err();
+        assert!(
+            matches!(&error, Error::Snapshot { reason } if reason == message),
+            "{error}"
+        );
+    }
+}
+
 fn restore_and_run(bytes: &[u8]) -> bool {
     let Ok(mut engine) = Engine::from_bytes(bytes) else {
         return false;

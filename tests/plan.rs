@@ -314,7 +314,7 @@ impl<'a> Reading<'a> {
         let least = 64f64.max(15.0 * (self.k as f64).ln()).max(rho.powi(-2));
         let mut stages = vec![n_f];
         loop {
-            let before = (stages[0] + 7) / 8;
+            let before = stages[0].div_ceil(8);
             if (before as f64) < least {
                 return stages;
             }
