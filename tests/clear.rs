@@ -165,6 +165,8 @@ enum Ground {
     Middle,
     NearZero,
     NearOne,
+    /// Just below .05, with all means declared to be at most that: cells are smaller, and so is what leads differ by.
+    Declared,
 }
 
 /// Mean rewards in which the leader is `lead` ahead; none if they do not fit into [0, 1].
@@ -173,6 +175,7 @@ fn world(actions: usize, shape: Shape, ground: Ground, lead: f64) -> Option<Vec<
         Ground::Middle => 0.5 - lead / 2.0,
         Ground::NearZero => 0.02,
         Ground::NearOne => 0.98 - lead,
+        Ground::Declared => 0.05 - lead,
     };
     let behind = |place: usize| match shape {
         Shape::Ties => 0.0,
@@ -198,9 +201,21 @@ struct Place {
     chance: f64,
 }
 
-/// A free problem's plan.
-fn free(actions: usize, rho: f64, horizon: u64) -> Arc<Plan> {
-    plan(Problem::free(names(actions), horizon, rho).build().unwrap())
+impl Place {
+    /// The plan of the problem it is a place of.
+    fn plan(&self, rho: f64) -> Arc<Plan> {
+        free(self.means.len(), rho, self.horizon, self.ground)
+    }
+}
+
+/// A free problem's plan, with means declared where the ground says so.
+fn free(actions: usize, rho: f64, horizon: u64, ground: Ground) -> Arc<Plan> {
+    let draft = Problem::free(names(actions), horizon, rho);
+    let draft = match ground {
+        Ground::Declared => draft.mean("reward", [0.0, 0.05]),
+        Ground::Middle | Ground::NearZero | Ground::NearOne => draft,
+    };
+    plan(draft.build().unwrap())
 }
 
 /// The leads worth looking at: from below the thresholds of each stage to above them, and none at all.
@@ -217,8 +232,8 @@ fn leads(rule: &Rule) -> Vec<f64> {
     leads
 }
 
-/// Every world of the scan on a plan.
-fn places(plan: &Plan, rule: &Rule) -> Vec<Place> {
+/// Every world of the scan on a plan and a ground.
+fn places(plan: &Plan, rule: &Rule, ground: Ground) -> Vec<Place> {
     let actions = plan.problem.actions().len();
     // With two actions there is nobody behind the second.
     let shapes = if actions == 2 {
@@ -228,17 +243,15 @@ fn places(plan: &Plan, rule: &Rule) -> Vec<Place> {
     };
     let mut places = Vec::new();
     for &shape in shapes {
-        for ground in [Ground::Middle, Ground::NearZero, Ground::NearOne] {
-            for lead in leads(rule) {
-                places.extend(world(actions, shape, ground, lead).map(|means| Place {
-                    horizon: plan.problem.horizon(),
-                    shape,
-                    ground,
-                    lead,
-                    means,
-                    chance: f64::NAN,
-                }));
-            }
+        for lead in leads(rule) {
+            places.extend(world(actions, shape, ground, lead).map(|means| Place {
+                horizon: plan.problem.horizon(),
+                shape,
+                ground,
+                lead,
+                means,
+                chance: f64::NAN,
+            }));
         }
     }
     places
@@ -257,10 +270,20 @@ fn chance(rule: &Rule, means: &[f64], key: WorldKey, pairs: u64) -> f64 {
 /// The place at which pairs diverge most often under a rule that is as the plan says or mutated.
 fn worst(actions: usize, rho: f64, pairs: u64, mutate: Mutate) -> Place {
     let horizons = horizons(actions, rho);
-    let plans = horizons.iter().map(|&horizon| free(actions, rho, horizon));
-    let measured = plans.flat_map(|plan| {
+    let grounds = [
+        Ground::Middle,
+        Ground::NearZero,
+        Ground::NearOne,
+        Ground::Declared,
+    ];
+    let plans = horizons
+        .iter()
+        .flat_map(|&horizon| grounds.map(|ground| (ground, free(actions, rho, horizon, ground))));
+    // Declared means ask for smaller widths, for which the first horizons have no room beside the test.
+    let tested = plans.filter(|(_, plan)| plan.clear.is_some());
+    let measured = tested.flat_map(|(ground, plan)| {
         let rule = mutate(Rule::of(&plan));
-        let mut places = places(&plan, &rule);
+        let mut places = places(&plan, &rule, ground);
         places.par_iter_mut().for_each(|place| {
             place.chance = chance(&rule, &place.means, WorldKey::from(11u64), pairs);
         });
@@ -271,7 +294,7 @@ fn worst(actions: usize, rho: f64, pairs: u64, mutate: Mutate) -> Place {
     places.truncate(16);
     // The largest of many noisy numbers is most often the noisiest: those at the top are measured once more, by fresh pairs.
     places.par_iter_mut().for_each(|place| {
-        let rule = mutate(Rule::of(&free(actions, rho, place.horizon)));
+        let rule = mutate(Rule::of(&place.plan(rho)));
         place.chance = chance(&rule, &place.means, WorldKey::from(17u64), 20 * pairs);
     });
     places
@@ -323,7 +346,7 @@ fn scan_pairs(actions: usize) -> u64 {
 /// The first two powers of ten that have rounds enough for the clear test, and a later one, with more levels.
 fn horizons(actions: usize, rho: f64) -> Vec<u64> {
     let tens = (4..=10).map(|power| 10u64.pow(power));
-    let has_test = |horizon: &u64| free(actions, rho, *horizon).clear.is_some();
+    let has_test = |horizon: &u64| free(actions, rho, *horizon, Ground::Middle).clear.is_some();
     let tested: Vec<u64> = tens.filter(has_test).collect();
     vec![tested[0], tested[1], tested[tested.len() - 1]]
 }
@@ -346,7 +369,7 @@ fn pairs_are_identical_as_often_as_promised_where_the_test_is_tightest() {
     for rho in [0.05, 0.3] {
         for actions in [2, 5, 20] {
             let place = worst(actions, rho, scan_pairs(actions), unchanged);
-            let rule = Rule::of(&free(actions, rho, place.horizon));
+            let rule = Rule::of(&place.plan(rho));
             // Not the pairs that chose the place: those make it look worse than it is.
             let diverged = diverged(&rule, &place.means, 12, pairs);
             println!(
@@ -377,7 +400,7 @@ fn engines_are_identical_as_often_as_promised_in_the_worst_world() {
     let pairs = 20_000;
     for rho in [0.05, 0.3] {
         let place = worst(2, rho, scan_pairs(2), unchanged);
-        let plan = free(2, rho, place.horizon);
+        let plan = place.plan(rho);
         let rewards = vec![place.means.clone()];
         let world = Arc::new(Bernoulli::new(&plan.problem, &rewards).unwrap());
         let experiment = Experiment {
@@ -428,7 +451,7 @@ fn mutated_rules_fail_the_same_check() {
     ];
     for (name, mutate, passes) in mutants {
         let place = worst(2, rho, scan_pairs(2), mutate);
-        let rule = mutate(Rule::of(&free(2, rho, place.horizon)));
+        let rule = mutate(Rule::of(&place.plan(rho)));
         let diverged = diverged(&rule, &place.means, 13, pairs);
         let chance = chance_of(diverged, pairs, rho);
         println!(
@@ -449,7 +472,7 @@ fn engines_test_as_the_specification_says() {
     let mut tests = 0;
     let mut commitments = 0;
     for (actions, rho) in [(2, 0.05), (5, 0.3), (20, 0.3)] {
-        let plan = free(actions, rho, horizons(actions, rho)[1]);
+        let plan = free(actions, rho, horizons(actions, rho)[1], Ground::Middle);
         let rule = Rule::of(&plan);
         for (run, lead) in (0..).zip(leads(&rule)) {
             let Some(means) = world(actions, Shape::Ties, Ground::Middle, lead) else {
