@@ -137,7 +137,7 @@ def test_the_golden_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     digest = debora.run(debora.Spec.from_toml("examples/model-routing.toml")).digest
     assert digest == "73430ab04daf6b939886b2472ce36ac9c252596224c14cc52fa3e2994e878250"
-    assert debora.VALUES_VERSION == 1
+    assert debora.VALUES_VERSION == 2
 
 
 def test_all_kinds_of_worlds(free: debora.Problem, tmp_path: Path) -> None:
