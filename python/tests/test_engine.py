@@ -257,9 +257,7 @@ def test_reprs(soft: debora.Problem) -> None:
     assert repr(engine.record).startswith("EpochRecord(epoch=")
     assert repr(engine.estimates[0]).startswith("Estimate(action=0, quantity=0")
     assert engine.estimates[0].level == 0 and engine.record.rule is None and engine.record.test is None
-    cautious = recommendation.cautious
-    assert cautious is not None and repr(cautious).startswith("Prospect(")
-    assert cautious.costs["price"][1] <= 0.9 + 1e-9, "sure to keep the limit"
+    assert recommendation.cautious is None, "so short a run is not sure of any strategy"
 
 
 def test_a_commitment_is_in_the_record() -> None:
@@ -279,6 +277,7 @@ def test_a_commitment_is_in_the_record() -> None:
     assert len(engine.ask_many(100_000)) == 100_000, "it never waits"
     cautious = engine.recommendation().cautious
     assert cautious is not None and cautious.strategy.tolist() == [0.0, 1.0]
+    assert repr(cautious) == "Prospect(b 1.0000; reward 0.0000 to 1.0000)"
 
 
 def test_declared_means_are_read_and_checked() -> None:
