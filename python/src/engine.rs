@@ -136,9 +136,9 @@ impl PyDecisions {
 /// >>> for decision in engine:
 /// ...     told = engine.tell(decision.round, [0.25, 0.75][decision.action])
 /// >>> engine.is_done, engine.epoch
-/// (True, 9)
+/// (True, 2)
 /// >>> engine.recommendation()
-/// Recommendation(b 1.0000; reward 0.7103 to 0.8380)
+/// Recommendation(b 1.0000; reward 0.6122 to 0.8240)
 #[pyclass(name = "Engine", module = "debora", frozen)]
 pub struct PyEngine {
     state: Mutex<debora::Engine>,

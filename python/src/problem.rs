@@ -114,7 +114,7 @@ impl PyProblem {
     /// >>> import debora
     /// >>> plan = debora.Problem(actions=["a", "b"], horizon=1e8, rho=0.1).plan(gap=0.05)
     /// >>> plan.blind, plan.exploration_rounds, plan.horizon_for_gap
-    /// (False, 8192, 4328660)
+    /// (False, 183184, 12059486)
     #[pyo3(signature = (*, gap = None))]
     fn plan(&self, gap: Option<f64>) -> PyResult<PyPlan> {
         let inner = Arc::new(debora::Plan::of(Arc::clone(&self.inner)));

@@ -84,13 +84,16 @@ def test_arrays_come_in_any_layout(soft: debora.Problem, layout: str) -> None:
 def test_asking_runs_ahead_and_waits(free: debora.Problem) -> None:
     engine = debora.Engine(free, 1)
     first = engine.ask()
-    assert first is not None and (first.round, first.epoch, first.name) == (1, 0, "a")
-    with pytest.raises(debora.Waiting, match="1 are not told") as waiting:
+    assert first is not None and (first.round, first.epoch, first.probability) == (1, 0, 0.5)
+    rest = engine.ask_many(20_000).rounds.tolist()
+    last = rest[-1]
+    with pytest.raises(debora.Waiting, match=f"{last} are not told") as waiting:
         engine.ask()
-    assert waiting.value.outstanding == 1 and engine.outstanding().tolist() == [1]
+    assert waiting.value.outstanding == last and engine.outstanding().tolist() == [1, *rest]
     with pytest.raises(debora.Waiting):
         engine.ask_many(5)
     assert engine.decision(1) == first
+    engine.tell_many(rest, np.full(len(rest), 0.5))
     assert engine.tell(1, 0.5) == "closed"
     assert engine.tell(1, 0.5) == "already told"
 
@@ -135,13 +138,14 @@ def test_what_a_callback_raises_comes_out_of_a_whole_engine(free: debora.Problem
         raise KeyError(record.epoch)
 
     engine = debora.Engine(free, 1, on_epoch=callback)
-    decision = engine.ask()
-    assert decision is not None
+    rounds = engine.ask_many(20_000).rounds
+    engine.tell_many(rounds[1:], np.full(len(rounds) - 1, 0.5))
     with pytest.raises(KeyError, match="0"):
-        engine.tell(decision.round, 0.5)
+        engine.tell(int(rounds[0]), 0.5)
     assert engine.epoch == 1 and len(engine.outstanding()) == 0
+    rounds = engine.ask_many(20_000).rounds
     with pytest.raises(KeyError, match="1"):
-        engine.tell_many(engine.ask_many(100).rounds, [0.5])
+        engine.tell_many(rounds, np.full(len(rounds), 0.5))
     engine.on_epoch = None
     assert play(engine).is_done
 
@@ -158,7 +162,7 @@ def test_engines_are_saved_copied_and_pickled(soft: debora.Problem) -> None:
     engine = debora.Engine(soft, 7)
     for batch in batches(engine, 777):
         engine.tell_many(batch.rounds, REWARDS[batch.actions], COSTS[batch.actions])
-        if engine.epoch > 5:
+        if engine.epoch > 2:
             break
     ahead = engine.ask_many(10)
     others = [
@@ -243,7 +247,7 @@ def test_keys_are_numbers_or_digits(free: debora.Problem) -> None:
 def test_reprs(soft: debora.Problem) -> None:
     engine = debora.Engine(soft, 7)
     decision = engine.ask()
-    assert repr(decision) == "Decision(round=1, epoch=0, action=0, name='small', probability=1.0)"
+    assert repr(decision) == "Decision(round=1, epoch=0, action=2, name='large', probability=0.3333333333333333)"
     assert repr(engine) == "Engine(epoch 0, 0 of 30000 rounds told, 1 outstanding)"
     play(engine_after(engine))
     recommendation = engine.recommendation()
@@ -252,6 +256,44 @@ def test_reprs(soft: debora.Problem) -> None:
     assert set(recommendation.costs) == {"price", "wait"}
     assert repr(engine.record).startswith("EpochRecord(epoch=")
     assert repr(engine.estimates[0]).startswith("Estimate(action=0, quantity=0")
+    assert engine.estimates[0].level == 0 and engine.record.rule is None and engine.record.test is None
+    assert recommendation.cautious is None, "so short a run is not sure of any strategy"
+
+
+def test_a_commitment_is_in_the_record() -> None:
+    """Policy free, one action far ahead: after the first stage it is played for good, and asking never waits."""
+    problem = debora.Problem(actions=["a", "b"], horizon=1e6, rho=0.3, delta=0.5, growth=2)
+    clear = problem.plan().clear
+    assert clear is not None and clear.stages == [64, 507, 4049] and clear.c0 <= clear.c1
+    engine = debora.Engine(problem, 42)
+    batch = engine.ask_many(1000)
+    assert len(batch) == 128 and np.bincount(batch.actions).tolist() == [64, 64]
+    engine.tell_many(batch.rounds, batch.actions.astype(float))
+    test = engine.record.test
+    assert engine.record.kind == "commit" and test is not None and test.passed
+    assert (test.stage, test.count, test.means, test.leader, test.runner_up) == (0, 64, [0.0, 1.0], 1, 0)
+    assert test.lead == 8.0 > test.threshold and 0 <= test.uniform < 1
+    assert repr(test).startswith("ClearTest(stage=0, count=64, leader=1")
+    assert len(engine.ask_many(100_000)) == 100_000, "it never waits"
+    cautious = engine.recommendation().cautious
+    assert cautious is not None and cautious.strategy.tolist() == [0.0, 1.0]
+    assert repr(cautious) == "Prospect(b 1.0000; reward 0.0000 to 1.0000)"
+
+
+def test_declared_means_are_read_and_checked() -> None:
+    def problem(mean: tuple[float, float]) -> debora.Problem:
+        costs = {"price": {"range": (0, 2), "threshold": 0.1, "mean": mean}}
+        return debora.Problem(
+            policy="soft", actions=["a", "b"], horizon=1e6, rho=0.3, reward={"mean": (0.5, 1)}, costs=costs
+        )
+
+    declared = problem((0, 0.2))
+    assert declared.means == {"reward": (0.5, 1.0), "price": (0.0, 0.2)}
+    assert pickle.loads(pickle.dumps(declared)) == declared
+    levels = declared.plan().levels
+    assert levels[0].widths[1] < levels[0].widths[0] == levels[0].width
+    with pytest.raises(debora.Error, match="declared to lie in"):
+        problem((0.2, 0.2))
 
 
 def engine_after(engine: debora.Engine) -> debora.Engine:

@@ -7,7 +7,7 @@ use super::tell::Standing;
 use crate::Error;
 use crate::blocks::Order;
 use crate::key::Label;
-use crate::record::{Decision, ToldMany};
+use crate::record::{Decision, EpochRecord, ToldMany};
 
 /// Rounds whose actions are drawn side by side: enough to keep the processor busy, few enough for the stack.
 const AHEAD: usize = 64;
@@ -140,7 +140,7 @@ impl Engine {
         for &entry in &untold {
             self.record(batch.rounds[entry], fixed.row(entry));
         }
-        told.closed = self.close_if_told().map(Box::new);
+        told.closed = self.close_if_recorded(told.recorded);
         Ok(told)
     }
 
@@ -167,12 +167,21 @@ impl Engine {
                 self.record_action(round, action, &fixed);
             }
         }
+        let recorded = (batch.rounds.len() - already_told) as u64;
         Ok(ToldMany {
-            recorded: (batch.rounds.len() - already_told) as u64,
+            recorded,
             repeated: 0,
             already_told: already_told as u64,
-            closed: self.close_if_told().map(Box::new),
+            closed: self.close_if_recorded(recorded),
         })
+    }
+
+    fn close_if_recorded(&mut self, recorded: u64) -> Option<Box<EpochRecord>> {
+        // The last epoch of a run stays fully told: without this, telling nothing new would close it again.
+        if recorded == 0 {
+            return None;
+        }
+        self.close_if_told().map(Box::new)
     }
 
     /// Rounds in order are all known if the first and the last are, and one pass over the values sees whether all are in

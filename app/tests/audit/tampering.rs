@@ -77,7 +77,8 @@ fn midway(spec: &str, epochs: u64) -> Trial {
             let progress = trial.progress();
             let outstanding = progress.outstanding();
             let imputed = progress.imputed != progress.imputed_before;
-            let running = progress.status == Status::Running;
+            // Which of several imputed rounds a late outcome belongs to, nobody can recompute.
+            let running = progress.status == Status::Running && progress.late <= 1;
             if running && progress.epoch >= epochs && outstanding > 1 && imputed {
                 trial.change(Change::Pause);
                 return trial;

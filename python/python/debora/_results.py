@@ -71,7 +71,7 @@ class RunResult(Result):
         self.violation: float | None = document["violation"]
         """The largest total excess over a threshold."""
         self.committed_at: int | None = document["committed_at"]
-        """The round from which one action, clearly ahead, is played to the horizon; ``None`` if the run did not commit."""
+        """The round from which one action, clearly ahead, is played for good; ``None`` if the run did not commit."""
         self.committed: bool = self.committed_at is not None
         """Whether the run committed to an action."""
         self.reward_mean: float = document["reward_mean"]
