@@ -580,6 +580,18 @@ impl Problem {
         .build()
     }
 
+    /// The same problem without declared means.
+    pub(crate) fn without_means(&self) -> Self {
+        Self {
+            draft: Draft {
+                means: Vec::new(),
+                ..self.draft.clone()
+            },
+            means: vec![Range::UNIT; self.means.len()],
+            ..self.clone()
+        }
+    }
+
     /// The policy.
     pub fn policy(&self) -> Policy {
         self.draft.policy

@@ -115,6 +115,7 @@ impl Engine {
             .plan
             .estimated_count(self.open.counts[action as usize])
             .expect("an estimated action has a count");
+        // Profile paper lists levels too, as examples, but estimates at any count.
         let level = match self.problem().profile() {
             Profile::Tight { .. } => self.plan.level(count).map(|level| level.level),
             Profile::Paper => None,

@@ -106,6 +106,11 @@ fn blind(plan: &Plan) -> String {
     if let Some(rho) = plan.rho_needed {
         ways.push(format!("rho above {}", amount(rho)));
     }
+    // An interval must be narrow beside the declared means before it says anything, which may take more rounds than the
+    // small variance saves.
+    if !Plan::of(plan.problem.without_means()).blind {
+        ways.push("no declared means".into());
+    }
     if plan.profile == Profile::Paper {
         ways.push("profile tight".into());
     }
@@ -139,4 +144,25 @@ fn infeasible(problem: &Problem, world: &dyn World) -> String {
         }
     }
     "no strategy can keep all thresholds at once, though each can be kept alone".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Five actions, 1e4 rounds, means declared below .05: 3/10 or half of that range is too fine for the horizon.
+    #[test]
+    fn a_plan_that_declared_means_make_blind_says_so() {
+        let problem = |horizon| Problem::free(["a", "b", "c", "d", "e"], horizon, 0.3);
+        let declared = problem(10_000).mean("reward", [0.0, 0.05]).build().unwrap();
+        let plan = Plan::of(declared);
+        assert!(plan.blind && !Plan::of(problem(10_000).build().unwrap()).blind);
+        assert!(
+            blind(&plan).ends_with(", or no declared means."),
+            "{}",
+            blind(&plan)
+        );
+        let short = Plan::of(problem(100).mean("reward", [0.0, 0.05]).build().unwrap());
+        assert!(!blind(&short).contains("declared"), "{}", blind(&short));
+    }
 }

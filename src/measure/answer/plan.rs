@@ -17,6 +17,7 @@ pub fn plan(
 ) -> Answer {
     let mut answer = Answer::with_warnings(warnings);
     answer.paragraph([headline(name, plan)]);
+    // What can be relied on first, then what it costs.
     let sentences = [
         Some(replicability(plan)),
         exploration(plan),
