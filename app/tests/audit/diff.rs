@@ -6,7 +6,7 @@ use debora::{Ask, Engine, EpochRecord, Estimate, Told, WorldKey};
 use debora_app::audit::{Diff, DivergingEstimate, diff};
 use debora_app::service::request::{DecisionId, Granted, Request, ToldOutcome};
 
-use crate::trial::{FREE, HARD, SOFT, Trial, read, text};
+use crate::trial::{CLEAR, FREE, HARD, SOFT, Trial, read, text};
 
 /// A world's feedback of a round, around means that every world has of its own, so that divergence is no rare event.
 fn feedback(world: WorldKey, round: u64, action: u32, costs: usize) -> (f64, Vec<f64>) {
@@ -237,4 +237,44 @@ fn keys_that_are_not_revealed_are_told_apart_by_the_grids() {
         diff([hidden(&one), hidden(&other)]).unwrap().same_key,
         Some(false)
     );
+}
+
+/// The first stage of an experiment in which `b` gives this much more than `a`.
+fn one_stage(lead: f64) -> Trial {
+    let mut trial = Trial::new(CLEAR, 42, 0);
+    let decide = Request::Decide {
+        id: trial.id.into(),
+        rounds: 1_000,
+        request_key: None,
+    };
+    let Ok(Granted::Decided(decided)) = trial.ask(decide) else {
+        panic!("nothing is decided")
+    };
+    let outcomes = (decided.lease.first..).zip(&decided.lease.actions);
+    let outcomes = outcomes.map(|(round, &action)| ToldOutcome {
+        decision: DecisionId::Round(round),
+        reward: lead * f64::from(action),
+        costs: Vec::new(),
+    });
+    let tell = Request::Tell {
+        id: trial.id.into(),
+        outcomes: outcomes.collect(),
+    };
+    trial.ask(tell).unwrap();
+    trial
+}
+
+/// Thresholds of this stage lie between .63 and 1.14, as differences of means: a lead of 1/4 never passes.
+#[test]
+fn a_clear_test_with_other_results_is_the_reason() {
+    let found = compared(&one_stage(1.0), &one_stage(0.25));
+    assert_eq!((found.same_key, found.rounds), (Some(true), 128));
+    let divergence = found.divergence.unwrap();
+    assert_eq!((divergence.epoch, divergence.first_round), (1, 129));
+    let test = divergence.diverging_test.unwrap();
+    assert_eq!((test.stage, test.count, test.leads), (0, 64, [1.0, 0.25]));
+    assert_eq!(test.committed, [true, false]);
+    assert_eq!(test.leaders, ["b", "b"]);
+    let distances = test.leads.map(|lead| (lead - test.threshold).abs());
+    assert_eq!(test.distances, distances);
 }
