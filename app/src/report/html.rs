@@ -1,6 +1,6 @@
 //! One self-contained page: the answer, the figures, the recommendation, the plan, and how to make it again. No network.
 
-use debora::measure::answer::{Align, Answer, AnswerTable, Item, Sentence, Span, Tone};
+use debora::measure::answer::{Align, Answer, AnswerTable, Item, Sentence, Span, Tone, clear_test};
 use debora::measure::words::{amount, percent, whole};
 use debora::measure::{FirstRun, KnownMean, SpecText};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -42,6 +42,7 @@ pub fn render(page: &ReportPage) -> Markup {
                 (advice(page))
                 p { "What it is known to give, all intervals together with probability 1 - delta:" }
                 (known_means(page))
+                (clear_tests(page))
                 h2 { "Plan" }
                 (facts(page.spec))
                 h2 { "To make this again" }
@@ -126,6 +127,18 @@ fn known_means(page: &ReportPage) -> Markup {
                 @let [low, high] = known.interval.map(amount);
                 tr { td { (known.name) } td { (low) " to " (high) } td { (beside(&known)) } }
             }
+        }
+    }
+}
+
+/// The first run's clear tests in words; nothing where none was made.
+fn clear_tests(page: &ReportPage) -> Markup {
+    let tests = &page.first_run.tests;
+    html! {
+        @if !tests.is_empty() {
+            h2 { "Clear tests of the first run" }
+            // Also those that did not pass: they show how far from a commitment it was.
+            ul { @for test in tests { li { (clear_test(page.spec.problem(), test)) } } }
         }
     }
 }
