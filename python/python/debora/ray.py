@@ -31,7 +31,7 @@ SHARD_SECONDS = 2.0
 """What a shard should last on one core: long beside what a task costs, short beside the work one would mind losing."""
 
 SHARDS_MAX = 10_000
-"""One driver keeps track of this many tasks with ease; a sweep of more than some hours on one core has longer shards."""
+"""One driver keeps track of this many tasks with ease; a sweep of more than some hours on one core has longer parts."""
 
 PILOT_SECONDS = 0.25
 """What a pilot must last for its clock to be believed."""
