@@ -108,7 +108,9 @@ fn live(state: &State) -> Markup {
         (expected(state.policy, &state.recommendation.expected))
         @if let Some(cautious) = &state.recommendation.cautious { (self::cautious(state.policy, cautious)) }
         h2 { "What is known" }
-        @if state.estimates.is_empty() {
+        @if state.kind == Kind::Commit {
+            p { "No mean is estimated: a run that commits needs none, and only its leader is still played." }
+        } @else if state.estimates.is_empty() {
             p { "Nothing yet: no action has been played often enough for an estimate." }
         } @else {
             div.scroll { (estimates(state)) }
