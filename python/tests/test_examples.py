@@ -27,7 +27,7 @@ def said(example: str, *arguments: str | Path, **variables: str) -> str:
 
 def test_a_function_of_ones_own() -> None:
     first, recommended = said("own_function.py").splitlines()
-    assert first == "same decisions in all 200000 rounds: True"
+    assert first == "same decisions in all 400000 rounds: True"
     assert "12 euros" in recommended and "15 euros" not in recommended, "15 euros bring less and more complaints"
 
 
