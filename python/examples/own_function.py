@@ -13,10 +13,10 @@ PRICES = {"9 euros": 9.0, "12 euros": 12.0, "15 euros": 15.0}
 problem = debora.Problem(
     policy="soft",
     actions=list(PRICES),
-    horizon=200_000,
+    horizon=400_000,
     rho=0.3,
     reward={"name": "income", "range": (0, 15)},
-    costs={"complaints": {"threshold": 0.2}},
+    costs={"complaints": {"threshold": 0.2, "mean": (0, 0.4)}},
 )
 
 
