@@ -255,7 +255,7 @@ impl Draft {
     }
 
     /// Checks every rule.
-    pub fn build(self) -> Result<Problem, Error> {
+    pub fn build(mut self) -> Result<Problem, Error> {
         self.check_scalars()?;
         self.check_profile()?;
         self.check_names()?;
@@ -271,6 +271,7 @@ impl Draft {
             .map(|(cost, threshold)| cost.range.to_unit(*threshold))
             .collect();
         let safe = self.checked_safe(&thresholds)?;
+        self.sort_means();
         let means = self.checked_means()?;
         if let Some(safe) = &safe {
             self.check_safe_means(&means, &thresholds, safe)?;
@@ -310,6 +311,16 @@ impl Draft {
 
     fn quantities(&self) -> impl Iterator<Item = &Quantity> {
         std::iter::once(&self.reward).chain(self.costs.iter().map(|(cost, _)| cost))
+    }
+
+    /// Puts declared means in the order of the quantities: problems that say the same are equal, in whatever order they say it.
+    fn sort_means(&mut self) {
+        let names: Vec<String> = self
+            .quantities()
+            .map(|quantity| quantity.name.clone())
+            .collect();
+        self.means
+            .sort_by_key(|(name, _)| names.iter().position(|known| known == name));
     }
 
     /// Where each quantity's means lie, on the unit scale.

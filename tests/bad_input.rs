@@ -789,3 +789,11 @@ proptest! {
         restore_and_run(&resealed(torn));
     }
 }
+
+#[test]
+fn means_may_be_declared_in_any_order() {
+    let draft = || Problem::soft(["a", "b"], 1_000, 0.5).cost("price", [0.0, 2.0], 1.0);
+    let one = draft().mean("price", [0.0, 1.0]).mean("reward", [0.5, 1.0]);
+    let other = draft().mean("reward", [0.5, 1.0]).mean("price", [0.0, 1.0]);
+    assert_eq!(one.build().unwrap(), other.build().unwrap());
+}
