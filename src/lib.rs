@@ -5,7 +5,8 @@
 //! The idea: only *rounded* means decide. Each mean is rounded to the middle of a grid cell, and the grid's offset comes
 //! from the key, not from the data. Two means of n samples are about 1/sqrt(n) apart, so on a grid that is wide against
 //! that they almost always fall into the same cell; equal cells give equal strategies, equal actions, equal counts, and so
-//! on to the horizon.
+//! on to the horizon. (One comparison of raw means is allowed, the clear test of policy free: its threshold is keyed, and
+//! what it may cost is in the budget.)
 //!
 //! ```
 //! use debora::{Ask, Engine, Key, Problem};
@@ -18,8 +19,8 @@
 //!     engine.tell(decision.round, reward, &[price])?;
 //! }
 //! let recommendation = engine.recommendation();
-//! assert!(recommendation.strategy[1] > 0.3, "{recommendation:?}");
-//! assert!(recommendation.costs[0].low <= 0.008);
+//! assert!(recommendation.current.strategy[1] > 0.3, "{recommendation:?}");
+//! assert!(recommendation.current.costs[0].low <= 0.008);
 //! # Ok::<(), debora::Error>(())
 //! ```
 //!

@@ -17,7 +17,7 @@
 //! };
 //! let pairs = experiment.pairs(Contestant::Debora, 0..100, &|_| (), &AtomicBool::new(false))?;
 //! let summary = Summary::of(&experiment.plan, &pairs);
-//! assert!(summary.identical_rate >= 0.9);
+//! assert!(summary.interval[1] >= summary.promised);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
