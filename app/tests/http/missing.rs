@@ -160,7 +160,7 @@ async fn outcomes_missing_after_one_action_raise_the_alarm() {
         check["sentence"]
             .as_str()
             .unwrap()
-            .starts_with("Outcomes go missing by action: after \"right\" "),
+            .starts_with("Whether an outcome goes missing depends on the action: after \"right\" "),
         "{check}"
     );
 }
