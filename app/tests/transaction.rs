@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use debora::spec::{OnWait, Spec};
-use debora::{Engine, Key, VALUES_VERSION};
+use debora::{Engine, Key, Kind, VALUES_VERSION};
 use debora_app::service::request::{
     Change, Create, DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome,
 };
 use debora_app::service::transaction::Executor;
-use debora_app::store::{ExperimentRow, Location, Purpose, Status};
+use debora_app::store::{ExperimentRow, Location, Progress, Purpose, Status};
 use proptest::prelude::*;
 
 mod common;
@@ -49,6 +49,14 @@ strategy = { a = 1 }
 cost = { price = 0.2 }
 [service]
 outcome_wait = "60s"
+"#;
+
+/// A clear test after 430 rounds each, at the earliest.
+const CLEAR: &str = r#"
+policy = "free"
+horizon = 1e7
+rho = 0.9
+actions = ["a", "b"]
 "#;
 
 #[derive(Clone, Debug)]
@@ -515,41 +523,95 @@ fn every_answer_is_the_models_over_long_epochs() {
     }
 }
 
-/// Two executors at one database, as two nodes: whoever decides, the decisions are one node's.
-#[test]
-fn two_nodes_decide_as_one() {
-    let Some(store) = stores().into_iter().find(Store::is_shared) else {
-        panic!("no shared store")
-    };
-    store.fresh(|location, id| {
+/// Two executors at one database, as two nodes, until the engine says so: whoever decides, the decisions are one node's.
+fn decide_as_one(
+    text: &str,
+    until: fn(&Engine) -> bool,
+    feedback: fn(u64, u32) -> (f64, Vec<f64>),
+) -> (Engine, Progress) {
+    let store = stores().into_iter().find(Store::is_shared);
+    let mut end = None;
+    store.expect("a shared store").fresh(|location, id| {
         let key = Key::from(9u64);
         let mut executors = [(); 2].map(|()| Executor::new(location.open(Purpose::Serve).unwrap()));
-        let create =
-            Create { id: Some(id.into()), spec: SHORT.into(), key: Some(key), blind: true, actor: "test".into() };
-        executors[0].serve(&[Request::Create(create)], 0).swap_remove(0).unwrap();
-        let mut engine = Engine::new(Spec::parse(SHORT, "spec").unwrap().problem, key);
+        let create = Create {
+            id: Some(id.into()),
+            spec: text.into(),
+            key: Some(key),
+            blind: true,
+            actor: "test".into(),
+        };
+        let mut serve = |node: usize, request: Request| {
+            let answer = executors[node % 2].serve(&[request], 0).swap_remove(0);
+            answer.unwrap()
+        };
+        serve(0, Request::Create(create));
+        let mut engine = Engine::new(Spec::parse(text, "spec").unwrap().problem, key);
         let mut turn = 0;
-        while !engine.is_done() {
-            let expected: Vec<u32> = engine.ask_many(7).iter().map(|decision| decision.action).collect();
-            let ask = Request::Decide { id: id.into(), rounds: 7, request_key: None };
-            let answer = executors[turn % 2].serve(&[ask], 0).swap_remove(0).unwrap();
-            let Granted::Decided(decided) = answer else { panic!("{answer:?}") };
-            assert_eq!((decided.lease.overtime, &decided.lease.actions), (false, &expected));
-            for round in decided.lease.first..decided.lease.first + expected.len() as u64 {
+        while !until(&engine) {
+            let expected = engine.ask_many(7);
+            let ask = Request::Decide {
+                id: id.into(),
+                rounds: 7,
+                request_key: None,
+            };
+            let Granted::Decided(decided) = serve(turn, ask) else {
+                panic!("not decisions")
+            };
+            let actions: Vec<u32> = expected.iter().map(|decision| decision.action).collect();
+            assert_eq!(
+                (decided.lease.overtime, decided.lease.actions),
+                (false, actions)
+            );
+            for decision in expected {
                 turn += 1;
-                let (reward, costs) = feedback((round % 3) as u8, 1);
-                engine.tell(round, reward, &costs).unwrap();
-                let outcomes = vec![ToldOutcome { decision: DecisionId::Round(round), reward, costs }];
-                let answer = executors[turn % 2].serve(&[Request::Tell { id: id.into(), outcomes }], 0).swap_remove(0);
-                assert!(
-                    matches!(&answer, Ok(Granted::Told(receipts)) if receipts[..] == [Receipt::Recorded]),
-                    "{answer:?}"
-                );
+                let (reward, costs) = feedback(decision.round, decision.action);
+                engine.tell(decision.round, reward, &costs).unwrap();
+                let outcomes = vec![ToldOutcome {
+                    decision: DecisionId::Round(decision.round),
+                    reward,
+                    costs,
+                }];
+                let tell = Request::Tell {
+                    id: id.into(),
+                    outcomes,
+                };
+                let Granted::Told(receipts) = serve(turn, tell) else {
+                    panic!("not receipts")
+                };
+                assert_eq!(receipts, [Receipt::Recorded]);
             }
         }
-        let (_, progress) = location.open(Purpose::Read).unwrap().experiment(id).unwrap().unwrap();
-        assert_eq!((progress.status, progress.digest), (Status::Done, engine.digest()));
+        let mut store = location.open(Purpose::Read).unwrap();
+        end = Some((engine, store.experiment(id).unwrap().unwrap().1));
     });
+    end.expect("it was played")
+}
+
+#[test]
+fn two_nodes_decide_as_one() {
+    let (engine, progress) = decide_as_one(SHORT, Engine::is_done, |round, _| {
+        feedback((round % 3) as u8, 1)
+    });
+    assert_eq!(
+        (progress.status, progress.digest),
+        (Status::Done, engine.digest())
+    );
+}
+
+/// Permuted blocks up to the first stage, whose lead of 1 passes any threshold, and 200 rounds of the commitment.
+#[test]
+fn two_nodes_explore_in_blocks_and_commit_as_one() {
+    let (engine, progress) = decide_as_one(
+        CLEAR,
+        |engine| engine.open_record().kind == Kind::Commit && engine.open_record().rounds >= 200,
+        |_, action| (f64::from(action), Vec::new()),
+    );
+    let record = engine.open_record();
+    assert_eq!((progress.epoch, &progress.digest), (1, &engine.digest()));
+    assert!(record.counts[0] == record.counts[1] && record.strategy == [0.0, 1.0]);
+    // No outcome is awaited any more, and none is lost: both nodes have counted them.
+    assert_eq!(progress.outcomes, engine.tally().counts());
 }
 
 /// PostgreSQL cannot even be asked for a text with NUL: the request is refused before, and its group goes on.
