@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, bail};
 use debora::record::ClearTest;
 use debora::spec::Spec;
-use debora::{EpochRecord, Estimate, Problem};
+use debora::{EpochRecord, Estimate, Kind, Problem};
 use serde::Serialize;
 
 use super::source::Log;
@@ -128,8 +128,7 @@ pub fn diff(logs: [Log; 2]) -> Result<Diff> {
     while let [Some(one), Some(two)] = [walks[0].next_epoch()?, walks[1].next_epoch()?] {
         diff.epochs += 1;
         diff.count_estimates(&one, &two);
-        // By bits: a probability that differs in its last one is another strategy, and some round will tell.
-        let same = (one.first_round, bits(&one.strategy)) == (two.first_round, bits(&two.strategy));
+        let same = course(&one) == course(&two);
         let first_different =
             diff.compare_decisions(&mut walks, one.first_round == two.first_round)?;
         // A decision is a function of key, strategy and round.
@@ -275,11 +274,17 @@ impl DivergingEstimate {
     }
 }
 
-fn bits(strategy: &[f64]) -> Vec<u64> {
-    strategy
+/// What two runs that go the same way have in common at the start of an epoch.
+fn course(record: &EpochRecord) -> (u64, bool, Vec<u64>) {
+    // A run that commits plays its leader for good, one that goes on may do so for an epoch: no later epoch of theirs can be
+    // compared, so the difference is named here.
+    let commits = record.kind == Kind::Commit;
+    // By bits: a probability that differs in its last one is another strategy, and some round will tell.
+    let strategy = record
+        .strategy
         .iter()
-        .map(|probability| probability.to_bits())
-        .collect()
+        .map(|probability| probability.to_bits());
+    (record.first_round, commits, strategy.collect())
 }
 
 /// In what two experiments differ before any data: their specs, and the version of the values.
@@ -419,5 +424,21 @@ impl LogWalk {
     fn read_on(&mut self) -> Result<u64> {
         while self.next_epoch()?.is_some() {}
         Ok(self.decided)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where only one of two runs commits, both may play the leader in the next epoch; what follows is different all the same.
+    #[test]
+    fn a_run_that_commits_goes_another_way_than_one_that_does_not() {
+        let problem = Problem::free(["a", "b"], 100_000, 0.5).build().unwrap();
+        let engine = debora::Engine::new(problem, debora::Key::from(1u64));
+        let mut committed = engine.open_record().clone();
+        committed.kind = Kind::Commit;
+        assert_eq!(committed.strategy, engine.open_record().strategy);
+        assert_ne!(course(&committed), course(engine.open_record()));
     }
 }
