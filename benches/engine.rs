@@ -193,38 +193,35 @@ fn close_epoch(bencher: Bencher) {
 
 /// Counts that end the open epoch, and sums as the means have it.
 fn epoch(engine: &Engine) -> Tally {
-    let quantities = engine.problem().quantities();
-    let mut tally = Tally::new(engine.problem().actions().len(), quantities);
+    let record = engine.open_record();
+    let actions = record.counts.len() as u32;
+    let mut tally = Tally::new(actions as usize, engine.problem().quantities());
+    if record.kind == debora::Kind::Explore {
+        // Permuted blocks bring all actions to one count together.
+        let rounds = engine.last_round() + 1 - record.first_round;
+        for action in 0..actions {
+            add(&mut tally, action, rounds / u64::from(actions));
+        }
+        return tally;
+    }
     let can_end = |&a: &u32| {
         engine.target(a).is_some() && engine.strategy().probabilities()[a as usize] > 0.0
     };
-    let enders = (0..tally.counts().len() as u32).filter(can_end);
-    let action = enders
-        .min_by_key(|&a| engine.open_record().counts[a as usize])
+    let action = (0..actions)
+        .filter(can_end)
+        .min_by_key(|&a| record.counts[a as usize])
         .expect("an action to play");
     let target = engine.target(action).expect("a target");
-    let count = target - engine.open_record().counts[action as usize];
+    add(&mut tally, action, target - record.counts[action as usize]);
+    tally
+}
+
+/// This many pulls of an action, with means that differ by action and quantity.
+fn add(tally: &mut Tally, action: u32, count: u64) {
     let sum = |quantity: u64| {
         let mean = Key::from(2u64).uniform(Label::Threshold, [u64::from(action), quantity, 0]);
         ((mean * 1024.0) as u128 * u128::from(count)) << 43
     };
-    tally.add_sums(
-        action,
-        count,
-        &(0..quantities as u64).map(sum).collect::<Vec<_>>(),
-    );
-    tally
-}
-
-/// The linear program alone, on random data with binding limits.
-#[divan::bench(args = [(10, 2), (100, 5), (1_000, 10), (1_500, 50)])]
-fn linear_program(bencher: Bencher, (actions, rows): (u64, u64)) {
-    let value =
-        |row: u64, action: u64| Key::from(3u64).uniform(Label::Threshold, [row, action, actions]);
-    let objective: Vec<f64> = (0..actions).map(|action| value(0, action)).collect();
-    let matrix: Vec<f64> = (1..=rows)
-        .flat_map(|row| (0..actions).map(move |action| value(row, action)))
-        .collect();
-    let limits = vec![0.45; rows as usize];
-    bencher.bench(|| lp::solve(&objective, &matrix, &limits));
+    let sums: Vec<u128> = (0..tally.quantities() as u64).map(sum).collect();
+    tally.add_sums(action, count, &sums);
 }
