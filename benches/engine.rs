@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use debora::internals::lp;
 use debora::key::{Label, to_uniform};
 use debora::lab::players::Rival;
 use debora::mean::to_fixed;
