@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use debora::internals::lp;
 use debora::key::{Label, to_uniform};
 use debora::lab::players::Rival;
 use debora::mean::to_fixed;
@@ -223,4 +224,17 @@ fn add(tally: &mut Tally, action: u32, count: u64) {
     };
     let sums: Vec<u128> = (0..tally.quantities() as u64).map(sum).collect();
     tally.add_sums(action, count, &sums);
+}
+
+/// The linear program alone, on random data with binding limits.
+#[divan::bench(args = [(10, 2), (100, 5), (1_000, 10), (1_500, 50)])]
+fn linear_program(bencher: Bencher, (actions, rows): (u64, u64)) {
+    let value =
+        |row: u64, action: u64| Key::from(3u64).uniform(Label::Threshold, [row, action, actions]);
+    let objective: Vec<f64> = (0..actions).map(|action| value(0, action)).collect();
+    let matrix: Vec<f64> = (1..=rows)
+        .flat_map(|row| (0..actions).map(move |action| value(row, action)))
+        .collect();
+    let limits = vec![0.45; rows as usize];
+    bencher.bench(|| lp::solve(&objective, &matrix, &limits));
 }
