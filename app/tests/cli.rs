@@ -380,7 +380,7 @@ fn a_commitment_is_said_in_words() {
         said(&arguments, 0)
     };
     let plan = clear("plan", &[]).replace('\n', " ");
-    assert!(plan.contains("If one action leads by "), "{plan}");
+    assert!(plan.contains("rounds each, a lead from "), "{plan}");
     assert!(plan.contains("it is played from then on"), "{plan}");
     let run = clear("run", &[]).replace('\n', " ");
     assert!(run.contains(" rounds each; the threshold was "), "{run}");

@@ -1,6 +1,7 @@
 //! The certificate of an experiment that is over: what it was, what it found, and all that is needed to check it.
 
 use anyhow::{Context as _, Result};
+use debora::measure::words::amount;
 use debora::record::{Interval, Kind, Prospect};
 use debora::spec::Spec;
 use debora::{Engine, Problem};
@@ -56,6 +57,8 @@ pub struct Certificate {
     pub overtime: u64,
     /// Epochs whose estimates left no strategy within the thresholds.
     pub infeasible: u64,
+    /// Declared means that the estimates contradict: then nothing that this certificate says is promised.
+    pub false_means: Vec<String>,
     /// When it was created, in milliseconds since 1970.
     pub created_at: i64,
     /// When it ended.
@@ -212,6 +215,7 @@ fn document(
         late: progress.late,
         overtime: progress.overtime,
         infeasible: progress.infeasible,
+        false_means: false_means(engine),
         created_at,
         ended_at,
         verify: verify(&id, &progress.head),
@@ -226,6 +230,30 @@ fn document(
 /// Policy free is no exception: what the spec says of a cost is shown, though it decides nothing there.
 pub fn threshold(problem: &Problem, quantity: usize) -> Option<f64> {
     Some(problem.threshold(quantity.checked_sub(1)?))
+}
+
+/// The declared means that estimates contradict: their intervals lie outside, so unless an event of probability delta
+/// happened the premise is false.
+pub fn false_means(engine: &Engine) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for estimate in engine.estimates() {
+        let quantity = estimate.quantity as usize;
+        let declared = engine.problem().means(quantity);
+        let [low, high] = estimate.interval();
+        // An interval that reaches into the declared means says nothing against them.
+        if high >= declared.low && low <= declared.high {
+            continue;
+        }
+        let name = &engine.problem().quantity(quantity).name;
+        let action = &engine.problem().actions()[estimate.action as usize];
+        let [low, high, declared_low, declared_high] = [low, high, declared.low, declared.high]
+            .map(|unit| amount(engine.problem().quantity(quantity).range.to_user(unit)));
+        sentences.push(format!(
+            "The declared mean of {name} is false: {name} of {action:?} lies between {low} and {high}, and {declared_low} to \
+             {declared_high} is declared. Nothing is promised then; start again with a wider range."
+        ));
+    }
+    sentences
 }
 
 impl Recommended {

@@ -45,7 +45,7 @@ pub fn render(page: &ReportPage) -> Markup {
                 (clear_tests(page))
                 h2 { "Plan" }
                 (facts(page.spec))
-                h2 { "To make this again" }
+                h2 { "To reproduce this report" }
                 pre { (page.command) }
                 details { summary { "The spec" } pre { (page.spec.text) } }
             }

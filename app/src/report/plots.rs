@@ -187,9 +187,9 @@ pub fn estimates(
     threshold: Option<f64>,
 ) -> Figure {
     let caption = match threshold {
-        None => format!("{label}: what each action gives, with the interval it is known to."),
+        None => format!("{label}: what each action gives, with the interval that holds it."),
         Some(_) => format!(
-            "{label}: what each action costs, with the interval it is known to; dashed: the threshold."
+            "{label}: what each action costs, with the interval that holds it; dashed: the threshold."
         ),
     };
     figure(name, caption, || {

@@ -27,12 +27,15 @@ pub fn clear_test(problem: &Problem, test: &ClearTest) -> String {
 pub(super) fn when(plan: &Plan) -> Option<String> {
     let clear = plan.clear.as_ref()?;
     // The last stage asks for the smallest lead, so it says most about what the test can find.
-    let [_, sure] = leads(plan, clear, clear.stages.len() - 1);
-    let first = whole(clear.stages[0]);
+    let [least, sure] = leads(plan, clear, clear.stages.len() - 1);
+    let first = (0..clear.stages.len()).find(|&stage| leads(plan, clear, stage)[0].is_some())?;
     let last = whole(*clear.stages.last()?);
+    let sure = sure.map_or(String::new(), |sure| format!(", and any from {sure} on"));
     Some(format!(
-        "If one action leads by {sure} or more after {last} rounds each, it is played from then on; larger leads are seen from \
-         {first} rounds each on."
+        "After {last} rounds each, a lead from {} on may decide{sure}: the leader is played from then on. Larger leads may decide \
+         from {} rounds each on.",
+        least?,
+        whole(clear.stages[first])
     ))
 }
 
@@ -43,24 +46,22 @@ pub(super) fn stages(plan: &Plan, clear: &Clear) -> AnswerTable {
         .iter()
         .enumerate()
         .map(|(stage, &count)| {
-            let [least, sure] = leads(plan, clear, stage);
+            let none = || "none".to_owned();
+            let [least, sure] = leads(plan, clear, stage).map(|lead| lead.unwrap_or_else(none));
             vec![whole(count), least, sure]
         })
         .collect();
     AnswerTable::of_numbers(["clear test after", "lead above", "surely from"], rows)
 }
 
-/// The smallest lead that may pass a stage and the smallest that is sure to, in the reward's units.
-fn leads(plan: &Plan, clear: &Clear, stage: usize) -> [String; 2] {
+/// The smallest lead that may pass a stage and the smallest that is sure to, in the reward's units; `None` if no lead can.
+fn leads(plan: &Plan, clear: &Clear, stage: usize) -> [Option<String>; 2] {
     let span = plan.problem.quantity(0).range.span();
+    let widest = plan.problem.means(0).span();
     let root = libm::sqrt(clear.stages[stage] as f64);
     [0.0, 1.0].map(|uniform| {
         let lead = clear.threshold(stage, uniform) / root;
-        // Means differ by the range at most: no lead passes a threshold beyond it.
-        if lead >= 1.0 {
-            "none".into()
-        } else {
-            amount(lead * span)
-        }
+        // Means differ by the declared range at most: beyond it only chance could lead.
+        (lead < widest).then(|| amount(lead * span))
     })
 }

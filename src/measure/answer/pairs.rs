@@ -83,11 +83,18 @@ fn diverged(summary: &Summary) -> Option<String> {
         .first_split
         .iter()
         .max_by_key(|(_, pairs)| **pairs)?;
-    Some(format!(
-        "Of the {} that diverged, {} did so in epoch {epoch}.",
-        counted(summary.pairs - summary.identical, "pair", "pairs"),
-        whole(*pairs)
-    ))
+    let diverged = summary.pairs - summary.identical;
+    let counted = counted(diverged, "pair", "pairs");
+    Some(match (diverged, *pairs) {
+        (1, _) => format!("One pair diverged, in epoch {epoch}."),
+        (all, most) if all == most => {
+            format!("All {counted} that diverged did so in epoch {epoch}.")
+        }
+        (_, most) => format!(
+            "Of the {counted} that diverged, {} did so in epoch {epoch}.",
+            whole(most)
+        ),
+    })
 }
 
 /// How many runs committed to an action; none where no run can.

@@ -1,8 +1,9 @@
 //! What `debora plan` says.
 
 use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, clear};
-use crate::measure::words::{amount, counted, percent, whole};
+use crate::measure::words::{amount, counted, listed, percent, whole};
 use crate::plan::Level;
+use crate::problem::Range;
 use crate::{Plan, Policy};
 
 /// How many levels are shown: the last ones, in which a run spends nearly all of its rounds.
@@ -20,6 +21,7 @@ pub fn plan(
     // What can be relied on first, then what it costs.
     let sentences = [
         Some(replicability(plan)),
+        declared_means(plan),
         exploration(plan),
         clear::when(plan),
         detectable_gap(plan),
@@ -56,6 +58,28 @@ fn replicability(plan: &Plan) -> String {
         "Two runs with one key take the same decisions with probability {} or more.",
         percent(1.0 - plan.problem.rho())
     )
+}
+
+/// What the plan takes for granted of the means.
+fn declared_means(plan: &Plan) -> Option<String> {
+    let problem = &plan.problem;
+    let declared: Vec<String> = (0..problem.quantities())
+        .filter(|&quantity| problem.means(quantity) != Range::UNIT)
+        .map(|number| {
+            let quantity = problem.quantity(number);
+            let means = problem.means(number);
+            let [low, high] =
+                [means.low, means.high].map(|end| amount(quantity.range.to_user(end)));
+            format!("{} from {low} to {high}", quantity.name)
+        })
+        .collect();
+    // Narrow means need smaller widths to be told apart, so that a declaration may also cost rounds.
+    (!declared.is_empty()).then(|| {
+        format!(
+            "All this rests on the declared means: {}. Without them the plan would be another.",
+            listed(&declared)
+        )
+    })
 }
 
 /// How long exploration takes. A blind plan never ends it, and its warning says so.

@@ -3,14 +3,13 @@
 use axum::Json as Reply;
 use axum::extract::State as Shared;
 use debora::measure::answer::clear_test;
-use debora::measure::words::amount;
 use debora::record::{ClearTest, HardRule, Kind};
 use debora::{Engine, EpochRecord, Estimate, Policy, Problem};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use crate::log::certificate::{ActionCounts, KnownStrategy, Recommended, threshold};
+use crate::log::certificate::{ActionCounts, KnownStrategy, Recommended, false_means, threshold};
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
@@ -284,34 +283,6 @@ fn committed(problem: &Problem, record: &EpochRecord) -> Option<String> {
          loss.",
         clear_test(problem, test)
     ))
-}
-
-/// The declared means that estimates contradict: their intervals lie outside, so unless an event of probability delta
-/// happened the premise is false.
-fn false_means(engine: &Engine) -> Vec<String> {
-    let problem = engine.problem();
-    let outside = |estimate: &Estimate| {
-        let [low, high] = estimate.interval();
-        let declared = problem.means(estimate.quantity as usize);
-        high < declared.low || low > declared.high
-    };
-    let sentence = |estimate: Estimate| {
-        let declared = problem.means(estimate.quantity as usize);
-        let range = problem.quantity(estimate.quantity as usize).range;
-        let known = EstimateState::of(problem, &estimate);
-        format!(
-            "The declared mean of {} is false: {} of {:?} lies between {} and {}, and {} to {} is declared. Nothing is promised \
-             then; start anew with a wider one.",
-            known.quantity,
-            known.quantity,
-            known.name,
-            amount(known.low),
-            amount(known.high),
-            amount(range.to_user(declared.low)),
-            amount(range.to_user(declared.high))
-        )
-    };
-    engine.estimates().filter(outside).map(sentence).collect()
 }
 
 fn by_name(problem: &Problem, values: &[f64]) -> ByName {
