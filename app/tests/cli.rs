@@ -381,7 +381,7 @@ fn a_commitment_is_said_in_words() {
     };
     let plan = clear("plan", &[]).replace('\n', " ");
     assert!(plan.contains("rounds each, a lead from "), "{plan}");
-    assert!(plan.contains("it is played from then on"), "{plan}");
+    assert!(plan.contains("the leader is played from then on"), "{plan}");
     let run = clear("run", &[]).replace('\n', " ");
     assert!(run.contains(" rounds each; the threshold was "), "{run}");
     assert!(run.contains(": committed."), "{run}");
