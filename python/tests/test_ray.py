@@ -63,10 +63,11 @@ def test_replications_and_comparisons_are_those_of_one_machine(routing: debora.S
 @pytest.mark.usefixtures("cluster")
 def test_the_number_of_shards_is_found(routing: debora.Spec, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
-    monkeypatch.setattr("debora.ray.SHARD_SECONDS", 0.02)
-    spread = debora.ray.replicate(routing, pairs=400, progress=lambda done, total: told.append(done))
-    assert spread.to_bytes() == debora.replicate(routing, pairs=400).to_bytes()
-    assert 1 < len(told) < 400, "some shards, of more than one pair each"
+    # A sixth of a second of work: some thirty shards here, and more than one on a machine ten times as fast.
+    monkeypatch.setattr("debora.ray.SHARD_SECONDS", 0.005)
+    spread = debora.ray.replicate(routing, pairs=2000, progress=lambda done, total: told.append(done))
+    assert spread.to_bytes() == debora.replicate(routing, pairs=2000).to_bytes()
+    assert 1 < len(told) < 2000, "some shards, of more than one pair each"
     measurement = debora.Measurement.replicate(routing, pairs=3)
     for seconds, shards in [(1e-9, 3), (1e9, 1)]:
         monkeypatch.setattr("debora.ray.SHARD_SECONDS", seconds)
