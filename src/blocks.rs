@@ -5,8 +5,9 @@
 //! for place = 8K - 1 down to 1:  swap order[place], order[j],   j uniform on 0..=place, keyed by [epoch, b, place]
 //! ```
 //!
-//! Any prefix is balanced to a block, so a world that drifts favours no action; and a decision is a function of key and
-//! round, so asking waits for no outcome. Source: docs/theory.md, "Exploration".
+//! Any prefix is balanced to a block, so a world that drifts slowly favours no action (drift is outside the promise all the
+//! same); and a decision is a function of key and round, so asking waits for no outcome. Source: docs/theory.md,
+//! "Exploration".
 
 use crate::Key;
 use crate::key::Label;

@@ -51,7 +51,7 @@ pub fn record_text(record: &EpochRecord, values_version: u32) -> String {
     if values_version > 1 {
         return text;
     }
-    // Version 1 had no rule, test or level, so its records have none of them now. Records hold numbers and a few fixed words,
+    // Version 1 knew no rule, test or level, so its records read back without them. Records hold numbers and a few fixed words,
     // no text of the user's: what is cut here can stand nowhere else.
     let later = ["\"rule\":null,", "\"test\":null,", "\"level\":null,"];
     later
