@@ -380,7 +380,7 @@ async fn no_request_is_the_servers_fault() {
         "memory grew from {memory_early} to {memory_late} MB"
     );
 
-    service.stop();
+    service.stop().unwrap();
     drop(app);
     let audit = debora(&["audit", &folder.join("store.db").display().to_string()])
         .output()

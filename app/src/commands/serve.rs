@@ -64,8 +64,12 @@ pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
         let runtime = builder.build().context("cannot start threads")?;
         runtime.block_on(run(&service, listener, args, common.json))
     });
-    service.stop();
-    result.map(|()| true)
+    let stopped = service.stop();
+    // What ended the server comes first; a store that is not one file is said in any case.
+    if let (Err(_), Err(error)) = (&result, &stopped) {
+        tracing::error!(detail = format!("{error:#}"), "the store is not one file");
+    }
+    result.and(stopped).map(|()| true)
 }
 
 /// Lines of this program alone: what libraries write may hold what is secret. Standard output is for the address.

@@ -66,6 +66,11 @@ impl Executor {
         requests.iter().map(refuse).collect()
     }
 
+    /// Ends the store's connection.
+    pub fn close(self) -> Result<()> {
+        self.store.close()
+    }
+
     /// Serves each request in a transaction of its own, so that one damaged experiment does not fail its neighbours.
     fn serve_each(&mut self, requests: &[Request], now: i64) -> Vec<Answered> {
         requests

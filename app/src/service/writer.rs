@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::oneshot;
 
@@ -50,7 +50,7 @@ pub struct Service {
     requests: Mutex<Option<Sender<Message>>>,
     /// Rows that wait for the writer.
     queued: Arc<AtomicU64>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    writer: Mutex<Option<JoinHandle<Result<()>>>>,
     readers: Mutex<Vec<Box<dyn Store>>>,
 }
 
@@ -139,12 +139,17 @@ impl Service {
             .is_some_and(|writer| !writer.is_finished())
     }
 
-    /// Serves what waits, then stops. Later requests are refused.
-    pub fn stop(&self) {
+    /// Serves what waits, then stops. Later requests are refused. An error if the store is not left whole in one file.
+    pub fn stop(&self) -> Result<()> {
         // Without a sender the writer's channel ends, but only after what was sent before.
         self.requests.lock().expect("no panic while sending").take();
-        if let Some(writer) = self.writer.lock().expect("no panic while stopping").take() {
-            let _ = writer.join();
+        // Before the writer's: the last connection to a file removes its log.
+        self.readers.lock().expect("no panic while reading").clear();
+        match self.writer.lock().expect("no panic while stopping").take() {
+            Some(writer) => writer
+                .join()
+                .unwrap_or_else(|_| bail!("the writer panicked, which is a bug: see the log")),
+            None => Ok(()),
         }
     }
 }
@@ -168,11 +173,12 @@ struct Group {
 }
 
 impl Writer {
-    fn run(mut self) {
+    fn run(mut self) -> Result<()> {
         while let Ok(first) = self.received.recv() {
             let group = self.gather(first);
             self.serve(group);
         }
+        self.executor.close()
     }
 
     /// Takes what waits, up to the limits of a group. Waiting for more was tried, and did not help (docs/benchmarks.md).
@@ -271,7 +277,7 @@ mod tests {
             groups: groups.clone(),
             queued: Arc::clone(&queued),
         };
-        writer.run();
+        writer.run().unwrap();
         assert_eq!(queued.load(Ordering::Relaxed), 0);
         for mut answered in answers {
             assert!(matches!(
@@ -310,6 +316,6 @@ mod tests {
         service.queued.store(QUEUE_ROWS_MAX, Ordering::Relaxed);
         assert!(matches!(ask().await, Err(Refusal::NoExperiment { .. })));
         assert_eq!(service.queued.load(Ordering::Relaxed), QUEUE_ROWS_MAX);
-        service.stop();
+        service.stop().unwrap();
     }
 }

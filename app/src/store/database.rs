@@ -71,6 +71,8 @@ pub trait Database: Send {
     fn commit(&mut self) -> Result<()>;
     /// Ends it without its writes, whatever state it is in.
     fn rollback(&mut self);
+    /// Ends the connection of a server that stops.
+    fn close(self) -> Result<()>;
     /// What makes a row that is read stay as it is until the transaction's end.
     fn for_update(&self) -> &'static str;
 

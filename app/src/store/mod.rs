@@ -44,6 +44,8 @@ pub trait Store: Send {
     fn commit(&mut self) -> Result<()>;
     /// Forgets the transaction's writes, if one is open.
     fn rollback(&mut self);
+    /// Ends a server's connection and leaves a file that is whole by itself; an error if it is not.
+    fn close(self: Box<Self>) -> Result<()>;
 
     /// All experiments, the oldest first.
     fn experiments(&mut self) -> Result<Vec<(ExperimentRow, Progress)>>;

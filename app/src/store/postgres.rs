@@ -126,6 +126,11 @@ impl Database for PostgresServer {
         self.in_transaction = false;
     }
 
+    fn close(self) -> Result<()> {
+        // Everything that matters is the server's.
+        Ok(())
+    }
+
     fn for_update(&self) -> &'static str {
         if self.purpose == Purpose::Read {
             // A transaction that only reads is refused locks.

@@ -209,6 +209,11 @@ impl<D: Database> Store for Sql<D> {
         }
     }
 
+    fn close(mut self: Box<Self>) -> Result<()> {
+        self.rollback();
+        self.database.close()
+    }
+
     fn experiments(&mut self) -> Result<Vec<(ExperimentRow, Progress)>> {
         let sql = format!("{EXPERIMENTS} ORDER BY number");
         self.rows(&sql, &[], read_experiment)

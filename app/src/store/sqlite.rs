@@ -3,14 +3,16 @@
 //! The write-ahead log is synced at every commit (`synchronous = FULL`), so a commit costs one write of the disk however
 //! much is in it: that is why requests share one. Readers see the last commit and hold nobody up.
 
+mod closing;
 pub mod copying;
+mod lock;
 mod opening;
 
 use std::path::Path;
 
 use anyhow::Result;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, Row, Statement, params_from_iter};
+use rusqlite::{Row, Statement, params_from_iter};
 
 use super::Purpose;
 use super::database::{Columns, Database, Each, SqlTable, SqlValue};
@@ -39,10 +41,10 @@ impl Sqlite {
 
 /// A connection to a file.
 pub struct SqliteFile {
-    connection: Connection,
+    connection: closing::OpenFile,
     begin: &'static str,
     /// Held while a server has the file open.
-    _lock: Option<opening::Lock>,
+    _lock: Option<lock::Lock>,
 }
 
 impl Database for SqliteFile {
@@ -59,6 +61,11 @@ impl Database for SqliteFile {
             // It fails only where SQLite has rolled back by itself.
             let _ = self.execute("ROLLBACK", &[]);
         }
+    }
+
+    fn close(self) -> Result<()> {
+        // The lock goes last: nobody else may open the file before it is whole.
+        self.connection.close()
     }
 
     fn for_update(&self) -> &'static str {

@@ -448,7 +448,7 @@ async fn a_store_that_fails_is_a_503_whose_reason_stays_in_the_log() {
 async fn a_service_that_has_stopped_says_so() {
     let house = house().await;
     assert_eq!(house.get("/health").await.expect(200)["status"], "ok");
-    house.service.stop();
+    house.service.stop().unwrap();
     house
         .post_text("/v1/experiments/e/decisions", "{\"n\":1}")
         .await

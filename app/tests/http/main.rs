@@ -109,7 +109,7 @@ impl House {
 
     /// Stops the service and starts another one on the same file.
     fn restart(&mut self) {
-        self.service.stop();
+        self.service.stop().unwrap();
         (self.service, self.app) = open(&self.folder, &self.clock);
     }
 
@@ -182,7 +182,7 @@ fn open(folder: &std::path::Path, clock: &Arc<AtomicI64>) -> (Arc<Service>, App)
 
 impl Drop for House {
     fn drop(&mut self) {
-        self.service.stop();
+        let _ = self.service.stop();
     }
 }
 

@@ -86,6 +86,115 @@ fn a_killed_servers_file_is_read_to_the_last_commit() {
     });
 }
 
+#[test]
+fn a_closed_file_has_nothing_beside_it_whoever_reads_it() {
+    let place = Place::sqlite();
+    let store = served(&place);
+    let reader = place.open(Purpose::Read);
+    assert_eq!(
+        names(&place),
+        ["store.db", "store.db-shm", "store.db-wal", "store.db.lock"]
+    );
+    store.close().unwrap();
+    let log = fs::metadata(place.folder.join("store.db-wal")).unwrap();
+    assert_eq!(log.len(), 0, "what was committed is in the file");
+    drop(reader);
+    assert_eq!(names(&place), ["store.db"]);
+    for purpose in [Purpose::Read, Purpose::Write, Purpose::Serve] {
+        let mut store = place.open(purpose);
+        assert_eq!(store.experiments().unwrap().len(), 1);
+        drop(store);
+        assert_eq!(names(&place), ["store.db"], "{purpose:?}");
+    }
+}
+
+/// What is in the folder of a place.
+fn names(place: &Place) -> Vec<String> {
+    let entries = fs::read_dir(&*place.folder).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// What a server leaves that is killed while it makes or migrates its file: `done` committed, more begun and half written.
+fn half_made(done: &str) -> Place {
+    let place = Place::sqlite();
+    place.run(done);
+    killed_while_writing(&place)
+}
+
+fn killed_while_writing(place: &Place) -> Place {
+    let killed = Place::sqlite();
+    let writer = rusqlite::Connection::open(place.file()).unwrap();
+    // A cache of a page or two: the transaction is written to the file before its end, under a journal.
+    let begun = "PRAGMA cache_size = 1; BEGIN; CREATE TABLE half (content BLOB);
+        WITH RECURSIVE part(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM part WHERE n < 64)
+        INSERT INTO half SELECT randomblob(4000) FROM part;";
+    writer.execute_batch(begun).unwrap();
+    for name in ["store.db", "store.db-journal"] {
+        let length = fs::copy(place.folder.join(name), killed.folder.join(name)).unwrap();
+        assert!(length > 0, "{name} is not half written");
+    }
+    killed
+}
+
+const MARK: &str = "PRAGMA application_id = 1684365935;";
+const META: &str =
+    "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) WITHOUT ROWID;
+    INSERT INTO meta VALUES ('version', 0);";
+
+#[test]
+fn a_kill_while_a_file_is_made_heals_at_the_next_start() {
+    let (nothing, first) = (String::new(), format!("BEGIN; {MARK} {META} COMMIT"));
+    for done in [&nothing, &first] {
+        for purpose in [Purpose::Read, Purpose::Write] {
+            let refusal = half_made(done).refusal(purpose);
+            assert!(refusal.contains("`debora serve"), "{refusal}");
+        }
+        let place = half_made(done);
+        let mut store = served(&place);
+        assert_eq!(store.experiments().unwrap().len(), 1);
+        store.close().unwrap();
+        assert_eq!(names(&place), ["store.db"], "after {done:?}");
+    }
+    // A file with nothing in it, and with a journal that has not reached its first page.
+    let place = Place::sqlite();
+    fs::write(place.file(), "").unwrap();
+    fs::write(place.folder.join("store.db-journal"), [0; 512]).unwrap();
+    served(&place).close().unwrap();
+    assert_eq!(names(&place), ["store.db"]);
+}
+
+#[test]
+fn a_kill_while_a_file_is_migrated_heals_for_readers_too() {
+    let place = Place::sqlite();
+    served(&place).close().unwrap();
+    // As a store is before its server switches it to a log.
+    place.run("PRAGMA journal_mode = DELETE");
+    let killed = killed_while_writing(&place);
+    let experiments = killed.open(Purpose::Read).experiments().unwrap();
+    assert_eq!(experiments.len(), 1);
+    assert_eq!(
+        names(&killed),
+        ["store.db"],
+        "a journal that was used is gone"
+    );
+}
+
+#[test]
+fn what_another_program_left_half_written_is_left_to_it() {
+    let place = half_made("CREATE TABLE letters (text TEXT)");
+    let before = place.content();
+    for purpose in [Purpose::Serve, Purpose::Write, Purpose::Read] {
+        let refusal = place.refusal(purpose);
+        assert!(refusal.contains("another program"), "{refusal}");
+    }
+    assert!(before == place.content());
+    assert_eq!(names(&place), ["store.db", "store.db-journal"]);
+}
+
 /// A limit on the size of files stands for the end of the disk. It holds for a whole process, so the test starts itself
 /// again under it, and looks at what that one leaves.
 #[cfg(unix)]

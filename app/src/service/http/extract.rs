@@ -281,6 +281,6 @@ mod tests {
         drop(others);
         assert_eq!(ask().await.ok().unwrap().bytes, "{}");
         assert_eq!(app.bodies.available_permits(), BODIES_KIBIBYTES);
-        service.stop();
+        service.stop().unwrap();
     }
 }

@@ -243,6 +243,6 @@ mod tests {
         assert!(another().await.is_err());
         slow.iter().for_each(|_| open.send(()).unwrap());
         assert!(app.read(|store| store.keys()).await.is_ok());
-        service.stop();
+        service.stop().unwrap();
     }
 }

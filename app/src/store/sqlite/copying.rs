@@ -19,6 +19,8 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
     let (connection, _) = opening::open(from, Purpose::Read)?;
     // Made first, for its owner's eyes alone: SQLite would make it readable for all, and it will hold keys.
     opening::make(to)?;
+    // This writes another file, but SQLite does not make that difference.
+    connection.pragma_update(None, "query_only", false)?;
     connection.execute(
         "VACUUM INTO ?1",
         [to.to_str()

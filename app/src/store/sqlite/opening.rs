@@ -1,11 +1,15 @@
 //! How a file is opened: looked at first, so that one that is not ours, or of a newer version, is left as it is.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::path::{Path, PathBuf};
+use std::fs::{self, File, OpenOptions};
+use std::io::Read as _;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::closing::{OpenFile, beside_file};
+use super::lock::Lock;
 
 use super::super::{Purpose, SCHEMA_VERSION, schema};
 
@@ -18,18 +22,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The statements of the trait fit.
 const STATEMENTS_CACHED: usize = 64;
 
-/// A server's right to a file, until it is dropped or the process ends, however it ends.
-pub struct Lock(File);
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Closing alone would leave it to a process that another thread is just starting.
-        let _ = self.0.unlock();
-    }
-}
-
 /// A connection, and the lock of a server.
-pub fn open(path: &Path, purpose: Purpose) -> Result<(Connection, Option<Lock>)> {
+pub fn open(path: &Path, purpose: Purpose) -> Result<(OpenFile, Option<Lock>)> {
     let shown = path.display();
     let opened = match purpose {
         Purpose::Serve => serve(path),
@@ -43,14 +37,13 @@ pub fn open(path: &Path, purpose: Purpose) -> Result<(Connection, Option<Lock>)>
 }
 
 /// Opens what is there.
-fn beside(path: &Path, purpose: Purpose) -> Result<Connection> {
+fn beside(path: &Path, purpose: Purpose) -> Result<OpenFile> {
     ensure!(
         path.exists(),
         "it does not exist; `debora serve --store {}` creates it",
         path.display()
     );
-    // Looked at without the right to write first: a file that is not ours must not even get a log beside it.
-    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let mut connection = look_at(path)?;
     if purpose == Purpose::Read && is_fixed(&connection, path) {
         let uri = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         connection = connect(Path::new(&fixed_address(path)?), uri)?;
@@ -70,16 +63,42 @@ fn beside(path: &Path, purpose: Purpose) -> Result<Connection> {
     }
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     sync_fully(&connection)?;
+    Ok(connection.for_writing())
+}
+
+/// A connection that changes no row.
+fn look_at(path: &Path) -> Result<OpenFile> {
+    // To look at a file whose writer was killed is to undo its last transaction. That is for its own program to do.
+    ensure!(
+        !beside_file(path, "-journal").exists() || is_ours_or_blank(path)?,
+        "it belongs to another program, whose journal lies beside it; choose another name"
+    );
+    // With the right to write: a reader without it cannot undo what a killed server left half done, nor remove the log that
+    // SQLite makes beside the file for it.
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // Even a mistake of ours cannot write through a reader's connection.
+    connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }
 
+/// Whether a file has this program's mark, or no mark yet, in the bytes where SQLite keeps it.
+fn is_ours_or_blank(path: &Path) -> Result<bool> {
+    // Not through SQLite, which would undo the half-written transaction first.
+    let mut header = Vec::new();
+    File::open(path)?.take(100).read_to_end(&mut header)?;
+    let mark = APPLICATION_ID.to_be_bytes();
+    Ok(header.iter().all(|byte| *byte == 0) || header.get(68..72) == Some(&mark))
+}
+
 /// Whether a file is in a folder where SQLite cannot create the log that it asks for. While there is none, no server has it
-/// open, so it can be read as it is.
+/// open, so it can be read as it is, unless a journal says that it is half written.
 fn is_fixed(connection: &Connection, path: &Path) -> bool {
     let looked = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
     let code = looked.err().and_then(|error| error.sqlite_error_code());
     matches!(code, Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
-        && !beside_file(path, "-wal").exists()
+        && ["-wal", "-journal"]
+            .iter()
+            .all(|ending| !beside_file(path, ending).exists())
 }
 
 /// The address that tells SQLite that a file does not change.
@@ -95,24 +114,18 @@ fn fixed_address(path: &Path) -> Result<String> {
     Ok(format!("file:{escaped}?immutable=1"))
 }
 
-/// The file with this ending beside another.
-fn beside_file(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
-}
-
 /// Makes the file if it is missing, locks it against a second server and brings it to this version.
-fn serve(path: &Path) -> Result<(Connection, Option<Lock>)> {
+fn serve(path: &Path) -> Result<(OpenFile, Option<Lock>)> {
     if path.exists() {
-        // Refused before the lock and the log are made beside a file that belongs to others.
-        version(&connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)?;
+        // Refused before the lock is made beside a file that belongs to others.
+        let looking = look_at(path)?;
+        version(&looking)?;
     } else {
         make(path)?;
     }
     // Two names of one file must meet at one lock.
     let path = fs::canonicalize(path)?;
-    let lock = lock(&path)?;
+    let lock = Lock::of(&path)?;
     let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     sync_fully(&connection)?;
     migrate(&mut connection)?;
@@ -123,17 +136,17 @@ fn serve(path: &Path) -> Result<(Connection, Option<Lock>)> {
         mode == "wal",
         "this file system does not allow a write-ahead log (the journal is {mode}); use a local one"
     );
-    Ok((connection, Some(lock)))
+    Ok((connection.for_writing(), Some(lock)))
 }
 
 /// A new store that keeps its journal in memory and syncs nothing: safe only as a whole, once it is synced from outside.
-pub fn empty(path: &Path) -> Result<Connection> {
+pub fn empty(path: &Path) -> Result<OpenFile> {
     make(path)?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "OFF")?;
     migrate(&mut connection)?;
-    Ok(connection)
+    Ok(connection.for_writing())
 }
 
 /// An empty file that only its owner reads: it will hold the experiments' keys.
@@ -146,33 +159,11 @@ pub fn make(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes the lock beside the file.
-fn lock(path: &Path) -> Result<Lock> {
-    // A file of its own: to close a second handle of the store's file would drop the locks that SQLite holds on it (POSIX).
-    let name = beside_file(path, ".lock");
-    let shown = name.display();
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&name);
-    let file = file.with_context(|| format!("cannot create the lock {shown}"))?;
-    match file.try_lock() {
-        Ok(()) => Ok(Lock(file)),
-        Err(TryLockError::WouldBlock) => bail!(
-            "another server has it open (it holds the lock {shown}); stop that server, use another file, or let both share a PostgreSQL store"
-        ),
-        Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("cannot lock {shown}"))
-        }
-    }
-}
-
-fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
+fn connect(path: &Path, flags: OpenFlags) -> Result<OpenFile> {
     // Each connection is used by one thread at a time, which the types see to.
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    Ok(connection)
+    Ok(OpenFile::over(connection, path))
 }
 
 /// A commit returns when its part of the log is on the disk.

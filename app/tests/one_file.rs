@@ -1,0 +1,146 @@
+//! A store that nobody has open is one file: what a stopped server leaves, and what commands leave beside no server.
+
+#[path = "common/binary.rs"]
+mod binary;
+#[path = "common/scratch.rs"]
+mod scratch;
+#[path = "common/server.rs"]
+mod server;
+
+use std::fs;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+
+use binary::debora;
+use scratch::Scratch;
+use serde_json::{Value, json};
+use server::{Running, start};
+
+const SPEC: &str =
+    "policy = 'free'\nhorizon = 100000\nrho = 0.1\ndelta = 0.01\nactions = ['a', 'b']\n";
+
+/// A folder with a store.
+struct Folder(Scratch);
+
+impl Folder {
+    fn new() -> Self {
+        Self(Scratch::new("one-file"))
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&*self.0).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn serve(&self, name: &str) -> Running {
+        let mut command = debora(&["serve", "--listen", "127.0.0.1:0", "--log", "warn"]);
+        command.args(["--store", &self.path(name)]);
+        start(command.stderr(Stdio::piped())).unwrap()
+    }
+
+    /// What a command says that must succeed.
+    fn said(&self, arguments: &[&str]) -> String {
+        let output = debora(arguments).current_dir(&*self.0).output().unwrap();
+        let words = String::from_utf8(output.stdout).unwrap();
+        let why = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{arguments:?}: {words}{why}");
+        words
+    }
+}
+
+fn post(server: &Running, path: &str, body: &Value) -> Value {
+    let url = format!("http://{}/v1/experiments{path}", server.address);
+    let mut answer = ureq::post(url)
+        .content_type("application/json")
+        .send(body.to_string())
+        .unwrap();
+    serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
+}
+
+/// Creates an experiment; decides and tells this many rounds.
+fn play(server: &Running, batches: u64) {
+    post(server, "", &json!({ "spec": SPEC, "id": "e" }));
+    for _ in 0..batches {
+        decide_and_tell(server);
+    }
+}
+
+/// A hundred rounds; the first of them.
+fn decide_and_tell(server: &Running) -> u64 {
+    let decided = post(server, "/e/decisions", &json!({ "n": 100 }));
+    let decisions = decided["decisions"].as_array().unwrap();
+    let told: Vec<_> = decisions
+        .iter()
+        .map(|decision| json!({ "round": decision["round"], "reward": 0.5 }))
+        .collect();
+    post(server, "/e/outcomes", &json!(told));
+    decisions[0]["round"].as_u64().unwrap()
+}
+
+/// Asks a server to stop: its exit code, and what it logged.
+fn stop(mut server: Running) -> (Option<i32>, String) {
+    let pid = server.child.id().to_string();
+    let sent = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(sent.unwrap().success());
+    let mut log = String::new();
+    let mut stderr = server.child.stderr.take().unwrap();
+    stderr.read_to_string(&mut log).unwrap();
+    (server.child.wait().unwrap().code(), log)
+}
+
+#[test]
+fn a_copy_of_a_stopped_servers_file_is_a_whole_copy() {
+    let folder = Folder::new();
+    let server = folder.serve("store.db");
+    play(&server, 20);
+    // A reader's connection that is kept for the next one.
+    let state = format!("http://{}/v1/experiments/e/state", server.address);
+    assert_eq!(ureq::get(state).call().unwrap().status(), 200);
+    assert!(folder.names().contains(&"store.db-wal".to_owned()));
+    assert_eq!(stop(server), (Some(0), String::new()));
+    assert_eq!(folder.names(), ["store.db"]);
+
+    fs::copy(folder.path("store.db"), folder.path("copy.db")).unwrap();
+    let audited = folder.said(&["audit", "copy.db"]);
+    assert!(audited.contains("all equal"), "{audited}");
+    let copy = folder.serve("copy.db");
+    assert_eq!(decide_and_tell(&copy), 2001, "{audited}");
+    assert_eq!(stop(copy).0, Some(0));
+    folder.said(&["keys", "add", "ann", "--role", "read", "--store", "copy.db"]);
+    folder.said(&["keys", "list", "--store", "copy.db"]);
+    folder.said(&["backup", "--store", "copy.db", "backup.db"]);
+    folder.said(&["audit", "backup.db"]);
+    assert_eq!(folder.names(), ["backup.db", "copy.db", "store.db"]);
+}
+
+#[test]
+fn a_stop_that_cannot_leave_one_file_says_so() {
+    let folder = Folder::new();
+    let server = folder.serve("store.db");
+    play(&server, 1);
+    let reader = rusqlite::Connection::open(folder.path("store.db")).unwrap();
+    let count = "BEGIN; SELECT count(*) FROM outcomes";
+    reader.execute_batch(count).unwrap();
+    decide_and_tell(&server);
+    let (code, log) = stop(server);
+    assert_eq!(code, Some(2), "{log}");
+    for words in [
+        "durable",
+        "store.db-wal: do not copy",
+        "another program is reading",
+        "start a server on it and stop it again",
+    ] {
+        assert!(log.contains(words), "{words:?} is not in {log}");
+    }
+    drop(reader);
+    assert_eq!(stop(folder.serve("store.db")).0, Some(0));
+    assert_eq!(folder.names(), ["store.db"]);
+}
