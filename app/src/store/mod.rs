@@ -173,7 +173,7 @@ impl fmt::Display for Location {
             Self::Sqlite(path) => write!(f, "{}", path.display()),
             // Put together from what is known to be harmless; to cut the secret out of the text could miss some of it.
             Self::Postgres(url) => match postgres::parse(url) {
-                Ok(config) => f.write_str(&postgres::shown(&config)),
+                Ok(address) => f.write_str(&postgres::shown(&address)),
                 Err(_) => f.write_str("postgres://"),
             },
         }

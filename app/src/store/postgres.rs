@@ -6,13 +6,15 @@
 //! A connection that is lost is made again when the next transaction begins. The open one is lost with it: if it was just
 //! being committed it was kept whole or not at all, and only looking tells which.
 
+mod handshake;
 mod opening;
+mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result};
 use postgres::types::ToSql;
-use postgres::{Client, Config, Row, Statement};
+use postgres::{Client, Row, Statement};
 
 use super::Purpose;
 use super::database::{Columns, Database, Each, SqlTable, SqlValue};
@@ -26,13 +28,13 @@ pub type Postgres = Sql<PostgresServer>;
 impl Postgres {
     /// Connects to a server.
     pub fn open(url: &str, purpose: Purpose) -> Result<Self> {
-        let config = parse(url)?;
-        let mut client = opening::connect(&config, purpose)?;
+        let address = parse(url)?;
+        let mut client = opening::connect(&address, purpose)?;
         opening::prepare(&mut client, purpose)
-            .with_context(|| format!("cannot open the store {}", shown(&config)))?;
+            .with_context(|| format!("cannot open the store {}", shown(&address)))?;
         Ok(Self::over(PostgresServer {
             client,
-            config,
+            address,
             purpose,
             statements: BTreeMap::new(),
             in_transaction: false,
@@ -50,7 +52,7 @@ pub fn is_made(url: &str) -> Result<bool> {
 /// A connection to a server.
 pub struct PostgresServer {
     client: Client,
-    config: Config,
+    address: opening::Address,
     purpose: Purpose,
     /// What the server has prepared for this connection, by its SQL.
     statements: BTreeMap<String, Statement>,
@@ -63,7 +65,7 @@ type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl PostgresServer {
     fn reconnect(&mut self) -> Result<()> {
-        self.client = opening::connect(&self.config, self.purpose)?;
+        self.client = opening::connect(&self.address, self.purpose)?;
         self.statements.clear();
         self.stuck = false;
         Ok(())

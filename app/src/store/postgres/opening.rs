@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use postgres::config::Host;
-use postgres::{Client, Config, NoTls};
+use postgres::{Client, Config};
 
 use super::super::{Purpose, SCHEMA_VERSION, schema};
+use super::tls::TlsRules;
 
 /// How long a server may take to answer a new connection, or a sent packet, before it counts as lost.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -21,8 +22,16 @@ const SETTINGS: &str =
 /// Nodes that start together make the tables one after the other ("debora" in ASCII).
 const MIGRATION_LOCK: i64 = 0x6465_626f_7261;
 
-/// Where a server is, from an address. The reason of a failure may quote what is secret, so it is left out.
-pub fn parse(url: &str) -> Result<Config> {
+/// Where a server is, and how it is reached.
+#[derive(Clone)]
+pub struct Address {
+    config: Config,
+    tls: TlsRules,
+}
+
+/// Reads an address. The reason of a failure may quote what is secret, so it is left out.
+pub fn parse(url: &str) -> Result<Address> {
+    let (url, tls) = TlsRules::take_from(url)?;
     // What the address itself says wins over what follows.
     let Ok(mut config) = url.parse::<Config>() else {
         bail!(
@@ -38,11 +47,12 @@ pub fn parse(url: &str) -> Result<Config> {
     if config.get_application_name().is_none() {
         config.application_name("debora");
     }
-    Ok(config)
+    Ok(Address { config, tls })
 }
 
 /// An address without what may be secret in it.
-pub fn shown(config: &Config) -> String {
+pub fn shown(address: &Address) -> String {
+    let config = &address.config;
     let hosts = config.get_hosts().iter().map(|host| match host {
         Host::Tcp(name) => name.clone(),
         #[cfg(unix)]
@@ -57,8 +67,8 @@ pub fn shown(config: &Config) -> String {
 }
 
 /// A connection.
-pub fn connect(config: &Config, purpose: Purpose) -> Result<Client> {
-    let connected = config.connect(NoTls).and_then(|mut client| {
+pub fn connect(address: &Address, purpose: Purpose) -> Result<Client> {
+    let connected = address.tls.connect(&address.config).and_then(|mut client| {
         client.batch_execute(SETTINGS)?;
         // Even a mistake of ours cannot write through a reader's connection.
         if purpose == Purpose::Read {
@@ -66,7 +76,7 @@ pub fn connect(config: &Config, purpose: Purpose) -> Result<Client> {
         }
         Ok(client)
     });
-    connected.with_context(|| format!("cannot connect to {}", shown(config)))
+    connected.with_context(|| format!("cannot connect to {}", shown(address)))
 }
 
 /// Looks at the version of the tables, and brings them to this one if they are to be served.
