@@ -102,7 +102,7 @@ fn a_closed_file_has_nothing_beside_it_whoever_reads_it() {
     assert_eq!(names(&place), ["store.db"]);
     for purpose in [Purpose::Read, Purpose::Write, Purpose::Serve] {
         let mut store = place.open(purpose);
-        assert_eq!(store.experiments().unwrap().len(), 1);
+        assert_eq!(store.experiments(None, 9).unwrap().len(), 1);
         drop(store);
         assert_eq!(names(&place), ["store.db"], "{purpose:?}");
     }
@@ -155,7 +155,7 @@ fn a_kill_while_a_file_is_made_heals_at_the_next_start() {
         }
         let place = half_made(done);
         let mut store = served(&place);
-        assert_eq!(store.experiments().unwrap().len(), 1);
+        assert_eq!(store.experiments(None, 9).unwrap().len(), 1);
         store.close().unwrap();
         assert_eq!(names(&place), ["store.db"], "after {done:?}");
     }
@@ -174,7 +174,7 @@ fn a_kill_while_a_file_is_migrated_heals_for_readers_too() {
     // As a store is before its server switches it to a log.
     place.run("PRAGMA journal_mode = DELETE");
     let killed = killed_while_writing(&place);
-    let experiments = killed.open(Purpose::Read).experiments().unwrap();
+    let experiments = killed.open(Purpose::Read).experiments(None, 9).unwrap();
     assert_eq!(experiments.len(), 1);
     assert_eq!(
         names(&killed),
