@@ -1,11 +1,14 @@
 //! One suite for every store, at the level of the trait: what is written comes back bit for bit, once, or not at all.
 
+#[path = "../common/binary.rs"]
+mod binary;
 mod file;
 #[path = "../common/fixtures.rs"]
 mod fixtures;
 mod opening;
 #[path = "../common/scratch.rs"]
 mod scratch;
+mod server;
 
 use std::fs;
 use std::path::PathBuf;

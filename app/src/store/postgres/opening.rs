@@ -13,11 +13,18 @@ use super::tls::TlsRules;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What every connection sets. A statement takes milliseconds, but may wait for the lock of another node; a node that
-/// stops in the middle of a transaction must not hold its locks for ever.
+/// What every connection sets. A statement takes milliseconds, but may wait for the lock of another node.
 const SETTINGS: &str =
     "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '30s';
-    SET idle_in_transaction_session_timeout = '30s'; SET client_min_messages = warning;";
+    SET client_min_messages = warning;";
+
+/// A node that stops in the middle of a transaction, or its machine, loses it before those who wait for its locks give up.
+const WRITER_SETTINGS: &str = "SET idle_in_transaction_session_timeout = '5s'";
+
+/// Even a mistake of ours cannot write through a reader's connection. It holds no lock that others wait for, and a backup may
+/// pause to write what it has read.
+const READER_SETTINGS: &str =
+    "SET default_transaction_read_only = on; SET idle_in_transaction_session_timeout = '30s'";
 
 /// Nodes that start together make the tables one after the other ("debora" in ASCII).
 const MIGRATION_LOCK: i64 = 0x6465_626f_7261;
@@ -70,10 +77,10 @@ pub fn shown(address: &Address) -> String {
 pub fn connect(address: &Address, purpose: Purpose) -> Result<Client> {
     let connected = address.tls.connect(&address.config).and_then(|mut client| {
         client.batch_execute(SETTINGS)?;
-        // Even a mistake of ours cannot write through a reader's connection.
-        if purpose == Purpose::Read {
-            client.batch_execute("SET default_transaction_read_only = on")?;
-        }
+        client.batch_execute(match purpose {
+            Purpose::Read => READER_SETTINGS,
+            Purpose::Serve | Purpose::Write => WRITER_SETTINGS,
+        })?;
         Ok(client)
     });
     connected.with_context(|| format!("cannot connect to {}", shown(address)))

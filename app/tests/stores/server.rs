@@ -1,0 +1,235 @@
+//! What only a PostgreSQL server can do: be reached with TLS or without, and end the transaction of a node that stopped.
+
+use std::env;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use debora_app::store::{Location, Purpose};
+
+use super::binary::debora;
+use super::fixtures::schema;
+use super::{Place, outcome, served, write};
+
+fn variable(name: &str) -> String {
+    env::var(name).expect("run the tests as `scripts/with-postgres cargo test`")
+}
+
+/// A file of certificates in an address.
+fn roots(name: &str) -> String {
+    let folder = variable("DEBORA_TEST_POSTGRES_ROOTS");
+    format!("&sslrootcert={folder}/{name}.pem")
+}
+
+/// The address of the test server on loopback, for a user and with what follows.
+fn address(user: &str, host: &str, rest: &str) -> String {
+    let port = variable("DEBORA_TEST_POSTGRES_PORT");
+    let password = variable("DEBORA_TEST_POSTGRES_PASSWORD");
+    format!("postgres://{user}:{password}@{host}:{port}/postgres?connect_timeout=5{rest}")
+}
+
+/// Opens a store, and asks the server whether that connection is encrypted; or why it was not opened.
+fn opened(user: &str, host: &str, rest: &str) -> Result<bool, String> {
+    let place = Place::postgres();
+    let Location::Postgres(schema) = &place.location else {
+        panic!("a server")
+    };
+    let (_, name) = schema.rsplit_once("%3D").unwrap();
+    let rest = format!("{rest}&application_name={name}&options=-csearch_path%3D{name}");
+    let store = Location::of(&address(user, host, &rest)).open(Purpose::Serve);
+    let _store = store.map_err(|error| format!("{error:#}"))?;
+    let mut client = postgres::Client::connect(schema, postgres::NoTls).unwrap();
+    let sql = "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+        WHERE application_name = $1";
+    Ok(client.query_one(sql, &[&name]).unwrap().get(0))
+}
+
+fn refusal(user: &str, host: &str, rest: &str) -> String {
+    let why = opened(user, host, rest).expect_err(rest);
+    assert!(
+        why.contains(&format!("postgres://{host}/postgres")),
+        "{why}"
+    );
+    assert!(
+        !why.contains(&variable("DEBORA_TEST_POSTGRES_PASSWORD")),
+        "{why}"
+    );
+    why
+}
+
+#[test]
+fn a_server_is_reached_as_its_address_says() {
+    let (right, wrong) = (roots("ca"), roots("other"));
+    for (mode, roots) in [
+        ("", ""),
+        ("&sslmode=allow", ""),
+        ("&sslmode=prefer", ""),
+        ("&sslmode=prefer", &*right),
+        ("&sslmode=require", ""),
+        ("&sslmode=require", &right),
+        ("&sslmode=verify-ca", &right),
+        ("&sslmode=verify-full", &right),
+    ] {
+        let rest = format!("{mode}{roots}");
+        assert_eq!(opened("encrypted", "localhost", &rest), Ok(true), "{rest}");
+    }
+    for (mode, roots) in [
+        ("", ""),
+        ("&sslmode=disable", ""),
+        ("&sslmode=allow", ""),
+        ("&sslmode=prefer", ""),
+        // What cannot be trusted is not spoken to, and a plain connection is as good as that.
+        ("&sslmode=prefer", &*wrong),
+    ] {
+        let rest = format!("{mode}{roots}");
+        assert_eq!(opened("plain", "localhost", &rest), Ok(false), "{rest}");
+    }
+    // A name that the certificate does not have matters to the strictest mode alone.
+    let rest = format!("&sslmode=verify-ca{right}");
+    assert_eq!(opened("encrypted", "127.0.0.1", &rest), Ok(true));
+}
+
+#[test]
+fn a_server_that_cannot_be_trusted_is_refused_with_the_remedy() {
+    let (right, wrong) = (roots("ca"), roots("other"));
+    for mode in ["require", "verify-ca", "verify-full"] {
+        let rest = format!("&sslmode={mode}{wrong}");
+        let why = refusal("encrypted", "localhost", &rest);
+        assert!(
+            why.contains(&format!("with sslmode={mode}"))
+                && why.contains("does not lead to a root; sslrootcert must"),
+            "{why}"
+        );
+    }
+    let rest = format!("&sslmode=verify-full{right}");
+    let why = refusal("encrypted", "127.0.0.1", &rest);
+    assert!(
+        why.contains("for another name; use the name that the certificate has"),
+        "{why}"
+    );
+    // The server refuses, and so do we, to do otherwise than asked.
+    refusal("encrypted", "localhost", "&sslmode=disable");
+    refusal("plain", "localhost", "&sslmode=require");
+    let why = refusal(
+        "encrypted",
+        "localhost",
+        "&sslmode=require&sslrootcert=/none",
+    );
+    assert!(why.contains("cannot read the roots in /none"), "{why}");
+}
+
+#[test]
+fn what_an_address_says_of_tls_must_make_sense() {
+    for (rest, words) in [
+        (
+            "&sslmode=full",
+            "\"full\" is not one of disable, allow, prefer, require",
+        ),
+        (
+            "&sslmode=require&sslrootcert=system",
+            "give sslmode=verify-full",
+        ),
+    ] {
+        let why = opened("encrypted", "localhost", rest).expect_err(rest);
+        assert!(why.contains(words), "{why}");
+    }
+}
+
+/// A socket in the file system is not encrypted, whatever is asked.
+#[test]
+fn a_socket_needs_no_certificate() {
+    let url = format!("{}&sslmode=verify-full", schema("socket"));
+    Location::of(&url).open(Purpose::Serve).unwrap();
+}
+
+#[test]
+fn variables_say_what_the_address_does_not() {
+    let folder = variable("DEBORA_TEST_POSTGRES_ROOTS");
+    let said = |variables: &[(&str, &str)], rest: &str| {
+        let url = address("encrypted", "localhost", rest);
+        let output = debora(&["keys", "list", "--store", &url])
+            .env("HOME", &folder)
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    // Without a store there is nothing to list: a server that says so was reached.
+    let reached = |words: &str| words.contains("it has no tables yet");
+    let file = |name: &str| format!("{folder}/{name}.pem");
+    let full = ("PGSSLMODE", "verify-full");
+    assert!(said(&[full], "").contains("give sslrootcert=FILE"));
+    assert!(reached(&said(&[full, ("PGSSLROOTCERT", &file("ca"))], "")));
+    let words = said(&[full, ("PGSSLROOTCERT", &file("other"))], "");
+    assert!(words.contains("does not lead to a root"), "{words}");
+    let disabled = [("PGSSLMODE", "disable")];
+    assert!(reached(&said(&disabled, "&sslmode=require")));
+    let system = "&sslrootcert=system";
+    assert!(reached(&said(&[("SSL_CERT_FILE", &file("ca"))], system)));
+    let words = said(&[("SSL_CERT_FILE", &file("other"))], system);
+    assert!(words.contains("with sslmode=verify-full"), "{words}");
+}
+
+/// What a server without TLS says to one who asks for it, and what it is then sent.
+fn without_tls() -> (u16, thread::JoinHandle<Vec<u8>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heard = thread::spawn(move || {
+        let (mut stream, _): (TcpStream, _) = listener.accept().unwrap();
+        let mut asked = [0; 8];
+        stream.read_exact(&mut asked).unwrap();
+        assert_eq!(asked, [0, 0, 0, 8, 4, 210, 22, 47], "a request for TLS");
+        stream.write_all(b"N").unwrap();
+        let mut heard = vec![0; 512];
+        let length = stream.read(&mut heard).unwrap();
+        heard.truncate(length);
+        heard
+    });
+    (port, heard)
+}
+
+#[test]
+fn a_server_without_tls_is_refused_by_a_mode_that_requires_it() {
+    for (mode, goes_on) in [
+        ("sslmode=require".to_owned(), false),
+        (format!("sslmode=verify-full{}", roots("ca")), false),
+        ("sslmode=prefer".to_owned(), true),
+    ] {
+        let (port, heard) = without_tls();
+        let url = format!("postgres://ann:sesame@127.0.0.1:{port}/db?{mode}");
+        let error = Location::of(&url).open(Purpose::Serve).err().unwrap();
+        let why = format!("{error:#}");
+        assert_eq!(!why.contains("set ssl = on"), goes_on, "{mode}: {why}");
+        let heard = heard.join().unwrap();
+        assert_eq!(
+            !heard.is_empty(),
+            goes_on,
+            "{mode}: nothing is sent in plain"
+        );
+    }
+}
+
+/// A node that stops in the middle of a transaction, as a frozen machine does, holds up the others for seconds only.
+#[test]
+fn a_frozen_node_loses_its_lock_and_its_transaction() {
+    let place = Place::postgres();
+    let mut frozen = served(&place);
+    frozen.begin().unwrap();
+    frozen.lock("a").unwrap().unwrap();
+    frozen.add_outcomes("a", &[outcome(1, 0.5)]).unwrap();
+    let begun = Instant::now();
+    let mut other = place.open(Purpose::Serve);
+    write(&mut other, |other| {
+        other.lock("a").unwrap().unwrap();
+        other.add_outcomes("a", &[outcome(2, 0.5)]).unwrap();
+    });
+    let waited = begun.elapsed();
+    assert!(waited < Duration::from_secs(7), "{waited:?}");
+    frozen.commit().unwrap_err();
+    assert_eq!(other.outcomes("a", 0, 9).unwrap(), [outcome(2, 0.5)]);
+    write(&mut frozen, |frozen| {
+        frozen.add_outcomes("a", &[outcome(1, 0.5)]).unwrap()
+    });
+    assert_eq!(other.outcomes("a", 0, 9).unwrap().len(), 2);
+}
