@@ -9,7 +9,7 @@ mod scratch;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use binary::debora;
 use debora_app::hex;
@@ -157,6 +157,36 @@ fn keys_work_beside_a_server(folder: &Folder, address: &str) {
     assert!(!list.to_string().contains(&hash), "a list shows no hashes");
 }
 
+/// How many add one name at the same time.
+const ADDING: usize = 8;
+
+/// Of many who add one name one gets it, and its key is the one that is stored. `until` lets them go on.
+fn a_name_is_given_once(folder: &Folder, address: &str, until: impl FnOnce()) {
+    let add = |_| {
+        let mut command = debora(&["keys", "add", "ann", "--role", "read"]);
+        command.env("DEBORA_STORE", address).current_dir(&*folder.0);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let adding: Vec<_> = (0..ADDING).map(add).collect();
+    until();
+    let (added, refused): (Vec<_>, Vec<_>) = adding
+        .into_iter()
+        .map(|child| child.wait_with_output().unwrap())
+        .partition(|output| output.status.success());
+    assert_eq!(added.len(), 1, "{added:?}");
+    for output in refused {
+        let why = String::from_utf8(output.stderr).unwrap();
+        assert!(why.contains("there is, or was, a key named"), "{why}");
+    }
+    let key = String::from_utf8(added[0].stdout.clone()).unwrap();
+    let known = Location::of(address).open(Purpose::Read).unwrap().keys();
+    assert_eq!(
+        known.unwrap()[0].hash,
+        hex::encode(&Sha256::digest(key.trim_end()))
+    );
+}
+
 /// A backup is whole while its store is written to, and is not written over.
 fn a_backup_is_taken_beside_a_server(folder: &Folder, address: &str) {
     let mut server = serve(&Location::of(address));
@@ -219,6 +249,30 @@ fn keys_work_beside_a_server_on_sqlite() {
 #[test]
 fn keys_work_beside_a_server_on_postgres() {
     keys_work_beside_a_server(&Folder::new("keys-postgres"), &schema("keys"));
+}
+
+#[test]
+fn a_name_is_given_once_on_sqlite() {
+    let folder = Folder::new("name");
+    let _server = serve(&Location::of(&file(&folder)));
+    a_name_is_given_once(&folder, &file(&folder), || {});
+}
+
+#[test]
+fn a_name_is_given_once_on_postgres() {
+    let address = schema("name");
+    let _server = serve(&Location::of(&address));
+    let mut client = postgres::Client::connect(&address, postgres::NoTls).unwrap();
+    // All have looked at the keys and found the name free before one of them may write.
+    let held = "BEGIN; LOCK TABLE api_keys IN SHARE MODE";
+    client.batch_execute(held).unwrap();
+    a_name_is_given_once(&Folder::new("name-postgres"), &address, || {
+        let waiting = "SELECT count(*) FROM pg_locks
+            WHERE relation = 'api_keys'::regclass AND NOT granted";
+        let mut waiting = || client.query_one(waiting, &[]).unwrap().get::<_, i64>(0);
+        while waiting() < ADDING as i64 {}
+        client.batch_execute("COMMIT").unwrap();
+    });
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::args::{Common, KeysVerb};
 use crate::calendar::{now, utc};
 use crate::commands::print;
 use crate::hex;
-use crate::store::{ApiKey, KEYLESS, Location, Purpose, Role, Store};
+use crate::store::{ApiKey, KEYLESS, Location, Purpose, Role};
 use crate::terminal::table;
 
 pub fn keys(action: &KeysVerb, location: &Location, common: &Common) -> Result<bool> {
@@ -32,20 +32,22 @@ fn add(location: &Location, name: &str, role: Role, common: &Common) -> Result<(
     // The prefix makes a leaked key recognisable in a repository or a log.
     let key = format!("debora_{}", hex::encode(&random));
     let hash = hex::encode(&Sha256::digest(&key));
-    change(&mut *store, |keys| {
-        // The log names keys, so a name that was another's would mislead its readers.
-        if keys.iter().any(|key| key.name == name) {
-            bail!("there is, or was, a key named {name:?}; choose another name");
-        }
-        Ok(ApiKey {
-            name: name.into(),
-            role,
-            hash,
-            created_at: now(),
-            revoked_at: None,
-            experiments: None,
-        })
-    })?;
+    let row = ApiKey {
+        name: name.into(),
+        role,
+        hash,
+        created_at: now(),
+        revoked_at: None,
+        experiments: None,
+    };
+    store.begin()?;
+    // The log names keys, so a name that was another's would mislead its readers. The store refuses it: others may be adding
+    // the same name since anyone looked.
+    ensure!(
+        store.add_key(&row)?,
+        "there is, or was, a key named {name:?}; choose another name"
+    );
+    store.commit()?;
     if common.json {
         let document = json!({ "name": name, "role": role, "key": key });
         return print(&format!("{document:#}\n"));
@@ -109,34 +111,32 @@ fn row(key: &ApiKey) -> Vec<String> {
 
 fn revoke(location: &Location, name: &str) -> Result<()> {
     let mut store = location.open(Purpose::Write)?;
-    change(&mut *store, |keys| {
-        let key = keys.iter().find(|key| key.name == name);
-        let names: Vec<_> = keys.iter().map(|key| key.name.clone()).collect();
-        let known = if names.is_empty() {
-            "there are no keys".into()
-        } else {
-            format!("there are {}", listed(&names))
-        };
-        let key = key.with_context(|| format!("there is no key {name:?}; {known}"))?;
-        if let Some(at) = key.revoked_at {
-            bail!("key {name:?} was already revoked at {} UTC", utc(at));
-        }
-        // Kept, not removed: without it a store whose last key is revoked would be open to everyone.
-        Ok(ApiKey {
-            revoked_at: Some(now()),
-            ..key.clone()
-        })
-    })?;
+    // One transaction for look and write.
+    store.begin()?;
+    let revoked = revoked(&store.keys()?, name)?;
+    store.set_key(&revoked)?;
+    store.commit()?;
     print(&format!(
         "key {name} is revoked; servers refuse it within two seconds\n"
     ))
 }
 
-/// Writes the key that a look at all keys leads to.
-fn change(store: &mut dyn Store, change: impl FnOnce(&[ApiKey]) -> Result<ApiKey>) -> Result<()> {
-    // One transaction for look and write: two that add the same name at once must not both succeed.
-    store.begin()?;
-    let key = change(&store.keys()?)?;
-    store.set_key(&key)?;
-    store.commit()
+/// The key of this name, revoked.
+fn revoked(keys: &[ApiKey], name: &str) -> Result<ApiKey> {
+    let names: Vec<_> = keys.iter().map(|key| key.name.clone()).collect();
+    let known = if names.is_empty() {
+        "there are no keys".into()
+    } else {
+        format!("there are {}", listed(&names))
+    };
+    let key = keys.iter().find(|key| key.name == name);
+    let key = key.with_context(|| format!("there is no key {name:?}; {known}"))?;
+    if let Some(at) = key.revoked_at {
+        bail!("key {name:?} was already revoked at {} UTC", utc(at));
+    }
+    // Kept, not removed: without it a store whose last key is revoked would be open to everyone.
+    Ok(ApiKey {
+        revoked_at: Some(now()),
+        ..key.clone()
+    })
 }
