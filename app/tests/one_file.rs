@@ -1,4 +1,5 @@
-//! A store that nobody has open is one file: what a stopped server leaves, and what commands leave beside no server.
+//! A store that nobody has open is one file: what a stopped server leaves, what commands leave beside no server, and how a copy
+//! that is behind is noticed.
 
 #[path = "common/binary.rs"]
 mod binary;
@@ -119,6 +120,66 @@ fn a_copy_of_a_stopped_servers_file_is_a_whole_copy() {
     folder.said(&["backup", "--store", "copy.db", "backup.db"]);
     folder.said(&["audit", "backup.db"]);
     assert_eq!(folder.names(), ["backup.db", "copy.db", "store.db"]);
+}
+
+/// Identity and incarnation, from a server's first line.
+fn start_of(server: &Running) -> (String, u64) {
+    let (_, start) = server.line.split_once("identity ").unwrap();
+    let (identity, incarnation) = start.split_once(", incarnation ").unwrap();
+    assert!(identity.len() == 32 && identity.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    (identity.to_owned(), incarnation.trim().parse().unwrap())
+}
+
+fn head(server: &Running) -> String {
+    let url = format!("http://{}/v1/experiments/e/state", server.address);
+    let text = ureq::get(url).call().unwrap().body_mut().read_to_string();
+    let state: Value = serde_json::from_str(&text.unwrap()).unwrap();
+    state["head"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_copy_that_is_behind_is_noticed() {
+    let folder = Folder::new();
+    let server = folder.serve("store.db");
+    let (identity, incarnation) = start_of(&server);
+    assert_eq!(incarnation, 1);
+    play(&server, 1);
+    let backup = folder.said(&["backup", "--store", "store.db", "copy.db"]);
+    let words = format!("the same store (identity {identity}, incarnation 1)");
+    assert!(backup.contains(&words), "{backup}");
+    let before = head(&server);
+    while head(&server) == before {
+        decide_and_tell(&server);
+    }
+    let published = head(&server);
+    assert_eq!(stop(server).0, Some(0));
+
+    let arguments = ["audit", "copy.db", "--head", &published];
+    let audit = debora(&arguments).current_dir(&*folder.0).output().unwrap();
+    let words = String::from_utf8(audit.stdout).unwrap().replace('\n', " ");
+    assert_eq!(audit.status.code(), Some(1), "{words}");
+    assert!(
+        words.contains("This store is behind what was published")
+            && words.contains("or it is another"),
+        "{words}"
+    );
+    folder.said(&["audit", "store.db", "--head", &published]);
+    folder.said(&["audit", "copy.db", "--head", &before]);
+
+    let copy = folder.serve("copy.db");
+    assert_eq!(start_of(&copy), (identity, 2), "one store, another start");
+    for round in [100, 101, 999, 1000] {
+        let told = json!([{ "round": 1, "reward": 0.5 }, { "round": round, "reward": 0.5 }]);
+        post(&copy, "/e/outcomes", &told);
+    }
+    let (code, log) = stop(copy);
+    assert_eq!(code, Some(0));
+    let warnings: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("never decided here"))
+        .collect();
+    assert_eq!(warnings.len(), 1, "{log}");
+    assert!(warnings[0].contains("seen=101 decided=100"), "{log}");
 }
 
 #[test]

@@ -149,14 +149,18 @@ fn it_says_where_it_listens_and_ends_with_0_when_asked() {
         if json {
             let line: Value = serde_json::from_str(&server.line).unwrap();
             assert_eq!(line["store"], folder.store());
+            assert_eq!(line["incarnation"], 2);
         } else {
-            assert_eq!(
-                server.line,
-                format!(
-                    "listening on http://{}, store {}\n",
-                    server.address,
-                    folder.store()
-                )
+            let line = format!(
+                "listening on http://{}, store {}, identity ",
+                server.address,
+                folder.store()
+            );
+            assert!(server.line.starts_with(&line), "{}", server.line);
+            assert!(
+                server.line.ends_with(", incarnation 1\n"),
+                "{}",
+                server.line
             );
         }
         assert!(!server.address.ends_with(":0"), "{}", server.address);

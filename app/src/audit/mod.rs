@@ -52,6 +52,19 @@ pub struct Difference {
     pub recomputed: String,
 }
 
+/// What differs where a head that was published is not in the chain.
+const PUBLISHED_HEAD: &str = "the published head";
+
+impl Difference {
+    /// What it means, where that is not plain.
+    pub fn meaning(&self) -> Option<&'static str> {
+        (self.what == PUBLISHED_HEAD).then_some(
+            "This store is behind what was published (an old copy was put back, or is served beside its original), or it is another \
+             one, or the head is another experiment's.",
+        )
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -358,7 +371,7 @@ impl Auditor {
             // Anyone who can rewrite the log can rehash it; a head that was noted down before is what gives them away.
             Some(wanted) => Err(differs(
                 "the chain of hashes",
-                "the published head",
+                PUBLISHED_HEAD,
                 wanted,
                 "not one of its heads",
             )),

@@ -130,7 +130,8 @@ impl Finding {
                 json!({ "verdict": verdict, "audited": audited })
             }
             Self::Different(audited, difference) => {
-                json!({ "verdict": "different", "audited": audited, "difference": difference })
+                let meaning = difference.meaning();
+                json!({ "verdict": "different", "audited": audited, "difference": difference, "meaning": meaning })
             }
             Self::Failed(experiment, error) => {
                 json!({ "verdict": "failed", "experiment": experiment, "error": format!("{error:#}") })
@@ -145,11 +146,13 @@ impl Finding {
             Self::Different(audited, difference) => {
                 let name = &audited.experiment;
                 let before = counted(audited.decisions, "decision", "decisions");
-                answer.paragraph([
+                let mut sentences = vec![
                     Sentence::of(Tone::Alarm, format!("{name}: a difference."))
                         .and(Tone::Plain, format!(" At {difference}.")),
-                    Sentence::plain(format!("Equal before it: {before}.")),
-                ]);
+                ];
+                sentences.extend(difference.meaning().map(Sentence::plain));
+                sentences.push(Sentence::plain(format!("Equal before it: {before}.")));
+                answer.paragraph(sentences);
             }
             Self::Failed(experiment, _) => {
                 let name = experiment.as_deref().unwrap_or("The log");

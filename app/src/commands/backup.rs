@@ -33,14 +33,24 @@ pub fn backup(location: &Location, to: &Path, common: &Common) -> Result<bool> {
         copying::check(to)
     })?;
     if common.json {
-        let document = json!({ "file": shown.to_string(), "experiments": held.experiments, "outcomes": held.outcomes });
+        let document = json!({
+            "file": shown.to_string(),
+            "identity": held.identity,
+            "incarnation": held.incarnation,
+            "experiments": held.experiments,
+            "outcomes": held.outcomes,
+        });
         print(&format!("{document:#}\n"))?;
         return Ok(true);
     }
     let experiments = counted(held.experiments, "experiment", "experiments");
     let outcomes = counted(held.outcomes, "outcome", "outcomes");
+    let identity = held.identity.map_or("none yet".into(), |identity| {
+        format!("{identity}, incarnation {}", held.incarnation)
+    });
     print(&format!(
-        "{shown} holds {experiments} and {outcomes} of {location}, verified; keep it secret, since it contains the experiments' keys\n"
+        "{shown} holds {experiments} and {outcomes} of {location}, verified; it is the same store (identity {identity}), so serve it \
+         only in place of the original; keep it secret, since it contains the experiments' keys\n"
     ))?;
     Ok(true)
 }

@@ -22,6 +22,7 @@ use crate::commands::print;
 use crate::service::http::server::{self, ConnectionRules};
 use crate::service::http::{AppState, Shared};
 use crate::service::request::Refusal;
+use crate::service::start::StoreStart;
 use crate::service::writer::Service;
 use crate::store::Location;
 
@@ -110,10 +111,18 @@ async fn run(
     let listener = TcpListener::from_std(listener)?;
     let address = listener.local_addr()?;
     let (url, store) = (format!("http://{address}"), service.location.to_string());
+    let StoreStart {
+        identity,
+        incarnation,
+    } = &service.start;
+    tracing::info!(store, identity, incarnation, "started");
     print(&if json {
-        format!("{}\n", json!({ "address": url, "store": store }))
+        let line = json!({ "address": url, "store": store, "identity": identity, "incarnation": incarnation });
+        format!("{line}\n")
     } else {
-        format!("listening on {url}, store {store}\n")
+        format!(
+            "listening on {url}, store {store}, identity {identity}, incarnation {incarnation}\n"
+        )
     })?;
     let app = Shared::new(Arc::clone(service), Duration::from_secs(args.timeout));
     let ticking = tokio::spawn(tick(Arc::clone(&app)));

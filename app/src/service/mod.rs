@@ -8,11 +8,13 @@
 //! An epoch's decisions depend only on key, strategy and round. So nodes that share a store need to agree on round numbers, on
 //! outcomes and, a few hundred times in an experiment's life, on the next epoch: a lock on one row of progress is enough.
 
+mod behind;
 mod decide;
 pub mod http;
 pub mod request;
 pub mod resident;
 pub mod sample_ratio;
+pub mod start;
 mod tell;
 pub mod transaction;
 mod turn;

@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 
 use anyhow::{Result, bail};
 
+use crate::service::behind;
 use crate::service::request::{DecisionId, Receipt, Refusal, Request, ToldOutcome};
 use crate::service::turn::Turn;
 use crate::store::{OutcomeRow, Status, UncountedOutcome};
@@ -93,6 +94,7 @@ impl Turn<'_> {
     }
 
     fn record(&mut self, outcomes: &[&ToldOutcome]) -> Result<Vec<Receipt>> {
+        self.look_for_unknown(outcomes);
         // What is left empty here is of a decision that was never made.
         let mut receipts = vec![None; outcomes.len()];
         self.tell_rounds(outcomes, &mut receipts)?;
@@ -101,6 +103,20 @@ impl Turn<'_> {
             .into_iter()
             .map(|receipt| receipt.unwrap_or(Receipt::Unknown))
             .collect())
+    }
+
+    /// Warns of rounds that only another copy of the store can have decided.
+    fn look_for_unknown(&self, outcomes: &[&ToldOutcome]) {
+        let rounds = outcomes
+            .iter()
+            .filter_map(|outcome| match outcome.decision {
+                DecisionId::Round(round) => Some(round),
+                DecisionId::Overtime { .. } => None,
+            });
+        let last = rounds.max().unwrap_or_default();
+        if last >= self.progress.next_round {
+            behind::warn(self.id, last, self.progress.next_round - 1);
+        }
     }
 
     fn tell_rounds(

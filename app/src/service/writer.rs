@@ -13,6 +13,7 @@ use prometheus_client::metrics::counter::Counter;
 use tokio::sync::oneshot;
 
 use crate::service::request::{Granted, Refusal, Request};
+use crate::service::start::{StoreStart, note_start};
 use crate::service::transaction::Executor;
 use crate::store::{Location, Purpose, Store};
 
@@ -43,6 +44,8 @@ enum Message {
 pub struct Service {
     /// Where the store is.
     pub location: Location,
+    /// Which store it is, and which of its starts this is.
+    pub start: StoreStart,
     /// What time it is.
     pub clock: Clock,
     /// Groups served: requests that share a transaction.
@@ -60,8 +63,10 @@ impl Service {
         let (requests, received) = channel();
         let groups = Counter::default();
         let queued = Arc::new(AtomicU64::new(0));
+        let mut store = location.open(Purpose::Serve)?;
+        let start = note_start(&mut *store, clock())?;
         let writer = Writer {
-            executor: Executor::new(location.open(Purpose::Serve)?),
+            executor: Executor::new(store),
             received,
             clock: Arc::clone(&clock),
             groups: groups.clone(),
@@ -73,6 +78,7 @@ impl Service {
             .spawn(move || writer.run())?;
         Ok(Arc::new(Self {
             location,
+            start,
             clock,
             groups,
             requests: Mutex::new(Some(requests)),

@@ -26,8 +26,8 @@ use fixtures::{epoch, experiment, progress, schema};
 use opening::{
     a_newer_store_is_refused_and_left_as_it_is,
     an_older_store_is_brought_to_this_version_by_a_server_alone, servers_that_start_together_agree,
-    what_an_older_program_stored_is_kept, what_belongs_to_others_is_left_to_them,
-    what_is_missing_is_made_by_a_server_alone,
+    starts_are_numbered_and_of_one_store, what_an_older_program_stored_is_kept,
+    what_belongs_to_others_is_left_to_them, what_is_missing_is_made_by_a_server_alone,
 };
 use scratch::Scratch;
 
@@ -143,6 +143,7 @@ on_every_store!(
     what_is_missing_is_made_by_a_server_alone,
     what_belongs_to_others_is_left_to_them,
     servers_that_start_together_agree,
+    starts_are_numbered_and_of_one_store,
     a_copy_holds_every_row,
 );
 
@@ -1028,6 +1029,8 @@ fn a_copy_holds_every_row(place: &Place) {
     assert_eq!(
         copying::check(&file).unwrap(),
         copying::Held {
+            identity: Some("the one".into()),
+            incarnation: 1,
             experiments: 2,
             outcomes: 10_001
         }

@@ -1,8 +1,10 @@
 //! How any store is opened: older, newer, missing, another's, and by many at once.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::thread;
 
+use debora_app::service::start::note_start;
 use debora_app::store::{ExperimentRow, Location, Progress, Purpose, schema};
 
 use super::fixtures::{epoch, experiment, progress};
@@ -124,6 +126,30 @@ pub fn what_belongs_to_others_is_left_to_them(place: &Place) {
         assert!(refusal.contains("another program"), "{refusal}");
     }
     assert!(before == place.content());
+}
+
+/// Every start has its number, and all of them are of one store, whichever was first.
+pub fn starts_are_numbered_and_of_one_store(place: &Place) {
+    drop(place.open(Purpose::Serve));
+    let start = || {
+        let mut store = place.open(Purpose::Serve);
+        note_start(&mut *store, 7).unwrap()
+    };
+    let starts: Vec<_> = match place.location {
+        Location::Sqlite(_) => (0..6).map(|_| start()).collect(),
+        Location::Postgres(_) => thread::scope(|scope| {
+            let starts: Vec<_> = (0..6).map(|_| scope.spawn(start)).collect();
+            starts
+                .into_iter()
+                .map(|start| start.join().unwrap())
+                .collect()
+        }),
+    };
+    let numbers: BTreeSet<_> = starts.iter().map(|start| start.incarnation).collect();
+    assert!(numbers.into_iter().eq(1..=6), "{starts:?}");
+    let identity = &starts[0].identity;
+    assert_eq!(identity.len(), 32);
+    assert!(starts.iter().all(|start| start.identity == *identity));
 }
 
 pub fn servers_that_start_together_agree(place: &Place) {

@@ -8,8 +8,12 @@ use super::super::Purpose;
 use super::{Sqlite, SqliteFile, opening};
 
 /// What a copy holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
+    /// Which store it is a copy of; `None` if that was never served.
+    pub identity: Option<String>,
+    /// How often that had been started.
+    pub incarnation: u64,
     pub experiments: u64,
     pub outcomes: u64,
 }
@@ -45,12 +49,17 @@ pub fn check(path: &Path) -> Result<Held> {
     // The copy is what will be needed on a bad day, so it is read to its last page on a good one.
     let found: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     ensure!(found == "ok", "the copy is damaged: {found}");
-    let sql = "SELECT (SELECT count(*) FROM experiments), (SELECT count(*) FROM outcomes)";
-    let (experiments, outcomes) = connection.query_row(sql, [], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+    let sql =
+        "SELECT (SELECT identity FROM store), (SELECT coalesce(max(incarnation), 0) FROM starts),
+        (SELECT count(*) FROM experiments), (SELECT count(*) FROM outcomes)";
+    let held = connection.query_row(sql, [], |row| {
+        let number = |column| row.get(column).map(i64::unsigned_abs);
+        Ok(Held {
+            identity: row.get(0)?,
+            incarnation: number(1)?,
+            experiments: number(2)?,
+            outcomes: number(3)?,
+        })
     })?;
-    Ok(Held {
-        experiments: experiments.unsigned_abs(),
-        outcomes: outcomes.unsigned_abs(),
-    })
+    Ok(held)
 }
