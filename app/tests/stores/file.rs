@@ -100,11 +100,15 @@ fn a_closed_file_has_nothing_beside_it_whoever_reads_it() {
     assert_eq!(log.len(), 0, "what was committed is in the file");
     drop(reader);
     assert_eq!(names(&place), ["store.db"]);
-    for purpose in [Purpose::Read, Purpose::Write, Purpose::Serve] {
-        let mut store = place.open(purpose);
-        assert_eq!(store.experiments(None, 9).unwrap().len(), 1);
-        drop(store);
-        assert_eq!(names(&place), ["store.db"], "{purpose:?}");
+    let linked = Place::sqlite();
+    std::os::unix::fs::symlink(place.file(), linked.file()).unwrap();
+    for name in [&place, &linked] {
+        for purpose in [Purpose::Read, Purpose::Write, Purpose::Serve] {
+            let mut store = name.open(purpose);
+            assert_eq!(store.experiments(None, 9).unwrap().len(), 1);
+            drop(store);
+            assert_eq!(names(&place), ["store.db"], "{purpose:?}");
+        }
     }
 }
 

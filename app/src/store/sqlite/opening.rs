@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -43,6 +43,7 @@ fn beside(path: &Path, purpose: Purpose) -> Result<OpenFile> {
         "it does not exist; `debora serve --store {}` creates it",
         path.display()
     );
+    let path = &real(path)?;
     let mut connection = look_at(path)?;
     if purpose == Purpose::Read && is_fixed(&connection, path) {
         let uri = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -64,6 +65,11 @@ fn beside(path: &Path, purpose: Purpose) -> Result<OpenFile> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     sync_fully(&connection)?;
     Ok(connection.for_writing())
+}
+
+/// Where a file really is: two names of one must meet at one lock, and SQLite keeps a log beside the file, not beside a link.
+fn real(path: &Path) -> Result<PathBuf> {
+    Ok(fs::canonicalize(path)?)
 }
 
 /// A connection that changes no row.
@@ -116,15 +122,14 @@ fn fixed_address(path: &Path) -> Result<String> {
 
 /// Makes the file if it is missing, locks it against a second server and brings it to this version.
 fn serve(path: &Path) -> Result<(OpenFile, Option<Lock>)> {
-    if path.exists() {
-        // Refused before the lock is made beside a file that belongs to others.
-        let looking = look_at(path)?;
-        version(&looking)?;
-    } else {
+    if !path.exists() {
         make(path)?;
     }
-    // Two names of one file must meet at one lock.
-    let path = fs::canonicalize(path)?;
+    let path = real(path)?;
+    // Refused before the lock is made beside a file that belongs to others.
+    let looking = look_at(&path)?;
+    version(&looking)?;
+    drop(looking);
     let lock = Lock::of(&path)?;
     let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     sync_fully(&connection)?;
