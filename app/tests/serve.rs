@@ -166,7 +166,11 @@ fn it_says_where_it_listens_and_ends_with_0_when_asked() {
         let (code, log) = server.stop(signal);
         assert_eq!(code, Some(0), "{log}");
         assert!(log.contains("stopped as asked"), "{log}");
+        assert!(log.contains("A proxy in front needs keys"), "{log}");
     }
+    folder.add_key();
+    let (_, log) = Server::start(&folder.store(), &[]).stop("TERM");
+    assert!(!log.contains("proxy"), "{log}");
 }
 
 #[test]

@@ -52,7 +52,14 @@ pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
     })?;
     let location = Location::of(&args.store);
     let service = Service::start(location, Arc::new(now))?;
-    let result = check_keys(&service, address).and_then(|()| {
+    let result = check_keys(&service, address).and_then(|keyless| {
+        if keyless {
+            tracing::warn!(
+                "there are no API keys: everyone on this machine is admin. A proxy in front needs keys, whatever headers it \
+                 adds; make one with `debora keys add NAME --role admin --store {}`",
+                service.location
+            );
+        }
         // One core is the writer's: with a handler on each, it waits for its turn and everyone for it.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = common.threads.map_or((cores - 1).max(1), usize::from);
@@ -79,12 +86,12 @@ fn log_to_stderr(level: LevelFilter) {
         .init();
 }
 
-/// Without a key everyone who reaches the service is its admin: that must be nobody else.
-fn check_keys(service: &Service, address: SocketAddr) -> Result<()> {
+/// Whether there are no keys at all. Then everyone who reaches the service is its admin: that must be nobody else.
+fn check_keys(service: &Service, address: SocketAddr) -> Result<bool> {
     let keys = service.read(|store| store.keys())?;
     if address.ip().to_canonical().is_loopback() || keys.iter().any(|key| key.revoked_at.is_none())
     {
-        return Ok(());
+        return Ok(keys.is_empty());
     }
     let store = &service.location;
     bail!(

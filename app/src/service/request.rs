@@ -300,8 +300,8 @@ pub enum Refusal {
     /// The store failed. What was asked may or may not have happened: repeat it.
     #[error("the store failed; repeat the request")]
     Store { detail: String },
-    /// More requests wait than can be served soon.
-    #[error("the service is overloaded; repeat the request later")]
+    /// It waited too long for the writer, or too much waits already. It was not carried out, and never will be.
+    #[error("the service is overloaded, and the request was not carried out; repeat it later")]
     Busy,
     /// The service is shutting down.
     #[error("the service is shutting down; repeat the request elsewhere or later")]

@@ -1,12 +1,13 @@
 //! The writer: one thread that takes all waiting requests, serves them in one transaction, and answers once it is durable.
 //!
-//! While a commit is on its way to the disk, the next requests gather: the slower the disk, the larger the group. Reads go to
-//! connections of their own and never wait for the writer.
+//! While a commit is on its way to the disk, the next requests gather: the slower the disk, the larger the group. One that has
+//! waited for longer than [`WAIT_MAX`] is refused instead. Reads go to connections of their own and never wait for the writer.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use prometheus_client::metrics::counter::Counter;
@@ -27,16 +28,40 @@ const GROUP_ROWS_MAX: u64 = 200_000;
 /// limit a store that is slow to answer would fill the memory.
 const QUEUE_ROWS_MAX: u64 = 2_000_000;
 
+/// The longest that a request waits until a transaction takes it up. A group is served well within it, so on a disk that works
+/// it is reached only if more is asked than can be done: then those who came last are better told than kept.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
 /// Connections kept for reading.
-const READERS_IDLE: usize = 4;
+const READERS_IDLE: usize = 8;
 
 /// Milliseconds since 1970. Passed in, so that tests can move it.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 enum Message {
-    Serve(Request, oneshot::Sender<Result<Granted, Refusal>>),
+    Serve(Waiting),
     /// Imputes what is due in every experiment.
     Tick(oneshot::Sender<Result<u64, Refusal>>),
+}
+
+/// A request that waits for the writer.
+struct Waiting {
+    request: Request,
+    sender: oneshot::Sender<Result<Granted, Refusal>>,
+    since: Instant,
+    claim: Claim,
+}
+
+/// Who settles what becomes of a request: the writer that takes it up, or the one who asked and has waited too long. Never
+/// both, or a request that was refused could be carried out all the same.
+#[derive(Clone, Default)]
+struct Claim(Arc<AtomicBool>);
+
+impl Claim {
+    /// Whether this is the first to claim it.
+    fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::Relaxed)
+    }
 }
 
 /// A node's access to its store: one writer, and readers.
@@ -91,9 +116,22 @@ impl Service {
             self.queued.fetch_sub(rows, Ordering::Relaxed);
             return Err(Refusal::Busy);
         }
-        self.send(Message::Serve(request, sender))?;
+        let claim = Claim::default();
+        self.send(Message::Serve(Waiting {
+            request,
+            sender,
+            since: Instant::now(),
+            claim: claim.clone(),
+        }))?;
         // The writer drops what it was sent only if it panics, and then nobody knows what is stored.
-        answer.await.unwrap_or(Err(Refusal::Stopping))
+        let lost = |_| Err(Refusal::Stopping);
+        let mut answer = answer;
+        match tokio::time::timeout(WAIT_MAX, &mut answer).await {
+            Ok(answered) => answered.unwrap_or_else(lost),
+            Err(_) if claim.take() => Err(Refusal::Busy),
+            // It is within a transaction, which no time-out can call back.
+            Err(_) => answer.await.unwrap_or_else(lost),
+        }
     }
 
     /// Imputes what is due; how many rounds.
@@ -165,6 +203,8 @@ struct Group {
     senders: Vec<oneshot::Sender<Result<Granted, Refusal>>>,
     ticks: Vec<oneshot::Sender<Result<u64, Refusal>>>,
     rows: u64,
+    /// The longest that one of the requests has waited.
+    waited: Duration,
 }
 
 impl Writer {
@@ -193,16 +233,18 @@ impl Writer {
 
     fn add(&self, message: Message, group: &mut Group) {
         match message {
-            Message::Serve(request, sender) => {
-                self.queued.fetch_sub(request.rows(), Ordering::Relaxed);
+            Message::Serve(waiting) => {
+                let rows = waiting.request.rows();
+                self.queued.fetch_sub(rows, Ordering::Relaxed);
                 // Nobody hears the answer, and a client that hung up asks again: rounds handed out
                 // to it without a request key would be lost.
-                if sender.is_closed() {
+                if waiting.sender.is_closed() || !waiting.claim.take() {
                     return;
                 }
-                group.rows += request.rows();
-                group.requests.push(request);
-                group.senders.push(sender);
+                group.rows += rows;
+                group.waited = group.waited.max(waiting.since.elapsed());
+                group.requests.push(waiting.request);
+                group.senders.push(waiting.sender);
             }
             Message::Tick(sender) => group.ticks.push(sender),
         }
@@ -256,7 +298,13 @@ mod tests {
                 rounds,
                 request_key: None,
             };
-            sender.send(Message::Serve(request, answer)).unwrap();
+            let waiting = Waiting {
+                request,
+                sender: answer,
+                since: Instant::now(),
+                claim: Claim::default(),
+            };
+            sender.send(Message::Serve(waiting)).unwrap();
             answers.push(answered);
         }
         drop(sender);

@@ -100,6 +100,11 @@ impl ApiError {
         .into()
     }
 
+    /// There is no room for the request at the moment; nothing was done.
+    pub fn busy(message: impl Into<Box<str>>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).retry()
+    }
+
     /// A body or an address that cannot be read at all.
     pub fn malformed(message: impl Into<Box<str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "malformed", message)
@@ -192,7 +197,7 @@ impl From<Refusal> for ApiError {
                 detail: Some(detail.into()),
                 ..plain(S::SERVICE_UNAVAILABLE, "store").retry()
             },
-            Refusal::Busy => plain(S::SERVICE_UNAVAILABLE, "busy").retry(),
+            Refusal::Busy => Self::busy(message),
             Refusal::Stopping => plain(S::SERVICE_UNAVAILABLE, "stopping").retry(),
         }
     }

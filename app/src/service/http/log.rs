@@ -59,7 +59,7 @@ pub async fn log(
     let reveal = caller.role == Role::Admin;
     let asked = id.clone();
     let page = app
-        .read(move |store| read_page(store, &asked, after.as_deref(), limit as usize, reveal))
+        .read_page(move |store| read_page(store, &asked, after.as_deref(), limit as usize, reveal))
         .await?;
     let page = page
         .map_err(bad_cursor)?
@@ -130,7 +130,7 @@ pub async fn certificate(
     caller.require(Role::Read)?;
     let asked = id.clone();
     if let Some(certificate) = app
-        .read(move |store| certificate::of(store, &asked))
+        .read_page(move |store| certificate::of(store, &asked))
         .await?
     {
         return Ok(Reply(certificate));

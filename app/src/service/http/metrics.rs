@@ -43,6 +43,39 @@ pub struct ReceiptLabels {
     receipt: &'static str,
 }
 
+/// Why a request was refused unseen: too much was asked at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shed {
+    /// All connections were taken.
+    Connections,
+    /// So were the places of those who are told so.
+    Dropped,
+    /// Bodies took all the memory that they may.
+    Bodies,
+    /// Reads of the store had waited too long.
+    Readers,
+    /// Requests had waited too long for the writer, or too many waited.
+    Writer,
+}
+
+impl Shed {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Connections => "connections",
+            Self::Dropped => "dropped",
+            Self::Bodies => "bodies",
+            Self::Readers => "readers",
+            Self::Writer => "writer",
+        }
+    }
+}
+
+/// Why a request was refused unseen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ShedLabels {
+    reason: &'static str,
+}
+
 /// All counters.
 pub struct Metrics {
     registry: Registry,
@@ -50,6 +83,7 @@ pub struct Metrics {
     seconds: Family<RouteLabels, Histogram>,
     decisions: Family<DecisionLabels, Counter>,
     outcomes: Family<ReceiptLabels, Counter>,
+    shed: Family<ShedLabels, Counter>,
     /// Rounds imputed by this node.
     pub imputed: Counter,
     /// Open connections.
@@ -69,6 +103,7 @@ impl Metrics {
             seconds,
             decisions: Family::default(),
             outcomes: Family::default(),
+            shed: Family::default(),
             imputed: Counter::default(),
             connections: Gauge::default(),
         };
@@ -90,6 +125,11 @@ impl Metrics {
         );
         registry.register("decisions", "Decisions handed out", self.decisions.clone());
         registry.register("outcomes", "Outcomes by receipt", self.outcomes.clone());
+        registry.register(
+            "shed",
+            "Requests and connections refused for lack of room, by reason",
+            self.shed.clone(),
+        );
         registry.register("imputed", "Rounds imputed", self.imputed.clone());
         // With the number of requests it tells how many share a commit, which is what throughput hangs on.
         registry.register(
@@ -126,6 +166,12 @@ impl Metrics {
                 receipt: receipt.word(),
             })
             .inc_by(outcomes);
+    }
+
+    /// Counts what was refused for lack of room.
+    pub fn shed(&self, reason: Shed) {
+        let reason = reason.word();
+        self.shed.get_or_create(&ShedLabels { reason }).inc();
     }
 
     /// In Prometheus's text format.

@@ -103,7 +103,7 @@ fn path_errors(path: &str, operation: &mut Operation) {
         error(
             operation,
             "403",
-            "Codes `wrong_role`, `cross_origin`, `not_local`",
+            "Codes `wrong_role`, `cross_origin`, `not_local`, `forwarded`",
         );
     }
     if path.contains("{id}") {
