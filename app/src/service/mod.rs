@@ -8,6 +8,7 @@
 //! An epoch's decisions depend only on key, strategy and round. So nodes that share a store need to agree on round numbers, on
 //! outcomes and, a few hundred times in an experiment's life, on the next epoch: a lock on one row of progress is enough.
 
+pub mod counts;
 mod decide;
 pub mod http;
 pub mod request;

@@ -11,10 +11,11 @@ use debora::{Engine, Key, Plan, VALUES_VERSION};
 
 use crate::hex;
 use crate::log::{OtherValues, chain};
+use crate::service::counts::Counts;
 use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_id};
 use crate::service::resident::Resident;
 use crate::service::turn::{Turn, opened};
-use crate::store::{Event, ExperimentRow, Status, Store};
+use crate::store::{Event, ExperimentRow, Failure, Status, Store};
 
 /// A request's answer, or why it was refused.
 pub type Answered = Result<Granted, Refusal>;
@@ -26,6 +27,8 @@ type Residents = BTreeMap<String, Resident>;
 pub struct Executor {
     store: Box<dyn Store>,
     residents: Residents,
+    /// What is counted on the way.
+    pub counts: Counts,
 }
 
 impl Executor {
@@ -34,7 +37,25 @@ impl Executor {
         Self {
             store,
             residents: Residents::new(),
+            counts: Counts::default(),
         }
+    }
+
+    /// Commits something, and says why if that fails.
+    pub fn probe(&mut self) -> Result<(), Failure> {
+        let committed = self.store.begin().and_then(|()| self.store.touch());
+        let committed = committed.and_then(|()| self.store.commit());
+        committed.map_err(|error| {
+            self.store.rollback();
+            let failure = Failure::of(&error);
+            self.counts.failed(failure);
+            tracing::error!(
+                code = failure.code(),
+                detail = format!("{error:#}"),
+                "cannot commit"
+            );
+            failure
+        })
     }
 
     /// Serves a group: each request is answered, and what the answers say is durable. If the store fails, nothing of the
@@ -51,6 +72,7 @@ impl Executor {
             Err(failure) => failure,
         };
         let committing = transaction.committing;
+        self.counts.failed(Failure::of(&failure));
         self.forget();
         // A commit that failed may have been kept all the same: serving its requests again could
         // carry them out twice.

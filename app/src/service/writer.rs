@@ -10,12 +10,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use prometheus_client::metrics::counter::Counter;
 use tokio::sync::oneshot;
 
+use crate::service::counts::{Counts, Shed};
 use crate::service::request::{Granted, Refusal, Request};
 use crate::service::transaction::Executor;
-use crate::store::{Location, Purpose, Store};
+use crate::store::{Failure, Location, Purpose, Store};
 
 /// The most requests in one transaction. Far more than wait at once (64 connections make groups of 16, docs/benchmarks.md): it
 /// only bounds the answer to the first of them.
@@ -32,6 +32,10 @@ const QUEUE_ROWS_MAX: u64 = 2_000_000;
 /// it is reached only if more is asked than can be done: then those who came last are better told than kept.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// How long a probe may take before the store counts as stuck. Far beyond any commit, and within the time-outs of those who
+/// watch.
+const PROBE_MAX: Duration = Duration::from_secs(3);
+
 /// Connections kept for reading.
 const READERS_IDLE: usize = 8;
 
@@ -42,6 +46,8 @@ enum Message {
     Serve(Waiting),
     /// Imputes what is due in every experiment.
     Tick(oneshot::Sender<Result<u64, Refusal>>),
+    /// Commits something.
+    Probe(oneshot::Sender<Result<(), Failure>>),
 }
 
 /// A request that waits for the writer.
@@ -70,8 +76,8 @@ pub struct Service {
     pub location: Location,
     /// What time it is.
     pub clock: Clock,
-    /// Groups served: requests that share a transaction.
-    pub groups: Counter,
+    /// What is counted on the way.
+    pub counts: Counts,
     requests: Mutex<Option<Sender<Message>>>,
     /// Rows that wait for the writer.
     queued: Arc<AtomicU64>,
@@ -83,13 +89,15 @@ impl Service {
     /// Opens the store and starts the writer.
     pub fn start(location: Location, clock: Clock) -> Result<Arc<Self>> {
         let (requests, received) = channel();
-        let groups = Counter::default();
+        let counts = Counts::default();
         let queued = Arc::new(AtomicU64::new(0));
+        let mut executor = Executor::new(location.open(Purpose::Serve)?);
+        executor.counts = counts.clone();
         let writer = Writer {
-            executor: Executor::new(location.open(Purpose::Serve)?),
+            executor,
             received,
             clock: Arc::clone(&clock),
-            groups: groups.clone(),
+            counts: counts.clone(),
             queued: Arc::clone(&queued),
         };
         // A thread and not a task: stores block, and the writer must not wait for a handler's turn.
@@ -99,7 +107,7 @@ impl Service {
         Ok(Arc::new(Self {
             location,
             clock,
-            groups,
+            counts,
             requests: Mutex::new(Some(requests)),
             queued,
             writer: Mutex::new(Some(writer)),
@@ -114,7 +122,7 @@ impl Service {
         // Added before it is compared, so that many at once cannot all find the last room.
         if self.queued.fetch_add(rows, Ordering::Relaxed) > QUEUE_ROWS_MAX {
             self.queued.fetch_sub(rows, Ordering::Relaxed);
-            return Err(Refusal::Busy);
+            return Err(self.shed());
         }
         let claim = Claim::default();
         self.send(Message::Serve(Waiting {
@@ -128,9 +136,24 @@ impl Service {
         let mut answer = answer;
         match tokio::time::timeout(WAIT_MAX, &mut answer).await {
             Ok(answered) => answered.unwrap_or_else(lost),
-            Err(_) if claim.take() => Err(Refusal::Busy),
+            Err(_) if claim.take() => Err(self.shed()),
             // It is within a transaction, which no time-out can call back.
             Err(_) => answer.await.unwrap_or_else(lost),
+        }
+    }
+
+    fn shed(&self) -> Refusal {
+        self.counts.shed(Shed::Writer);
+        Refusal::Busy
+    }
+
+    /// Commits something, and says why if that fails; `None` if there is no writer to do it.
+    pub async fn probe(&self) -> Option<Result<(), Failure>> {
+        let (sender, answer) = oneshot::channel();
+        self.send(Message::Probe(sender)).ok()?;
+        match tokio::time::timeout(PROBE_MAX, answer).await {
+            Ok(answered) => answered.ok(),
+            Err(_) => Some(Err(Failure::Stuck)),
         }
     }
 
@@ -192,7 +215,7 @@ struct Writer {
     executor: Executor,
     received: Receiver<Message>,
     clock: Clock,
-    groups: Counter,
+    counts: Counts,
     queued: Arc<AtomicU64>,
 }
 
@@ -202,6 +225,7 @@ struct Group {
     requests: Vec<Request>,
     senders: Vec<oneshot::Sender<Result<Granted, Refusal>>>,
     ticks: Vec<oneshot::Sender<Result<u64, Refusal>>>,
+    probes: Vec<oneshot::Sender<Result<(), Failure>>>,
     rows: u64,
     /// The longest that one of the requests has waited.
     waited: Duration,
@@ -247,16 +271,26 @@ impl Writer {
                 group.senders.push(waiting.sender);
             }
             Message::Tick(sender) => group.ticks.push(sender),
+            Message::Probe(sender) => group.probes.push(sender),
         }
     }
 
     fn serve(&mut self, group: Group) {
         if !group.requests.is_empty() {
             let answers = self.executor.serve(&group.requests, (self.clock)());
-            self.groups.inc();
+            self.counts.groups.inc();
+            self.counts.waited.set(group.waited.as_secs_f64());
             for (sender, answer) in group.senders.into_iter().zip(answers) {
                 let _ = sender.send(answer);
             }
+        }
+        // Those who asked while the store was stuck have their answer.
+        for sender in group
+            .probes
+            .into_iter()
+            .filter(|sender| !sender.is_closed())
+        {
+            let _ = sender.send(self.executor.probe());
         }
         // In a transaction of their own, after the answers: requests do not wait for imputation.
         for sender in group.ticks {
@@ -311,12 +345,12 @@ mod tests {
         if hung_up {
             answers.clear();
         }
-        let groups = Counter::default();
+        let counts = Counts::default();
         let writer = Writer {
             executor: Executor::new(location.open(Purpose::Serve).unwrap()),
             received,
             clock: Arc::new(|| 0),
-            groups: groups.clone(),
+            counts: counts.clone(),
             queued: Arc::clone(&queued),
         };
         writer.run();
@@ -327,7 +361,7 @@ mod tests {
                 Err(Refusal::NoExperiment { .. })
             ));
         }
-        groups.get()
+        counts.groups.get()
     }
 
     #[test]

@@ -15,6 +15,7 @@
 mod codec;
 pub mod copy;
 mod database;
+mod failure;
 pub mod postgres;
 pub mod rows;
 mod schema;
@@ -26,6 +27,7 @@ use std::fmt;
 
 use anyhow::Result;
 
+pub use failure::{Failure, FileMoved};
 pub use rows::{
     ApiKey, EpochRow, Event, ExperimentRow, KEYLESS, Lease, OutcomeRow, Progress, Role, Status,
     UncountedOutcome,
@@ -44,6 +46,8 @@ pub trait Store: Send {
     fn commit(&mut self) -> Result<()>;
     /// Forgets the transaction's writes, if one is open.
     fn rollback(&mut self);
+    /// Writes a row as it is, for a commit that has something to make durable.
+    fn touch(&mut self) -> Result<()>;
 
     /// All experiments, the oldest first.
     fn experiments(&mut self) -> Result<Vec<(ExperimentRow, Progress)>>;

@@ -209,6 +209,12 @@ impl<D: Database> Store for Sql<D> {
         }
     }
 
+    fn touch(&mut self) -> Result<()> {
+        // The one row that every store has. What is written counts, even if it is what stood there.
+        let sql = "UPDATE meta SET value = value WHERE name = 'version'";
+        self.write(|store| store.database.execute(sql, &[]).map(drop))
+    }
+
     fn experiments(&mut self) -> Result<Vec<(ExperimentRow, Progress)>> {
         let sql = format!("{EXPERIMENTS} ORDER BY number");
         self.rows(&sql, &[], read_experiment)

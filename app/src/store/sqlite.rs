@@ -5,6 +5,7 @@
 
 pub mod copying;
 mod opening;
+mod presence;
 
 use std::path::Path;
 
@@ -15,6 +16,7 @@ use rusqlite::{Connection, Row, Statement, params_from_iter};
 use super::Purpose;
 use super::database::{Columns, Database, Each, SqlTable, SqlValue};
 use super::sql::Sql;
+use presence::Presence;
 
 /// A store in a file.
 pub type Sqlite = Sql<SqliteFile>;
@@ -32,6 +34,8 @@ impl Sqlite {
         Ok(Self::over(SqliteFile {
             connection,
             begin,
+            // Those who write beside the server for a moment have nothing to acknowledge for hours.
+            presence: lock.as_ref().map(|_| Presence::of(path)).transpose()?,
             _lock: lock,
         }))
     }
@@ -41,17 +45,32 @@ impl Sqlite {
 pub struct SqliteFile {
     connection: Connection,
     begin: &'static str,
+    /// Looked after while a server has the file open.
+    presence: Option<Presence>,
     /// Held while a server has the file open.
     _lock: Option<opening::Lock>,
 }
 
+impl SqliteFile {
+    fn check_presence(&mut self) -> Result<()> {
+        self.presence.as_mut().map_or(Ok(()), Presence::check)
+    }
+}
+
 impl Database for SqliteFile {
     fn begin(&mut self) -> Result<()> {
-        self.execute(self.begin, &[]).map(drop)
+        self.execute(self.begin, &[])?;
+        let there = self.check_presence();
+        if there.is_err() {
+            self.rollback();
+        }
+        there
     }
 
     fn commit(&mut self) -> Result<()> {
-        self.execute("COMMIT", &[]).map(drop)
+        self.execute("COMMIT", &[])?;
+        // Looked at once more before anyone hears of it: the file may have gone in between.
+        self.check_presence()
     }
 
     fn rollback(&mut self) {

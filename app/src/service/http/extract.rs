@@ -17,9 +17,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::service::counts::Shed;
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
-use crate::service::http::metrics::Shed;
 use crate::service::request::{self, Refusal};
 
 /// The longest body: 10,000 outcomes, the most in a request, with 800 bytes for each.
@@ -142,7 +142,7 @@ async fn read(request: Request, app: &AppState) -> Result<Raw, ApiError> {
     })
     .await;
     if bytes.as_ref().is_err_and(|error| error.code == "busy") {
-        app.metrics.shed(Shed::Bodies);
+        app.service.counts.shed(Shed::Bodies);
     }
     Ok(Raw {
         bytes: bytes?,
@@ -193,7 +193,7 @@ impl Budget {
     fn of(app: &AppState) -> Result<Self, ApiError> {
         let shared = Arc::clone(&app.bodies);
         let taken = Arc::clone(&shared).try_acquire_owned().map_err(|_| {
-            app.metrics.shed(Shed::Bodies);
+            app.service.counts.shed(Shed::Bodies);
             too_many_bodies()
         })?;
         Ok(Self { shared, taken })

@@ -11,6 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::service::counts::Counts;
 use crate::service::request::Receipt;
 
 /// What a request was and how it ended.
@@ -43,39 +44,6 @@ pub struct ReceiptLabels {
     receipt: &'static str,
 }
 
-/// Why a request was refused unseen: too much was asked at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Shed {
-    /// All connections were taken.
-    Connections,
-    /// So were the places of those who are told so.
-    Dropped,
-    /// Bodies took all the memory that they may.
-    Bodies,
-    /// Reads of the store had waited too long.
-    Readers,
-    /// Requests had waited too long for the writer, or too many waited.
-    Writer,
-}
-
-impl Shed {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Connections => "connections",
-            Self::Dropped => "dropped",
-            Self::Bodies => "bodies",
-            Self::Readers => "readers",
-            Self::Writer => "writer",
-        }
-    }
-}
-
-/// Why a request was refused unseen.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ShedLabels {
-    reason: &'static str,
-}
-
 /// All counters.
 pub struct Metrics {
     registry: Registry,
@@ -83,7 +51,6 @@ pub struct Metrics {
     seconds: Family<RouteLabels, Histogram>,
     decisions: Family<DecisionLabels, Counter>,
     outcomes: Family<ReceiptLabels, Counter>,
-    shed: Family<ShedLabels, Counter>,
     /// Rounds imputed by this node.
     pub imputed: Counter,
     /// Open connections.
@@ -91,8 +58,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// All at zero. The groups are counted by the writer, and only shown here.
-    pub fn new(groups: Counter) -> Self {
+    /// All at zero. What the service counts itself is only shown here.
+    pub fn new(counts: &Counts) -> Self {
         // From 0.1 ms, what a small request takes, doubling to 3 s, far beyond any commit.
         let seconds = Family::new_with_constructor(
             (|| Histogram::new(exponential_buckets(1e-4, 2.0, 16))) as fn() -> Histogram,
@@ -103,15 +70,14 @@ impl Metrics {
             seconds,
             decisions: Family::default(),
             outcomes: Family::default(),
-            shed: Family::default(),
             imputed: Counter::default(),
             connections: Gauge::default(),
         };
-        metrics.registered(groups)
+        metrics.registered(counts.clone())
     }
 
     /// With names and help texts. Monitors depend on the names: they are part of the interface.
-    fn registered(mut self, groups: Counter) -> Self {
+    fn registered(mut self, counts: Counts) -> Self {
         let registry = &mut self.registry;
         registry.register(
             "requests",
@@ -128,14 +94,29 @@ impl Metrics {
         registry.register(
             "shed",
             "Requests and connections refused for lack of room, by reason",
-            self.shed.clone(),
+            counts.shed,
+        );
+        registry.register(
+            "failed_transactions",
+            "Transactions that the store failed, by reason",
+            counts.failed,
+        );
+        registry.register(
+            "queue_age_seconds",
+            "The longest that a request of the last group waited for the writer",
+            counts.waited,
+        );
+        registry.register(
+            "ready",
+            "1 if the last look at /ready or /metrics found that the service can commit",
+            counts.ready,
         );
         registry.register("imputed", "Rounds imputed", self.imputed.clone());
         // With the number of requests it tells how many share a commit, which is what throughput hangs on.
         registry.register(
             "groups",
             "Requests served in one transaction count as one",
-            groups,
+            counts.groups,
         );
         registry.register("connections", "Open connections", self.connections.clone());
         self
@@ -166,12 +147,6 @@ impl Metrics {
                 receipt: receipt.word(),
             })
             .inc_by(outcomes);
-    }
-
-    /// Counts what was refused for lack of room.
-    pub fn shed(&self, reason: Shed) {
-        let reason = reason.word();
-        self.shed.get_or_create(&ShedLabels { reason }).inc();
     }
 
     /// In Prometheus's text format.

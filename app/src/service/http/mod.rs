@@ -20,6 +20,7 @@ pub mod openapi;
 pub mod outcomes;
 pub mod pages;
 pub mod readers;
+pub mod ready;
 pub mod server;
 pub mod state;
 pub mod stream;
@@ -40,13 +41,15 @@ use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::service::counts::Shed;
 use crate::service::request::Refusal;
 use crate::service::writer::Service;
 use crate::store::Store;
 use access::Access;
 use error::ApiError;
-use metrics::{Metrics, Shed};
+use metrics::Metrics;
 use readers::Readers;
+use ready::Readiness;
 
 /// How long a client may take to send a request, by default: enough for the longest body at 2.3 Mbit/s.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -64,6 +67,7 @@ pub struct Shared {
     pub metrics: Metrics,
     /// How long a client may take to send a request.
     pub timeout: Duration,
+    readiness: Readiness,
     readers: Readers,
     bodies: Arc<Semaphore>,
     infos: Mutex<BTreeMap<String, Arc<ExperimentInfo>>>,
@@ -84,7 +88,8 @@ impl Shared {
     /// As it is before the first request.
     pub fn new(service: Arc<Service>, timeout: Duration) -> AppState {
         Arc::new(Self {
-            metrics: Metrics::new(service.groups.clone()),
+            metrics: Metrics::new(&service.counts),
+            readiness: Readiness::default(),
             readers: Readers::new(&service),
             service,
             access: Access::default(),
@@ -113,7 +118,7 @@ impl Shared {
     }
 
     fn too_many_readers(&self) -> ApiError {
-        self.metrics.shed(Shed::Readers);
+        self.service.counts.shed(Shed::Readers);
         ApiError::busy("too many others are reading; repeat the request later")
     }
 
@@ -166,6 +171,7 @@ fn interface() -> OpenApiRouter<AppState> {
         .routes(routes!(log::log))
         .routes(routes!(log::certificate))
         .routes(routes!(watch::health))
+        .routes(routes!(ready::ready))
         .routes(routes!(watch::metrics))
         .routes(routes!(openapi::openapi))
 }

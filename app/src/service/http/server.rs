@@ -32,8 +32,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::service::counts::Shed;
 use crate::service::http::error::ApiError;
-use crate::service::http::metrics::Shed;
 use crate::service::http::stream::Timed;
 use crate::service::http::{App, AppState};
 
@@ -143,7 +143,7 @@ pub async fn serve(
         };
         match stream.map(|stream| (stream, places.take())) {
             Some((stream, Some(place))) => drop(tokio::spawn(connection.serve(stream, place))),
-            Some((_, None)) => app.state.metrics.shed(Shed::Dropped),
+            Some((_, None)) => app.state.service.counts.shed(Shed::Dropped),
             None => {}
         }
     }
@@ -235,7 +235,7 @@ impl Connection {
             if reserved {
                 return Ok::<_, Infallible>(app.answer(request.map(Body::new)).await);
             }
-            app.state.metrics.shed(Shed::Connections);
+            app.state.service.counts.shed(Shed::Connections);
             Ok(crowded().into_response())
         });
         let talk = http1::Builder::new()
@@ -252,7 +252,7 @@ impl Connection {
 
     /// Says that there is no place, whatever is asked.
     async fn turn_off(&self, mut stream: TcpStream) {
-        self.app.state.metrics.shed(Shed::Connections);
+        self.app.state.service.counts.shed(Shed::Connections);
         let body = serde_json::to_string(&crowded()).unwrap_or_default();
         let answer = format!(
             "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n\
