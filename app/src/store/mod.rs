@@ -46,7 +46,7 @@ pub trait Store: Send {
     fn commit(&mut self) -> Result<()>;
     /// Forgets the transaction's writes, if one is open.
     fn rollback(&mut self);
-    /// Writes a row as it is, for a commit that has something to make durable.
+    /// Changes a value that means nothing, for a commit that has something to make durable.
     fn touch(&mut self) -> Result<()>;
 
     /// All experiments, the oldest first.
