@@ -95,6 +95,7 @@ fn add_key(store: &str) {
         hash: hex::encode(&Sha256::digest(KEY)),
         created_at: 0,
         revoked_at: None,
+        experiments: None,
     };
     store.set_key(&key).unwrap();
     store.commit().unwrap();

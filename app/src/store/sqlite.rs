@@ -14,7 +14,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row, Statement, params_from_iter};
 
 use super::Purpose;
-use super::database::{Columns, Database, Each, SqlTable, SqlValue};
+use super::database::{Began, Columns, Database, Each, SqlTable, SqlValue};
 use super::sql::Sql;
 use presence::Presence;
 
@@ -58,13 +58,14 @@ impl SqliteFile {
 }
 
 impl Database for SqliteFile {
-    fn begin(&mut self) -> Result<()> {
+    fn begin(&mut self) -> Result<Began> {
         self.execute(self.begin, &[])?;
-        let there = self.check_presence();
-        if there.is_err() {
+        if let Err(moved) = self.check_presence() {
             self.rollback();
+            return Err(moved);
         }
-        there
+        // A file is one server's: its own clock serves, and nothing comes between.
+        Ok(Began::default())
     }
 
     fn commit(&mut self) -> Result<()> {
