@@ -11,6 +11,7 @@
 pub mod counts;
 mod decide;
 pub mod http;
+pub mod limits;
 pub mod request;
 pub mod resident;
 pub mod sample_ratio;

@@ -12,6 +12,7 @@ use debora::{Engine, Key, Plan, VALUES_VERSION};
 use crate::hex;
 use crate::log::{OtherValues, chain};
 use crate::service::counts::Counts;
+use crate::service::limits;
 use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_id};
 use crate::service::resident::Resident;
 use crate::service::turn::{Turn, opened};
@@ -19,6 +20,18 @@ use crate::store::{Event, ExperimentRow, Failure, Locked, Status, Store};
 
 /// A request's answer, or why it was refused.
 pub type Answered = Result<Granted, Refusal>;
+
+/// What a probe finds: which store it is, or why nothing can be committed to it.
+pub type Probed = Result<StoreSeen, Failure>;
+
+/// Which store this is.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
+pub struct StoreSeen {
+    /// What tells it from others, and not from its copies: 32 hexadecimal digits.
+    pub identity: Option<String>,
+    /// How often a server was started on it. Less than was seen before: this is a copy that is behind.
+    pub incarnation: u64,
+}
 
 /// Experiments in memory, by id.
 type Residents = BTreeMap<String, Resident>;
@@ -29,6 +42,7 @@ pub struct Executor {
     residents: Residents,
     /// What is counted on the way.
     pub counts: Counts,
+    last_start: u64,
 }
 
 impl Executor {
@@ -38,13 +52,14 @@ impl Executor {
             store,
             residents: Residents::new(),
             counts: Counts::default(),
+            last_start: 0,
         }
     }
 
     /// Commits something, and says why if that fails.
-    pub fn probe(&mut self) -> Result<(), Failure> {
-        let committed = self.store.begin().and_then(|()| self.store.touch());
-        let committed = committed.and_then(|()| self.store.commit());
+    pub fn probe(&mut self) -> Probed {
+        let seen = self.store.begin().and_then(|()| self.touch());
+        let committed = seen.and_then(|seen| self.store.commit().map(|()| seen));
         committed.map_err(|error| {
             self.store.rollback();
             let failure = Failure::of(&error);
@@ -55,6 +70,17 @@ impl Executor {
                 "cannot commit"
             );
             failure
+        })
+    }
+
+    fn touch(&mut self) -> Result<StoreSeen> {
+        self.store.touch()?;
+        // From the last that was seen: the starts of years are not read again each time.
+        let last = self.store.starts(self.last_start)?.pop();
+        self.last_start = last.map_or(self.last_start, |start| start.incarnation);
+        Ok(StoreSeen {
+            identity: self.store.identity()?,
+            incarnation: self.last_start,
         })
     }
 
@@ -120,7 +146,9 @@ impl Executor {
 
     fn read_waiting(&mut self) -> Result<Vec<String>> {
         let mut ids = Vec::new();
-        for (ExperimentRow { id, .. }, progress) in self.store.experiments(None, usize::MAX)? {
+        for (ExperimentRow { id, .. }, progress) in
+            self.store.experiments(None, false, usize::MAX)?
+        {
             if !progress.status.is_open() {
                 continue;
             }
@@ -339,8 +367,10 @@ fn check_draft(id: &str, create: &Create) -> Result<(), Refusal> {
     if !is_id(id) {
         return Err(Refusal::IdText { id: id.to_owned() });
     }
+    limits::check_length(&create.spec)?;
     let spec =
         Spec::parse(&create.spec, "spec").map_err(|error| Refusal::Spec(error.to_string()))?;
+    limits::check_spec(&spec)?;
     if spec.world.is_some() {
         return Err(Refusal::World);
     }

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::service::counts::{Counts, Shed};
 use crate::service::request::{Granted, Refusal, Request};
-use crate::service::transaction::Executor;
+use crate::service::transaction::{Executor, Probed};
 use crate::store::{Failure, Location, Purpose, Store};
 
 /// The most requests in one transaction. Far more than wait at once (64 connections make groups of 16, docs/benchmarks.md): it
@@ -47,7 +47,7 @@ enum Message {
     /// Imputes what is due in every experiment.
     Tick(oneshot::Sender<Result<u64, Refusal>>),
     /// Commits something.
-    Probe(oneshot::Sender<Result<(), Failure>>),
+    Probe(oneshot::Sender<Probed>),
 }
 
 /// A request that waits for the writer.
@@ -148,7 +148,7 @@ impl Service {
     }
 
     /// Commits something, and says why if that fails; `None` if there is no writer to do it.
-    pub async fn probe(&self) -> Option<Result<(), Failure>> {
+    pub async fn probe(&self) -> Option<Probed> {
         let (sender, answer) = oneshot::channel();
         self.send(Message::Probe(sender)).ok()?;
         match tokio::time::timeout(PROBE_MAX, answer).await {
@@ -225,7 +225,7 @@ struct Group {
     requests: Vec<Request>,
     senders: Vec<oneshot::Sender<Result<Granted, Refusal>>>,
     ticks: Vec<oneshot::Sender<Result<u64, Refusal>>>,
-    probes: Vec<oneshot::Sender<Result<(), Failure>>>,
+    probes: Vec<oneshot::Sender<Probed>>,
     rows: u64,
     /// The longest that one of the requests has waited.
     waited: Duration,
@@ -317,6 +317,7 @@ impl Writer {
 mod tests {
     use super::*;
     use crate::scratch::Scratch;
+    use crate::service::request::Create;
 
     /// How many groups the writer makes of requests that are all waiting when it starts, for this many rounds each.
     fn groups_of(requests: usize, rounds: u64, hung_up: bool) -> u64 {
@@ -392,6 +393,50 @@ mod tests {
         service.queued.store(QUEUE_ROWS_MAX, Ordering::Relaxed);
         assert!(matches!(ask().await, Err(Refusal::NoExperiment { .. })));
         assert_eq!(service.queued.load(Ordering::Relaxed), QUEUE_ROWS_MAX);
+        service.stop();
+    }
+
+    /// Another holds the file, so that the writer stays within its transaction while requests wait behind it.
+    #[tokio::test]
+    async fn what_has_waited_too_long_is_refused_and_never_carried_out() {
+        let folder = Scratch::new("age");
+        let path = folder.join("store.db");
+        let service = Service::start(Location::Sqlite(path.clone()), Arc::new(|| 0)).unwrap();
+        let create = |id: &str| {
+            let (service, id) = (Arc::clone(&service), id.to_owned());
+            let spec = "policy = 'free'\nhorizon = 100\nrho = 0.9\nactions = ['a', 'b']\n";
+            let create = Create {
+                id: Some(id),
+                spec: spec.into(),
+                key: None,
+                blind: true,
+                actor: "test".into(),
+            };
+            tokio::spawn(async move { service.serve(Request::Create(create)).await })
+        };
+        let other = rusqlite::Connection::open(path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let taken = create("taken");
+        // It is sent when this task runs next, and taken up once the queue is empty.
+        tokio::task::yield_now().await;
+        while service.queued.load(Ordering::Relaxed) > 0 {
+            tokio::task::yield_now().await;
+        }
+        let begun = Instant::now();
+        assert!(matches!(create("shed").await.unwrap(), Err(Refusal::Busy)));
+        assert!((WAIT_MAX..2 * WAIT_MAX).contains(&begun.elapsed()));
+        assert!(!taken.is_finished());
+        other.execute_batch("ROLLBACK").unwrap();
+        assert!(matches!(taken.await.unwrap(), Ok(Granted::Created { .. })));
+        // The next has the same id, and finds it free.
+        let again = create("shed").await.unwrap();
+        assert!(matches!(
+            again,
+            Ok(Granted::Created {
+                repeated: false,
+                ..
+            })
+        ));
         service.stop();
     }
 }

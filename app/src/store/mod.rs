@@ -71,10 +71,11 @@ pub trait Store: Send {
     /// Moves it on.
     fn set_waiting_clock(&mut self, clock: &WaitingClock) -> Result<()>;
 
-    /// Experiments in the order in which they were created: those after this one, or from the first.
+    /// Experiments in the order in which they were created, or in the opposite one: those after this one, or from the first.
     fn experiments(
         &mut self,
         after: Option<&str>,
+        newest_first: bool,
         limit: usize,
     ) -> Result<Vec<(ExperimentRow, Progress)>>;
     /// The experiments that share a key.

@@ -36,8 +36,8 @@ pub struct LogPageQuery {
 
 /// The log, as lines of JSON
 ///
-/// Role read; the key is in it for role admin, and for all once the experiment is over. A page is at most `limit` lines; the
-/// header `debora-next` has the cursor of the next page, and is absent on the last. `debora audit` reads all
+/// Role read; the key is in it for role admin, and for all once the experiment is over. A page is at most `limit` lines, and about a
+/// mebibyte; the header `debora-next` has the cursor of the next page, and is absent on the last. `debora audit` reads all
 /// pages, in order.
 #[utoipa::path(get, path = "/v1/experiments/{id}/log", tag = "experiments",
     params(("id" = String, Path, description = "The experiment"), LogPageQuery),

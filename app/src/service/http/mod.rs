@@ -135,11 +135,16 @@ impl Shared {
 
     /// The same, of an experiment whose spec is at hand.
     pub fn info_of(&self, id: &str, spec: &str) -> Result<Arc<ExperimentInfo>, ApiError> {
+        self.parsed(id, spec).map_err(ApiError::store)
+    }
+
+    /// The same, where the store is read.
+    pub fn parsed(&self, id: &str, spec: &str) -> Result<Arc<ExperimentInfo>> {
         // Kept for good: experiments are few and never removed, and every request that tells needs it.
         if let Some(info) = self.known_info(id) {
             return Ok(info);
         }
-        let spec = Spec::parse(spec, id).map_err(ApiError::store)?;
+        let spec = Spec::parse(spec, id)?;
         let info = Arc::new(ExperimentInfo {
             name: spec.name,
             problem: Arc::new(spec.problem),

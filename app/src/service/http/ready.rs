@@ -13,32 +13,30 @@ use utoipa::ToSchema;
 
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
+use crate::service::transaction::{Probed, StoreSeen};
 use crate::service::writer::Service;
-use crate::store::Failure;
 
 /// How long an answer holds: those who watch ask every few seconds.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// `None` if there is no writer.
-type Probed = Option<Result<(), Failure>>;
-
 /// What the last probe found.
 #[derive(Default)]
-pub struct Readiness(Mutex<Option<(Instant, Probed)>>);
+pub struct Readiness(Mutex<Option<(Instant, Option<Probed>)>>);
 
 impl Readiness {
-    /// Whether it can commit, as of a second ago at most.
-    pub async fn ask(&self, service: &Service) -> Probed {
+    /// Whether it can commit, as of a second ago at most; `None` if there is no writer.
+    pub async fn ask(&self, service: &Service) -> Option<Probed> {
         // Held while one probes: the others wait for it and take its answer.
         let mut last = self.0.lock().await;
-        if let Some((at, probed)) = *last
+        if let Some((at, probed)) = &*last
             && at.elapsed() < FRESH
         {
-            return probed;
+            return probed.clone();
         }
         let probed = service.probe().await;
-        *last = Some((Instant::now(), probed));
-        service.counts.ready.set((probed == Some(Ok(()))).into());
+        *last = Some((Instant::now(), probed.clone()));
+        let ready = matches!(probed, Some(Ok(_)));
+        service.counts.ready.set(ready.into());
         probed
     }
 }
@@ -54,6 +52,8 @@ pub struct Ready {
     version: &'static str,
     /// The version of the values: two services with the same one decide alike.
     values_version: u32,
+    /// Which store it writes to.
+    store: StoreSeen,
 }
 
 /// Whether the service can commit
@@ -68,10 +68,11 @@ pub async fn ready(State(app): State<AppState>) -> Result<axum::Json<Ready>, Api
     let unready =
         |code, message: &str| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message).retry();
     match app.readiness.ask(&app.service).await {
-        Some(Ok(())) => Ok(axum::Json(Ready {
+        Some(Ok(store)) => Ok(axum::Json(Ready {
             status: "ready",
             version: env!("CARGO_PKG_VERSION"),
             values_version: debora::VALUES_VERSION,
+            store,
         })),
         Some(Err(failure)) => Err(unready(failure.code(), failure.sentence())),
         None => Err(unready(
