@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -100,6 +101,27 @@ fn check_keys(service: &Service, address: SocketAddr) -> Result<bool> {
     )
 }
 
+/// Lets the process open as many files as it may have connections, as far as the system allows.
+fn raise_file_limit(sockets: u64) {
+    // The store's files and the readers' connections to it.
+    let needed = sockets + 128;
+    let limits = getrlimit(Resource::Nofile);
+    let granted = limits.maximum.unwrap_or(u64::MAX).min(needed);
+    if limits.current.unwrap_or(u64::MAX) < granted {
+        let raised = Rlimit {
+            current: Some(granted),
+            ..limits
+        };
+        // Many systems start programs with 1,024, which a server beyond its limit of connections would reach first.
+        let _ = setrlimit(Resource::Nofile, raised);
+    }
+    if granted < needed {
+        tracing::warn!(
+            "{granted} files may be open, and --connections needs {needed}; raise the limit (ulimit -n), or lower --connections"
+        );
+    }
+}
+
 async fn run(
     service: &Arc<Service>,
     listener: std::net::TcpListener,
@@ -132,6 +154,7 @@ async fn run(
         connections: args.connections,
         grace: Duration::from_secs(args.grace),
     };
+    raise_file_limit(server::sockets_max(rules));
     let mut failed = false;
     let end = async { failed = stopped.await.is_some() };
     server::serve(listener, app, rules, end).await;
