@@ -418,6 +418,7 @@ pub async fn change(
     reason: Option<String>,
 ) -> Result<Changed, ApiError> {
     caller.require(Role::Admin)?;
+    // Here and not within the transaction: it depends on nothing stored.
     reason.as_deref().map_or(Ok(()), limits::check_reason)?;
     let request = Request::Change {
         id: id.clone(),

@@ -225,22 +225,12 @@ impl Connection {
     /// Looks at one request, and serves it if it is one of those that the reserve is for.
     async fn talk_once(&self, stream: TcpStream) {
         let app = &self.app;
-        let service = hyper::service::service_fn(|request: Request<Incoming>| async {
-            let reserved = is_watching(request.uri().path())
-                || app
-                    .state
-                    .access
-                    .has_key(&app.state, request.headers())
-                    .await;
-            if reserved {
-                return Ok::<_, Infallible>(app.answer(request.map(Body::new)).await);
-            }
-            app.state.service.counts.shed(Shed::Connections);
-            Ok(crowded().into_response())
-        });
+        let service =
+            hyper::service::service_fn(|request: Request<Incoming>| reserved(app, request));
         let talk = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(RESERVE_HEAD_TIMEOUT)
+            // One request: the next belongs behind those who have waited for a place.
             .keep_alive(false)
             .max_buf_size(HEAD_BYTES_MAX)
             .serve_connection(TokioIo::new(Timed::new(stream, app.state.timeout)), service);
@@ -264,6 +254,18 @@ impl Connection {
             linger(stream).await;
         }
     }
+}
+
+/// Answers a request of the reserve.
+async fn reserved(app: &App, request: Request<Incoming>) -> Result<Response, Infallible> {
+    let state = &app.state;
+    let served =
+        is_watching(request.uri().path()) || state.access.has_key(state, request.headers()).await;
+    if served {
+        return Ok(app.answer(request.map(Body::new)).await);
+    }
+    state.service.counts.shed(Shed::Connections);
+    Ok(crowded().into_response())
 }
 
 /// Whether this is asked by those who watch over the service, who need an answer most when it is crowded.
