@@ -169,7 +169,7 @@ pub struct ServeArgs {
     #[arg(long, env = "DEBORA_TIMEOUT", default_value = "30", value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,
-    /// Connections at a time; more wait
+    /// Connections at a time; more are answered 503, but for a few with API keys and for /health and /ready
     #[arg(long, env = "DEBORA_CONNECTIONS", default_value = "1024", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub connections: u32,

@@ -332,6 +332,7 @@ impl<'a> Play<'a> {
                     id,
                     change,
                     actor: "test".into(),
+                    reason: None,
                 });
             }
             Step::Tick => return Some(Request::Tick { id }),

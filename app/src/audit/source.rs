@@ -72,7 +72,7 @@ impl LogSource {
             (Self::Store(location), None) => {
                 let rows = location
                     .open(Purpose::Read)?
-                    .experiments(None, usize::MAX)?;
+                    .experiments(None, false, usize::MAX)?;
                 ensure!(!rows.is_empty(), "{location} holds no experiments");
                 Ok(rows
                     .into_iter()
@@ -147,7 +147,7 @@ impl Log {
         store.begin()?;
         if store.experiment(id)?.is_none() {
             let names: Vec<String> = store
-                .experiments(None, usize::MAX)?
+                .experiments(None, false, usize::MAX)?
                 .into_iter()
                 .map(|(experiment, _)| experiment.id)
                 .collect();

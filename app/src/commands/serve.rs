@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -53,7 +54,14 @@ pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
     })?;
     let location = Location::of(&args.store);
     let service = Service::start(location, Arc::new(now))?;
-    let result = check_keys(&service, address).and_then(|()| {
+    let result = check_keys(&service, address).and_then(|keyless| {
+        if keyless {
+            tracing::warn!(
+                "there are no API keys: everyone on this machine is admin. A proxy in front needs keys, whatever headers it \
+                 adds; make one with `debora keys add NAME --role admin --store {}`",
+                service.location
+            );
+        }
         // One core is the writer's: with a handler on each, it waits for its turn and everyone for it.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = common.threads.map_or((cores - 1).max(1), usize::from);
@@ -84,18 +92,39 @@ fn log_to_stderr(level: LevelFilter) {
         .init();
 }
 
-/// Without a key everyone who reaches the service is its admin: that must be nobody else.
-fn check_keys(service: &Service, address: SocketAddr) -> Result<()> {
+/// Whether there are no keys at all. Then everyone who reaches the service is its admin: that must be nobody else.
+fn check_keys(service: &Service, address: SocketAddr) -> Result<bool> {
     let keys = service.read(|store| store.keys())?;
     if address.ip().to_canonical().is_loopback() || keys.iter().any(|key| key.revoked_at.is_none())
     {
-        return Ok(());
+        return Ok(keys.is_empty());
     }
     let store = &service.location;
     bail!(
         "{address} can be reached by others, and {store} has no API key, without which everyone is admin; create one with \
          `debora keys add NAME --role admin --store {store}`, or listen on 127.0.0.1"
     )
+}
+
+/// Lets the process open as many files as it may have connections, as far as the system allows.
+fn raise_file_limit(sockets: u64) {
+    // The store's files and the readers' connections to it.
+    let needed = sockets + 128;
+    let limits = getrlimit(Resource::Nofile);
+    let granted = limits.maximum.unwrap_or(u64::MAX).min(needed);
+    if limits.current.unwrap_or(u64::MAX) < granted {
+        let raised = Rlimit {
+            current: Some(granted),
+            ..limits
+        };
+        // Many systems start programs with 1,024, which a server beyond its limit of connections would reach first.
+        let _ = setrlimit(Resource::Nofile, raised);
+    }
+    if granted < needed {
+        tracing::warn!(
+            "{granted} files may be open, and --connections needs {needed}; raise the limit (ulimit -n), or lower --connections"
+        );
+    }
 }
 
 async fn run(
@@ -138,6 +167,7 @@ async fn run(
         connections: args.connections,
         grace: Duration::from_secs(args.grace),
     };
+    raise_file_limit(server::sockets_max(rules));
     let mut failed = false;
     let end = async { failed = stopped.await.is_some() };
     server::serve(listener, app, rules, end).await;

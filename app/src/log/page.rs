@@ -15,8 +15,16 @@ pub const NEXT_HEADER: &str = "debora-next";
 /// The most lines in a page.
 pub const LINES_MAX: usize = 10_000;
 
-/// The most decisions in a page, give or take a few requests', so that a page of long requests stays small, too.
-const DECISIONS_MAX: usize = 200_000;
+/// The most bytes in a page, give or take a few lines': a reader's time and memory are to be small, whatever is in the log.
+const BYTES_MAX: usize = 1 << 20;
+
+/// About what a line takes beside what differs in length, and a decision or a value in it.
+const LINE_BYTES: usize = 128;
+const DECISION_BYTES: usize = 3;
+const VALUE_BYTES: usize = 20;
+
+/// Outcomes read at once.
+const OUTCOMES_A_READ: usize = 1_000;
 
 /// Requests read at once: each may hold ten thousand actions.
 const LEASES_A_READ: usize = 32;
@@ -56,14 +64,14 @@ pub fn page(
         at: Some(at),
         row: None,
         lines: Vec::new(),
-        decisions: 0,
+        bytes: 0,
     };
     if cursor.is_none() {
         walk.lines.push(walk.heading(reveal));
     }
     // At least one line, or a page could be empty and its cursor the one it was asked with.
     let limit = limit.clamp(1, LINES_MAX);
-    while walk.at.is_some() && walk.lines.len() < limit && walk.decisions < DECISIONS_MAX {
+    while walk.at.is_some() && walk.lines.len() < limit && walk.bytes < BYTES_MAX {
         walk.step(limit - walk.lines.len())?;
     }
     Ok(Some(LogPage {
@@ -94,8 +102,8 @@ struct PageWalk<'a> {
     /// The row of the epoch that the walk is in.
     row: Option<(EpochRow, EpochRecord)>,
     lines: Vec<Line>,
-    /// How many decisions the lines hold.
-    decisions: usize,
+    /// About how long the lines are.
+    bytes: usize,
 }
 
 impl PageWalk<'_> {
@@ -173,6 +181,7 @@ impl PageWalk<'_> {
     fn epoch(&mut self, cursor: &mut Cursor) -> Result<()> {
         let values_version = self.experiment.values_version;
         let (row, record) = self.row(cursor.epoch)?;
+        let length = row.record.len();
         let record = Box::new(LoggedRecord {
             record: record.clone().with_rounds(0),
             values_version,
@@ -181,6 +190,7 @@ impl PageWalk<'_> {
             opened_at: row.opened_at,
             record,
         };
+        self.bytes += length;
         self.lines.push(line);
         // From here on the pages of the last epoch show the state of this moment, though it may go on between two of them.
         cursor.mark = (cursor.epoch == self.progress.epoch).then(|| Mark::of(&self.progress));
@@ -206,7 +216,7 @@ impl PageWalk<'_> {
         for lease in leases.into_iter().take_while(|lease| lease.first < end) {
             shown += 1;
             cursor.position = lease.first + lease.actions.len() as u64;
-            self.decisions += lease.actions.len();
+            self.bytes += LINE_BYTES + DECISION_BYTES * lease.actions.len();
             self.lines.push(match overtime {
                 true => Line::Overtime(lease.into()),
                 false => Line::Decisions(lease.into()),
@@ -228,6 +238,7 @@ impl PageWalk<'_> {
         let record = &self.row(cursor.epoch)?.1;
         let closed_end = record.first_round.saturating_add(record.rounds);
         let end = open(cursor).map_or(closed_end, |mark| mark.next_round);
+        let room = room.min(OUTCOMES_A_READ);
         let outcomes = self
             .store
             .outcomes(&self.experiment.id, cursor.position, room)?;
@@ -238,6 +249,7 @@ impl PageWalk<'_> {
         {
             shown += 1;
             cursor.position = outcome.round + 1;
+            self.bytes += LINE_BYTES + VALUE_BYTES * outcome.costs.len();
             self.lines.push(Line::Outcome {
                 round: outcome.round,
                 reward: outcome.reward,
@@ -259,6 +271,7 @@ impl PageWalk<'_> {
         let end = open(cursor)
             .filter(|_| overtime)
             .map_or(u64::MAX, |mark| mark.next_serial);
+        let room = room.min(OUTCOMES_A_READ);
         let rows =
             self.store
                 .uncounted(&self.experiment.id, epoch, overtime, cursor.position, room)?;
@@ -266,6 +279,7 @@ impl PageWalk<'_> {
         for outcome in rows.into_iter().take_while(|outcome| outcome.number < end) {
             shown += 1;
             cursor.position = outcome.number + 1;
+            self.bytes += LINE_BYTES + VALUE_BYTES * outcome.costs.len();
             self.lines.push(match overtime {
                 true => Line::OvertimeOutcome {
                     epoch,
@@ -293,6 +307,7 @@ impl PageWalk<'_> {
     }
 
     fn closed(&mut self, cursor: &mut Cursor) -> Result<()> {
+        self.bytes += LINE_BYTES;
         let epoch = cursor.epoch;
         let previous = match epoch.checked_sub(1) {
             Some(before) => self.row(before)?.0.hash.clone().unwrap_or_default(),
@@ -324,6 +339,8 @@ impl PageWalk<'_> {
             .store
             .events(&self.experiment.id, cursor.position, room)?;
         cursor.position += events.len() as u64;
+        // Each may have a reason of a kilobyte; they are few.
+        self.bytes += LINE_BYTES * events.len();
         if events.len() < room {
             cursor.enter(LogSection::State, 0);
         }

@@ -1,14 +1,15 @@
 //! Decisions: the rounds that a request is given, and the same again for the same request key.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use debora::EpochRecord;
 use debora::spec::OnWait;
 
 use crate::log::ROUNDS_MAX;
-use crate::service::request::{Decided, EpochLabels, Granted, NAME_MAX, Refusal, Request};
+use crate::service::limits::is_name;
+use crate::service::request::{Decided, EpochLabels, Granted, Refusal, Request};
 use crate::service::transaction::Answered;
 use crate::service::turn::Turn;
 use crate::store::{Lease, Status};
@@ -71,8 +72,13 @@ impl Turn<'_> {
                     };
                     answers[place] = Some(answered.map(Granted::Decided));
                 }
-                Request::Change { change, actor, .. } => {
-                    answers[place] = Some(self.change(*change, actor)?);
+                Request::Change {
+                    change,
+                    actor,
+                    reason,
+                    ..
+                } => {
+                    answers[place] = Some(self.change(*change, actor, reason.as_deref())?);
                 }
                 // Outcomes and ticks come before all decisions (`Turn`), as they may close the epoch.
                 _ => {}
@@ -89,7 +95,7 @@ impl Turn<'_> {
         let keys: Vec<&str> = group
             .iter()
             .filter_map(|request| request_key(request))
-            .filter(|key| is_request_key(key))
+            .filter(|key| is_name(key))
             .collect();
         let mut stored = BTreeMap::new();
         if keys.is_empty() {
@@ -121,11 +127,8 @@ impl Turn<'_> {
             )
         })?;
         let record: EpochRecord = serde_json::from_str(&row.record)?;
-        Ok(Arc::new(EpochLabels {
-            actions: self.resident.labels.actions.clone(),
-            strategy: record.strategy,
-            per_action: OnceLock::new(),
-        }))
+        let actions = self.resident.labels.actions.clone();
+        Ok(Arc::new(EpochLabels::new(actions, record.strategy)))
     }
 
     /// Hands out the next rounds, fewer where the epoch ends; beyond its end, overtime or nothing.
@@ -146,10 +149,12 @@ impl Turn<'_> {
         } else {
             self.progress.next_round
         };
+        // Fewer than asked for where the epoch ends, or where the answer would grow too long.
+        let given = rounds.min(self.resident.labels.decisions_max);
         let actions = if overtime {
-            self.draw_overtime(rounds)
+            self.draw_overtime(given)
         } else {
-            self.draw_rounds(rounds)
+            self.draw_rounds(given)
         };
         let lease = Lease {
             epoch: self.progress.epoch,
@@ -239,16 +244,11 @@ fn check_request(rounds: u64, request_key: Option<&str>) -> Result<(), Refusal> 
         return Err(Refusal::Rounds { rounds });
     }
     match request_key {
-        Some(key) if !is_request_key(key) => Err(Refusal::RequestKey {
+        Some(key) if !is_name(key) => Err(Refusal::RequestKey {
             request_key: key.to_owned(),
         }),
         _ => Ok(()),
     }
-}
-
-fn is_request_key(key: &str) -> bool {
-    // PostgreSQL's texts cannot hold a zero byte, and other control characters would spoil a log.
-    (1..=NAME_MAX).contains(&key.len()) && !key.chars().any(char::is_control)
 }
 
 /// A request whose key is known gets the same again, if it is the same request.

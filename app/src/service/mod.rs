@@ -9,8 +9,10 @@
 //! outcomes and, a few hundred times in an experiment's life, on the next epoch: a lock on one row of progress is enough.
 
 mod behind;
+pub mod counts;
 mod decide;
 pub mod http;
+pub mod limits;
 pub mod request;
 pub mod resident;
 pub mod sample_ratio;

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use debora::Key;
 
 use crate::log::{OtherValues, ROUNDS_MAX};
+use crate::service::limits::{self, ESTIMATES_MAX};
 use crate::store::{Lease, Progress, Status};
 
 /// The longest request key and the longest id, in bytes: room for three UUIDs, and little to store with every lease.
@@ -47,6 +48,8 @@ pub enum Request {
         change: Change,
         /// Who does it.
         actor: String,
+        /// Why, if that is said.
+        reason: Option<String>,
     },
     /// Imputes what is due. A request like the others, so that it takes its turn with the writer.
     Tick {
@@ -178,8 +181,22 @@ pub struct EpochLabels {
     pub actions: Vec<String>,
     /// The probability of each.
     pub strategy: Vec<f64>,
+    /// The most decisions in an answer.
+    pub decisions_max: u64,
     /// The part of an answer's text that only depends on the action, made by the first answer that needs it.
     pub per_action: OnceLock<Vec<String>>,
+}
+
+impl EpochLabels {
+    /// Of a strategy over actions with these names.
+    pub fn new(actions: Vec<String>, strategy: Vec<f64>) -> Self {
+        Self {
+            decisions_max: limits::decisions_max(&actions),
+            actions,
+            strategy,
+            per_action: OnceLock::new(),
+        }
+    }
 }
 
 /// What became of an outcome.
@@ -251,6 +268,28 @@ pub enum Refusal {
         "the spec gives the key, but everyone may read the spec; remove it, and send \"key\" beside the spec or let one be drawn"
     )]
     KeyInSpec,
+    /// A name of the experiment, an action, the reward or a cost that is too long or has control characters.
+    #[error(
+        "the name {name:?} has {bytes} bytes; names must be 1 to {NAME_MAX} bytes long and contain no control characters: shorten \
+         it, and keep what it stands for elsewhere"
+    )]
+    Name { name: String, bytes: usize },
+    /// Too many actions for its costs.
+    #[error(
+        "{estimates} estimates, which are actions times quantities (the reward and the costs), are more than {ESTIMATES_MAX}; \
+         use fewer actions, or fewer costs"
+    )]
+    Estimates { estimates: usize },
+    /// A text that is too long.
+    #[error("{what} has {bytes} bytes, and may have {most}; shorten it")]
+    TooLong {
+        what: &'static str,
+        bytes: usize,
+        most: usize,
+    },
+    /// A reason with control characters.
+    #[error("the reason contains control characters; send plain text")]
+    ReasonText,
     /// A blind plan.
     #[error("{0} Send \"blind\": true to run it anyway.")]
     Blind(String),
@@ -300,8 +339,8 @@ pub enum Refusal {
     /// The store failed. What was asked may or may not have happened: repeat it.
     #[error("the store failed; repeat the request")]
     Store { detail: String },
-    /// More requests wait than can be served soon.
-    #[error("the service is overloaded; repeat the request later")]
+    /// It waited too long for the writer, or too much waits already. It was not carried out, and never will be.
+    #[error("the service is overloaded, and the request was not carried out; repeat it later")]
     Busy,
     /// The service is shutting down.
     #[error("the service is shutting down; repeat the request elsewhere or later")]

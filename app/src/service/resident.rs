@@ -1,6 +1,6 @@
 //! An experiment in memory: its engine as of the open epoch's beginning, and its rules. All of it can be read again.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use debora::Engine;
@@ -31,11 +31,10 @@ pub struct Resident {
 impl Resident {
     /// Of an engine at the beginning of an epoch.
     pub fn new(engine: Engine, rules: ServiceSpec) -> Self {
-        let labels = EpochLabels {
-            actions: engine.problem().actions().to_vec(),
-            strategy: engine.strategy().probabilities().to_vec(),
-            per_action: OnceLock::new(),
-        };
+        let labels = EpochLabels::new(
+            engine.problem().actions().to_vec(),
+            engine.strategy().probabilities().to_vec(),
+        );
         Self {
             epoch_sum: EpochSum::of(&engine),
             labels: Arc::new(labels),

@@ -11,13 +11,27 @@ use debora::{Engine, Key, Plan, VALUES_VERSION};
 
 use crate::hex;
 use crate::log::{OtherValues, chain};
+use crate::service::counts::Counts;
+use crate::service::limits;
 use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_id};
 use crate::service::resident::Resident;
 use crate::service::turn::{Turn, opened};
-use crate::store::{Event, ExperimentRow, Locked, Status, Store};
+use crate::store::{Event, ExperimentRow, Failure, Locked, Status, Store};
 
 /// A request's answer, or why it was refused.
 pub type Answered = Result<Granted, Refusal>;
+
+/// What a probe finds: which store it is, or why nothing can be committed to it.
+pub type Probed = Result<StoreSeen, Failure>;
+
+/// Which store this is.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
+pub struct StoreSeen {
+    /// What tells it from others, and not from its copies: 32 hexadecimal digits.
+    pub identity: Option<String>,
+    /// How often a server was started on it. Less than was seen before: this is a copy that is behind.
+    pub incarnation: u64,
+}
 
 /// Experiments in memory, by id.
 type Residents = BTreeMap<String, Resident>;
@@ -26,6 +40,9 @@ type Residents = BTreeMap<String, Resident>;
 pub struct Executor {
     store: Box<dyn Store>,
     residents: Residents,
+    /// What is counted on the way.
+    pub counts: Counts,
+    last_start: u64,
 }
 
 impl Executor {
@@ -34,7 +51,37 @@ impl Executor {
         Self {
             store,
             residents: Residents::new(),
+            counts: Counts::default(),
+            last_start: 0,
         }
+    }
+
+    /// Commits something, and says why if that fails.
+    pub fn probe(&mut self) -> Probed {
+        let seen = self.store.begin().and_then(|()| self.touch());
+        let committed = seen.and_then(|seen| self.store.commit().map(|()| seen));
+        committed.map_err(|error| {
+            self.store.rollback();
+            let failure = Failure::of(&error);
+            self.counts.failed(failure);
+            tracing::error!(
+                code = failure.code(),
+                detail = format!("{error:#}"),
+                "cannot commit"
+            );
+            failure
+        })
+    }
+
+    fn touch(&mut self) -> Result<StoreSeen> {
+        self.store.touch()?;
+        // From the last that was seen: the starts of years are not read again each time.
+        let last = self.store.starts(self.last_start)?.pop();
+        self.last_start = last.map_or(self.last_start, |start| start.incarnation);
+        Ok(StoreSeen {
+            identity: self.store.identity()?,
+            incarnation: self.last_start,
+        })
     }
 
     /// Serves a group: each request is answered, and what the answers say is durable. If the store fails, nothing of the
@@ -51,6 +98,7 @@ impl Executor {
             Err(failure) => failure,
         };
         let committing = transaction.committing;
+        self.counts.failed(Failure::of(&failure));
         self.forget();
         // A commit that failed may have been kept all the same: serving its requests again could
         // carry them out twice.
@@ -103,7 +151,9 @@ impl Executor {
 
     fn read_waiting(&mut self) -> Result<Vec<String>> {
         let mut ids = Vec::new();
-        for (ExperimentRow { id, .. }, progress) in self.store.experiments(None, usize::MAX)? {
+        for (ExperimentRow { id, .. }, progress) in
+            self.store.experiments(None, false, usize::MAX)?
+        {
             if !progress.status.is_open() {
                 continue;
             }
@@ -322,8 +372,10 @@ fn check_draft(id: &str, create: &Create) -> Result<(), Refusal> {
     if !is_id(id) {
         return Err(Refusal::IdText { id: id.to_owned() });
     }
+    limits::check_length(&create.spec)?;
     let spec =
         Spec::parse(&create.spec, "spec").map_err(|error| Refusal::Spec(error.to_string()))?;
+    limits::check_spec(&spec)?;
     if spec.world.is_some() {
         return Err(Refusal::World);
     }

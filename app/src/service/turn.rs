@@ -64,7 +64,12 @@ impl Turn<'_> {
         Ok(all_of(answers))
     }
 
-    pub(super) fn change(&mut self, change: Change, actor: &str) -> Result<Answered> {
+    pub(super) fn change(
+        &mut self,
+        change: Change,
+        actor: &str,
+        reason: Option<&str>,
+    ) -> Result<Answered> {
         let status = match (self.progress.status, change) {
             // Closing is safe to repeat, as its answer may have been lost.
             (Status::Closed, Change::Close) => Status::Closed,
@@ -82,7 +87,7 @@ impl Turn<'_> {
                 at: self.now,
                 actor: actor.to_owned(),
                 what: past_tense(change).to_owned(),
-                reason: None,
+                reason: reason.map(str::to_owned),
             };
             self.store.add_event(self.id, &event)?;
         }

@@ -1,21 +1,22 @@
 //! The writer: one thread that takes all waiting requests, serves them in one transaction, and answers once it is durable.
 //!
-//! While a commit is on its way to the disk, the next requests gather: the slower the disk, the larger the group. Reads go to
-//! connections of their own and never wait for the writer.
+//! While a commit is on its way to the disk, the next requests gather: the slower the disk, the larger the group. One that has
+//! waited for longer than [`WAIT_MAX`] is refused instead. Reads go to connections of their own and never wait for the writer.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use prometheus_client::metrics::counter::Counter;
 use tokio::sync::oneshot;
 
+use crate::service::counts::{Counts, Shed};
 use crate::service::request::{Granted, Refusal, Request};
 use crate::service::start::{StoreStart, note_start};
-use crate::service::transaction::Executor;
-use crate::store::{Location, Purpose, Store};
+use crate::service::transaction::{Executor, Probed};
+use crate::store::{Failure, Location, Purpose, Store};
 
 /// The most requests in one transaction. Far more than wait at once (64 connections make groups of 16, docs/benchmarks.md): it
 /// only bounds the answer to the first of them.
@@ -28,16 +29,46 @@ const GROUP_ROWS_MAX: u64 = 200_000;
 /// limit a store that is slow to answer would fill the memory.
 const QUEUE_ROWS_MAX: u64 = 2_000_000;
 
+/// The longest that a request waits until a transaction takes it up. A group is served well within it, so on a disk that works
+/// it is reached only if more is asked than can be done: then those who came last are better told than kept.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// How long a probe may take before the store counts as stuck. Far beyond any commit, and within the time-outs of those who
+/// watch.
+const PROBE_MAX: Duration = Duration::from_secs(3);
+
 /// Connections kept for reading.
-const READERS_IDLE: usize = 4;
+const READERS_IDLE: usize = 8;
 
 /// Milliseconds since 1970. Passed in, so that tests can move it.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 enum Message {
-    Serve(Request, oneshot::Sender<Result<Granted, Refusal>>),
+    Serve(Waiting),
     /// Imputes what is due in every experiment.
     Tick(oneshot::Sender<Result<u64, Refusal>>),
+    /// Commits something.
+    Probe(oneshot::Sender<Probed>),
+}
+
+/// A request that waits for the writer.
+struct Waiting {
+    request: Request,
+    sender: oneshot::Sender<Result<Granted, Refusal>>,
+    since: Instant,
+    claim: Claim,
+}
+
+/// Who settles what becomes of a request: the writer that takes it up, or the one who asked and has waited too long. Never
+/// both, or a request that was refused could be carried out all the same.
+#[derive(Clone, Default)]
+struct Claim(Arc<AtomicBool>);
+
+impl Claim {
+    /// Whether this is the first to claim it.
+    fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::Relaxed)
+    }
 }
 
 /// A node's access to its store: one writer, and readers.
@@ -48,8 +79,8 @@ pub struct Service {
     pub start: StoreStart,
     /// What time it is.
     pub clock: Clock,
-    /// Groups served: requests that share a transaction.
-    pub groups: Counter,
+    /// What is counted on the way.
+    pub counts: Counts,
     requests: Mutex<Option<Sender<Message>>>,
     /// Rows that wait for the writer.
     queued: Arc<AtomicU64>,
@@ -61,15 +92,17 @@ impl Service {
     /// Opens the store and starts the writer.
     pub fn start(location: Location, clock: Clock) -> Result<Arc<Self>> {
         let (requests, received) = channel();
-        let groups = Counter::default();
+        let counts = Counts::default();
         let queued = Arc::new(AtomicU64::new(0));
         let mut store = location.open(Purpose::Serve)?;
         let start = note_start(&mut *store, clock())?;
+        let mut executor = Executor::new(store);
+        executor.counts = counts.clone();
         let writer = Writer {
-            executor: Executor::new(store),
+            executor,
             received,
             clock: Arc::clone(&clock),
-            groups: groups.clone(),
+            counts: counts.clone(),
             queued: Arc::clone(&queued),
         };
         // A thread and not a task: stores block, and the writer must not wait for a handler's turn.
@@ -80,7 +113,7 @@ impl Service {
             location,
             start,
             clock,
-            groups,
+            counts,
             requests: Mutex::new(Some(requests)),
             queued,
             writer: Mutex::new(Some(writer)),
@@ -95,11 +128,39 @@ impl Service {
         // Added before it is compared, so that many at once cannot all find the last room.
         if self.queued.fetch_add(rows, Ordering::Relaxed) > QUEUE_ROWS_MAX {
             self.queued.fetch_sub(rows, Ordering::Relaxed);
-            return Err(Refusal::Busy);
+            return Err(self.shed());
         }
-        self.send(Message::Serve(request, sender))?;
+        let claim = Claim::default();
+        self.send(Message::Serve(Waiting {
+            request,
+            sender,
+            since: Instant::now(),
+            claim: claim.clone(),
+        }))?;
         // The writer drops what it was sent only if it panics, and then nobody knows what is stored.
-        answer.await.unwrap_or(Err(Refusal::Stopping))
+        let lost = |_| Err(Refusal::Stopping);
+        let mut answer = answer;
+        match tokio::time::timeout(WAIT_MAX, &mut answer).await {
+            Ok(answered) => answered.unwrap_or_else(lost),
+            Err(_) if claim.take() => Err(self.shed()),
+            // It is within a transaction, which no time-out can call back.
+            Err(_) => answer.await.unwrap_or_else(lost),
+        }
+    }
+
+    fn shed(&self) -> Refusal {
+        self.counts.shed(Shed::Writer);
+        Refusal::Busy
+    }
+
+    /// Commits something, and says why if that fails; `None` if there is no writer to do it.
+    pub async fn probe(&self) -> Option<Probed> {
+        let (sender, answer) = oneshot::channel();
+        self.send(Message::Probe(sender)).ok()?;
+        match tokio::time::timeout(PROBE_MAX, answer).await {
+            Ok(answered) => answered.ok(),
+            Err(_) => Some(Err(Failure::Stuck)),
+        }
     }
 
     /// Imputes what is due; how many rounds.
@@ -165,7 +226,7 @@ struct Writer {
     executor: Executor,
     received: Receiver<Message>,
     clock: Clock,
-    groups: Counter,
+    counts: Counts,
     queued: Arc<AtomicU64>,
 }
 
@@ -175,7 +236,10 @@ struct Group {
     requests: Vec<Request>,
     senders: Vec<oneshot::Sender<Result<Granted, Refusal>>>,
     ticks: Vec<oneshot::Sender<Result<u64, Refusal>>>,
+    probes: Vec<oneshot::Sender<Probed>>,
     rows: u64,
+    /// The longest that one of the requests has waited.
+    waited: Duration,
 }
 
 impl Writer {
@@ -205,28 +269,40 @@ impl Writer {
 
     fn add(&self, message: Message, group: &mut Group) {
         match message {
-            Message::Serve(request, sender) => {
-                self.queued.fetch_sub(request.rows(), Ordering::Relaxed);
+            Message::Serve(waiting) => {
+                let rows = waiting.request.rows();
+                self.queued.fetch_sub(rows, Ordering::Relaxed);
                 // Nobody hears the answer, and a client that hung up asks again: rounds handed out
                 // to it without a request key would be lost.
-                if sender.is_closed() {
+                if waiting.sender.is_closed() || !waiting.claim.take() {
                     return;
                 }
-                group.rows += request.rows();
-                group.requests.push(request);
-                group.senders.push(sender);
+                group.rows += rows;
+                group.waited = group.waited.max(waiting.since.elapsed());
+                group.requests.push(waiting.request);
+                group.senders.push(waiting.sender);
             }
             Message::Tick(sender) => group.ticks.push(sender),
+            Message::Probe(sender) => group.probes.push(sender),
         }
     }
 
     fn serve(&mut self, group: Group) {
         if !group.requests.is_empty() {
             let answers = self.executor.serve(&group.requests, (self.clock)());
-            self.groups.inc();
+            self.counts.groups.inc();
+            self.counts.waited.set(group.waited.as_secs_f64());
             for (sender, answer) in group.senders.into_iter().zip(answers) {
                 let _ = sender.send(answer);
             }
+        }
+        // Those who asked while the store was stuck have their answer.
+        for sender in group
+            .probes
+            .into_iter()
+            .filter(|sender| !sender.is_closed())
+        {
+            let _ = sender.send(self.executor.probe());
         }
         // In a transaction of their own, after the answers: requests do not wait for imputation.
         for sender in group.ticks {
@@ -253,6 +329,7 @@ impl Writer {
 mod tests {
     use super::*;
     use crate::scratch::Scratch;
+    use crate::service::request::Create;
 
     /// How many groups the writer makes of requests that are all waiting when it starts, for this many rounds each.
     fn groups_of(requests: usize, rounds: u64, hung_up: bool) -> u64 {
@@ -268,19 +345,25 @@ mod tests {
                 rounds,
                 request_key: None,
             };
-            sender.send(Message::Serve(request, answer)).unwrap();
+            let waiting = Waiting {
+                request,
+                sender: answer,
+                since: Instant::now(),
+                claim: Claim::default(),
+            };
+            sender.send(Message::Serve(waiting)).unwrap();
             answers.push(answered);
         }
         drop(sender);
         if hung_up {
             answers.clear();
         }
-        let groups = Counter::default();
+        let counts = Counts::default();
         let writer = Writer {
             executor: Executor::new(location.open(Purpose::Serve).unwrap()),
             received,
             clock: Arc::new(|| 0),
-            groups: groups.clone(),
+            counts: counts.clone(),
             queued: Arc::clone(&queued),
         };
         writer.run().unwrap();
@@ -291,7 +374,7 @@ mod tests {
                 Err(Refusal::NoExperiment { .. })
             ));
         }
-        groups.get()
+        counts.groups.get()
     }
 
     #[test]
@@ -322,6 +405,50 @@ mod tests {
         service.queued.store(QUEUE_ROWS_MAX, Ordering::Relaxed);
         assert!(matches!(ask().await, Err(Refusal::NoExperiment { .. })));
         assert_eq!(service.queued.load(Ordering::Relaxed), QUEUE_ROWS_MAX);
+        service.stop().unwrap();
+    }
+
+    /// Another holds the file, so that the writer stays within its transaction while requests wait behind it.
+    #[tokio::test]
+    async fn what_has_waited_too_long_is_refused_and_never_carried_out() {
+        let folder = Scratch::new("age");
+        let path = folder.join("store.db");
+        let service = Service::start(Location::Sqlite(path.clone()), Arc::new(|| 0)).unwrap();
+        let create = |id: &str| {
+            let (service, id) = (Arc::clone(&service), id.to_owned());
+            let spec = "policy = 'free'\nhorizon = 100\nrho = 0.9\nactions = ['a', 'b']\n";
+            let create = Create {
+                id: Some(id),
+                spec: spec.into(),
+                key: None,
+                blind: true,
+                actor: "test".into(),
+            };
+            tokio::spawn(async move { service.serve(Request::Create(create)).await })
+        };
+        let other = rusqlite::Connection::open(path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let taken = create("taken");
+        // It is sent when this task runs next, and taken up once the queue is empty.
+        tokio::task::yield_now().await;
+        while service.queued.load(Ordering::Relaxed) > 0 {
+            tokio::task::yield_now().await;
+        }
+        let begun = Instant::now();
+        assert!(matches!(create("shed").await.unwrap(), Err(Refusal::Busy)));
+        assert!((WAIT_MAX..2 * WAIT_MAX).contains(&begun.elapsed()));
+        assert!(!taken.is_finished());
+        other.execute_batch("ROLLBACK").unwrap();
+        assert!(matches!(taken.await.unwrap(), Ok(Granted::Created { .. })));
+        // The next has the same id, and finds it free.
+        let again = create("shed").await.unwrap();
+        assert!(matches!(
+            again,
+            Ok(Granted::Created {
+                repeated: false,
+                ..
+            })
+        ));
         service.stop().unwrap();
     }
 }

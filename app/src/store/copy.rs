@@ -16,7 +16,7 @@ pub fn copy(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
     to.begin()?;
     copy_store(from, to)?;
     let actors = copy_actors(from, to)?;
-    for (experiment, progress) in from.experiments(None, usize::MAX)? {
+    for (experiment, progress) in from.experiments(None, false, usize::MAX)? {
         copy_experiment(from, to, &experiment, &progress, &actors)?;
     }
     for key in from.keys()? {

@@ -16,6 +16,7 @@
 mod codec;
 pub mod copy;
 mod database;
+mod failure;
 pub mod postgres;
 pub mod rows;
 pub mod schema;
@@ -29,6 +30,7 @@ use std::fmt;
 use anyhow::Result;
 use debora::Key;
 
+pub use failure::{Failure, FileMoved};
 pub use rows::{
     ApiKey, EpochRow, Event, ExperimentRow, KEYLESS, Lease, Locked, OutcomeRow, Progress, Role,
     Session, StartRow, Status, UncountedOutcome, WaitingClock,
@@ -49,6 +51,8 @@ pub trait Store: Send {
     fn rollback(&mut self);
     /// Ends a server's connection and leaves a file that is whole by itself; an error if it is not.
     fn close(self: Box<Self>) -> Result<()>;
+    /// Changes a value that means nothing, for a commit that has something to make durable.
+    fn touch(&mut self) -> Result<()>;
     /// The clock that all nodes share, in milliseconds since 1970, as it was when the transaction began. `None` where one server
     /// alone has the store, and its own clock serves.
     fn now(&self) -> Option<i64>;
@@ -69,10 +73,11 @@ pub trait Store: Send {
     /// Moves it on.
     fn set_waiting_clock(&mut self, clock: &WaitingClock) -> Result<()>;
 
-    /// Experiments in the order in which they were created: those after this one, or from the first.
+    /// Experiments in the order in which they were created, or in the opposite one: those after this one, or from the first.
     fn experiments(
         &mut self,
         after: Option<&str>,
+        newest_first: bool,
         limit: usize,
     ) -> Result<Vec<(ExperimentRow, Progress)>>;
     /// The experiments that share a key.

@@ -264,6 +264,13 @@ impl<D: Database> Store for Sql<D> {
         self.database.close()
     }
 
+    fn touch(&mut self) -> Result<()> {
+        // Another value each time: SQLite writes no page whose bytes stay the same, and its commit would prove nothing.
+        let sql = "INSERT INTO meta (name, value) VALUES ('touched', 0)
+            ON CONFLICT (name) DO UPDATE SET value = 1 - meta.value";
+        self.execute(sql, &[]).map(drop)
+    }
+
     fn now(&self) -> Option<i64> {
         self.began.now
     }
@@ -325,14 +332,26 @@ impl<D: Database> Store for Sql<D> {
     fn experiments(
         &mut self,
         after: Option<&str>,
+        newest_first: bool,
         limit: usize,
     ) -> Result<Vec<(ExperimentRow, Progress)>> {
+        let (first, last) = if newest_first {
+            (i64::MAX, 0)
+        } else {
+            (0, i64::MAX)
+        };
         let after = match after {
             // After one that is not there comes nothing.
-            Some(id) => self.number(id)?.unwrap_or(i64::MAX),
-            None => 0,
+            Some(id) => self.number(id)?.unwrap_or(last),
+            None => first,
         };
-        let sql = format!("{EXPERIMENTS} WHERE number > $1 ORDER BY number LIMIT $2");
+        let (beyond, order) = if newest_first {
+            ("<", "DESC")
+        } else {
+            (">", "ASC")
+        };
+        let sql =
+            format!("{EXPERIMENTS} WHERE number {beyond} $1 ORDER BY number {order} LIMIT $2");
         self.rows(&sql, &values![after, bound(limit as u64)], read_experiment)
     }
 

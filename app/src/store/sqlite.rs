@@ -7,6 +7,7 @@ mod closing;
 pub mod copying;
 mod lock;
 mod opening;
+mod presence;
 
 use std::path::Path;
 
@@ -17,6 +18,7 @@ use rusqlite::{Row, Statement, params_from_iter};
 use super::Purpose;
 use super::database::{Began, Columns, Database, Each, SqlTable, SqlValue};
 use super::sql::Sql;
+use presence::Presence;
 
 /// A store in a file.
 pub type Sqlite = Sql<SqliteFile>;
@@ -34,6 +36,8 @@ impl Sqlite {
         Ok(Self::over(SqliteFile {
             connection,
             begin,
+            // Those who write beside the server for a moment have nothing to acknowledge for hours.
+            presence: lock.as_ref().map(|_| Presence::of(path)).transpose()?,
             _lock: lock,
         }))
     }
@@ -43,19 +47,33 @@ impl Sqlite {
 pub struct SqliteFile {
     connection: closing::OpenFile,
     begin: &'static str,
+    /// Looked after while a server has the file open.
+    presence: Option<Presence>,
     /// Held while a server has the file open.
     _lock: Option<lock::Lock>,
+}
+
+impl SqliteFile {
+    fn check_presence(&mut self) -> Result<()> {
+        self.presence.as_mut().map_or(Ok(()), Presence::check)
+    }
 }
 
 impl Database for SqliteFile {
     fn begin(&mut self) -> Result<Began> {
         self.execute(self.begin, &[])?;
+        if let Err(moved) = self.check_presence() {
+            self.rollback();
+            return Err(moved);
+        }
         // A file is one server's: its own clock serves, and nothing comes between.
         Ok(Began::default())
     }
 
     fn commit(&mut self) -> Result<()> {
-        self.execute("COMMIT", &[]).map(drop)
+        self.execute("COMMIT", &[])?;
+        // Looked at once more before anyone hears of it: the file may have gone in between.
+        self.check_presence()
     }
 
     fn rollback(&mut self) {

@@ -200,7 +200,13 @@ impl Trial {
 
     pub fn change(&mut self, change: Change) {
         let (id, actor) = (self.id.into(), "tester".into());
-        self.ask(Request::Change { id, change, actor }).unwrap();
+        self.ask(Request::Change {
+            id,
+            change,
+            actor,
+            reason: None,
+        })
+        .unwrap();
     }
 
     pub fn decide(&mut self, rounds: u64) {

@@ -228,3 +228,41 @@ async fn pages_from_elsewhere_and_other_names_are_refused() {
         .await
         .expect(201);
 }
+
+/// What a proxy forwards comes from anyone, and without keys anyone would be admin; with keys the key decides.
+#[tokio::test]
+async fn a_keyless_service_refuses_what_a_proxy_forwards() {
+    let house = House::new();
+    let send = |name: &'static str, key: &'static str| {
+        let request = Request::get("/v1/experiments")
+            .header("host", "127.0.0.1:8080")
+            .header(name, "10.0.0.7")
+            .header("authorization", key);
+        house.send(request.body(Body::empty()).unwrap())
+    };
+    let names = [
+        "Forwarded",
+        "Via",
+        "X-Forwarded-For",
+        "X-Forwarded-Proto",
+        "X-Forwarded-Anything",
+        "X-Real-IP",
+        "X-Client-IP",
+        "True-Client-IP",
+        "CF-Connecting-IP",
+    ];
+    for name in names {
+        let refused = send(name, "").await.refused(403, "forwarded");
+        assert_eq!(refused["value"], name.to_lowercase());
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains("debora keys add"), "{message}");
+    }
+    send("Accept-Language", "").await.expect(200);
+    set_key(&house, "ops", Role::Read, None);
+    house.wait(2_000);
+    let key: &'static str = format!("Bearer {}", token("ops")).leak();
+    for name in names {
+        send(name, "").await.refused(401, "no_key");
+        send(name, key).await.expect(200);
+    }
+}

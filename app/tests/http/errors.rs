@@ -338,9 +338,14 @@ async fn what_is_not_there_is_said_to_be() {
             .await
             .refused(404, "no_experiment");
     }
-    for path in ["outcomes", "pause", "resume", "close"] {
+    for (path, body) in [
+        ("outcomes", "[]"),
+        ("pause", "{}"),
+        ("resume", "{}"),
+        ("close", ""),
+    ] {
         house
-            .post_text(&format!("/v1/experiments/none/{path}"), "[]")
+            .post_text(&format!("/v1/experiments/none/{path}"), body)
             .await
             .refused(404, "no_experiment");
     }

@@ -4,6 +4,7 @@ mod access;
 mod errors;
 mod experiments;
 mod interface;
+mod limits;
 mod missing;
 mod pages;
 #[path = "../common/scratch.rs"]

@@ -105,7 +105,7 @@ fn a_closed_file_has_nothing_beside_it_whoever_reads_it() {
     for name in [&place, &linked] {
         for purpose in [Purpose::Read, Purpose::Write, Purpose::Serve] {
             let mut store = name.open(purpose);
-            assert_eq!(store.experiments(None, 9).unwrap().len(), 1);
+            assert_eq!(store.experiments(None, false, 9).unwrap().len(), 1);
             drop(store);
             assert_eq!(names(&place), ["store.db"], "{purpose:?}");
         }
@@ -159,7 +159,7 @@ fn a_kill_while_a_file_is_made_heals_at_the_next_start() {
         }
         let place = half_made(done);
         let mut store = served(&place);
-        assert_eq!(store.experiments(None, 9).unwrap().len(), 1);
+        assert_eq!(store.experiments(None, false, 9).unwrap().len(), 1);
         store.close().unwrap();
         assert_eq!(names(&place), ["store.db"], "after {done:?}");
     }
@@ -178,7 +178,10 @@ fn a_kill_while_a_file_is_migrated_heals_for_readers_too() {
     // As a store is before its server switches it to a log.
     place.run("PRAGMA journal_mode = DELETE");
     let killed = killed_while_writing(&place);
-    let experiments = killed.open(Purpose::Read).experiments(None, 9).unwrap();
+    let experiments = killed
+        .open(Purpose::Read)
+        .experiments(None, false, 9)
+        .unwrap();
     assert_eq!(experiments.len(), 1);
     assert_eq!(
         names(&killed),

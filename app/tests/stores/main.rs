@@ -331,7 +331,7 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
             Some((experiment("a"), later.clone()))
         );
         assert_eq!(
-            store.experiments(None, usize::MAX).unwrap(),
+            store.experiments(None, false, usize::MAX).unwrap(),
             [(experiment("a"), later.clone())]
         );
         assert_eq!(
@@ -501,7 +501,7 @@ fn a_taken_id_writes_nothing(place: &Place) {
     });
     assert!(!created);
     assert_eq!(
-        store.experiments(None, usize::MAX).unwrap(),
+        store.experiments(None, false, usize::MAX).unwrap(),
         [(experiment("a"), progress())]
     );
     assert_eq!(store.epochs("a", 0, 9).unwrap(), [epoch(0)]);
@@ -509,7 +509,7 @@ fn a_taken_id_writes_nothing(place: &Place) {
         .create(&experiment("0"), &progress(), &epoch(0))
         .unwrap()));
     let ids: Vec<_> = store
-        .experiments(None, usize::MAX)
+        .experiments(None, false, usize::MAX)
         .unwrap()
         .into_iter()
         .map(|(experiment, _)| experiment.id)
@@ -876,9 +876,14 @@ fn keys_that_experiments_share_are_found(place: &Place) {
     let sharing = store.experiments_of_key(experiment("a").key).unwrap();
     assert_eq!(ids(sharing), ["a", "c"]);
     assert_eq!(ids(store.experiments_of_key(other.key).unwrap()), ["b"]);
-    assert_eq!(ids(store.experiments(None, 2).unwrap()), ["a", "b"]);
-    assert_eq!(ids(store.experiments(Some("b"), 2).unwrap()), ["c"]);
-    assert_eq!(store.experiments(Some("none"), 2).unwrap(), []);
+    let mut listed = |after, newest| ids(store.experiments(after, newest, 2).unwrap());
+    assert_eq!(listed(None, false), ["a", "b"]);
+    assert_eq!(listed(Some("b"), false), ["c"]);
+    assert_eq!(listed(None, true), ["c", "b"]);
+    assert_eq!(listed(Some("b"), true), ["a"]);
+    for newest in [false, true] {
+        assert!(listed(Some("none"), newest).is_empty());
+    }
 }
 
 fn the_waiting_clock_is_one_nodes_at_a_time(place: &Place) {
@@ -1037,8 +1042,8 @@ fn a_copy_holds_every_row(place: &Place) {
     );
     let mut copy = Location::Sqlite(file).open(Purpose::Read).unwrap();
     assert_eq!(
-        copy.experiments(None, usize::MAX).unwrap(),
-        reader.experiments(None, usize::MAX).unwrap()
+        copy.experiments(None, false, usize::MAX).unwrap(),
+        reader.experiments(None, false, usize::MAX).unwrap()
     );
     assert_eq!(copy.keys().unwrap(), reader.keys().unwrap());
     assert_eq!(copy.identity().unwrap().as_deref(), Some("the one"));

@@ -85,7 +85,7 @@ pub fn what_an_older_program_stored_is_kept(place: &Place) {
 
 fn rows(place: &Place) -> Vec<(ExperimentRow, Progress)> {
     let mut store = place.open(Purpose::Read);
-    store.experiments(None, usize::MAX).unwrap()
+    store.experiments(None, false, usize::MAX).unwrap()
 }
 
 pub fn a_newer_store_is_refused_and_left_as_it_is(place: &Place) {

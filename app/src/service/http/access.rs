@@ -11,7 +11,7 @@ use std::sync::{Arc, RwLock};
 use axum::extract::FromRequestParts;
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 
@@ -100,6 +100,12 @@ impl Access {
         })
     }
 
+    /// Whether these headers bring a valid key, which where none is needed they never do.
+    pub async fn has_key(&self, app: &AppState, headers: &HeaderMap) -> bool {
+        let caller = self.caller(app, headers).await;
+        caller.is_ok_and(|caller| caller.keyed)
+    }
+
     /// The holder of this key, if it is valid.
     pub async fn holder(&self, app: &AppState, token: &str) -> Result<Option<Caller>, ApiError> {
         Ok(self.fresh(app).await?.holder(token))
@@ -170,11 +176,19 @@ fn token(headers: &HeaderMap) -> Option<&str> {
         .map(|(_, token)| token)
 }
 
-/// The caller where no key is needed: anyone, but only by a local name of this machine.
+/// The caller where no key is needed: anyone, but only by a local name of this machine, and without a proxy in between.
 ///
 /// Another site can have its own name point here (DNS rebinding), and its pages would then be admin; so would all clients of a
 /// proxy.
 fn local(headers: &HeaderMap) -> Result<Caller, ApiError> {
+    if let Some(name) = headers.keys().map(HeaderName::as_str).find(is_forwarding) {
+        let message = format!(
+            "this request came through a proxy (it has the header {name:?}), and without API keys everyone behind it would be \
+             admin; make a key with `debora keys add NAME --role admin`"
+        );
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "forwarded", message)
+            .against("no forwarding header", name));
+    }
     // A request without a host is not a browser's: they always send it.
     let host = headers
         .get(HOST)
@@ -191,6 +205,25 @@ fn local(headers: &HeaderMap) -> Result<Caller, ApiError> {
         role: Role::Admin,
         keyed: false,
     })
+}
+
+/// Whether a header is one that proxies add.
+fn is_forwarding(name: &&str) -> bool {
+    // The registered ones, and those of the common proxies and content networks. A proxy that adds none cannot be noticed.
+    name.starts_with("x-forwarded-")
+        || [
+            "forwarded",
+            "via",
+            "x-forwarded",
+            "x-real-ip",
+            "x-client-ip",
+            "x-cluster-client-ip",
+            "x-original-forwarded-for",
+            "true-client-ip",
+            "cf-connecting-ip",
+            "fastly-client-ip",
+        ]
+        .contains(name)
 }
 
 /// Whether a host, with or without a port, is a name of the machine itself.

@@ -38,7 +38,7 @@ pub struct DecisionsBody {
     pub epoch: u64,
     /// Whether they are outside the horizon: the epoch waits for outcomes, and its strategy serves on.
     pub overtime: bool,
-    /// At least one, at most `n`; fewer where the epoch ends.
+    /// At least one, at most `n`; fewer where the epoch ends, or where the answer would exceed 8 MiB.
     pub decisions: Vec<DecisionBody>,
 }
 
@@ -166,18 +166,15 @@ fn endings(decided: &Decided) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, OnceLock};
+    use std::sync::Arc;
 
     use super::*;
     use crate::service::request::EpochLabels;
     use crate::store::Lease;
 
     fn decided(overtime: bool) -> Decided {
-        let labels = EpochLabels {
-            actions: vec!["a \"b\"\n".into(), "c".into()],
-            strategy: vec![1.0 / 3.0, 1.0],
-            per_action: OnceLock::new(),
-        };
+        let actions = vec!["a \"b\"\n".into(), "c".into()];
+        let labels = EpochLabels::new(actions, vec![1.0 / 3.0, 1.0]);
         let (actions, request_key) = (vec![1, 0, 1], None);
         let lease = Lease {
             epoch: 7,

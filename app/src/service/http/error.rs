@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::log::{OtherValues, ROUNDS_MAX};
+use crate::service::limits::ESTIMATES_MAX;
 use crate::service::request::{NAME_MAX, Refusal};
 use crate::store::Role;
 
@@ -100,6 +101,11 @@ impl ApiError {
         .into()
     }
 
+    /// There is no room for the request at the moment; nothing was done.
+    pub fn busy(message: impl Into<Box<str>>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).retry()
+    }
+
     /// A body or an address that cannot be read at all.
     pub fn malformed(message: impl Into<Box<str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "malformed", message)
@@ -156,6 +162,19 @@ impl From<Refusal> for ApiError {
             Refusal::KeyInSpec => {
                 plain(S::UNPROCESSABLE_ENTITY, "key_in_spec").against("no key in the spec", "key")
             }
+            Refusal::Name { name, .. } => plain(S::UNPROCESSABLE_ENTITY, "name").against(
+                format!("1 to {NAME_MAX} bytes without control characters"),
+                name,
+            ),
+            Refusal::Estimates { estimates } => plain(S::UNPROCESSABLE_ENTITY, "estimates")
+                .against(
+                    format!("actions times quantities <= {ESTIMATES_MAX}"),
+                    estimates,
+                ),
+            Refusal::TooLong { bytes, most, .. } => plain(S::UNPROCESSABLE_ENTITY, "too_long")
+                .against(format!("at most {most} bytes"), bytes),
+            Refusal::ReasonText => plain(S::UNPROCESSABLE_ENTITY, "reason")
+                .against("no control characters but line ends", Value::Null),
             Refusal::Blind(_) => {
                 plain(S::UNPROCESSABLE_ENTITY, "blind").against("a plan that is not blind", false)
             }
@@ -192,7 +211,7 @@ impl From<Refusal> for ApiError {
                 detail: Some(detail.into()),
                 ..plain(S::SERVICE_UNAVAILABLE, "store").retry()
             },
-            Refusal::Busy => plain(S::SERVICE_UNAVAILABLE, "busy").retry(),
+            Refusal::Busy => Self::busy(message),
             Refusal::Stopping => plain(S::SERVICE_UNAVAILABLE, "stopping").retry(),
         }
     }

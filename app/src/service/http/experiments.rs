@@ -1,27 +1,36 @@
 //! Experiments: create, list, show, pause, resume, close.
 
 use std::fmt;
+use std::sync::Arc;
 
 use axum::Json as Reply;
-use axum::extract::State;
+use axum::extract::{FromRequest, Request as HttpRequest, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use debora::measure::json;
 use debora::{Key, Plan};
+use hyper::body::Body as _;
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::hex;
 use crate::log::{chain, check_values};
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
-use crate::service::http::extract::{Id, Json, Object};
+use crate::service::http::extract::{Id, Json, Object, QueryParams};
 use crate::service::http::{AppState, ExperimentInfo};
+use crate::service::limits;
 use crate::service::request::{Change, Create, Granted, Refusal, Request};
-use crate::store::{ExperimentRow, Progress, Role, Status};
+use crate::store::{ExperimentRow, Progress, Role, Status, Store};
+
+/// The most experiments in a list.
+pub const LISTED_MAX: usize = 1_000;
+
+/// Rows read at once for it: each has its spec, which may be a mebibyte.
+const LISTED_A_READ: usize = 16;
 
 /// A new experiment.
 #[derive(Deserialize, ToSchema)]
@@ -126,11 +135,27 @@ impl Listed {
     }
 }
 
-/// All experiments.
+/// Which of the experiments.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ListQuery {
+    /// Those created after the one with this id, which is the `next` of the page before; default: from the first.
+    after: Option<String>,
+    /// How many at most; default 1,000.
+    #[param(minimum = 1, maximum = 1_000)]
+    limit: Option<u64>,
+}
+
+/// Some of the experiments.
 #[derive(Serialize, ToSchema)]
 pub struct List {
     /// The oldest first.
-    experiments: Vec<Listed>,
+    pub experiments: Vec<Listed>,
+    /// Where the next page begins; absent on the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next: Option<String>,
 }
 
 /// What an experiment is.
@@ -153,6 +178,32 @@ pub struct Shown {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     salt: Option<String>,
+}
+
+/// Why something is changed: for the log.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReasonBody {
+    /// At most 1,000 bytes.
+    #[schema(max_length = 1000)]
+    reason: Option<String>,
+}
+
+/// A reason, if the request has a body.
+pub struct Reason(Option<String>);
+
+impl FromRequest<AppState> for Reason {
+    type Rejection = ApiError;
+
+    async fn from_request(request: HttpRequest, app: &AppState) -> Result<Self, ApiError> {
+        // Most changes come without a reason, and then without a body and its type.
+        if request.body().is_end_stream() {
+            return Ok(Self(None));
+        }
+        let body = Json::from_request(request, app).await?;
+        let Object(ReasonBody { reason }) = body.read()?;
+        Ok(Self(reason))
+    }
 }
 
 /// A status after a change.
@@ -217,28 +268,58 @@ pub async fn created(app: &AppState, create: Create) -> Result<(String, bool), A
 
 /// List the experiments
 ///
-/// Role read.
-#[utoipa::path(get, path = "/v1/experiments", tag = "experiments",
-    responses((status = 200, description = "All of them", body = List)))]
-pub async fn list(State(app): State<AppState>, caller: Caller) -> Result<Reply<List>, ApiError> {
+/// Role read. At most 1,000 at a time: `next` is what to send as `after` for those that follow.
+#[utoipa::path(get, path = "/v1/experiments", tag = "experiments", params(ListQuery),
+    responses((status = 200, description = "A page of them", body = List)))]
+pub async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    QueryParams(ListQuery { after, limit }): QueryParams<ListQuery>,
+) -> Result<Reply<List>, ApiError> {
     caller.require(Role::Read)?;
-    Ok(Reply(List {
-        experiments: listed(&app).await?,
-    }))
+    let limit = limit.unwrap_or(LISTED_MAX as u64);
+    if limit == 0 || limit > LISTED_MAX as u64 {
+        let message = format!("limit {limit} is outside 1 to {LISTED_MAX}; list them in pages");
+        return Err(ApiError::unfit(message).against(format!("1 <= limit <= {LISTED_MAX}"), limit));
+    }
+    listed(&app, after, limit as usize, false).await.map(Reply)
 }
 
-/// All experiments, the oldest first.
-pub async fn listed(app: &AppState) -> Result<Vec<Listed>, ApiError> {
-    let rows = app
-        .read(|store| store.experiments(None, usize::MAX))
-        .await?;
-    // One experiment that cannot be parsed fails the list: to leave it out would hide the damage.
-    rows.iter()
-        .map(|(experiment, progress)| {
-            let info = app.info_of(&experiment.id, &experiment.spec)?;
-            Ok(Listed::of(experiment, progress, &info))
-        })
-        .collect()
+/// Experiments in the order of their creation, or in the opposite one, after one of them.
+pub async fn listed(
+    app: &AppState,
+    after: Option<String>,
+    limit: usize,
+    newest_first: bool,
+) -> Result<List, ApiError> {
+    let shared = Arc::clone(app);
+    let read = move |store: &mut dyn Store| {
+        let mut list = List {
+            experiments: Vec::new(),
+            next: after,
+        };
+        while list.experiments.len() < limit {
+            let room = (limit - list.experiments.len()).min(LISTED_A_READ);
+            let rows = store.experiments(list.next.as_deref(), newest_first, room)?;
+            // One experiment that cannot be parsed fails the list: to leave it out would hide the damage.
+            for (experiment, progress) in &rows {
+                let info = shared.parsed(&experiment.id, &experiment.spec)?;
+                list.experiments
+                    .push(Listed::of(experiment, progress, &info));
+            }
+            list.next = rows.last().map(|(experiment, _)| experiment.id.clone());
+            if rows.len() < room {
+                break;
+            }
+        }
+        // The last page has no next one, even if it is full.
+        let more = !store
+            .experiments(list.next.as_deref(), newest_first, 1)?
+            .is_empty();
+        list.next = list.next.filter(|_| more);
+        Ok(list)
+    };
+    app.read_page(read).await
 }
 
 /// An experiment's rows.
@@ -284,42 +365,48 @@ pub async fn show(
 ///
 /// Role admin. It decides nothing until it is resumed; outcomes are still taken.
 #[utoipa::path(post, path = "/v1/experiments/{id}/pause", tag = "experiments",
-    params(("id" = String, Path, description = "The experiment")),
+    params(("id" = String, Path, description = "The experiment")), request_body = Option<ReasonBody>,
     responses((status = 200, description = "It is paused", body = Changed)))]
 pub async fn pause(
     State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
+    reason: Reason,
 ) -> Result<Reply<Changed>, ApiError> {
-    change(&app, &caller, id, Change::Pause).await.map(Reply)
+    let changed = change(&app, &caller, id, Change::Pause, reason.0).await?;
+    Ok(Reply(changed))
 }
 
 /// Resume an experiment
 ///
 /// Role admin. It decides again.
 #[utoipa::path(post, path = "/v1/experiments/{id}/resume", tag = "experiments",
-    params(("id" = String, Path, description = "The experiment")),
+    params(("id" = String, Path, description = "The experiment")), request_body = Option<ReasonBody>,
     responses((status = 200, description = "It is running", body = Changed)))]
 pub async fn resume(
     State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
+    reason: Reason,
 ) -> Result<Reply<Changed>, ApiError> {
-    change(&app, &caller, id, Change::Resume).await.map(Reply)
+    let changed = change(&app, &caller, id, Change::Resume, reason.0).await?;
+    Ok(Reply(changed))
 }
 
 /// Close an experiment
 ///
 /// Role admin. It ends before its horizon, for good; there is a certificate of it.
 #[utoipa::path(post, path = "/v1/experiments/{id}/close", tag = "experiments",
-    params(("id" = String, Path, description = "The experiment")),
+    params(("id" = String, Path, description = "The experiment")), request_body = Option<ReasonBody>,
     responses((status = 200, description = "It is closed", body = Changed)))]
 pub async fn close(
     State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
+    reason: Reason,
 ) -> Result<Reply<Changed>, ApiError> {
-    change(&app, &caller, id, Change::Close).await.map(Reply)
+    let changed = change(&app, &caller, id, Change::Close, reason.0).await?;
+    Ok(Reply(changed))
 }
 
 /// Makes an administrative change, if the caller may.
@@ -328,12 +415,16 @@ pub async fn change(
     caller: &Caller,
     id: String,
     change: Change,
+    reason: Option<String>,
 ) -> Result<Changed, ApiError> {
     caller.require(Role::Admin)?;
+    // Here and not within the transaction: it depends on nothing stored.
+    reason.as_deref().map_or(Ok(()), limits::check_reason)?;
     let request = Request::Change {
         id: id.clone(),
         change,
         actor: caller.name.clone(),
+        reason,
     };
     let Granted::Changed(status) = app.service.serve(request).await? else {
         unreachable!("a change is answered with a status")

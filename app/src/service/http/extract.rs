@@ -15,8 +15,9 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::service::counts::Shed;
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
 use crate::service::request::{self, Refusal};
@@ -24,14 +25,23 @@ use crate::service::request::{self, Refusal};
 /// The longest body: 10,000 outcomes, the most in a request, with 800 bytes for each.
 pub const BODY_BYTES_MAX: usize = 8 << 20;
 
-/// How much of a body that is too long is read and dropped: many clients look at the answer only after they have sent all of it,
+/// The longest body that anyone may send: a login form has a key of 71 bytes.
+const STRANGER_BYTES_MAX: usize = 4 << 10;
+
+/// How long a body may bring nothing, at most: a client that is there sends at least something in five seconds.
+const STALL_MAX: Duration = Duration::from_secs(5);
+
+/// How much of a body that is refused is read and dropped: many clients look at the answer only after they have sent all of it,
 /// and a connection closed before that shows them an error of the network instead.
 const DROPPED_BYTES_MAX: usize = 64 << 20;
+
+/// How long such a body may bring nothing: a client that sends no more waits for its answer as long.
+const DROPPED_STALL: Duration = Duration::from_millis(500);
 
 /// A body within its limits. While it is held, it counts towards what all bodies together may take.
 pub struct Raw {
     bytes: Bytes,
-    _permit: OwnedSemaphorePermit,
+    _budget: Budget,
 }
 
 /// A body of JSON.
@@ -39,6 +49,9 @@ pub struct Json(Raw);
 
 /// A body of form fields.
 pub struct Form<T>(pub T);
+
+/// A short body of form fields, which takes nothing of what bodies share: for callers who are not known yet.
+pub struct StrangerForm<T>(pub T);
 
 impl Json {
     /// Reads it.
@@ -79,13 +92,26 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Form<T> {
     async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiError> {
         expect(request.headers(), "application/x-www-form-urlencoded")?;
         let raw = read(request, app).await?;
-        let form = serde_urlencoded::from_bytes(&raw.bytes);
-        form.map(Self).map_err(|error| {
-            ApiError::unfit(format!(
-                "the form has missing, unknown or mistyped fields: {error}"
-            ))
-        })
+        fields(&raw.bytes).map(Self)
     }
+}
+
+impl<T: DeserializeOwned> FromRequest<AppState> for StrangerForm<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiError> {
+        expect(request.headers(), "application/x-www-form-urlencoded")?;
+        let bytes = within(request, app.timeout, STRANGER_BYTES_MAX, |_| Ok(())).await?;
+        fields(&bytes).map(Self)
+    }
+}
+
+fn fields<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    serde_urlencoded::from_bytes(bytes).map_err(|error| {
+        ApiError::unfit(format!(
+            "the form has missing, unknown or mistyped fields: {error}"
+        ))
+    })
 }
 
 /// Refuses a body that is declared as anything but `wanted`.
@@ -107,25 +133,46 @@ fn expect(headers: &HeaderMap, wanted: &str) -> Result<(), ApiError> {
     )
 }
 
+/// Reads a body of at most this many bytes. Its memory is taken from what all bodies share as it arrives, not as it is declared:
+/// a client that declares much and sends nothing holds nothing.
 async fn read(request: Request, app: &AppState) -> Result<Raw, ApiError> {
+    let mut budget = Budget::of(app)?;
+    let bytes = within(request, app.timeout, BODY_BYTES_MAX, |length| {
+        budget.cover(length)
+    })
+    .await;
+    if bytes.as_ref().is_err_and(|error| error.code == "busy") {
+        app.service.counts.shed(Shed::Bodies);
+    }
+    Ok(Raw {
+        bytes: bytes?,
+        _budget: budget,
+    })
+}
+
+/// Reads a body of at most `most` bytes, each length of which must be allowed before more is read.
+async fn within(
+    request: Request,
+    timeout: Duration,
+    most: usize,
+    allow: impl FnMut(usize) -> Result<(), ApiError>,
+) -> Result<Bytes, ApiError> {
     let declared = declared_length(request.headers());
     // A client that asks before it sends is refused right away, and sends nothing.
     let asks_first = request.headers().contains_key(EXPECT);
-    let body = request.into_body();
-    if declared.is_some_and(|length| length > BODY_BYTES_MAX) {
-        if !asks_first {
-            drop_rest(body, app.timeout).await;
-        }
-        return Err(too_large());
+    let mut body = request.into_body();
+    let collected = if declared.is_some_and(|length| length > most) {
+        Err(too_large(most))
+    } else {
+        let collected = tokio::time::timeout(timeout, collect(&mut body, timeout, most, allow));
+        collected.await.unwrap_or_else(|_| Err(too_slow(timeout)))
+    };
+    // What has stopped arriving is not worth waiting for.
+    let arriving = |error: &ApiError| error.status != StatusCode::REQUEST_TIMEOUT;
+    if collected.as_ref().is_err_and(arriving) && !asks_first {
+        let _ = tokio::time::timeout(timeout, drop_rest(body)).await;
     }
-    let permit = reserve(declared.unwrap_or(BODY_BYTES_MAX), app).await?;
-    match tokio::time::timeout(app.timeout, collect(body)).await {
-        Ok(bytes) => Ok(Raw {
-            bytes: bytes?,
-            _permit: permit,
-        }),
-        Err(_) => Err(too_slow(app.timeout)),
-    }
+    collected
 }
 
 fn declared_length(headers: &HeaderMap) -> Option<usize> {
@@ -134,64 +181,87 @@ fn declared_length(headers: &HeaderMap) -> Option<usize> {
         .and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
-/// Waits until there is memory for this many bytes.
-async fn reserve(bytes: usize, app: &AppState) -> Result<OwnedSemaphorePermit, ApiError> {
-    // In kibibytes: the semaphore counts in 32 bits. At least one, so that many small bodies are
-    // bounded, too.
-    let kibibytes = bytes.div_ceil(1024).max(1) as u32;
-    let permit = Arc::clone(&app.bodies).acquire_many_owned(kibibytes);
-    let granted = tokio::time::timeout(app.timeout, permit).await;
-    granted.ok().and_then(Result::ok).ok_or_else(|| {
-        let message =
-            "the service is reading as many bodies as it can hold; repeat the request later";
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).retry()
-    })
+/// What a body takes of the memory that all bodies share.
+struct Budget {
+    shared: Arc<Semaphore>,
+    /// In kibibytes: the semaphore counts in 32 bits.
+    taken: OwnedSemaphorePermit,
 }
 
-async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
+impl Budget {
+    /// One kibibyte, so that many empty bodies are bounded, too.
+    fn of(app: &AppState) -> Result<Self, ApiError> {
+        let shared = Arc::clone(&app.bodies);
+        let taken = Arc::clone(&shared).try_acquire_owned().map_err(|_| {
+            app.service.counts.shed(Shed::Bodies);
+            too_many_bodies()
+        })?;
+        Ok(Self { shared, taken })
+    }
+
+    /// Takes what is missing for this many bytes. Refused at once if it is not there: to wait would hold up a client that can
+    /// go elsewhere.
+    fn cover(&mut self, bytes: usize) -> Result<(), ApiError> {
+        let missing = bytes
+            .div_ceil(1024)
+            .saturating_sub(self.taken.num_permits());
+        let more = Arc::clone(&self.shared).try_acquire_many_owned(missing as u32);
+        self.taken.merge(more.map_err(|_| too_many_bodies())?);
+        Ok(())
+    }
+}
+
+async fn collect(
+    body: &mut Body,
+    timeout: Duration,
+    most: usize,
+    mut allow: impl FnMut(usize) -> Result<(), ApiError>,
+) -> Result<Bytes, ApiError> {
     let mut bytes = Vec::new();
-    while let Some(frame) = body.frame().await {
+    let stall = timeout.min(STALL_MAX);
+    while let Some(frame) = tokio::time::timeout(stall, body.frame())
+        .await
+        .map_err(|_| too_slow(stall))?
+    {
         let frame =
             frame.map_err(|_| ApiError::malformed("the body broke off; repeat the request"))?;
         // Frames that are not data are trailers, which mean nothing here.
-        bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        let data = frame.data_ref().map_or(&[][..], |data| data);
         // A body sent in chunks declares no length, so it is counted as it arrives.
-        if bytes.len() > BODY_BYTES_MAX {
-            drop(bytes);
-            drop_frames(&mut body).await;
-            return Err(too_large());
+        if bytes.len() + data.len() > most {
+            return Err(too_large(most));
         }
+        allow(bytes.len() + data.len())?;
+        bytes.extend_from_slice(data);
     }
     Ok(bytes.into())
 }
 
-async fn drop_rest(mut body: Body, timeout: Duration) {
-    let _ = tokio::time::timeout(timeout, drop_frames(&mut body)).await;
-}
-
-async fn drop_frames(body: &mut Body) {
+/// Reads what follows and drops it, as long as it keeps coming.
+async fn drop_rest(mut body: Body) {
     let mut dropped = 0;
-    while let Some(Ok(frame)) = body.frame().await {
+    while dropped <= DROPPED_BYTES_MAX
+        && let Ok(Some(Ok(frame))) = tokio::time::timeout(DROPPED_STALL, body.frame()).await
+    {
         dropped += frame.data_ref().map_or(0, Bytes::len);
-        if dropped > DROPPED_BYTES_MAX {
-            return;
-        }
     }
 }
 
-fn too_slow(timeout: Duration) -> ApiError {
-    let seconds = timeout.as_secs_f64();
-    let message = format!("the body did not arrive within {seconds} seconds; repeat the request");
+fn too_many_bodies() -> ApiError {
+    ApiError::busy("the service is reading as many bodies as it can hold; repeat the request later")
+}
+
+fn too_slow(limit: Duration) -> ApiError {
+    let seconds = limit.as_secs_f64();
+    let message =
+        format!("nothing more of the body arrived within {seconds} seconds; repeat the request");
     ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message)
 }
 
-fn too_large() -> ApiError {
-    let message =
-        format!("the body is longer than {BODY_BYTES_MAX} bytes; split it into several requests");
-    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message).against(
-        format!("at most {BODY_BYTES_MAX} bytes"),
-        serde_json::Value::Null,
-    )
+fn too_large(most: usize) -> ApiError {
+    let message = format!("the body is longer than {most} bytes; send less at a time");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+        .against(format!("at most {most} bytes"), serde_json::Value::Null)
 }
 
 /// A struct that must be a JSON object: what is derived would also take a list of its fields' values.
@@ -268,18 +338,26 @@ mod tests {
         let location = Location::Sqlite(folder.join("store.db"));
         let service = Service::start(location, Arc::new(|| 0)).unwrap();
         let app = Shared::new(Arc::clone(&service), Duration::from_millis(50));
-        let ask = || read(Request::new(Body::from("{}")), &app);
-        let others = Arc::clone(&app.bodies)
-            .acquire_many_owned(BODIES_KIBIBYTES as u32 - 1)
-            .await
-            .unwrap();
-        let refused = ask().await.err().unwrap();
-        assert_eq!(
-            (refused.status.as_u16(), refused.code, refused.retry_after),
-            (503, "busy", Some(1))
-        );
-        drop(others);
-        assert_eq!(ask().await.ok().unwrap().bytes, "{}");
+        let ask = |body: &'static str| read(Request::new(Body::from(body)), &app);
+        let take = |kibibytes: usize| {
+            Arc::clone(&app.bodies)
+                .try_acquire_many_owned(kibibytes as u32)
+                .unwrap()
+        };
+        let long: &'static str = " ".repeat(1025).leak();
+        // Full, and with room for the first of two kibibytes.
+        for (others, body) in [(BODIES_KIBIBYTES, "{}"), (BODIES_KIBIBYTES - 1, long)] {
+            let others = take(others);
+            let refused = ask(body).await.err().unwrap();
+            assert_eq!(
+                (refused.status.as_u16(), refused.code, refused.retry_after),
+                (503, "busy", Some(1))
+            );
+            drop(others);
+        }
+        let one = ask(long).await.ok().unwrap();
+        assert_eq!(app.bodies.available_permits(), BODIES_KIBIBYTES - 2);
+        drop(one);
         assert_eq!(app.bodies.available_permits(), BODIES_KIBIBYTES);
         service.stop().unwrap();
     }

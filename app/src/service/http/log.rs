@@ -36,8 +36,8 @@ pub struct LogPageQuery {
 
 /// The log, as lines of JSON
 ///
-/// Role read; the key is in it for role admin, and for all once the experiment is over. A page is at most `limit` lines; the
-/// header `debora-next` has the cursor of the next page, and is absent on the last. `debora audit` reads all
+/// Role read; the key is in it for role admin, and for all once the experiment is over. A page is at most `limit` lines, and about a
+/// mebibyte; the header `debora-next` has the cursor of the next page, and is absent on the last. `debora audit` reads all
 /// pages, in order.
 #[utoipa::path(get, path = "/v1/experiments/{id}/log", tag = "experiments",
     params(("id" = String, Path, description = "The experiment"), LogPageQuery),
@@ -59,7 +59,7 @@ pub async fn log(
     let reveal = caller.role == Role::Admin;
     let asked = id.clone();
     let page = app
-        .read(move |store| read_page(store, &asked, after.as_deref(), limit as usize, reveal))
+        .read_page(move |store| read_page(store, &asked, after.as_deref(), limit as usize, reveal))
         .await?;
     let page = page
         .map_err(bad_cursor)?
@@ -130,7 +130,7 @@ pub async fn certificate(
     caller.require(Role::Read)?;
     let asked = id.clone();
     if let Some(certificate) = app
-        .read(move |store| certificate::of(store, &asked))
+        .read_page(move |store| certificate::of(store, &asked))
         .await?
     {
         return Ok(Reply(certificate));

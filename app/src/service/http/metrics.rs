@@ -11,6 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::service::counts::Counts;
 use crate::service::request::Receipt;
 
 /// What a request was and how it ended.
@@ -57,8 +58,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// All at zero. The groups are counted by the writer, and only shown here.
-    pub fn new(groups: Counter) -> Self {
+    /// All at zero. What the service counts itself is only shown here.
+    pub fn new(counts: &Counts) -> Self {
         // From 0.1 ms, what a small request takes, doubling to 3 s, far beyond any commit.
         let seconds = Family::new_with_constructor(
             (|| Histogram::new(exponential_buckets(1e-4, 2.0, 16))) as fn() -> Histogram,
@@ -72,11 +73,11 @@ impl Metrics {
             imputed: Counter::default(),
             connections: Gauge::default(),
         };
-        metrics.registered(groups)
+        metrics.registered(counts.clone())
     }
 
     /// With names and help texts. Monitors depend on the names: they are part of the interface.
-    fn registered(mut self, groups: Counter) -> Self {
+    fn registered(mut self, counts: Counts) -> Self {
         let registry = &mut self.registry;
         registry.register(
             "requests",
@@ -90,12 +91,32 @@ impl Metrics {
         );
         registry.register("decisions", "Decisions handed out", self.decisions.clone());
         registry.register("outcomes", "Outcomes by receipt", self.outcomes.clone());
+        registry.register(
+            "shed",
+            "Requests and connections refused for lack of room, by reason",
+            counts.shed,
+        );
+        registry.register(
+            "failed_transactions",
+            "Transactions that the store failed, by reason",
+            counts.failed,
+        );
+        registry.register(
+            "queue_age_seconds",
+            "The longest that a request of the last group waited for the writer",
+            counts.waited,
+        );
+        registry.register(
+            "ready",
+            "1 if the last look at /ready or /metrics found that the service can commit",
+            counts.ready,
+        );
         registry.register("imputed", "Rounds imputed", self.imputed.clone());
         // With the number of requests it tells how many share a commit, which is what throughput hangs on.
         registry.register(
             "groups",
             "Requests served in one transaction count as one",
-            groups,
+            counts.groups,
         );
         registry.register("connections", "Open connections", self.connections.clone());
         self

@@ -19,8 +19,11 @@ pub mod metrics;
 pub mod openapi;
 pub mod outcomes;
 pub mod pages;
+pub mod readers;
+pub mod ready;
 pub mod server;
 pub mod state;
+pub mod stream;
 pub mod watch;
 
 use std::collections::BTreeMap;
@@ -38,18 +41,18 @@ use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::service::counts::Shed;
 use crate::service::request::Refusal;
 use crate::service::writer::Service;
 use crate::store::Store;
 use access::Access;
 use error::ApiError;
 use metrics::Metrics;
+use readers::Readers;
+use ready::Readiness;
 
 /// How long a client may take to send a request, by default: enough for the longest body at 2.3 Mbit/s.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Reads of the store at a time; each has a connection of its own. Few, so that pages and logs cannot crowd out the writer.
-const READERS: usize = 4;
 
 /// What all bodies that are being read or worked on may take together: 32 of the longest.
 const BODIES_KIBIBYTES: usize = 256 << 10;
@@ -64,7 +67,8 @@ pub struct Shared {
     pub metrics: Metrics,
     /// How long a client may take to send a request.
     pub timeout: Duration,
-    readers: Arc<Semaphore>,
+    readiness: Readiness,
+    readers: Readers,
     bodies: Arc<Semaphore>,
     infos: Mutex<BTreeMap<String, Arc<ExperimentInfo>>>,
 }
@@ -84,35 +88,38 @@ impl Shared {
     /// As it is before the first request.
     pub fn new(service: Arc<Service>, timeout: Duration) -> AppState {
         Arc::new(Self {
-            metrics: Metrics::new(service.groups.clone()),
+            metrics: Metrics::new(&service.counts),
+            readiness: Readiness::default(),
+            readers: Readers::new(&service),
             service,
             access: Access::default(),
             timeout,
-            readers: Arc::new(Semaphore::new(READERS)),
             bodies: Arc::new(Semaphore::new(BODIES_KIBIBYTES)),
             infos: Mutex::default(),
         })
     }
 
-    /// Reads from the store, beside the writer.
+    /// Looks at some rows of the store, beside the writer.
     pub async fn read<T: Send + 'static>(
         self: &Arc<Self>,
         read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
-        // The permit goes with the work and not with the request: the read of a client that hung up
-        // goes on, and must not make room for another.
-        let permit = Arc::clone(&self.readers)
-            .acquire_owned()
-            .await
-            .map_err(ApiError::store)?;
-        let service = Arc::clone(&self.service);
-        // Stores block, and the handlers' threads are few.
-        let result = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            service.read(read)
-        })
-        .await;
-        result.map_err(ApiError::store)?.map_err(ApiError::unread)
+        let read = self.readers.look.read(read).await;
+        read.unwrap_or_else(|| Err(self.too_many_readers()))
+    }
+
+    /// Reads much of the store: in a lane of its own, and with what time the others leave.
+    pub async fn read_page<T: Send + 'static>(
+        self: &Arc<Self>,
+        read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let read = self.readers.pages.read(read).await;
+        read.unwrap_or_else(|| Err(self.too_many_readers()))
+    }
+
+    fn too_many_readers(&self) -> ApiError {
+        self.service.counts.shed(Shed::Readers);
+        ApiError::busy("too many others are reading; repeat the request later")
     }
 
     /// What never changes about an experiment.
@@ -128,11 +135,16 @@ impl Shared {
 
     /// The same, of an experiment whose spec is at hand.
     pub fn info_of(&self, id: &str, spec: &str) -> Result<Arc<ExperimentInfo>, ApiError> {
+        self.parsed(id, spec).map_err(ApiError::store)
+    }
+
+    /// The same, where the store is read.
+    pub fn parsed(&self, id: &str, spec: &str) -> Result<Arc<ExperimentInfo>> {
         // Kept for good: experiments are few and never removed, and every request that tells needs it.
         if let Some(info) = self.known_info(id) {
             return Ok(info);
         }
-        let spec = Spec::parse(spec, id).map_err(ApiError::store)?;
+        let spec = Spec::parse(spec, id)?;
         let info = Arc::new(ExperimentInfo {
             name: spec.name,
             problem: Arc::new(spec.problem),
@@ -164,6 +176,7 @@ fn interface() -> OpenApiRouter<AppState> {
         .routes(routes!(log::log))
         .routes(routes!(log::certificate))
         .routes(routes!(watch::health))
+        .routes(routes!(ready::ready))
         .routes(routes!(watch::metrics))
         .routes(routes!(openapi::openapi))
 }
@@ -206,43 +219,4 @@ async fn wrong_method(method: Method, uri: Uri) -> ApiError {
     let message =
         format!("{method} does not work at {path}; the header Allow lists the methods that do");
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::mpsc::channel;
-
-    use super::*;
-    use crate::scratch::Scratch;
-    use crate::store::Location;
-
-    #[tokio::test]
-    async fn readers_are_few_even_if_callers_hang_up() {
-        let folder = Scratch::new("readers");
-        let location = Location::Sqlite(folder.join("store.db"));
-        let service = Service::start(location, Arc::new(|| 0)).unwrap();
-        let app = Shared::new(Arc::clone(&service), TIMEOUT);
-        let (open, gate) = channel::<()>();
-        let gate = Arc::new(Mutex::new(gate));
-        let read_slowly = |_| {
-            let (app, gate) = (Arc::clone(&app), Arc::clone(&gate));
-            tokio::spawn(async move {
-                app.read(move |_| Ok(gate.lock().unwrap().recv()?))
-                    .await
-                    .is_ok()
-            })
-        };
-        let slow: Vec<_> = (0..READERS).map(read_slowly).collect();
-        while app.readers.available_permits() > 0 {
-            tokio::task::yield_now().await;
-        }
-        let another =
-            || tokio::time::timeout(Duration::from_millis(50), app.read(|store| store.keys()));
-        assert!(another().await.is_err());
-        slow.iter().for_each(|reader| reader.abort());
-        assert!(another().await.is_err());
-        slow.iter().for_each(|_| open.send(()).unwrap());
-        assert!(app.read(|store| store.keys()).await.is_ok());
-        service.stop().unwrap();
-    }
 }

@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::path::{Operation, Parameter, ParameterIn, PathItem};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{Components, SecurityRequirement};
+use utoipa::openapi::{Components, RefOr, SecurityRequirement};
 use utoipa::openapi::{ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, ResponseBuilder};
 use utoipa::{PartialSchema as _, ToSchema as _};
 
@@ -103,21 +103,24 @@ fn path_errors(path: &str, operation: &mut Operation) {
         error(
             operation,
             "403",
-            "Codes `wrong_role`, `cross_origin`, `not_local`",
+            "Codes `wrong_role`, `cross_origin`, `not_local`, `forwarded`",
         );
     }
     if path.contains("{id}") {
         error(operation, "400", MALFORMED);
         error(operation, "404", "Codes `no_experiment`, `no_such_round`");
     }
-    // The only operation with a query.
-    if path.ends_with("/log") {
+    if operation.parameters.iter().flatten().any(in_query) {
         error(
             operation,
             "422",
             "Codes `unfit`, `cursor`: the limit or the cursor is invalid",
         );
     }
+}
+
+fn in_query(parameter: &RefOr<Parameter>) -> bool {
+    matches!(parameter, RefOr::T(parameter) if parameter.parameter_in == ParameterIn::Query)
 }
 
 fn body_errors(operation: &mut Operation) {
@@ -136,7 +139,8 @@ fn body_errors(operation: &mut Operation) {
     error(
         operation,
         "422",
-        "A value breaks a rule: `unfit`, `spec`, `world`, `key_in_spec`, `blind`, `id_text`, `rounds`, `request_key`, `outcome`",
+        "A value breaks a rule: `unfit`, `spec`, `world`, `key_in_spec`, `blind`, `id_text`, `name`, `estimates`, \
+         `too_long`, `reason`, `rounds`, `request_key`, `outcome`",
     );
 }
 

@@ -1,8 +1,16 @@
 //! Connections: a limited number, for a limited time, and ended in good order.
 //!
 //! HTTP/1.1 alone: programs and proxies speak it, and a connection then has one request at a time, which bounds what waits
-//! for the writer. A client has a limited time to send its headers and another to send its body; one that takes its answers
-//! slowly is cut off when the connection has reached its age.
+//! for the writer. A client has a limited time to send its headers, its body, and to take its answer.
+//!
+//! ```text
+//! places     --connections of them          all requests
+//! reserve    32 more, for one request       /health, /ready, and requests with a valid key; 503 for others
+//! turned off 256 more, nothing is read      503
+//! ```
+//!
+//! Every connection is accepted at once: one that waited in the kernel's queue would look to its client like a service that
+//! is gone, and health checks would wait with it.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -16,13 +24,17 @@ use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::service::counts::Shed;
+use crate::service::http::error::ApiError;
+use crate::service::http::stream::Timed;
 use crate::service::http::{App, AppState};
 
 /// After this a connection is asked to end, and then has as long as a client may take for a request. Ten minutes: long enough that
@@ -32,13 +44,81 @@ const AGE_MAX: Duration = Duration::from_secs(600);
 /// The most bytes of a request's line and headers. Cookies and proxies add some; 64 KiB is far more than they do.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
+/// Connections beyond the limit whose one request is looked at. A health check and some requests with keys at a time: more
+/// would only be a higher limit.
+const RESERVE: usize = 32;
+
+/// How long a connection of the reserve may take to send its headers: it comes from nearby, or it can come again.
+const RESERVE_HEAD_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Connections beyond the reserve that are told so at a time. Those beyond are dropped: each costs an open file.
+const TURNED_OFF: usize = 256;
+
+/// How long what a client still sends is read after its last answer: a connection closed over unread bytes is reset, and the
+/// client then sees an error of the network instead of the answer.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// What a server may open at most beside the store: connections of every kind.
+pub fn sockets_max(rules: ConnectionRules) -> u64 {
+    u64::from(rules.connections) + (RESERVE + TURNED_OFF) as u64
+}
+
 /// How many connections there may be, and how they end.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionRules {
-    /// The most at a time; others wait to be accepted.
+    /// The most at a time; others are answered 503, except for the reserve.
     pub connections: u32,
     /// How long requests in flight may take to end after the service is asked to.
     pub grace: Duration,
+}
+
+/// The places there are, and what a connection gets.
+struct Places {
+    ordinary: Arc<Semaphore>,
+    reserve: Arc<Semaphore>,
+    turned_off: Arc<Semaphore>,
+}
+
+/// What a connection is accepted for.
+enum Place {
+    Ordinary(OwnedSemaphorePermit),
+    Reserve(OwnedSemaphorePermit),
+    TurnedOff(OwnedSemaphorePermit),
+}
+
+impl Places {
+    fn new(rules: ConnectionRules) -> Self {
+        let places = |number| Arc::new(Semaphore::new(number));
+        Self {
+            ordinary: places(rules.connections as usize),
+            reserve: places(RESERVE),
+            turned_off: places(TURNED_OFF),
+        }
+    }
+
+    /// The best place that is free.
+    fn take(&self) -> Option<Place> {
+        let free = |places: &Arc<Semaphore>| Arc::clone(places).try_acquire_owned().ok();
+        free(&self.ordinary)
+            .map(Place::Ordinary)
+            .or_else(|| free(&self.reserve).map(Place::Reserve))
+            .or_else(|| free(&self.turned_off).map(Place::TurnedOff))
+    }
+
+    /// Waits for requests in flight, as long as the rules allow.
+    async fn wait_for_all(&self, rules: ConnectionRules) {
+        let ended = async {
+            // All places are free once every connection has ended. Those turned off have no request to lose.
+            let _ = self.ordinary.acquire_many(rules.connections).await;
+            let _ = self.reserve.acquire_many(RESERVE as u32).await;
+        };
+        if tokio::time::timeout(rules.grace, ended).await.is_err() {
+            tracing::warn!(
+                "requests were still in flight after {} seconds",
+                rules.grace.as_secs_f64()
+            );
+        }
+    }
 }
 
 /// Accepts connections until `end`, then waits for requests in flight.
@@ -49,50 +129,34 @@ pub async fn serve(
     end: impl Future<Output = ()>,
 ) {
     let app = App::new(state);
-    // A place is taken before a connection is accepted, so that those beyond the limit wait in the
-    // kernel's queue and cost no memory.
-    let places = Arc::new(Semaphore::new(rules.connections as usize));
+    let places = Places::new(rules);
     let (stop, stopping) = watch::channel(false);
     let mut end = pin!(end);
     loop {
-        let accepted = tokio::select! {
-            accepted = accept(&listener, &places) => accepted,
+        let stream = tokio::select! {
+            stream = accept(&listener) => stream,
             () = &mut end => break,
         };
-        if let Some((stream, place)) = accepted {
-            let connection = Connection {
-                app: app.clone(),
-                stopping: stopping.clone(),
-            };
-            tokio::spawn(connection.serve(stream, place));
+        let connection = Connection {
+            app: app.clone(),
+            stopping: stopping.clone(),
+        };
+        match stream.map(|stream| (stream, places.take())) {
+            Some((stream, Some(place))) => drop(tokio::spawn(connection.serve(stream, place))),
+            Some((_, None)) => app.state.service.counts.shed(Shed::Dropped),
+            None => {}
         }
     }
     // This comes first: a load balancer is to notice, and go elsewhere.
     drop(listener);
     let _ = stop.send(true);
-    wait_for_all(&places, rules).await;
+    places.wait_for_all(rules).await;
 }
 
-/// Waits for requests in flight, as long as the rules allow.
-async fn wait_for_all(places: &Semaphore, rules: ConnectionRules) {
-    // All places are free once every connection has ended.
-    let ended = places.acquire_many(rules.connections);
-    if tokio::time::timeout(rules.grace, ended).await.is_err() {
-        tracing::warn!(
-            "requests were still in flight after {} seconds",
-            rules.grace.as_secs_f64()
-        );
-    }
-}
-
-/// The next connection, once there is a place for it.
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.ok()?;
+/// The next connection.
+async fn accept(listener: &TcpListener) -> Option<TcpStream> {
     match listener.accept().await {
-        Ok((stream, _)) => Some((stream, place)),
+        Ok((stream, _)) => Some(stream),
         Err(error) => {
             tracing::warn!(%error, "cannot accept a connection");
             // Most often there are too many open files, which takes a moment to pass.
@@ -109,13 +173,17 @@ struct Connection {
 }
 
 impl Connection {
-    async fn serve(mut self, stream: TcpStream, place: OwnedSemaphorePermit) {
+    async fn serve(mut self, stream: TcpStream, place: Place) {
         // Answers are written whole: waiting to fill a packet would only add 40 ms to some of them.
         let _ = stream.set_nodelay(true);
-        self.app.state.metrics.connections.inc();
-        self.talk(stream).await;
-        self.app.state.metrics.connections.dec();
-        drop(place);
+        let connections = self.app.state.metrics.connections.clone();
+        connections.inc();
+        match place {
+            Place::Ordinary(_place) => self.talk(stream).await,
+            Place::Reserve(_place) => self.talk_once(stream).await,
+            Place::TurnedOff(_place) => self.turn_off(stream).await,
+        }
+        connections.dec();
     }
 
     async fn talk(&mut self, stream: TcpStream) {
@@ -132,7 +200,7 @@ impl Connection {
             .timer(TokioTimer::new())
             .header_read_timeout(timeout)
             .max_buf_size(HEAD_BYTES_MAX)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Timed::new(stream, timeout)), service);
         let mut talk = pin!(talk);
         tokio::select! {
             ended = &mut talk => {
@@ -153,6 +221,70 @@ impl Connection {
         talk.as_mut().graceful_shutdown();
         let _ = tokio::time::timeout(timeout, talk).await;
     }
+
+    /// Looks at one request, and serves it if it is one of those that the reserve is for.
+    async fn talk_once(&self, stream: TcpStream) {
+        let app = &self.app;
+        let service =
+            hyper::service::service_fn(|request: Request<Incoming>| reserved(app, request));
+        let talk = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(RESERVE_HEAD_TIMEOUT)
+            // One request: the next belongs behind those who have waited for a place.
+            .keep_alive(false)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .serve_connection(TokioIo::new(Timed::new(stream, app.state.timeout)), service);
+        match talk.without_shutdown().await {
+            Ok(parts) => linger(parts.io.into_inner().into_inner()).await,
+            Err(error) => tracing::debug!(%error, "a connection broke off"),
+        }
+    }
+
+    /// Says that there is no place, whatever is asked.
+    async fn turn_off(&self, mut stream: TcpStream) {
+        self.app.state.service.counts.shed(Shed::Connections);
+        let body = serde_json::to_string(&crowded()).unwrap_or_default();
+        let answer = format!(
+            "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        // It fits into the socket's buffer, so nobody waits for a client that does not read.
+        if stream.write_all(answer.as_bytes()).await.is_ok() {
+            linger(stream).await;
+        }
+    }
+}
+
+/// Answers a request of the reserve.
+async fn reserved(app: &App, request: Request<Incoming>) -> Result<Response, Infallible> {
+    let state = &app.state;
+    let served =
+        is_watching(request.uri().path()) || state.access.has_key(state, request.headers()).await;
+    if served {
+        return Ok(app.answer(request.map(Body::new)).await);
+    }
+    state.service.counts.shed(Shed::Connections);
+    Ok(crowded().into_response())
+}
+
+/// Whether this is asked by those who watch over the service, who need an answer most when it is crowded.
+fn is_watching(path: &str) -> bool {
+    ["/health", "/ready"].contains(&path)
+}
+
+fn crowded() -> ApiError {
+    ApiError::busy("all connections are taken; repeat the request later, or raise --connections")
+}
+
+/// Ends a connection so that its last answer arrives.
+async fn linger(mut stream: TcpStream) {
+    let rest = async {
+        let _ = stream.shutdown().await;
+        let mut dropped = [0; 4096];
+        while stream.read(&mut dropped).await.is_ok_and(|read| read > 0) {}
+    };
+    let _ = tokio::time::timeout(LINGER, rest).await;
 }
 
 /// Answers a request, and ends the connection if some of its body was not read.

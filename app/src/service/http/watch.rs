@@ -36,7 +36,7 @@ static ROUTES: LazyLock<Vec<String>> = LazyLock::new(|| {
     routes
 });
 
-/// That the service works.
+/// That the service is alive.
 #[derive(Serialize, ToSchema)]
 pub struct Health {
     /// "ok".
@@ -49,15 +49,13 @@ pub struct Health {
     values_version: u32,
 }
 
-/// Whether the service can answer
+/// Whether the service is alive
 ///
-/// It reads from the store, and the writer is there. Needs no key.
+/// It answers, and its writer is there; if not, start it again. Whether it can commit, `/ready` says. Needs no key.
 #[utoipa::path(get, path = "/health", tag = "service", security(()),
-    responses((status = 200, description = "It works", body = Health)))]
+    responses((status = 200, description = "It is alive", body = Health)))]
 pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, ApiError> {
-    // The smallest table there is, but read through the same limits as everything else: a service
-    // whose readers are all stuck is not healthy.
-    app.read(|store| store.keys()).await?;
+    // The store is not asked: to start again a process whose disk is full would not help it.
     // A writer that panicked leaves a process that reads and never writes: it must be started anew.
     if !app.service.is_serving() {
         let message = "the writer has stopped; restart the service";
@@ -78,6 +76,8 @@ pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, A
 pub async fn metrics(State(app): State<AppState>, caller: Caller) -> Result<Response, ApiError> {
     // The names of routes and the load are nobody else's business: a scraper has a key with role read.
     caller.require(Role::Read)?;
+    // Looked at for the gauge, which would otherwise tell of the last time that somebody asked.
+    app.readiness.ask(&app.service).await;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(CONTENT_TYPE, kind)], app.metrics.text()).into_response())
 }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn every_path_belongs_to_its_route() {
         assert_eq!(ROUTES[..2], BUSY);
-        assert_eq!(ROUTES.len(), 23);
+        assert_eq!(ROUTES.len(), 24);
         for name in ROUTES.iter() {
             let path = name
                 .replace("{id}", "some-trial")

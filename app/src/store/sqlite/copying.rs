@@ -39,6 +39,7 @@ pub fn empty(path: &Path) -> Result<Sqlite> {
     Ok(Sqlite::over(SqliteFile {
         connection,
         begin: "BEGIN IMMEDIATE",
+        presence: None,
         _lock: None,
     }))
 }

@@ -76,7 +76,7 @@ async fn changed(
     what: Change,
 ) -> Result<Response, PageError> {
     // The same function as the interface's, which checks the role: the buttons are only a courtesy.
-    change(app, &guest.0, id.clone(), what).await?;
+    change(app, &guest.0, id.clone(), what, None).await?;
     Ok(see(&format!("/experiments/{id}")))
 }
 

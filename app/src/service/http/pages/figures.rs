@@ -86,7 +86,7 @@ pub async fn show(
         return Err(no_figure().into());
     }
     let subject = app
-        .read(move |store| subject(store, &id, &what))
+        .read_page(move |store| subject(store, &id, &what))
         .await?
         .ok_or_else(no_figure)?;
     // Drawn after reading: others wait for the connection.

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use super::{Guest, PageError, page, see, text};
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
-use crate::service::http::experiments::{self, Listed};
-use crate::service::http::extract::Form;
+use crate::service::http::experiments::{self, LISTED_MAX, List, Listed};
+use crate::service::http::extract::{Form, QueryParams};
 use crate::service::request::Create;
 use crate::store::Role;
 
@@ -46,13 +46,24 @@ pub struct ExperimentForm {
     blind: Option<String>,
 }
 
-pub async fn show(State(app): State<AppState>, guest: Guest) -> Result<Html<String>, PageError> {
+/// Which experiments: those created before this one, or the newest.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Before {
+    before: Option<String>,
+}
+
+pub async fn show(
+    State(app): State<AppState>,
+    guest: Guest,
+    QueryParams(Before { before }): QueryParams<Before>,
+) -> Result<Html<String>, PageError> {
     guest.0.require(Role::Read)?;
     let draft = ExperimentForm {
         spec: EXAMPLE.into(),
         ..ExperimentForm::default()
     };
-    render(&app, &guest, &draft, None).await
+    render(&app, &guest, &draft, None, before).await
 }
 
 pub async fn create(
@@ -65,7 +76,7 @@ pub async fn create(
         Ok(id) => Ok(see(&format!("/experiments/{id}"))),
         // Shown above the form, with what was typed: on a page of its own the spec would be lost.
         Err(error) if error.status.is_client_error() => {
-            let page = render(&app, &guest, &draft, Some(&error)).await?;
+            let page = render(&app, &guest, &draft, Some(&error), None).await?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }
         Err(error) => Err(error.into()),
@@ -110,14 +121,16 @@ async fn render(
     guest: &Guest,
     draft: &ExperimentForm,
     refusal: Option<&ApiError>,
+    before: Option<String>,
 ) -> Result<Html<String>, PageError> {
-    let experiments = experiments::listed(app).await?;
+    let List { experiments, next } = experiments::listed(app, before, LISTED_MAX, true).await?;
     let content = html! {
         h1 { "Experiments" }
         @if experiments.is_empty() {
             p { "There are no experiments yet." }
         } @else {
             div.scroll { (table(&experiments)) }
+            @if let Some(last) = next { p { a href={ "/?before=" (last) } { "Older experiments" } } }
         }
         // Others could fill it in and would be refused.
         @if guest.0.role == Role::Admin {
@@ -137,7 +150,7 @@ fn table(experiments: &[Listed]) -> Markup {
             thead { tr { th { "Experiment" } th { "Status" } th.number { "Epoch" } th { "Rounds" } th.wide { "Created" } } }
             tbody {
                 // The newest first: the interface lists the oldest first, but people look for the latest.
-                @for experiment in experiments.iter().rev() {
+                @for experiment in experiments {
                     tr {
                         td {
                             a href={ "/experiments/" (experiment.id) } {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{PageError, page, see};
 use crate::service::http::AppState;
 use crate::service::http::access::COOKIE_NAME;
-use crate::service::http::extract::Form;
+use crate::service::http::extract::StrangerForm;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +41,7 @@ fn form(refusal: &str) -> Html<String> {
 pub async fn enter(
     State(app): State<AppState>,
     headers: HeaderMap,
-    Form(Login { key }): Form<Login>,
+    StrangerForm(Login { key }): StrangerForm<Login>,
 ) -> Result<Response, PageError> {
     // Pasted keys often bring a space or a line end.
     let key = key.trim();

@@ -1,0 +1,178 @@
+//! Reads of the store, beside the writer: two lanes, so that a look at a row never waits behind pages of the log.
+//!
+//! ```text
+//! look    keys, one experiment, its state      4 at a time
+//! pages   log pages, certificates, lists       one for every two cores, on threads that give way to all others
+//! ```
+//!
+//! Who has waited for a place longer than [`WAIT_MAX`] is refused: those behind would wait longer still, and a client that is
+//! told can go elsewhere.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::service::http::error::ApiError;
+use crate::service::writer::Service;
+use crate::store::Store;
+
+/// The longest that a read waits for its place.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// Looks at a time; each has a connection of its own.
+const LOOKS: usize = 4;
+
+/// How much the threads of pages give way, from 0 to 19. At 10 a thread gets a tenth of the time of one at 0.
+const PAGES_NICE: i32 = 10;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that read, and the places on them.
+pub struct Lane {
+    service: Arc<Service>,
+    places: Arc<Semaphore>,
+    jobs: Sender<Job>,
+}
+
+/// Both lanes.
+pub struct Readers {
+    /// For what takes microseconds and others wait for.
+    pub look: Lane,
+    /// For what takes milliseconds.
+    pub pages: Lane,
+}
+
+impl Readers {
+    pub fn new(service: &Arc<Service>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            look: Lane::new(service, LOOKS, 0),
+            pages: Lane::new(service, (cores / 2).max(1), PAGES_NICE),
+        }
+    }
+}
+
+impl Lane {
+    /// With this many threads, which end with it.
+    fn new(service: &Arc<Service>, threads: usize, nice: i32) -> Self {
+        let (jobs, received) = channel();
+        let received = Arc::new(Mutex::new(received));
+        for _ in 0..threads {
+            let received = Arc::clone(&received);
+            // Threads of their own and not the runtime's: priority can be given away and never taken back.
+            std::thread::spawn(move || work(&received, nice));
+        }
+        Self {
+            service: Arc::clone(service),
+            places: Arc::new(Semaphore::new(threads)),
+            jobs,
+        }
+    }
+
+    /// Reads, once there is a place; `None` if there was none in time.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
+    ) -> Option<Result<T, ApiError>> {
+        let place = tokio::time::timeout(WAIT_MAX, Arc::clone(&self.places).acquire_owned());
+        let place = place.await.ok()?.ok()?;
+        let (sender, answer) = oneshot::channel();
+        let service = Arc::clone(&self.service);
+        let job = move || {
+            let _ = sender.send(read_at(place, &service, read));
+        };
+        let _ = self.jobs.send(Box::new(job));
+        // Dropped unanswered only by a read that panicked.
+        let lost = |_| ApiError::store("a read ended without an answer");
+        Some(match answer.await.map_err(lost) {
+            Ok(result) => result.map_err(ApiError::unread),
+            Err(error) => Err(error),
+        })
+    }
+}
+
+/// The place goes with the work and not with the request: the read of a client that hung up goes on, and must not make room for
+/// another.
+fn read_at<T>(
+    _place: OwnedSemaphorePermit,
+    service: &Service,
+    read: impl FnOnce(&mut dyn Store) -> Result<T>,
+) -> Result<T> {
+    service.read(read)
+}
+
+fn work(received: &Mutex<Receiver<Job>>, nice: i32) {
+    // On Linux alone, where a thread has a priority of its own: elsewhere the whole service would give way.
+    if cfg!(target_os = "linux") {
+        let _ = rustix::process::nice(nice);
+    }
+    while let Some(job) = next(received) {
+        // A panic is answered as a lost read, and the thread has others to serve.
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+    }
+}
+
+fn next(received: &Mutex<Receiver<Job>>) -> Option<Job> {
+    // Held while waiting: whoever gets the job lets the next thread wait for another.
+    received.lock().ok()?.recv().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::scratch::Scratch;
+    use crate::store::Location;
+
+    #[tokio::test]
+    async fn readers_are_few_even_if_callers_hang_up_and_looks_never_wait_for_pages() {
+        let folder = Scratch::new("readers");
+        let location = Location::Sqlite(folder.join("store.db"));
+        let service = Service::start(location, Arc::new(|| 0)).unwrap();
+        let readers = Arc::new(Readers::new(&service));
+        let (open, gate) = channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let places = readers.pages.places.available_permits();
+        let read_slowly = |_| {
+            let (readers, gate) = (Arc::clone(&readers), Arc::clone(&gate));
+            tokio::spawn(async move {
+                let read = readers
+                    .pages
+                    .read(move |_| Ok(gate.lock().unwrap().recv()?));
+                read.await.is_some()
+            })
+        };
+        let slow: Vec<_> = (0..places).map(read_slowly).collect();
+        while readers.pages.places.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        slow.iter().for_each(|reader| reader.abort());
+        // Refused after its time, though the callers before it are gone.
+        assert!(readers.pages.read(|store| store.keys()).await.is_none());
+        let look = readers.look.read(|store| store.keys()).await;
+        assert!(look.is_some_and(|keys| keys.is_ok()));
+        slow.iter().for_each(|_| open.send(()).unwrap());
+        let page = readers.pages.read(|store| store.keys()).await;
+        assert!(page.is_some_and(|keys| keys.is_ok()));
+        service.stop().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_read_that_panics_is_answered_and_leaves_its_place() {
+        let folder = Scratch::new("readers-panic");
+        let location = Location::Sqlite(folder.join("store.db"));
+        let service = Service::start(location, Arc::new(|| 0)).unwrap();
+        let readers = Readers::new(&service);
+        for _ in 0..2 {
+            let read = readers.pages.read(|_| -> Result<()> { panic!("a bug") });
+            assert!(read.await.is_some_and(|lost| lost.is_err()));
+        }
+        let read = readers.pages.read(|store| store.keys()).await;
+        assert!(read.is_some_and(|keys| keys.is_ok()));
+        service.stop().unwrap();
+    }
+}
