@@ -3,6 +3,8 @@
 use std::env;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -232,4 +234,53 @@ fn a_frozen_node_loses_its_lock_and_its_transaction() {
         frozen.add_outcomes("a", &[outcome(1, 0.5)]).unwrap()
     });
     assert_eq!(other.outcomes("a", 0, 9).unwrap().len(), 2);
+}
+
+/// A way to the server on which, once it is blocked, nothing comes back.
+fn blockable() -> (u16, Arc<AtomicBool>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let blocked = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&blocked);
+    thread::spawn(move || {
+        let (mut near, _) = listener.accept().unwrap();
+        let server = format!("127.0.0.1:{}", variable("DEBORA_TEST_POSTGRES_PORT"));
+        let mut far = TcpStream::connect(server).unwrap();
+        let (mut from, mut to) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+        thread::spawn(move || std::io::copy(&mut from, &mut to));
+        let mut bytes = [0; 4096];
+        while let Ok(length @ 1..) = far.read(&mut bytes) {
+            near.write_all(&bytes[..length]).unwrap();
+            while stop.load(Ordering::SeqCst) {
+                thread::park();
+            }
+        }
+    });
+    (port, blocked)
+}
+
+/// The same for a node that stops while it is sent more than the network holds: the server is not idle, it cannot get rid of it.
+#[test]
+fn a_node_that_stops_reading_loses_its_lock_and_its_transaction() {
+    let place = Place::postgres();
+    let mut other = served(&place);
+    let outcomes: Vec<_> = (1..=100_000).map(|round| outcome(round, 0.5)).collect();
+    write(&mut other, |other| {
+        other.add_outcomes("a", &outcomes).unwrap();
+    });
+    let Location::Postgres(url) = &place.location else {
+        panic!("a server")
+    };
+    let (_, name) = url.rsplit_once("%3D").unwrap();
+    let (port, blocked) = blockable();
+    let password = variable("DEBORA_TEST_POSTGRES_PASSWORD");
+    let url = format!(
+        "postgres://plain:{password}@127.0.0.1:{port}/postgres?sslmode=disable&options=-csearch_path%3D{name}"
+    );
+    let mut frozen = Location::of(&url).open(Purpose::Serve).unwrap();
+    frozen.begin().unwrap();
+    frozen.lock("a").unwrap().unwrap();
+    blocked.store(true, Ordering::SeqCst);
+    thread::spawn(move || frozen.outcomes("a", 0, usize::MAX));
+    write(&mut other, |other| other.lock("a").unwrap().unwrap());
 }

@@ -18,8 +18,10 @@ const SETTINGS: &str =
     "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '30s';
     SET client_min_messages = warning;";
 
-/// A node that stops in the middle of a transaction, or its machine, loses it before those who wait for its locks give up.
-const WRITER_SETTINGS: &str = "SET idle_in_transaction_session_timeout = '5s'";
+/// A node that stops in the middle of a transaction, or its machine, loses it before those who wait for its locks give up. The
+/// second is for one that stops while it is sent something: the server is not idle then, and nothing else ends its waiting.
+const WRITER_SETTINGS: &str =
+    "SET idle_in_transaction_session_timeout = '5s'; SET tcp_user_timeout = '5s'";
 
 /// Even a mistake of ours cannot write through a reader's connection. It holds no lock that others wait for, and a backup may
 /// pause to write what it has read.
