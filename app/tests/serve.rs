@@ -109,7 +109,7 @@ impl Server {
     fn create(&self) {
         let created = self.post(
             "/v1/experiments",
-            &json!({ "spec": SPEC, "id": "e", "key": 7, "blind": true }),
+            &json!({ "spec": SPEC, "id": "e", "key": "70000000000000000000000000000007", "blind": true }),
         );
         assert_eq!(created.0, 201, "{created:?}");
     }

@@ -325,6 +325,8 @@ impl<'a> Play<'a> {
                     id,
                     rounds,
                     request_key: key.map(|key| format!("request {key}")),
+                    seen: 0,
+                    actor: "tester".into(),
                 });
             }
             Step::Change(change) => {
@@ -385,7 +387,11 @@ impl<'a> Play<'a> {
                 return None;
             }
         };
-        Some(Request::Tell { id, outcomes })
+        Some(Request::Tell {
+            id,
+            outcomes,
+            actor: "tester".into(),
+        })
     }
 
     /// Serves a group: outcomes come first, then ticks, then the rest in order.
@@ -554,6 +560,8 @@ fn decide_as_one(
                 id: id.into(),
                 rounds: 7,
                 request_key: None,
+                seen: 0,
+                actor: "tester".into(),
             };
             let Granted::Decided(decided) = serve(turn, ask) else {
                 panic!("not decisions")
@@ -575,6 +583,7 @@ fn decide_as_one(
                 let tell = Request::Tell {
                     id: id.into(),
                     outcomes,
+                    actor: "tester".into(),
                 };
                 let Granted::Told(receipts) = serve(turn, tell) else {
                     panic!("not receipts")
@@ -624,6 +633,8 @@ fn a_bad_request_key_fails_nobody_else() {
                 id: id.into(),
                 rounds: 1,
                 request_key: Some(key.into()),
+                seen: 0,
+                actor: "tester".into(),
             };
             let answers = play
                 .executor
@@ -668,6 +679,7 @@ fn overtime_told_again_is_judged_by_what_is_stored() {
                 Request::Tell {
                     id: id.into(),
                     outcomes,
+                    actor: "tester".into(),
                 }
             };
             for (values, expected) in [
@@ -718,7 +730,7 @@ fn a_damaged_experiment_fails_nobody_else() {
             let opened = writer.epochs(id, 0, 1).unwrap().remove(0);
             assert!(writer.create(&experiment, &progress, &opened).unwrap());
             writer.commit().unwrap();
-            let ask = |id: &str| Request::Decide { id: id.into(), rounds: 1, request_key: None };
+            let ask = |id: &str| Request::Decide { id: id.into(), rounds: 1, request_key: None, seen: 0, actor: "tester".into() };
             let answers = executor.serve(&[ask(&other), ask(id), ask(&later)], 0);
             assert!(
                 matches!(&answers[0], Err(Refusal::Store { detail }) if detail.contains("impossible")),

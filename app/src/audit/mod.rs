@@ -275,6 +275,7 @@ impl Auditor {
                 costs,
                 imputed,
                 at,
+                ..
             } => self.outcome(&crate::store::OutcomeRow {
                 round,
                 reward,

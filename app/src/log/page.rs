@@ -1,11 +1,14 @@
 //! The log, page by page, from the rows of a store.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, Result, ensure};
 use debora::EpochRecord;
 
 use super::cursor::{BadCursor, Cursor, LogSection, Mark};
-use super::line::{Heading, LOG_VERSION, Line, LoggedRecord};
+use super::line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord};
 use crate::hex;
+use crate::log::certificate::is_revealed;
 use crate::log::chain;
 use crate::store::{EpochRow, ExperimentRow, Progress, Store};
 
@@ -33,8 +36,8 @@ pub struct LogPage {
 /// Up to `limit` lines from a cursor on, at most [`LINES_MAX`]; without a cursor, from the beginning. `None` if there is no
 /// such experiment; a [`BadCursor`] if no page gave the cursor.
 ///
-/// Salt and key are shown if `reveal` says so, and to everyone once the experiment is over. The reads must see one state:
-/// call it within a transaction.
+/// Salt and key are shown if `reveal` says so, and to everyone once all experiments that share the key are over. The reads must
+/// see one state: call it within a transaction.
 pub fn page(
     store: &mut dyn Store,
     id: &str,
@@ -49,6 +52,7 @@ pub fn page(
         Some(text) => parsed(text, &progress)?,
         None => Cursor::at_epoch(0),
     };
+    let actors = store.actors()?;
     let mut walk = PageWalk {
         store,
         experiment,
@@ -56,10 +60,12 @@ pub fn page(
         at: Some(at),
         row: None,
         lines: Vec::new(),
+        actors,
         decisions: 0,
     };
     if cursor.is_none() {
-        walk.lines.push(walk.heading(reveal));
+        let shown = reveal || is_revealed(walk.store, walk.experiment.key)?;
+        walk.lines.push(walk.heading(shown));
     }
     // At least one line, or a page could be empty and its cursor the one it was asked with.
     let limit = limit.clamp(1, LINES_MAX);
@@ -94,12 +100,14 @@ struct PageWalk<'a> {
     /// The row of the epoch that the walk is in.
     row: Option<(EpochRow, EpochRecord)>,
     lines: Vec<Line>,
+    /// The names of those who asked and told, by number.
+    actors: BTreeMap<u64, String>,
     /// How many decisions the lines hold.
     decisions: usize,
 }
 
 impl PageWalk<'_> {
-    fn heading(&self, reveal: bool) -> Line {
+    fn heading(&self, shown: bool) -> Line {
         let ExperimentRow {
             id,
             spec,
@@ -108,8 +116,6 @@ impl PageWalk<'_> {
             created_at,
             values_version,
         } = &self.experiment;
-        // The key tells all decisions to come, so it is shown only when there are none left, or to whoever may see it.
-        let shown = reveal || !self.progress.status.is_open();
         Line::Experiment(Box::new(Heading {
             log: LOG_VERSION,
             id: id.clone(),
@@ -121,6 +127,12 @@ impl PageWalk<'_> {
             genesis: chain::head(&self.experiment),
             key_hash: chain::key_hash(*salt, *key),
         }))
+    }
+
+    /// Whom a row's number stands for.
+    fn actor(&self, number: u64) -> Option<String> {
+        // 0 is nobody. A name that is missing is damage, but no hash covers it: it must not keep the rest from being read.
+        self.actors.get(&number).cloned()
     }
 
     /// Writes up to `room` lines of one section.
@@ -207,9 +219,11 @@ impl PageWalk<'_> {
             shown += 1;
             cursor.position = lease.first + lease.actions.len() as u64;
             self.decisions += lease.actions.len();
+            let actor = self.actor(lease.actor);
+            let lease = LeaseLine::of(lease, actor);
             self.lines.push(match overtime {
-                true => Line::Overtime(lease.into()),
-                false => Line::Decisions(lease.into()),
+                true => Line::Overtime(lease),
+                false => Line::Decisions(lease),
             });
         }
         // Fewer than asked for: there are no more, or those that follow came after the mark.
@@ -244,6 +258,7 @@ impl PageWalk<'_> {
                 costs: outcome.costs,
                 imputed: outcome.imputed,
                 at: outcome.at,
+                actor: self.actor(outcome.actor),
             });
         }
         if shown < room {
@@ -266,6 +281,7 @@ impl PageWalk<'_> {
         for outcome in rows.into_iter().take_while(|outcome| outcome.number < end) {
             shown += 1;
             cursor.position = outcome.number + 1;
+            let actor = self.actor(outcome.actor);
             self.lines.push(match overtime {
                 true => Line::OvertimeOutcome {
                     epoch,
@@ -273,12 +289,14 @@ impl PageWalk<'_> {
                     reward: outcome.reward,
                     costs: outcome.costs,
                     at: outcome.at,
+                    actor,
                 },
                 false => Line::Late {
                     round: outcome.number,
                     reward: outcome.reward,
                     costs: outcome.costs,
                     at: outcome.at,
+                    actor,
                 },
             });
         }

@@ -255,6 +255,8 @@ mod tests {
                 id: "none".into(),
                 rounds,
                 request_key: None,
+                seen: 0,
+                actor: "tester".into(),
             };
             sender.send(Message::Serve(request, answer)).unwrap();
             answers.push(answered);
@@ -302,6 +304,8 @@ mod tests {
                 id: "none".into(),
                 rounds: 1,
                 request_key: None,
+                seen: 0,
+                actor: "tester".into(),
             })
         };
         service.queued.store(QUEUE_ROWS_MAX + 1, Ordering::Relaxed);

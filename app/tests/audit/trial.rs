@@ -209,6 +209,8 @@ impl Trial {
             id: self.id.into(),
             rounds,
             request_key,
+            seen: 0,
+            actor: "tester".into(),
         }) {
             Ok(Granted::Decided(decided)) => {
                 let lease = decided.lease;
@@ -253,6 +255,7 @@ impl Trial {
                 reward,
                 costs,
             }],
+            actor: "tester".into(),
         });
         assert!(
             matches!(told, Ok(Granted::Told(_)) | Err(Refusal::Closed { .. })),

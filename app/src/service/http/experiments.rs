@@ -32,25 +32,16 @@ pub struct NewExperiment {
     /// Its name in addresses; default: drawn at random. If it is given, the request can be repeated.
     #[schema(min_length = 1, max_length = 128, pattern = "^[a-z0-9-]+$")]
     id: Option<String>,
-    /// The policy's key; default: drawn at random. Give another team's to replicate its experiment.
-    #[schema(value_type = Option<KeyShape>)]
+    /// The policy's key, as `openssl rand -hex 16` draws one; default: drawn at random. Give another team's to replicate its
+    /// experiment. The first 16 digits must not all be zeros: such a key is a whole number, which is found by trying.
+    #[schema(value_type = Option<String>, pattern = "^[0-9a-fA-F]{32}$")]
     key: Option<KeyText>,
     /// Accept a plan that can never compare anything at this horizon.
     #[serde(default)]
     blind: bool,
 }
 
-/// A key.
-#[derive(ToSchema)]
-#[serde(untagged)]
-pub enum KeyShape {
-    /// A whole number.
-    Number(u64),
-    /// 32 hexadecimal digits.
-    Digits(String),
-}
-
-/// A key as JSON gives it. As `KeyShape` describes it, but read by hand: an untagged enum could not say what is wrong.
+/// A key that is given with an experiment.
 pub struct KeyText(Key);
 
 impl<'de> Deserialize<'de> for KeyText {
@@ -65,21 +56,39 @@ impl Visitor<'_> for KeyVisitor {
     type Value = KeyText;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(
-            "a key: a whole number from 0 to 2^64 - 1, or 32 hexadecimal digits in quotes",
-        )
+        formatter.write_str(KEY_RULE)
     }
 
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<KeyText, E> {
-        Ok(KeyText(Key::from(number)))
+    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<KeyText, E> {
+        Err(E::invalid_type(Unexpected::Other("a number"), &self))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<KeyText, E> {
+        // A whole number of more than 64 bits comes as this.
+        self.visit_u64(0)
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<KeyText, E> {
-        // The text is not quoted back: it is nearly a secret, and errors end up in logs.
-        Key::from_hex(text)
-            .map(KeyText)
-            .map_err(|_| E::invalid_value(Unexpected::Other("another text"), &self))
+        given_key(text).map(KeyText).map_err(E::custom)
     }
+}
+
+const KEY_RULE: &str =
+    "a key of 32 hexadecimal digits in quotes, as `openssl rand -hex 16` draws them";
+
+/// The key that a text gives, or why it cannot be one.
+pub fn given_key(text: &str) -> Result<Key, String> {
+    // The text is not quoted back: it is nearly a secret, and errors end up in logs.
+    let key = Key::from_hex(text).map_err(|_| format!("this is not {KEY_RULE}"))?;
+    // Such a key is what a spec file's whole number becomes. Estimates are published, and each tells where its grid lies:
+    // of 2^64 keys the one that fits was found in seconds, and with it all decisions to come.
+    if text.starts_with("0000000000000000") {
+        return Err(format!(
+            "the first 16 digits of this key are zeros: it is a whole number, which can be recovered from what is published \
+             while the experiment runs; give {KEY_RULE}, or leave it out to have one drawn"
+        ));
+    }
+    Ok(key)
 }
 
 /// An experiment that is there.
@@ -166,7 +175,8 @@ pub struct Changed {
 
 /// Create an experiment
 ///
-/// Role admin. With an `id` the request can be repeated: the same spec and key give 200 instead of 201, others 409.
+/// Role admin. With an `id` the request can be repeated: the same spec and key give 200 instead of 201, others 409. A key for
+/// some experiments can create these alone, so it must give the `id`.
 #[utoipa::path(post, path = "/v1/experiments", tag = "experiments", request_body = NewExperiment,
     responses((status = 201, description = "It is there", body = Created),
               (status = 200, description = "This very experiment was there before", body = Created)))]
@@ -177,12 +187,13 @@ pub async fn create(
 ) -> Result<Response, ApiError> {
     caller.require(Role::Admin)?;
     let Object(new): Object<NewExperiment> = body.read()?;
+    caller.require_scope(new.id.as_deref())?;
     let create = Create {
         id: new.id,
         spec: new.spec,
         key: new.key.map(|key| key.0),
         blind: new.blind,
-        actor: caller.name,
+        actor: caller.name.to_string(),
     };
     let (id, repeated) = created(&app, create).await?;
     // Read back: if it was there before, its key is the one that was drawn then.
@@ -217,23 +228,24 @@ pub async fn created(app: &AppState, create: Create) -> Result<(String, bool), A
 
 /// List the experiments
 ///
-/// Role read.
+/// Role read. A key for some experiments sees these alone.
 #[utoipa::path(get, path = "/v1/experiments", tag = "experiments",
     responses((status = 200, description = "All of them", body = List)))]
 pub async fn list(State(app): State<AppState>, caller: Caller) -> Result<Reply<List>, ApiError> {
     caller.require(Role::Read)?;
     Ok(Reply(List {
-        experiments: listed(&app).await?,
+        experiments: listed(&app, &caller).await?,
     }))
 }
 
-/// All experiments, the oldest first.
-pub async fn listed(app: &AppState) -> Result<Vec<Listed>, ApiError> {
+/// All experiments that a caller sees, the oldest first.
+pub async fn listed(app: &AppState, caller: &Caller) -> Result<Vec<Listed>, ApiError> {
     let rows = app
         .read(|store| store.experiments(None, usize::MAX))
         .await?;
     // One experiment that cannot be parsed fails the list: to leave it out would hide the damage.
     rows.iter()
+        .filter(|(experiment, _)| caller.sees(&experiment.id))
         .map(|(experiment, progress)| {
             let info = app.info_of(&experiment.id, &experiment.spec)?;
             Ok(Listed::of(experiment, progress, &info))
@@ -259,11 +271,10 @@ pub async fn show(
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Shown>, ApiError> {
-    caller.require(Role::Read)?;
+    caller.require_for(Role::Read, &id)?;
     let (experiment, progress) = row(&app, &id).await?;
     let info = app.info_of(&id, &experiment.spec)?;
-    // Anyone who has the key can predict decisions, so role read and role decide do not see it.
-    let revealed = caller.role == Role::Admin;
+    let revealed = caller.sees_keys();
     Ok(Reply(Shown {
         listed: Listed::of(&experiment, &progress, &info),
         key_hash: chain::key_hash(experiment.salt, experiment.key),
@@ -329,18 +340,18 @@ pub async fn change(
     id: String,
     change: Change,
 ) -> Result<Changed, ApiError> {
-    caller.require(Role::Admin)?;
+    caller.require_for(Role::Admin, &id)?;
     let request = Request::Change {
         id: id.clone(),
         change,
-        actor: caller.name.clone(),
+        actor: caller.name.to_string(),
     };
     let Granted::Changed(status) = app.service.serve(request).await? else {
         unreachable!("a change is answered with a status")
     };
     tracing::info!(
         id,
-        actor = caller.name,
+        actor = &*caller.name,
         ?status,
         "an experiment was changed"
     );

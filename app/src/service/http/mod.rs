@@ -20,6 +20,7 @@ pub mod openapi;
 pub mod outcomes;
 pub mod pages;
 pub mod server;
+pub mod session;
 pub mod state;
 pub mod watch;
 
