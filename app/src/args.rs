@@ -236,6 +236,9 @@ pub enum KeysVerb {
         /// What it allows
         #[arg(long)]
         role: RoleArg,
+        /// The experiment it is for, which need not be there yet; may be repeated. Without it, the key is for all
+        #[arg(long = "experiment", value_name = "ID")]
+        experiments: Vec<String>,
     },
     /// List key names and roles (never the keys themselves)
     List,

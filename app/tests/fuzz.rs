@@ -303,7 +303,7 @@ async fn no_request_is_the_servers_fault() {
     let service = Service::start(location, Arc::new(|| 1_700_000_000_000)).unwrap();
     let app = App::new(Shared::new(Arc::clone(&service), TIMEOUT));
     for id in ["fuzz-0", "fuzz-1"] {
-        let body = json!({ "id": id, "spec": SPEC, "blind": true, "key": 1 }).to_string();
+        let body = json!({ "id": id, "spec": SPEC, "blind": true, "key": "70000000000000000000000000000007" }).to_string();
         let create = Request::post("/v1/experiments").header("content-type", "application/json");
         let response = app.answer(create.body(Body::from(body)).unwrap()).await;
         assert_eq!(response.status(), StatusCode::CREATED);

@@ -16,7 +16,7 @@ use debora_app::hex;
 use debora_app::store::{Location, OutcomeRow, Purpose, Role, Store};
 use fixtures::{epoch, experiment, progress, schema};
 use scratch::Scratch;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 /// A folder of one test, and what is in it.
@@ -303,6 +303,48 @@ fn the_first_key_may_come_before_the_store() {
                 .len(),
             1
         );
+    }
+}
+
+#[test]
+fn a_key_may_be_for_some_experiments() {
+    let folder = Folder::new("scopes");
+    let file = file(&folder);
+    let add = [
+        "keys",
+        "add",
+        "ann",
+        "--role",
+        "decide",
+        "--experiment",
+        "a",
+    ];
+    said(
+        &folder,
+        &file,
+        &[&add[..], &["--experiment", "b-2"]].concat(),
+    );
+    said(&folder, &file, &["keys", "add", "bob", "--role", "read"]);
+    let table = said(&folder, &file, &["keys", "list"]);
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].contains("for"), "{table}");
+    assert!(
+        table.contains("a and b-2") && table.contains("all experiments"),
+        "{table}"
+    );
+    let listed = said(&folder, &file, &["keys", "list", "--json"]);
+    let keys = serde_json::from_str::<Value>(&listed).unwrap()["keys"].take();
+    assert_eq!(keys[0]["experiments"], json!(["a", "b-2"]));
+    assert_eq!(keys[1]["experiments"], Value::Null);
+    // A key that is revoked keeps its scope: it says what it was for.
+    said(&folder, &file, &["keys", "revoke", "ann"]);
+    let mut store = Location::of(&file).open(Purpose::Read).unwrap();
+    let scope = store.keys().unwrap().swap_remove(0).experiments;
+    assert_eq!(scope, Some(vec!["a".into(), "b-2".into()]));
+    for id in ["", "A", "a b", "a/b", &"n".repeat(129)] {
+        let add = ["keys", "add", "eve", "--role", "read", "--experiment", id];
+        let why = refused(&folder, &file, &add);
+        assert!(why.contains("cannot be an experiment's id"), "{why}");
     }
 }
 

@@ -109,7 +109,7 @@ impl Server {
     fn create(&self) {
         let created = self.post(
             "/v1/experiments",
-            &json!({ "spec": SPEC, "id": "e", "key": 7, "blind": true }),
+            &json!({ "spec": SPEC, "id": "e", "key": "70000000000000000000000000000007", "blind": true }),
         );
         assert_eq!(created.0, 201, "{created:?}");
     }
@@ -403,15 +403,18 @@ fn secrets_are_never_in_the_log() {
         "/v1/experiments/e/decisions",
         &json!({ "n": 1, "request_key": "order-4711" }),
     );
-    let query = format!("http://{}/v1/experiments/e?token={KEY}", server.address);
-    assert!(
-        ureq::get(query)
-            .header("cookie", format!("debora_key={KEY}"))
-            .call()
-            .is_ok()
-    );
     let login = format!("http://{}/login", server.address);
-    ureq::post(login).send_form([("key", KEY)]).unwrap();
+    // Without following the redirect, whose answer has no cookie.
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .max_redirects(0)
+        .build()
+        .into();
+    let entered = agent.post(login).send_form([("key", KEY)]).unwrap();
+    let cookie = entered.headers()["set-cookie"].to_str().unwrap();
+    let cookie = cookie.split(';').next().unwrap();
+    let token = cookie.split_once('=').unwrap().1;
+    let query = format!("http://{}/v1/experiments/e?token={KEY}", server.address);
+    assert!(ureq::get(query).header("cookie", cookie).call().is_ok());
     let (code, log) = server.stop("TERM");
     assert_eq!(code, Some(0));
     assert!(
@@ -419,7 +422,7 @@ fn secrets_are_never_in_the_log() {
         "{log}"
     );
     let hash = hex::encode(&Sha256::digest(KEY));
-    for secret in [&KEY[7..], &hash, "order-4711", "token=", "horizon"] {
+    for secret in [&KEY[7..], &hash, token, "order-4711", "token=", "horizon"] {
         assert!(!log.contains(secret), "{secret} is in\n{log}");
     }
 }

@@ -4,11 +4,12 @@
 //! over whole epochs. Every answer must be the model's, and at the end every count.
 
 use std::collections::BTreeMap;
+use std::sync::Barrier;
 
 use debora::spec::{OnWait, Spec};
 use debora::{Engine, Key, Kind, VALUES_VERSION};
 use debora_app::service::request::{
-    Change, Create, DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome,
+    Change, Create, DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome, token_hash,
 };
 use debora_app::service::transaction::Executor;
 use debora_app::store::{ExperimentRow, Location, Progress, Purpose, Status};
@@ -325,6 +326,8 @@ impl<'a> Play<'a> {
                     id,
                     rounds,
                     request_key: key.map(|key| format!("request {key}")),
+                    seen: 0,
+                    actor: "tester".into(),
                 });
             }
             Step::Change(change) => {
@@ -386,7 +389,11 @@ impl<'a> Play<'a> {
                 return None;
             }
         };
-        Some(Request::Tell { id, outcomes })
+        Some(Request::Tell {
+            id,
+            outcomes,
+            actor: "tester".into(),
+        })
     }
 
     /// Serves a group: outcomes come first, then ticks, then the rest in order.
@@ -555,6 +562,8 @@ fn decide_as_one(
                 id: id.into(),
                 rounds: 7,
                 request_key: None,
+                seen: 0,
+                actor: "tester".into(),
             };
             let Granted::Decided(decided) = serve(turn, ask) else {
                 panic!("not decisions")
@@ -576,6 +585,7 @@ fn decide_as_one(
                 let tell = Request::Tell {
                     id: id.into(),
                     outcomes,
+                    actor: "tester".into(),
                 };
                 let Granted::Told(receipts) = serve(turn, tell) else {
                     panic!("not receipts")
@@ -598,6 +608,86 @@ fn two_nodes_decide_as_one() {
         (progress.status, progress.digest),
         (Status::Done, engine.digest())
     );
+}
+
+/// Each name's first use locks it until the commit, so nodes that met names in different orders would wait for each other.
+#[test]
+fn nodes_that_meet_new_names_at_once_do_not_wait_in_a_circle() {
+    let store = stores().into_iter().find(Store::is_shared);
+    store.expect("a shared store").fresh(|location, id| {
+        let start = Barrier::new(2);
+        let node = |node: usize| {
+            let mut executor = Executor::new(location.open(Purpose::Serve).unwrap());
+            let own = format!("{id}-{node}");
+            let create = Create {
+                id: Some(own.clone()),
+                spec: SHORT.into(),
+                key: None,
+                blind: true,
+                actor: "test".into(),
+            };
+            executor.serve(&[Request::Create(create)], 0);
+            for meeting in 0..20 {
+                let mut names: Vec<String> = (0..8)
+                    .map(|name| format!("{id}-{meeting}-{name}"))
+                    .collect();
+                if node == 1 {
+                    names.reverse();
+                }
+                let ask = |name: &String| Request::Decide {
+                    id: own.clone(),
+                    rounds: 1,
+                    request_key: None,
+                    seen: 0,
+                    actor: name.as_str().into(),
+                };
+                let group: Vec<Request> = names.iter().map(ask).collect();
+                start.wait();
+                for answer in executor.serve(&group, 0) {
+                    let served = !matches!(answer, Err(Refusal::Store { .. }));
+                    assert!(served, "{answer:?}");
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| node(0));
+            scope.spawn(|| node(1));
+        });
+    });
+}
+
+#[test]
+fn a_session_begun_at_one_node_is_ended_at_another() {
+    let store = stores().into_iter().find(Store::is_shared);
+    store.expect("a shared store").fresh(|location, _| {
+        let mut nodes = [(); 2].map(|()| Executor::new(location.open(Purpose::Serve).unwrap()));
+        let mut serve = |node: usize, request: Request| {
+            let answer = nodes[node].serve(&[request], 5).swap_remove(0);
+            answer.unwrap()
+        };
+        let log_in = Request::LogIn {
+            key_name: "ann".into(),
+        };
+        let Granted::LoggedIn(token) = serve(0, log_in) else {
+            panic!("not a token")
+        };
+        let hash = token_hash(&token);
+        let stored = || {
+            let mut reader = location.open(Purpose::Read).unwrap();
+            reader.session(&hash).unwrap()
+        };
+        let session = stored().expect("any node finds it");
+        assert_eq!(
+            (session.key_name.as_str(), session.expires_at),
+            ("ann", 5 + 12 * 3_600_000)
+        );
+        let hash = hash.clone();
+        assert!(matches!(
+            serve(1, Request::LogOut { hash }),
+            Granted::LoggedOut
+        ));
+        assert_eq!(stored(), None);
+    });
 }
 
 /// Permuted blocks up to the first stage, whose lead of 1 passes any threshold, and 200 rounds of the commitment.
@@ -625,6 +715,8 @@ fn a_bad_request_key_fails_nobody_else() {
                 id: id.into(),
                 rounds: 1,
                 request_key: Some(key.into()),
+                seen: 0,
+                actor: "tester".into(),
             };
             let answers = play
                 .executor
@@ -669,6 +761,7 @@ fn overtime_told_again_is_judged_by_what_is_stored() {
                 Request::Tell {
                     id: id.into(),
                     outcomes,
+                    actor: "tester".into(),
                 }
             };
             for (values, expected) in [
@@ -719,7 +812,7 @@ fn a_damaged_experiment_fails_nobody_else() {
             let opened = writer.epochs(id, 0, 1).unwrap().remove(0);
             assert!(writer.create(&experiment, &progress, &opened).unwrap());
             writer.commit().unwrap();
-            let ask = |id: &str| Request::Decide { id: id.into(), rounds: 1, request_key: None };
+            let ask = |id: &str| Request::Decide { id: id.into(), rounds: 1, request_key: None, seen: 0, actor: "tester".into() };
             let answers = executor.serve(&[ask(&other), ask(id), ask(&later)], 0);
             assert!(
                 matches!(&answers[0], Err(Refusal::Store { detail }) if detail.contains("impossible")),

@@ -163,6 +163,8 @@ fn executor_seconds(executor: &mut Executor, leases: &[Lease], group: usize) -> 
         id: BESIDE.into(),
         rounds: lease.asked,
         request_key: lease.request_key.clone(),
+        seen: 0,
+        actor: "tester".into(),
     };
     let begun = Instant::now();
     for group in leases.chunks(group) {
@@ -284,6 +286,8 @@ fn begin(store: &str, id: &str) -> Executor {
             id: id.to_owned(),
             rounds: 10_000,
             request_key: None,
+            seen: 0,
+            actor: "tester".into(),
         };
         let Ok(Granted::Decided(decided)) = executor.serve(&[ask], 0).swap_remove(0) else {
             panic!("no decisions")
@@ -297,6 +301,7 @@ fn begin(store: &str, id: &str) -> Executor {
         let tell = Request::Tell {
             id: id.to_owned(),
             outcomes: (first..first + count).map(one).collect(),
+            actor: "tester".into(),
         };
         executor.serve(&[tell], 0).swap_remove(0).expect("receipts");
         told = first + count - 1;

@@ -288,6 +288,7 @@ impl Auditor {
                 costs,
                 imputed,
                 at,
+                ..
             } => self.outcome(&crate::store::OutcomeRow {
                 round,
                 reward,

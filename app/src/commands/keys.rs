@@ -9,20 +9,34 @@ use crate::args::{Common, KeysVerb};
 use crate::calendar::{now, utc};
 use crate::commands::print;
 use crate::hex;
+use crate::service::request::{NAME_MAX, is_id};
 use crate::store::{ApiKey, KEYLESS, Location, Purpose, Role};
 use crate::terminal::table;
 
 pub fn keys(action: &KeysVerb, location: &Location, common: &Common) -> Result<bool> {
     match action {
-        KeysVerb::Add { name, role } => add(location, name, (*role).into(), common),
+        KeysVerb::Add {
+            name,
+            role,
+            experiments,
+        } => add(location, name, (*role).into(), experiments, common),
         KeysVerb::List => list(location, common),
         KeysVerb::Revoke { name } => revoke(location, name),
     }?;
     Ok(true)
 }
 
-fn add(location: &Location, name: &str, role: Role, common: &Common) -> Result<()> {
+fn add(
+    location: &Location,
+    name: &str,
+    role: Role,
+    experiments: &[String],
+    common: &Common,
+) -> Result<()> {
     check_name(name)?;
+    check_ids(experiments)?;
+    // None at all is no restriction: a key for nothing would be of no use.
+    let scope = (!experiments.is_empty()).then_some(experiments);
     // A server that others can reach needs a key before it starts, so the first key may come before the store.
     let made = !location.is_made()?;
     let mut store = location.open(if made { Purpose::Serve } else { Purpose::Write })?;
@@ -38,7 +52,7 @@ fn add(location: &Location, name: &str, role: Role, common: &Common) -> Result<(
         hash,
         created_at: now(),
         revoked_at: None,
-        experiments: None,
+        experiments: scope.map(<[String]>::to_vec),
     };
     store.begin()?;
     // The log names keys, so a name that was another's would mislead its readers. The store refuses it: others may be adding
@@ -49,7 +63,7 @@ fn add(location: &Location, name: &str, role: Role, common: &Common) -> Result<(
     );
     store.commit()?;
     if common.json {
-        let document = json!({ "name": name, "role": role, "key": key });
+        let document = json!({ "name": name, "role": role, "experiments": scope, "key": key });
         return print(&format!("{document:#}\n"));
     }
     // The key alone is on standard output, so that it can be piped to where it belongs.
@@ -58,8 +72,9 @@ fn add(location: &Location, name: &str, role: Role, common: &Common) -> Result<(
         eprint!("made the store {location}; ");
     }
     eprintln!(
-        "key {name} has role {}; it is not shown again, since only its hash is kept",
-        role.name()
+        "key {name} has role {} for {}; it is not shown again, since only its hash is kept",
+        role.name(),
+        scope_words(scope)
     );
     Ok(())
 }
@@ -74,6 +89,20 @@ fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+fn check_ids(ids: &[String]) -> Result<()> {
+    // Whether they are there is not asked: a key may be handed out before its experiment is created.
+    match ids.iter().find(|id| !is_id(id)) {
+        Some(id) => bail!(
+            "{id:?} cannot be an experiment's id; give 1 to {NAME_MAX} lower-case letters, digits and dashes"
+        ),
+        None => Ok(()),
+    }
+}
+
+fn scope_words(scope: Option<&[String]>) -> String {
+    scope.map_or("all experiments".into(), listed)
+}
+
 fn list(location: &Location, common: &Common) -> Result<()> {
     let keys = location.open(Purpose::Read)?.keys()?;
     if common.json {
@@ -85,7 +114,7 @@ fn list(location: &Location, common: &Common) -> Result<()> {
     }
     let rows: Vec<_> = keys.iter().map(row).collect();
     print(&table(
-        &["name", "role", "created (UTC)", "revoked (UTC)"],
+        &["name", "role", "for", "created (UTC)", "revoked (UTC)"],
         &rows,
     ))
 }
@@ -95,6 +124,7 @@ fn document(key: &ApiKey) -> Value {
     json!({
         "name": key.name,
         "role": key.role,
+        "experiments": key.experiments,
         "created_at": key.created_at,
         "revoked_at": key.revoked_at,
     })
@@ -104,6 +134,7 @@ fn row(key: &ApiKey) -> Vec<String> {
     vec![
         key.name.clone(),
         key.role.name().into(),
+        scope_words(key.experiments.as_deref()),
         utc(key.created_at),
         key.revoked_at.map_or("-".into(), utc),
     ]

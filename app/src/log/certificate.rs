@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use debora::measure::words::amount;
 use debora::record::{Interval, Kind, Prospect};
 use debora::spec::Spec;
-use debora::{Engine, Problem};
+use debora::{Engine, Key, Problem};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -27,12 +27,15 @@ pub struct Certificate {
     /// The spec, as it was given.
     pub spec: String,
     /// 64 hexadecimal digits that stand for all it depended on: problem, key and rules. Two specs that mean the same have the
-    /// same.
-    pub fingerprint: String,
-    /// The key, secret until the end: 32 hexadecimal digits.
-    pub key: String,
-    /// What the key was hashed with: 32 hexadecimal digits.
-    pub salt: String,
+    /// same. `None` while the key is withheld, which it could be checked against.
+    pub fingerprint: Option<String>,
+    /// The key, secret until the end: 32 hexadecimal digits; `None` while it is withheld.
+    pub key: Option<String>,
+    /// What the key was hashed with: 32 hexadecimal digits; `None` while the key is withheld.
+    pub salt: Option<String>,
+    /// Why the key is withheld, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_withheld: Option<&'static str>,
     /// SHA-256 of salt and key, published before the first decision.
     pub key_hash: String,
     /// The version of the values that it was decided with.
@@ -132,10 +135,23 @@ impl ActionCounts {
     }
 }
 
-/// The certificate; `None` if there is no such experiment or it is not over.
+/// Why an experiment that is over does not show its key. Nobody is to learn from it which experiment it is.
+const WITHHELD: &str = "Another experiment of this store has the same key and is not over: anyone with the key could predict \
+    its decisions. The key is shown here once all of them are over.";
+
+/// Whether a key can be shown to everyone: it tells all decisions to come of every experiment that has it.
+pub fn is_revealed(store: &mut dyn Store, key: Key) -> Result<bool> {
+    let sharing = store.experiments_of_key(key)?;
+    Ok(sharing
+        .iter()
+        .all(|(_, progress)| !progress.status.is_open()))
+}
+
+/// The certificate; `None` if there is no such experiment or it is not over. A shared key is shown if `reveal` says so, and to
+/// everyone once all experiments that have it are over.
 ///
 /// The reads must see one state: call it within a transaction.
-pub fn of(store: &mut dyn Store, id: &str) -> Result<Option<Certificate>> {
+pub fn of(store: &mut dyn Store, id: &str, reveal: bool) -> Result<Option<Certificate>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
@@ -160,7 +176,26 @@ pub fn of(store: &mut dyn Store, id: &str) -> Result<Option<Certificate>> {
         Some(closed_at) => closed_at,
         None => last_event(store, id)?.at,
     };
-    Ok(Some(document(experiment, progress, &engine, ended_at)?))
+    let shown = reveal || is_revealed(store, experiment.key)?;
+    let certificate = document(experiment, progress, &engine, ended_at)?;
+    Ok(Some(if shown {
+        certificate
+    } else {
+        certificate.withhold_key()
+    }))
+}
+
+impl Certificate {
+    fn withhold_key(self) -> Self {
+        Self {
+            // A hash without salt: whole numbers, which were keys once, are found by trying.
+            fingerprint: None,
+            key: None,
+            salt: None,
+            key_withheld: Some(WITHHELD),
+            ..self
+        }
+    }
 }
 
 fn last_event(store: &mut dyn Store, id: &str) -> Result<Event> {
@@ -198,12 +233,13 @@ fn document(
     spec.key = key;
     let done = progress.status == Status::Done;
     Ok(Certificate {
-        fingerprint: spec.fingerprint(),
+        fingerprint: Some(spec.fingerprint()),
         name: spec.name,
         status: progress.status,
         spec: text,
-        key: key.to_hex(),
-        salt: hex::encode(&salt),
+        key: Some(key.to_hex()),
+        salt: Some(hex::encode(&salt)),
+        key_withheld: None,
         key_hash: chain::key_hash(salt, key),
         values_version,
         // The number of the open epoch is how many are closed; of a finished experiment the last one is closed, too.

@@ -42,6 +42,9 @@ pub enum Line {
         imputed: bool,
         /// When.
         at: i64,
+        /// Who told it, if that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
     },
     /// What one request was given while the epoch waited: `first` is a serial.
     Overtime(LeaseLine),
@@ -59,6 +62,9 @@ pub enum Line {
         costs: Vec<f64>,
         /// When.
         at: i64,
+        /// Who told it, if that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
     },
     /// The epoch ends.
     Closed {
@@ -85,6 +91,9 @@ pub enum Line {
         costs: Vec<f64>,
         /// When.
         at: i64,
+        /// Who told it, if that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
     },
     /// An administrative change.
     Event {
@@ -179,10 +188,14 @@ pub struct LeaseLine {
     pub request_key: Option<String>,
     /// When.
     pub at: i64,
+    /// Who asked, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
 }
 
-impl From<Lease> for LeaseLine {
-    fn from(lease: Lease) -> Self {
+impl LeaseLine {
+    /// Of a lease that this actor asked for.
+    pub fn of(lease: Lease, actor: Option<String>) -> Self {
         let Lease {
             epoch,
             first,
@@ -199,11 +212,10 @@ impl From<Lease> for LeaseLine {
             asked,
             request_key,
             at,
+            actor,
         }
     }
-}
 
-impl LeaseLine {
     /// The round, or serial, after the last.
     pub fn end(&self) -> u64 {
         // Saturating, since a log may say anything: an audit compares the end with what it expects.

@@ -1,11 +1,14 @@
 //! The log, page by page, from the rows of a store.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, Result, ensure};
 use debora::EpochRecord;
 
 use super::cursor::{BadCursor, Cursor, LogSection, Mark};
-use super::line::{Heading, LOG_VERSION, Line, LoggedRecord};
+use super::line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord};
 use crate::hex;
+use crate::log::certificate::is_revealed;
 use crate::log::chain;
 use crate::store::{EpochRow, ExperimentRow, Progress, Store};
 
@@ -41,8 +44,8 @@ pub struct LogPage {
 /// Up to `limit` lines from a cursor on, at most [`LINES_MAX`]; without a cursor, from the beginning. `None` if there is no
 /// such experiment; a [`BadCursor`] if no page gave the cursor.
 ///
-/// Salt and key are shown if `reveal` says so, and to everyone once the experiment is over. The reads must see one state:
-/// call it within a transaction.
+/// Salt and key are shown if `reveal` says so, and to everyone once all experiments that share the key are over. The reads must
+/// see one state: call it within a transaction.
 pub fn page(
     store: &mut dyn Store,
     id: &str,
@@ -57,6 +60,7 @@ pub fn page(
         Some(text) => parsed(text, &progress)?,
         None => Cursor::at_epoch(0),
     };
+    let actors = store.actors()?;
     let mut walk = PageWalk {
         store,
         experiment,
@@ -64,10 +68,12 @@ pub fn page(
         at: Some(at),
         row: None,
         lines: Vec::new(),
+        actors,
         bytes: 0,
     };
     if cursor.is_none() {
-        walk.lines.push(walk.heading(reveal));
+        let shown = reveal || is_revealed(walk.store, walk.experiment.key)?;
+        walk.lines.push(walk.heading(shown));
     }
     // At least one line, or a page could be empty and its cursor the one it was asked with.
     let limit = limit.clamp(1, LINES_MAX);
@@ -102,12 +108,14 @@ struct PageWalk<'a> {
     /// The row of the epoch that the walk is in.
     row: Option<(EpochRow, EpochRecord)>,
     lines: Vec<Line>,
+    /// The names of those who asked and told, by number.
+    actors: BTreeMap<u64, String>,
     /// About how long the lines are.
     bytes: usize,
 }
 
 impl PageWalk<'_> {
-    fn heading(&self, reveal: bool) -> Line {
+    fn heading(&self, shown: bool) -> Line {
         let ExperimentRow {
             id,
             spec,
@@ -116,8 +124,6 @@ impl PageWalk<'_> {
             created_at,
             values_version,
         } = &self.experiment;
-        // The key tells all decisions to come, so it is shown only when there are none left, or to whoever may see it.
-        let shown = reveal || !self.progress.status.is_open();
         Line::Experiment(Box::new(Heading {
             log: LOG_VERSION,
             id: id.clone(),
@@ -129,6 +135,12 @@ impl PageWalk<'_> {
             genesis: chain::head(&self.experiment),
             key_hash: chain::key_hash(*salt, *key),
         }))
+    }
+
+    /// Whom a row's number stands for.
+    fn actor(&self, number: u64) -> Option<String> {
+        // 0 is nobody. A name that is missing is damage, but no hash covers it: it must not keep the rest from being read.
+        self.actors.get(&number).cloned()
     }
 
     /// Writes up to `room` lines of one section.
@@ -217,9 +229,11 @@ impl PageWalk<'_> {
             shown += 1;
             cursor.position = lease.first + lease.actions.len() as u64;
             self.bytes += LINE_BYTES + DECISION_BYTES * lease.actions.len();
+            let actor = self.actor(lease.actor);
+            let lease = LeaseLine::of(lease, actor);
             self.lines.push(match overtime {
-                true => Line::Overtime(lease.into()),
-                false => Line::Decisions(lease.into()),
+                true => Line::Overtime(lease),
+                false => Line::Decisions(lease),
             });
         }
         // Fewer than asked for: there are no more, or those that follow came after the mark.
@@ -256,6 +270,7 @@ impl PageWalk<'_> {
                 costs: outcome.costs,
                 imputed: outcome.imputed,
                 at: outcome.at,
+                actor: self.actor(outcome.actor),
             });
         }
         if shown < room {
@@ -280,6 +295,7 @@ impl PageWalk<'_> {
             shown += 1;
             cursor.position = outcome.number + 1;
             self.bytes += LINE_BYTES + VALUE_BYTES * outcome.costs.len();
+            let actor = self.actor(outcome.actor);
             self.lines.push(match overtime {
                 true => Line::OvertimeOutcome {
                     epoch,
@@ -287,12 +303,14 @@ impl PageWalk<'_> {
                     reward: outcome.reward,
                     costs: outcome.costs,
                     at: outcome.at,
+                    actor,
                 },
                 false => Line::Late {
                     round: outcome.number,
                     reward: outcome.reward,
                     costs: outcome.costs,
                     at: outcome.at,
+                    actor,
                 },
             });
         }

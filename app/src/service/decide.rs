@@ -61,13 +61,16 @@ impl Turn<'_> {
                 Request::Decide {
                     rounds,
                     request_key,
+                    seen,
+                    actor,
                     ..
                 } => {
                     let key = request_key.as_deref();
                     let answered = match key.and_then(|key| leases.find(key, answers)) {
+                        _ if *seen > self.progress.rounds() => Err(self.refuse_behind(*seen)),
                         Some(before) => repeat(before, *rounds),
                         None => self
-                            .decide(*rounds, key)
+                            .decide(*rounds, key, self.actors[&**actor])
                             .inspect(|_| leases.add(place, key)),
                     };
                     answers[place] = Some(answered.map(Granted::Decided));
@@ -132,7 +135,12 @@ impl Turn<'_> {
     }
 
     /// Hands out the next rounds, fewer where the epoch ends; beyond its end, overtime or nothing.
-    fn decide(&mut self, rounds: u64, request_key: Option<&str>) -> Result<Decided, Refusal> {
+    fn decide(
+        &mut self,
+        rounds: u64,
+        request_key: Option<&str>,
+        actor: u64,
+    ) -> Result<Decided, Refusal> {
         check_request(rounds, request_key)?;
         self.check_running()?;
         let overtime = self.resident.is_decided(&self.progress);
@@ -165,13 +173,21 @@ impl Turn<'_> {
             request_key: request_key.map(str::to_owned),
             at: self.now,
             waited: 0,
-            actor: 0,
+            actor,
         };
         Ok(Decided {
             lease,
             labels: Arc::clone(&self.resident.labels),
             repeated: false,
         })
+    }
+
+    fn refuse_behind(&self, seen: u64) -> Refusal {
+        Refusal::Behind {
+            id: self.id.to_owned(),
+            seen,
+            decided: self.progress.rounds(),
+        }
     }
 
     fn check_running(&self) -> Result<(), Refusal> {

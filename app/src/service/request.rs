@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use debora::Key;
+use sha2::{Digest as _, Sha256};
 
+use crate::hex;
 use crate::log::{OtherValues, ROUNDS_MAX};
 use crate::service::limits::{self, ESTIMATES_MAX};
 use crate::store::{Lease, Progress, Status};
@@ -17,6 +19,12 @@ pub fn is_id(id: &str) -> bool {
     // What can stand in an address and in a file's name without being escaped.
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=NAME_MAX).contains(&id.len()) && id.bytes().all(allowed)
+}
+
+/// What a store keeps of a token.
+pub fn token_hash(token: &str) -> String {
+    // Nothing in memory or on the disk is worth stealing. Tokens have 256 random bits, so a slow hash would add nothing.
+    hex::encode(&Sha256::digest(token))
 }
 
 /// A change, or a question whose answer must be durable. Time is passed in beside it.
@@ -32,6 +40,10 @@ pub enum Request {
         rounds: u64,
         /// The same key gets the same rounds again.
         request_key: Option<String>,
+        /// The highest round that the caller has seen decided; 0 if none.
+        seen: u64,
+        /// Who asks.
+        actor: Arc<str>,
     },
     /// Outcomes.
     Tell {
@@ -39,6 +51,8 @@ pub enum Request {
         id: String,
         /// In any order.
         outcomes: Vec<ToldOutcome>,
+        /// Who tells them.
+        actor: Arc<str>,
     },
     /// An administrative change.
     Change {
@@ -51,6 +65,16 @@ pub enum Request {
         /// Why, if that is said.
         reason: Option<String>,
     },
+    /// A session of the pages begins.
+    LogIn {
+        /// The name of the key that it stands for.
+        key_name: Arc<str>,
+    },
+    /// A session ends.
+    LogOut {
+        /// Of its token ([`token_hash`]).
+        hash: String,
+    },
     /// Imputes what is due. A request like the others, so that it takes its turn with the writer.
     Tick {
         /// The experiment.
@@ -59,15 +83,25 @@ pub enum Request {
 }
 
 impl Request {
-    /// The experiment it is about; nothing for a new one whose id is to be drawn.
+    /// The experiment it is about; nothing for a new one whose id is to be drawn, and for a session.
     pub fn id(&self) -> &str {
         match self {
             // New ones without an id share a group of their own, under an id that nothing can have.
             Self::Create(create) => create.id.as_deref().unwrap_or_default(),
+            Self::LogIn { .. } | Self::LogOut { .. } => "",
             Self::Decide { id, .. }
             | Self::Tell { id, .. }
             | Self::Change { id, .. }
             | Self::Tick { id } => id,
+        }
+    }
+
+    /// Who asks or tells, if the rows that it writes are to say so.
+    pub fn actor(&self) -> Option<&str> {
+        match self {
+            Self::Decide { actor, .. } | Self::Tell { actor, .. } => Some(actor),
+            // Events have the name itself: there are few.
+            _ => None,
         }
     }
 
@@ -158,6 +192,10 @@ pub enum Granted {
     Told(Vec<Receipt>),
     /// The status after an administrative change.
     Changed(Status),
+    /// The token of a session, which is stored nowhere: 64 hexadecimal digits.
+    LoggedIn(String),
+    /// The session is over.
+    LoggedOut,
     /// How many rounds were imputed.
     Ticked(u64),
 }
@@ -312,6 +350,11 @@ pub enum Refusal {
         asked: u64,
         rounds: u64,
     },
+    /// The caller has seen a round that this store has not decided.
+    #[error(
+        "you have seen round {seen} of experiment {id:?} decided, but this store has decided {decided}: it is behind, as one restored or a copy is; nothing is handed out, since rounds would be decided twice. Bring back the store that decided them, or close this experiment"
+    )]
+    Behind { id: String, seen: u64, decided: u64 },
     /// The epoch is fully decided.
     #[error(
         "all rounds of epoch {epoch} are decided, and {outstanding} outcomes are outstanding; tell them, or ask again later"

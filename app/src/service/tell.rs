@@ -19,6 +19,13 @@ struct Values<'a> {
     costs: &'a [f64],
 }
 
+/// An outcome, and the number of whoever tells it.
+#[derive(Clone, Copy)]
+struct Sent<'a> {
+    outcome: &'a ToldOutcome,
+    actor: u64,
+}
+
 /// A round that is told in this group.
 struct ToldRound {
     /// The place of its first outcome in the group.
@@ -35,7 +42,7 @@ impl ToldRound {
     }
 
     /// The receipt of the outcome at this place.
-    fn receipt(&self, place: usize, outcomes: &[&ToldOutcome]) -> Receipt {
+    fn receipt(&self, place: usize, outcomes: &[Sent<'_>]) -> Receipt {
         let in_group = (place != self.first).then(|| told(outcomes[self.first]));
         if self.is_imputed() {
             // Beside the imputed values anything would be a conflict: it is the late ones that
@@ -52,27 +59,32 @@ impl Turn<'_> {
     /// Records the outcomes of all requests that tell, and gives each its receipts.
     pub(super) fn tell(&mut self, group: &[&Request]) -> Result<Vec<(usize, ToldReceipts)>> {
         let mut answers = Vec::new();
-        let mut accepted: Vec<(usize, &[ToldOutcome])> = Vec::new();
+        let mut accepted: Vec<(usize, &[ToldOutcome], u64)> = Vec::new();
         for (place, request) in group.iter().enumerate() {
-            let Request::Tell { outcomes, .. } = request else {
+            let Request::Tell {
+                outcomes, actor, ..
+            } = request
+            else {
                 continue;
             };
             // All outcomes of a request are checked before any is recorded: all or nothing.
             match self.check(outcomes) {
                 Err(refusal) => answers.push((place, Err(refusal))),
-                Ok(()) => accepted.push((place, outcomes)),
+                Ok(()) => accepted.push((place, outcomes, self.actors[&**actor])),
             }
         }
         if accepted.is_empty() {
             return Ok(answers);
         }
         // The outcomes are told together: one statement of the store takes the outcomes of all requests.
-        let outcomes: Vec<&ToldOutcome> = accepted
+        let outcomes: Vec<Sent<'_>> = accepted
             .iter()
-            .flat_map(|(_, outcomes)| outcomes.iter())
+            .flat_map(|&(_, outcomes, actor)| {
+                outcomes.iter().map(move |outcome| Sent { outcome, actor })
+            })
             .collect();
         let mut receipts = self.record(&outcomes)?.into_iter();
-        for (place, outcomes) in accepted {
+        for (place, outcomes, _) in accepted {
             answers.push((place, Ok(receipts.by_ref().take(outcomes.len()).collect())));
         }
         Ok(answers)
@@ -93,7 +105,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn record(&mut self, outcomes: &[&ToldOutcome]) -> Result<Vec<Receipt>> {
+    fn record(&mut self, outcomes: &[Sent<'_>]) -> Result<Vec<Receipt>> {
         self.look_for_unknown(outcomes);
         // What is left empty here is of a decision that was never made.
         let mut receipts = vec![None; outcomes.len()];
@@ -106,10 +118,10 @@ impl Turn<'_> {
     }
 
     /// Warns of rounds that only another copy of the store can have decided.
-    fn look_for_unknown(&self, outcomes: &[&ToldOutcome]) {
+    fn look_for_unknown(&self, outcomes: &[Sent<'_>]) {
         let rounds = outcomes
             .iter()
-            .filter_map(|outcome| match outcome.decision {
+            .filter_map(|sent| match sent.outcome.decision {
                 DecisionId::Round(round) => Some(round),
                 DecisionId::Overtime { .. } => None,
             });
@@ -121,7 +133,7 @@ impl Turn<'_> {
 
     fn tell_rounds(
         &mut self,
-        outcomes: &[&ToldOutcome],
+        outcomes: &[Sent<'_>],
         receipts: &mut [Option<Receipt>],
     ) -> Result<()> {
         let mut rounds = self.rounds_of(outcomes);
@@ -137,8 +149,8 @@ impl Turn<'_> {
             round.before = before;
         }
         self.log_late(outcomes, &mut rounds)?;
-        for (place, outcome) in outcomes.iter().enumerate() {
-            if let DecisionId::Round(round) = outcome.decision
+        for (place, sent) in outcomes.iter().enumerate() {
+            if let DecisionId::Round(round) = sent.outcome.decision
                 && let Some(told) = rounds.get(&round)
             {
                 receipts[place] = Some(told.receipt(place, outcomes));
@@ -148,10 +160,10 @@ impl Turn<'_> {
     }
 
     /// The decided rounds among these outcomes.
-    fn rounds_of(&self, outcomes: &[&ToldOutcome]) -> BTreeMap<u64, ToldRound> {
+    fn rounds_of(&self, outcomes: &[Sent<'_>]) -> BTreeMap<u64, ToldRound> {
         let mut rounds = BTreeMap::new();
-        for (place, outcome) in outcomes.iter().enumerate() {
-            if let DecisionId::Round(round) = outcome.decision
+        for (place, sent) in outcomes.iter().enumerate() {
+            if let DecisionId::Round(round) = sent.outcome.decision
                 && (1..self.progress.next_round).contains(&round)
             {
                 rounds.entry(round).or_insert(ToldRound {
@@ -168,7 +180,7 @@ impl Turn<'_> {
     /// and decisions made from it.
     fn log_late(
         &mut self,
-        outcomes: &[&ToldOutcome],
+        outcomes: &[Sent<'_>],
         rounds: &mut BTreeMap<u64, ToldRound>,
     ) -> Result<()> {
         let rows: Vec<UncountedOutcome> = rounds
@@ -191,28 +203,28 @@ impl Turn<'_> {
 
     fn tell_overtime(
         &mut self,
-        outcomes: &[&ToldOutcome],
+        outcomes: &[Sent<'_>],
         receipts: &mut [Option<Receipt>],
     ) -> Result<()> {
         // The place of each decision's first outcome in the group, and what was stored before it.
         let mut firsts: BTreeMap<(u64, u64), (usize, Option<UncountedOutcome>)> = BTreeMap::new();
         // One by one, unlike rounds: overtime is rare, and its outcomes decide nothing.
-        for (place, outcome) in outcomes.iter().enumerate() {
-            let DecisionId::Overtime { epoch, serial } = outcome.decision else {
+        for (place, sent) in outcomes.iter().enumerate() {
+            let DecisionId::Overtime { epoch, serial } = sent.outcome.decision else {
                 continue;
             };
             let (first, stored) = match firsts.entry((epoch, serial)) {
                 Entry::Occupied(told) => told.into_mut(),
                 Entry::Vacant(_) if !self.was_served(epoch, serial)? => continue,
                 Entry::Vacant(untold) => {
-                    let row = self.uncounted(epoch, true, serial, outcome);
+                    let row = self.uncounted(epoch, true, serial, *sent);
                     let stored = self.store.add_uncounted(self.id, &[row])?.swap_remove(0);
                     untold.insert((place, stored))
                 }
             };
             let in_group = (place != *first).then(|| told(outcomes[*first]));
             let before = stored.as_ref().map(logged).or(in_group);
-            receipts[place] = Some(receipt(outcome, before, Receipt::Overtime));
+            receipts[place] = Some(receipt(*sent, before, Receipt::Overtime));
         }
         Ok(())
     }
@@ -228,14 +240,14 @@ impl Turn<'_> {
         Ok(lease.is_some_and(|lease| lease.first <= serial))
     }
 
-    fn row(&self, round: u64, outcome: &ToldOutcome) -> OutcomeRow {
+    fn row(&self, round: u64, Sent { outcome, actor }: Sent<'_>) -> OutcomeRow {
         OutcomeRow {
             round,
             reward: outcome.reward,
             costs: outcome.costs.clone(),
             imputed: false,
             at: self.now,
-            actor: 0,
+            actor,
         }
     }
 
@@ -244,7 +256,7 @@ impl Turn<'_> {
         epoch: u64,
         overtime: bool,
         number: u64,
-        outcome: &ToldOutcome,
+        Sent { outcome, actor }: Sent<'_>,
     ) -> UncountedOutcome {
         UncountedOutcome {
             epoch,
@@ -253,7 +265,7 @@ impl Turn<'_> {
             reward: outcome.reward,
             costs: outcome.costs.clone(),
             at: self.now,
-            actor: 0,
+            actor,
         }
     }
 
@@ -292,10 +304,10 @@ impl Turn<'_> {
     }
 }
 
-fn told(outcome: &ToldOutcome) -> Values<'_> {
+fn told<'a>(sent: Sent<'a>) -> Values<'a> {
     Values {
-        reward: outcome.reward,
-        costs: &outcome.costs,
+        reward: sent.outcome.reward,
+        costs: &sent.outcome.costs,
     }
 }
 
@@ -314,10 +326,10 @@ fn logged(row: &UncountedOutcome) -> Values<'_> {
 }
 
 /// The receipt of an outcome, beside what was said of its decision before; `fresh` if nothing was.
-fn receipt(outcome: &ToldOutcome, before: Option<Values<'_>>, fresh: Receipt) -> Receipt {
+fn receipt(sent: Sent<'_>, before: Option<Values<'_>>, fresh: Receipt) -> Receipt {
     match before {
         None => fresh,
-        Some(before) if before == told(outcome) => Receipt::Repeated,
+        Some(before) if before == told(sent) => Receipt::Repeated,
         Some(_) => Receipt::Conflict,
     }
 }

@@ -3,7 +3,7 @@
 //! Within a group, outcomes come first, then the epochs they close, then the rest in order: nobody is answered before the whole
 //! group is durable, so to its callers it all happened at once. Experiments are locked in the order of their ids.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use debora::spec::Spec;
@@ -13,10 +13,13 @@ use crate::hex;
 use crate::log::{OtherValues, chain};
 use crate::service::counts::Counts;
 use crate::service::limits;
-use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_id};
+use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_id, token_hash};
 use crate::service::resident::Resident;
 use crate::service::turn::{Turn, opened};
-use crate::store::{Event, ExperimentRow, Failure, Locked, Status, Store};
+use crate::store::{Event, ExperimentRow, Failure, Locked, Session, Status, Store};
+
+/// How long a session of the pages lasts: a working day, so that a browser left open does not decide for ever.
+const SESSION_MILLISECONDS: i64 = 12 * 60 * 60 * 1_000;
 
 /// A request's answer, or why it was refused.
 pub type Answered = Result<Granted, Refusal>;
@@ -32,6 +35,8 @@ pub struct StoreSeen {
     /// How often a server was started on it. Less than was seen before: this is a copy that is behind.
     pub incarnation: u64,
 }
+/// The numbers of those who ask and tell, by name.
+pub(super) type Actors<'a> = BTreeMap<&'a str, u64>;
 
 /// Experiments in memory, by id.
 type Residents = BTreeMap<String, Resident>;
@@ -184,13 +189,26 @@ struct Transaction<'a> {
 impl Transaction<'_> {
     fn run(&mut self, requests: &[Request]) -> Result<Vec<Answered>> {
         self.store.begin()?;
+        let actors = self.actors(requests)?;
         let mut answers: Vec<Option<Answered>> = requests.iter().map(|_| None).collect();
         for (id, places) in by_experiment(requests) {
-            self.serve_experiment(id, places, requests, &mut answers)?;
+            self.serve_experiment(id, places, requests, &actors, &mut answers)?;
         }
         self.committing = true;
         self.store.commit()?;
         Ok(all_of(answers))
+    }
+
+    /// The numbers of those who ask and tell.
+    ///
+    /// A name's first use inserts it, which locks it against other nodes: all are asked for before any experiment is locked, in
+    /// the order of names, so that no two nodes wait for each other in a circle.
+    fn actors<'a>(&mut self, requests: &'a [Request]) -> Result<Actors<'a>> {
+        let names: BTreeSet<&str> = requests.iter().filter_map(Request::actor).collect();
+        names
+            .into_iter()
+            .map(|name| Ok((name, self.store.actor(name)?)))
+            .collect()
     }
 
     /// Serves the requests of one experiment, which stand at these places of the group.
@@ -199,20 +217,24 @@ impl Transaction<'_> {
         id: &str,
         mut places: Vec<usize>,
         requests: &[Request],
+        actors: &Actors<'_>,
         answers: &mut [Option<Answered>],
     ) -> Result<()> {
-        // Created first, whatever the order: if this group creates it, the other requests are for it.
         for &place in &places {
-            if let Request::Create(create) = &requests[place] {
-                answers[place] = Some(self.create(create)?);
-            }
+            answers[place] = match &requests[place] {
+                // Created first, whatever the order: if this group creates it, the other requests are for it.
+                Request::Create(create) => Some(self.create(create)?),
+                Request::LogIn { key_name } => Some(self.log_in(key_name)?),
+                Request::LogOut { hash } => Some(self.log_out(hash)?),
+                _ => None,
+            };
         }
         places.retain(|&place| answers[place].is_none());
         if places.is_empty() {
             return Ok(());
         }
         let group: Vec<&Request> = places.iter().map(|&place| &requests[place]).collect();
-        for (place, answer) in places.into_iter().zip(self.take_turn(id, &group)?) {
+        for (place, answer) in places.into_iter().zip(self.take_turn(id, &group, actors)?) {
             answers[place] = Some(answer);
         }
         Ok(())
@@ -249,6 +271,24 @@ impl Transaction<'_> {
         }))
     }
 
+    /// Begins a session, in the group's transaction like all that is written: a connection of its own would hold up decisions.
+    fn log_in(&mut self, key_name: &str) -> Result<Answered> {
+        // Swept here: sessions are few, and nobody begins one without passing by.
+        self.store.end_sessions(self.now)?;
+        let token = hex::encode(&random::<32>()?);
+        self.store.add_session(&Session {
+            hash: token_hash(&token),
+            key_name: key_name.to_owned(),
+            expires_at: self.now + SESSION_MILLISECONDS,
+        })?;
+        Ok(Ok(Granted::LoggedIn(token)))
+    }
+
+    fn log_out(&mut self, hash: &str) -> Result<Answered> {
+        self.store.end_session(hash)?;
+        Ok(Ok(Granted::LoggedOut))
+    }
+
     /// The answer where the id is taken: by this very experiment, or by another.
     fn created_before(&mut self, create: &Create, id: String) -> Result<Answered> {
         // A request without a key accepts any, so the one drawn the first time is right. The spec
@@ -264,7 +304,12 @@ impl Transaction<'_> {
     }
 
     /// Serves the requests for an experiment that should exist by now.
-    fn take_turn(&mut self, id: &str, group: &[&Request]) -> Result<Vec<Answered>> {
+    fn take_turn(
+        &mut self,
+        id: &str,
+        group: &[&Request],
+        actors: &Actors<'_>,
+    ) -> Result<Vec<Answered>> {
         let Some(Locked { progress, .. }) = self.store.lock(id)? else {
             return Ok(group
                 .iter()
@@ -288,6 +333,7 @@ impl Transaction<'_> {
             before: progress.clone(),
             progress,
             now: self.now,
+            actors,
         };
         let answers = turn.serve(group)?;
         // Little more is asked of a finished experiment, so it does not stay in memory: it can be read

@@ -7,7 +7,7 @@ use debora::record::Kind;
 use crate::log::chain;
 use crate::service::request::{Change, Granted, Refusal, Request};
 use crate::service::resident::Resident;
-use crate::service::transaction::{Answered, all_of};
+use crate::service::transaction::{Actors, Answered, all_of};
 use crate::store::{EpochRow, Event, Lease, OutcomeRow, Progress, Status, Store};
 
 /// Leases searched for missing outcomes in one tick, so that a long backlog does not hold up the rest.
@@ -37,6 +37,8 @@ pub(super) struct Turn<'a> {
     /// As it will be stored.
     pub progress: Progress,
     pub now: i64,
+    /// Who asks and tells.
+    pub actors: &'a Actors<'a>,
 }
 
 impl Turn<'_> {

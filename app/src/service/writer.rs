@@ -344,6 +344,8 @@ mod tests {
                 id: "none".into(),
                 rounds,
                 request_key: None,
+                seen: 0,
+                actor: "tester".into(),
             };
             let waiting = Waiting {
                 request,
@@ -397,6 +399,8 @@ mod tests {
                 id: "none".into(),
                 rounds: 1,
                 request_key: None,
+                seen: 0,
+                actor: "tester".into(),
             })
         };
         service.queued.store(QUEUE_ROWS_MAX + 1, Ordering::Relaxed);

@@ -46,6 +46,8 @@ fn live_run(spec: &str, key: u64, world: WorldKey, rounds: u64) -> Trial {
             id: trial.id.into(),
             rounds: asked,
             request_key: None,
+            seen: 0,
+            actor: "tester".into(),
         };
         if asked == 0 {
             return trial;
@@ -67,6 +69,7 @@ fn live_run(spec: &str, key: u64, world: WorldKey, rounds: u64) -> Trial {
         let tell = Request::Tell {
             id: trial.id.into(),
             outcomes: outcomes.collect(),
+            actor: "tester".into(),
         };
         trial.ask(tell).unwrap();
     }
@@ -246,6 +249,8 @@ fn one_stage(lead: f64) -> Trial {
         id: trial.id.into(),
         rounds: 1_000,
         request_key: None,
+        seen: 0,
+        actor: "tester".into(),
     };
     let Ok(Granted::Decided(decided)) = trial.ask(decide) else {
         panic!("nothing is decided")
@@ -259,6 +264,7 @@ fn one_stage(lead: f64) -> Trial {
     let tell = Request::Tell {
         id: trial.id.into(),
         outcomes: outcomes.collect(),
+        actor: "tester".into(),
     };
     trial.ask(tell).unwrap();
     trial

@@ -161,7 +161,7 @@ fn the_key_is_shown_to_those_who_may_see_it_or_when_all_is_over() {
         [false, true]
     );
     let mut store = trial.reader();
-    assert_eq!(certificate::of(&mut *store, trial.id).unwrap(), None);
+    assert_eq!(certificate::of(&mut *store, trial.id, false).unwrap(), None);
     trial.run_to_the_end();
     assert_eq!(
         [false, true].map(|reveal| shown(&trial, reveal)),
@@ -270,16 +270,16 @@ fn the_certificate_says_what_happened() {
     let mut trial = Trial::new(SOFT, 42, 13);
     trial.run_to_the_end();
     let (progress, log) = (trial.progress(), trial.log(1_000, false));
-    let certificate = certificate::of(&mut *trial.reader(), trial.id)
+    let certificate = certificate::of(&mut *trial.reader(), trial.id, false)
         .unwrap()
         .unwrap();
     let Line::Experiment(heading) = &log[0] else {
         panic!("no heading")
     };
-    assert_eq!(Some(&certificate.key), heading.key.as_ref());
+    assert_eq!(certificate.key, heading.key);
     assert_eq!(
-        (&certificate.key_hash, Some(&certificate.salt)),
-        (&heading.key_hash, heading.salt.as_ref())
+        (&certificate.key_hash, &certificate.salt),
+        (&heading.key_hash, &heading.salt)
     );
     assert_eq!(
         (certificate.head, certificate.digest),
@@ -291,7 +291,7 @@ fn the_certificate_says_what_happened() {
     );
     let mut spec = debora::spec::Spec::parse(SOFT, "spec").unwrap();
     spec.key = 42u64.into();
-    assert_eq!(certificate.fingerprint, spec.fingerprint());
+    assert_eq!(certificate.fingerprint, Some(spec.fingerprint()));
     let outcomes: Vec<u64> = certificate
         .actions
         .iter()
@@ -332,6 +332,8 @@ fn told_of_a_clear_world(trial: &mut Trial, rounds: u64) -> bool {
         id: trial.id.into(),
         rounds,
         request_key: None,
+        seen: 0,
+        actor: "tester".into(),
     };
     let Ok(Granted::Decided(decided)) = trial.ask(decide) else {
         return false;
@@ -345,6 +347,7 @@ fn told_of_a_clear_world(trial: &mut Trial, rounds: u64) -> bool {
     let tell = Request::Tell {
         id: trial.id.into(),
         outcomes: outcomes.collect(),
+        actor: "tester".into(),
     };
     trial.ask(tell).unwrap();
     true
@@ -387,7 +390,7 @@ fn a_committed_experiment_never_waits_and_is_audited_as_it_is() {
     fits(&audited, &trial.progress());
     trial.change(Change::Close);
     equal(trial.audit());
-    let certificate = certificate::of(&mut *trial.reader(), trial.id)
+    let certificate = certificate::of(&mut *trial.reader(), trial.id, false)
         .unwrap()
         .unwrap();
     let recommended = certificate.recommendation;

@@ -215,6 +215,8 @@ impl Trial {
             id: self.id.into(),
             rounds,
             request_key,
+            seen: 0,
+            actor: "tester".into(),
         }) {
             Ok(Granted::Decided(decided)) => {
                 let lease = decided.lease;
@@ -259,6 +261,7 @@ impl Trial {
                 reward,
                 costs,
             }],
+            actor: "tester".into(),
         });
         assert!(
             matches!(told, Ok(Granted::Told(_)) | Err(Refusal::Closed { .. })),

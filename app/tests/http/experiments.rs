@@ -4,7 +4,7 @@ use debora::spec::Spec;
 use debora::{Ask, Engine, Key};
 use serde_json::{Value, json};
 
-use crate::{House, SHORT, outcomes};
+use crate::{House, KEY, SHORT, outcomes};
 
 /// What an action gives in a round, so that estimates and strategies come to depend on it.
 fn outcome(round: u64, index: u64) -> (f64, f64) {
@@ -16,7 +16,10 @@ fn outcome(round: u64, index: u64) -> (f64, f64) {
 async fn decisions_are_those_of_an_engine_with_the_same_key_across_a_restart() {
     let mut house = House::new();
     house.create("e", SHORT).await;
-    let mut engine = Engine::new(Spec::parse(SHORT, "spec").unwrap().problem, Key::from(7u64));
+    let mut engine = Engine::new(
+        Spec::parse(SHORT, "spec").unwrap().problem,
+        Key::from_hex(KEY).unwrap(),
+    );
     while !engine.is_done() {
         let answer = house.decide("e", 5).await;
         let decisions = answer["decisions"].as_array().unwrap();
@@ -63,7 +66,7 @@ async fn decisions_are_those_of_an_engine_with_the_same_key_across_a_restart() {
     let certificate = house.get("/v1/experiments/e/certificate").await.expect(200);
     assert_eq!(
         (&certificate["digest"], &certificate["key"]),
-        (&state["digest"], &json!(Key::from(7u64).to_hex()))
+        (&state["digest"], &json!(KEY))
     );
 }
 
@@ -86,13 +89,13 @@ async fn creating_draws_what_is_not_given_and_can_be_repeated() {
         (&body["id"], &body["key_hash"])
     );
 
-    let named = json!({ "spec": SHORT, "id": "named", "key": "000000000000000000000000000000ff", "blind": true });
+    let named = json!({ "spec": SHORT, "id": "named", "key": "f00000000000000000000000000000ff", "blind": true });
     let first = house.post("/v1/experiments", &named).await.expect(201);
     assert_eq!(
         house.post("/v1/experiments", &named).await.expect(200),
         first
     );
-    let otherwise = json!({ "spec": SHORT, "id": "named", "key": 1, "blind": true });
+    let otherwise = json!({ "spec": SHORT, "id": "named", "key": KEY, "blind": true });
     house
         .post("/v1/experiments", &otherwise)
         .await
@@ -100,7 +103,7 @@ async fn creating_draws_what_is_not_given_and_can_be_repeated() {
     let shown = house.get("/v1/experiments/named").await.expect(200);
     assert_eq!(
         (&shown["key"], &shown["spec"]),
-        (&json!("000000000000000000000000000000ff"), &json!(SHORT))
+        (&json!("f00000000000000000000000000000ff"), &json!(SHORT))
     );
     assert_eq!(shown["plan"]["profile"], "paper");
     let list = house.get("/v1/experiments").await.expect(200);

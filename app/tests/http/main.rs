@@ -4,6 +4,7 @@ mod access;
 mod errors;
 mod experiments;
 mod interface;
+mod keys;
 mod limits;
 mod missing;
 mod pages;
@@ -20,6 +21,9 @@ use debora_app::service::writer::Service;
 use debora_app::store::Location;
 use scratch::Scratch;
 use serde_json::{Value, json};
+
+/// The key of every experiment that a test creates.
+const KEY: &str = "70000000000000000000000000000007";
 
 /// Epochs of 1, 2, 4 .. rounds: profile paper doubles from one on, and explores for hundreds of them.
 const SHORT: &str = r#"
@@ -143,9 +147,9 @@ impl House {
             .await
     }
 
-    /// Creates an experiment with key 7.
+    /// Creates an experiment with a known key.
     async fn create(&self, id: &str, spec: &str) {
-        let body = json!({ "spec": spec, "id": id, "key": 7, "blind": true });
+        let body = json!({ "spec": spec, "id": id, "key": KEY, "blind": true });
         self.post("/v1/experiments", &body).await.expect(201);
     }
 

@@ -6,7 +6,7 @@ use debora_app::store::Role;
 use serde_json::json;
 
 use crate::access::{set_key, token};
-use crate::{House, Reply, SHORT, outcomes};
+use crate::{House, KEY, Reply, SHORT, outcomes};
 
 async fn form(house: &House, path: &str, fields: &[(&str, &str)], cookie: &str) -> Reply {
     let request = Request::post(path)
@@ -59,7 +59,7 @@ async fn an_experiment_is_created_paused_and_closed_in_forms() {
     let blind = form(
         &house,
         "/experiments",
-        &[("spec", &spec), ("id", "e"), ("key", "7")],
+        &[("spec", &spec), ("id", "e"), ("key", KEY)],
         "",
     )
     .await;
@@ -67,7 +67,7 @@ async fn an_experiment_is_created_paused_and_closed_in_forms() {
     let fields = [
         ("spec", spec.as_str()),
         ("id", "e"),
-        ("key", "7"),
+        ("key", KEY),
         ("blind", "yes"),
     ];
     let created = form(&house, "/experiments", &fields, "").await;
@@ -288,21 +288,24 @@ async fn with_keys_the_pages_need_a_login() {
         &["role read"],
     );
 
-    let boss = format!("debora_key={}", token("boss"));
+    let entered = form(&house, "/login", &[("key", &token("boss"))], "").await;
+    let cookie = entered.headers["set-cookie"].to_str().unwrap().to_owned();
+    let boss = cookie.split(';').next().unwrap();
     shows(
-        &get_with(&house, "/experiments/e", &boss).await,
+        &get_with(&house, "/experiments/e", boss).await,
         200,
         &["Pause"],
     );
-    get_with(&house, "/v1/experiments/e/log", &boss).await;
-    let left = form(&house, "/logout", &[], &boss).await;
+    let log = get_with(&house, "/v1/experiments/e/log", boss).await;
+    assert!(log.text().contains(KEY), "an admin's log has the key");
+    let left = form(&house, "/logout", &[], boss).await;
+    let forgotten: Vec<_> = left.headers.get_all("set-cookie").iter().collect();
     assert!(
-        left.headers["set-cookie"]
-            .to_str()
-            .unwrap()
-            .starts_with("debora_key=; "),
-        "{:?}",
-        left.headers
+        forgotten.len() == 2
+            && forgotten
+                .iter()
+                .all(|cookie| cookie.to_str().unwrap().contains("Max-Age=0")),
+        "{forgotten:?}"
     );
 }
 

@@ -1,39 +1,38 @@
-//! The caller of a request, and what the key allows: read < decide < admin.
+//! The caller of a request, and what the key allows: read < decide < admin, of all experiments or of some.
 //!
 //! A store without keys is open to everyone who can reach it, which `debora serve` allows on a loopback address alone. Once a
 //! key was made, every request needs one. Only hashes are kept and compared: a key has 256 random bits, so the time that a
-//! lookup takes reveals nothing about it.
+//! lookup takes reveals nothing about it. Programs send the key itself, the pages the token of a session that stands for it
+//! (`session.rs`): neither is taken for the other.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, RwLock};
 
 use axum::extract::FromRequestParts;
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST};
+use axum::http::header::{AUTHORIZATION, HOST};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, StatusCode};
-use sha2::{Digest as _, Sha256};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::Mutex;
 
-use crate::hex;
-use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
+use crate::service::http::{AppState, session};
+use crate::service::request::{Refusal, token_hash};
 use crate::store::{ApiKey, KEYLESS, Role};
 
 /// How long a key that was added or revoked may go unnoticed, in milliseconds: another process does both, and reading the keys
 /// for each request would cost more than the request.
 pub const REFRESH_MILLISECONDS: i64 = 2_000;
 
-/// The cookie that holds a key, for the pages.
-pub const COOKIE_NAME: &str = "debora_key";
-
 /// The caller of a request.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The name of the key.
-    pub name: String,
+    pub name: Arc<str>,
     /// What it allows.
     pub role: Role,
+    /// The experiments it is for; `None` for all.
+    pub scope: Option<Arc<[String]>>,
     /// Whether a key was needed.
     pub keyed: bool,
 }
@@ -48,6 +47,38 @@ impl Caller {
             Err(ApiError::wrong_role(&self.name, self.role, needed))
         }
     }
+
+    /// Refuses a caller who may not do this with the experiment.
+    pub fn require_for(&self, needed: Role, id: &str) -> Result<(), ApiError> {
+        self.require(needed)?;
+        // As if it were not there, and before anything looks whether it is: not even the time that an answer takes tells.
+        if self.sees(id) {
+            Ok(())
+        } else {
+            Err(Refusal::NoExperiment { id: id.to_owned() }.into())
+        }
+    }
+
+    /// Refuses a key that is for some experiments alone, unless what is asked for is about one of them.
+    pub fn require_scope(&self, id: Option<&str>) -> Result<(), ApiError> {
+        match &self.scope {
+            Some(scope) if !id.is_some_and(|id| self.sees(id)) => {
+                Err(ApiError::out_of_scope(&self.name, scope, id))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether experiments' keys are shown before their end: anyone who has one can predict decisions.
+    pub fn sees_keys(&self) -> bool {
+        self.role == Role::Admin
+    }
+
+    /// Whether the key is for this experiment.
+    pub fn sees(&self, id: &str) -> bool {
+        let scope = self.scope.as_ref();
+        scope.is_none_or(|scope| scope.iter().any(|known| known == id))
+    }
 }
 
 /// The store's keys as they were read last.
@@ -56,6 +87,7 @@ struct KnownKeys {
     read_at: Option<i64>,
     /// Whether there is no key at all, not even a revoked one.
     open: bool,
+    /// By the hash of the key.
     callers: HashMap<String, Caller>,
 }
 
@@ -67,10 +99,14 @@ impl KnownKeys {
     }
 
     fn holder(&self, token: &str) -> Option<Caller> {
-        // By its hash, as the store has it: nothing in memory or on the disk is worth stealing.
-        self.callers
-            .get(&hex::encode(&Sha256::digest(token)))
-            .cloned()
+        self.callers.get(&token_hash(token)).cloned()
+    }
+
+    /// The holder of the key of this name, unless it was revoked.
+    fn named(&self, name: &str) -> Option<Caller> {
+        // Searched: keys are few, and sessions are people's.
+        let mut callers = self.callers.values();
+        callers.find(|caller| &*caller.name == name).cloned()
     }
 }
 
@@ -89,15 +125,19 @@ impl Access {
         if known.open {
             return local(headers);
         }
-        let token = token(headers).ok_or_else(|| {
-            ApiError::no_key(
-                "this service needs an API key; send it as Authorization: Bearer debora_...",
-            )
-        })?;
-        known.holder(token).ok_or_else(|| {
-            // Which of the two is not said: a stranger is not to learn which keys there were.
-            ApiError::no_key("this API key is unknown or revoked; ask for another one")
-        })
+        // The header alone counts if there is one: a script that sends a wrong key is to hear of it
+        // even in a browser that is logged in.
+        if let Some(authorization) = headers.get(AUTHORIZATION) {
+            let token = bearer(authorization).ok_or_else(no_key)?;
+            return known.holder(token).ok_or_else(|| {
+                // Which of the two is not said: a stranger is not to learn which keys there were.
+                ApiError::no_key("this API key is unknown or revoked; ask for another one")
+            });
+        }
+        let token = session::token(headers).ok_or_else(no_key)?;
+        let name = session::key_name(app, token).await?;
+        name.and_then(|name| known.named(&name))
+            .ok_or_else(|| ApiError::no_key("this session is over; log in again"))
     }
 
     /// Whether these headers bring a valid key, which where none is needed they never do.
@@ -147,8 +187,9 @@ fn callers(keys: Vec<ApiKey>) -> HashMap<String, Caller> {
             (
                 key.hash,
                 Caller {
-                    name: key.name,
+                    name: key.name.into(),
                     role: key.role,
+                    scope: key.experiments.map(Arc::from),
                     keyed: true,
                 },
             )
@@ -156,24 +197,13 @@ fn callers(keys: Vec<ApiKey>) -> HashMap<String, Caller> {
         .collect()
 }
 
-/// The key that comes with a request: in its Authorization or, from the pages, in its cookie.
-fn token(headers: &HeaderMap) -> Option<&str> {
-    // The header alone counts if there is one: a script that sends a wrong key is to hear of it
-    // even in a browser that is logged in.
-    if let Some(value) = headers.get(AUTHORIZATION) {
-        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-        return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim());
-    }
-    let cookies = headers
-        .get_all(COOKIE)
-        .iter()
-        .filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies
-        .flat_map(|value| value.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='));
-    pairs
-        .find(|(name, _)| *name == COOKIE_NAME)
-        .map(|(_, token)| token)
+fn bearer(authorization: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn no_key() -> ApiError {
+    ApiError::no_key("this service needs an API key; send it as Authorization: Bearer debora_...")
 }
 
 /// The caller where no key is needed: anyone, but only by a local name of this machine, and without a proxy in between.
@@ -203,6 +233,7 @@ fn local(headers: &HeaderMap) -> Result<Caller, ApiError> {
     Ok(Caller {
         name: KEYLESS.into(),
         role: Role::Admin,
+        scope: None,
         keyed: false,
     })
 }

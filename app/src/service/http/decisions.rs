@@ -13,7 +13,7 @@ use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
-use crate::service::request::{Decided, Granted, Request};
+use crate::service::request::{Decided, Granted, Refusal, Request};
 use crate::store::Role;
 
 /// What is asked for.
@@ -27,6 +27,11 @@ pub struct DecisionRequest {
     /// With the same key the same rounds are given again, so that a request whose answer was lost can be repeated.
     #[schema(min_length = 1, max_length = 128)]
     request_key: Option<String>,
+    /// The highest round that the client has seen decided. If the store has decided less, which happens to one restored or
+    /// copied, the answer is 409 `behind`: it would decide these rounds a second time.
+    #[serde(default)]
+    #[schema(default = 0)]
+    seen: u64,
 }
 
 /// Decisions of one epoch, in order.
@@ -77,14 +82,21 @@ pub async fn decide(
     Id(id): Id,
     body: Json,
 ) -> Result<Response, ApiError> {
-    caller.require(Role::Decide)?;
-    let Object(DecisionRequest { n, request_key }) = body.read()?;
+    caller.require_for(Role::Decide, &id)?;
+    let Object(DecisionRequest {
+        n,
+        request_key,
+        seen,
+    }) = body.read()?;
     let request = Request::Decide {
         id,
         rounds: n,
         request_key,
+        seen,
+        actor: caller.name,
     };
-    let Granted::Decided(decided) = app.service.serve(request).await? else {
+    let served = app.service.serve(request).await;
+    let Granted::Decided(decided) = served.inspect_err(log_if_behind)? else {
         unreachable!("decisions are answered with decisions")
     };
     // Repetitions are answered and not counted: the metric is of rounds handed out.
@@ -93,6 +105,18 @@ pub async fn decide(
             .decided(decided.lease.overtime, decided.lease.actions.len() as u64);
     }
     Ok(([(CONTENT_TYPE, "application/json")], written(&decided)).into_response())
+}
+
+/// One client may be wrong about what it has seen; if it is not, the operator must know before anyone else does.
+fn log_if_behind(refusal: &Refusal) {
+    if let Refusal::Behind { id, seen, decided } = refusal {
+        tracing::error!(
+            id,
+            seen,
+            decided,
+            "a client has seen rounds that this store has not decided: was it restored, or is it a copy?"
+        );
+    }
 }
 
 /// [`DecisionsBody`] as JSON.

@@ -123,6 +123,15 @@ impl ApiError {
             .against("Authorization: Bearer debora_...", Value::Null)
     }
 
+    /// A key for some experiments, used for what is not about one of them.
+    pub fn out_of_scope(name: &str, scope: &[String], id: Option<&str>) -> Self {
+        let message = format!(
+            "the key {name:?} is for the experiments {scope:?} alone; give one of these ids, or use a key for all experiments"
+        );
+        Self::new(StatusCode::FORBIDDEN, "out_of_scope", message)
+            .against(format!("one of {scope:?}"), id)
+    }
+
     /// A key that does not allow it.
     pub fn wrong_role(name: &str, role: Role, needed: Role) -> Self {
         // As JSON names them, so that the sentence and the value say the same.
@@ -187,6 +196,9 @@ impl From<Refusal> for ApiError {
                 ),
             Refusal::RequestKeyUsed { asked, rounds, .. } => plain(S::CONFLICT, "request_key_used")
                 .against(format!("n = {asked}, as before"), rounds),
+            Refusal::Behind { seen, decided, .. } => {
+                plain(S::CONFLICT, "behind").against(format!("seen <= {decided}"), seen)
+            }
             // No rule is violated: the same request is right as soon as the outcomes are told.
             Refusal::Waiting { outstanding, .. } => Self {
                 outstanding: Some(outstanding),

@@ -41,25 +41,16 @@ pub struct NewExperiment {
     /// Its name in addresses; default: drawn at random. If it is given, the request can be repeated.
     #[schema(min_length = 1, max_length = 128, pattern = "^[a-z0-9-]+$")]
     id: Option<String>,
-    /// The policy's key; default: drawn at random. Give another team's to replicate its experiment.
-    #[schema(value_type = Option<KeyShape>)]
+    /// The policy's key, as `openssl rand -hex 16` draws one; default: drawn at random. Give another team's to replicate its
+    /// experiment. The first 16 digits must not all be zeros: such a key is a whole number, which is found by trying.
+    #[schema(value_type = Option<String>, pattern = "^[0-9a-fA-F]{32}$")]
     key: Option<KeyText>,
     /// Accept a plan that can never compare anything at this horizon.
     #[serde(default)]
     blind: bool,
 }
 
-/// A key.
-#[derive(ToSchema)]
-#[serde(untagged)]
-pub enum KeyShape {
-    /// A whole number.
-    Number(u64),
-    /// 32 hexadecimal digits.
-    Digits(String),
-}
-
-/// A key as JSON gives it. As `KeyShape` describes it, but read by hand: an untagged enum could not say what is wrong.
+/// A key that is given with an experiment.
 pub struct KeyText(Key);
 
 impl<'de> Deserialize<'de> for KeyText {
@@ -74,21 +65,39 @@ impl Visitor<'_> for KeyVisitor {
     type Value = KeyText;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(
-            "a key: a whole number from 0 to 2^64 - 1, or 32 hexadecimal digits in quotes",
-        )
+        formatter.write_str(KEY_RULE)
     }
 
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<KeyText, E> {
-        Ok(KeyText(Key::from(number)))
+    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<KeyText, E> {
+        Err(E::invalid_type(Unexpected::Other("a number"), &self))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<KeyText, E> {
+        // A whole number of more than 64 bits comes as this.
+        self.visit_u64(0)
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<KeyText, E> {
-        // The text is not quoted back: it is nearly a secret, and errors end up in logs.
-        Key::from_hex(text)
-            .map(KeyText)
-            .map_err(|_| E::invalid_value(Unexpected::Other("another text"), &self))
+        given_key(text).map(KeyText).map_err(E::custom)
     }
+}
+
+const KEY_RULE: &str =
+    "a key of 32 hexadecimal digits in quotes, as `openssl rand -hex 16` draws them";
+
+/// The key that a text gives, or why it cannot be one.
+pub fn given_key(text: &str) -> Result<Key, String> {
+    // The text is not quoted back: it is nearly a secret, and errors end up in logs.
+    let key = Key::from_hex(text).map_err(|_| format!("this is not {KEY_RULE}"))?;
+    // Such a key is what a spec file's whole number becomes. Estimates are published, and each tells where its grid lies:
+    // of 2^64 keys the one that fits was found in seconds, and with it all decisions to come.
+    if text.starts_with("0000000000000000") {
+        return Err(format!(
+            "the first 16 digits of this key are zeros: it is a whole number, which can be recovered from what is published \
+             while the experiment runs; give {KEY_RULE}, or leave it out to have one drawn"
+        ));
+    }
+    Ok(key)
 }
 
 /// An experiment that is there.
@@ -217,7 +226,8 @@ pub struct Changed {
 
 /// Create an experiment
 ///
-/// Role admin. With an `id` the request can be repeated: the same spec and key give 200 instead of 201, others 409.
+/// Role admin. With an `id` the request can be repeated: the same spec and key give 200 instead of 201, others 409. A key for
+/// some experiments can create these alone, so it must give the `id`.
 #[utoipa::path(post, path = "/v1/experiments", tag = "experiments", request_body = NewExperiment,
     responses((status = 201, description = "It is there", body = Created),
               (status = 200, description = "This very experiment was there before", body = Created)))]
@@ -228,12 +238,13 @@ pub async fn create(
 ) -> Result<Response, ApiError> {
     caller.require(Role::Admin)?;
     let Object(new): Object<NewExperiment> = body.read()?;
+    caller.require_scope(new.id.as_deref())?;
     let create = Create {
         id: new.id,
         spec: new.spec,
         key: new.key.map(|key| key.0),
         blind: new.blind,
-        actor: caller.name,
+        actor: caller.name.to_string(),
     };
     let (id, repeated) = created(&app, create).await?;
     // Read back: if it was there before, its key is the one that was drawn then.
@@ -268,7 +279,8 @@ pub async fn created(app: &AppState, create: Create) -> Result<(String, bool), A
 
 /// List the experiments
 ///
-/// Role read. At most 1,000 at a time: `next` is what to send as `after` for those that follow.
+/// Role read. At most 1,000 at a time: `next` is what to send as `after` for those that follow. A key for some experiments sees
+/// these alone.
 #[utoipa::path(get, path = "/v1/experiments", tag = "experiments", params(ListQuery),
     responses((status = 200, description = "A page of them", body = List)))]
 pub async fn list(
@@ -282,42 +294,43 @@ pub async fn list(
         let message = format!("limit {limit} is outside 1 to {LISTED_MAX}; list them in pages");
         return Err(ApiError::unfit(message).against(format!("1 <= limit <= {LISTED_MAX}"), limit));
     }
-    listed(&app, after, limit as usize, false).await.map(Reply)
+    let page = listed(&app, &caller, after, limit as usize, false).await?;
+    Ok(Reply(page))
 }
 
-/// Experiments in the order of their creation, or in the opposite one, after one of them.
+/// Experiments that a caller sees, in the order of their creation, or in the opposite one, after one of them.
 pub async fn listed(
     app: &AppState,
+    caller: &Caller,
     after: Option<String>,
     limit: usize,
     newest_first: bool,
 ) -> Result<List, ApiError> {
     let shared = Arc::clone(app);
+    let caller = caller.clone();
     let read = move |store: &mut dyn Store| {
-        let mut list = List {
-            experiments: Vec::new(),
-            next: after,
-        };
-        while list.experiments.len() < limit {
-            let room = (limit - list.experiments.len()).min(LISTED_A_READ);
-            let rows = store.experiments(list.next.as_deref(), newest_first, room)?;
+        let mut experiments = Vec::new();
+        // An experiment out of scope is as good as none, and after none comes nothing.
+        let mut exhausted = after.as_ref().is_some_and(|id| !caller.sees(id));
+        let mut last = after;
+        // One more than is shown tells whether there is a next page.
+        while experiments.len() <= limit && !exhausted {
+            let rows = store.experiments(last.as_deref(), newest_first, LISTED_A_READ)?;
+            exhausted = rows.is_empty();
+            last = rows.last().map(|(experiment, _)| experiment.id.clone());
             // One experiment that cannot be parsed fails the list: to leave it out would hide the damage.
-            for (experiment, progress) in &rows {
+            for (experiment, progress) in rows.iter().filter(|row| caller.sees(&row.0.id)) {
                 let info = shared.parsed(&experiment.id, &experiment.spec)?;
-                list.experiments
-                    .push(Listed::of(experiment, progress, &info));
-            }
-            list.next = rows.last().map(|(experiment, _)| experiment.id.clone());
-            if rows.len() < room {
-                break;
+                experiments.push(Listed::of(experiment, progress, &info));
             }
         }
-        // The last page has no next one, even if it is full.
-        let more = !store
-            .experiments(list.next.as_deref(), newest_first, 1)?
-            .is_empty();
-        list.next = list.next.filter(|_| more);
-        Ok(list)
+        let more = experiments.len() > limit;
+        experiments.truncate(limit);
+        let next = experiments.last().filter(|_| more);
+        Ok(List {
+            next: next.map(|listed| listed.id.clone()),
+            experiments,
+        })
     };
     app.read_page(read).await
 }
@@ -340,11 +353,10 @@ pub async fn show(
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Shown>, ApiError> {
-    caller.require(Role::Read)?;
+    caller.require_for(Role::Read, &id)?;
     let (experiment, progress) = row(&app, &id).await?;
     let info = app.info_of(&id, &experiment.spec)?;
-    // Anyone who has the key can predict decisions, so role read and role decide do not see it.
-    let revealed = caller.role == Role::Admin;
+    let revealed = caller.sees_keys();
     Ok(Reply(Shown {
         listed: Listed::of(&experiment, &progress, &info),
         key_hash: chain::key_hash(experiment.salt, experiment.key),
@@ -417,13 +429,13 @@ pub async fn change(
     change: Change,
     reason: Option<String>,
 ) -> Result<Changed, ApiError> {
-    caller.require(Role::Admin)?;
+    caller.require_for(Role::Admin, &id)?;
     // Here and not within the transaction: it depends on nothing stored.
     reason.as_deref().map_or(Ok(()), limits::check_reason)?;
     let request = Request::Change {
         id: id.clone(),
         change,
-        actor: caller.name.clone(),
+        actor: caller.name.to_string(),
         reason,
     };
     let Granted::Changed(status) = app.service.serve(request).await? else {
@@ -431,7 +443,7 @@ pub async fn change(
     };
     tracing::info!(
         id,
-        actor = caller.name,
+        actor = &*caller.name,
         ?status,
         "an experiment was changed"
     );

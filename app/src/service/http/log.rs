@@ -36,8 +36,8 @@ pub struct LogPageQuery {
 
 /// The log, as lines of JSON
 ///
-/// Role read; the key is in it for role admin, and for all once the experiment is over. A page is at most `limit` lines, and about a
-/// mebibyte; the header `debora-next` has the cursor of the next page, and is absent on the last. `debora audit` reads all
+/// Role read; the key is in it for role admin, and for all once every experiment that has it is over. A page is at most `limit` lines, and
+/// about a mebibyte; the header `debora-next` has the cursor of the next page, and is absent on the last. `debora audit` reads all
 /// pages, in order.
 #[utoipa::path(get, path = "/v1/experiments/{id}/log", tag = "experiments",
     params(("id" = String, Path, description = "The experiment"), LogPageQuery),
@@ -49,14 +49,13 @@ pub async fn log(
     Id(id): Id,
     QueryParams(LogPageQuery { after, limit }): QueryParams<LogPageQuery>,
 ) -> Result<Response, ApiError> {
-    caller.require(Role::Read)?;
+    caller.require_for(Role::Read, &id)?;
     let limit = limit.unwrap_or(LINES as u64);
     if limit == 0 || limit > LINES_MAX as u64 {
         let message = format!("limit {limit} is outside 1 to {LINES_MAX}; read the log in pages");
         return Err(ApiError::unfit(message).against(format!("1 <= limit <= {LINES_MAX}"), limit));
     }
-    // Anyone who has the key can predict decisions, so until the end it is the admin's alone.
-    let reveal = caller.role == Role::Admin;
+    let reveal = caller.sees_keys();
     let asked = id.clone();
     let page = app
         .read_page(move |store| read_page(store, &asked, after.as_deref(), limit as usize, reveal))
@@ -117,7 +116,9 @@ fn bad_cursor(bad: BadCursor) -> ApiError {
 
 /// The certificate of an experiment that is over
 ///
-/// Role read. What it was, what it found, its key, and how to check all of it; 409 `not_over` before the end.
+/// Role read. What it was, what it found, its key, and how to check all of it; 409 `not_over` before the end. While another
+/// experiment that has the same key is not over, `key`, `salt` and `fingerprint` are null for all but role admin, and
+/// `key_withheld` says why.
 #[utoipa::path(get, path = "/v1/experiments/{id}/certificate", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "The certificate", body = Object),
@@ -127,10 +128,10 @@ pub async fn certificate(
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Certificate>, ApiError> {
-    caller.require(Role::Read)?;
-    let asked = id.clone();
+    caller.require_for(Role::Read, &id)?;
+    let (asked, reveal) = (id.clone(), caller.sees_keys());
     if let Some(certificate) = app
-        .read_page(move |store| certificate::of(store, &asked))
+        .read_page(move |store| certificate::of(store, &asked, reveal))
         .await?
     {
         return Ok(Reply(certificate));

@@ -22,6 +22,7 @@ pub mod pages;
 pub mod readers;
 pub mod ready;
 pub mod server;
+pub mod session;
 pub mod state;
 pub mod stream;
 pub mod watch;

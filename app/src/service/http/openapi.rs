@@ -53,7 +53,7 @@ pub fn head() -> OpenApi {
         .build();
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
-        .description(Some("An API key, made by `debora keys add`. A service without keys, on loopback, needs none."))
+        .description(Some("An API key, made by `debora keys add`. To a key for some experiments the others are not there. A service without keys, on loopback, needs none."))
         .build();
     let mut components = Components::new();
     components.add_security_scheme("key", SecurityScheme::Http(bearer));
@@ -87,7 +87,7 @@ fn common_errors(path: &str, item: &mut PathItem) {
             error(
                 operation,
                 "409",
-                "Codes `waiting`, `paused`, `closed`, `done`, `id_taken`, `request_key_used`",
+                "Codes `waiting`, `behind`, `paused`, `closed`, `done`, `id_taken`, `request_key_used`",
             );
         }
         if operation.request_body.is_some() {
@@ -103,7 +103,7 @@ fn path_errors(path: &str, operation: &mut Operation) {
         error(
             operation,
             "403",
-            "Codes `wrong_role`, `cross_origin`, `not_local`, `forwarded`",
+            "Codes `wrong_role`, `out_of_scope`, `cross_origin`, `not_local`, `forwarded`",
         );
     }
     if path.contains("{id}") {

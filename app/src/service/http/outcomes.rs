@@ -163,7 +163,7 @@ pub async fn tell(
     Id(id): Id,
     body: Json,
 ) -> Result<axum::Json<Receipts>, ApiError> {
-    caller.require(Role::Decide)?;
+    caller.require_for(Role::Decide, &id)?;
     let outcomes = read_outcomes(&app, &id, &body).await?;
     let first = outcomes.first().map(|outcome| outcome.decision);
     // Nothing borrows from it here, and others may be waiting for the memory.
@@ -171,6 +171,7 @@ pub async fn tell(
     let request = Request::Tell {
         id: id.clone(),
         outcomes,
+        actor: caller.name,
     };
     let Granted::Told(receipts) = app.service.serve(request).await? else {
         unreachable!("outcomes are answered with receipts")

@@ -185,7 +185,7 @@ pub async fn state(
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<State>, ApiError> {
-    caller.require(Role::Read)?;
+    caller.require_for(Role::Read, &id)?;
     let asked = id.clone();
     let state = app.read(move |store| read(store, &asked)).await?;
     Ok(Reply(state.ok_or(Refusal::NoExperiment { id })?))

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -70,12 +70,13 @@ pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, A
 
 /// Counters for Prometheus
 ///
-/// Role read. Requests by route and status with their latency, decisions, outcomes by receipt.
+/// Role read; a key for some experiments is refused. Requests by route and status with their latency, decisions, outcomes by receipt.
 #[utoipa::path(get, path = "/metrics", tag = "service",
     responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text")))]
 pub async fn metrics(State(app): State<AppState>, caller: Caller) -> Result<Response, ApiError> {
     // The names of routes and the load are nobody else's business: a scraper has a key with role read.
     caller.require(Role::Read)?;
+    caller.require_scope(None)?;
     // Looked at for the gauge, which would otherwise tell of the last time that somebody asked.
     app.readiness.ask(&app.service).await;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -89,7 +90,12 @@ pub async fn observed(app: &Shared, router: Router, request: Request) -> Respons
     // costs each request ten allocations (docs/benchmarks.md).
     let method = method_name(request.method());
     let route = route(request.uri().path());
-    let response = guarded(router, request).await;
+    let mut response = guarded(router, request).await;
+    // On every answer rather than on those with a key or a cookie in them: none is worth keeping, and none can be forgotten.
+    response
+        .headers_mut()
+        .entry(CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
     let status = response.status().as_u16();
     let taken = start.elapsed();
     let code = response.extensions().get::<Code>().map(|code| code.0);

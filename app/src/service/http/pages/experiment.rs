@@ -20,7 +20,7 @@ pub async fn show(
     guest: Guest,
     Id(id): Id,
 ) -> Result<Html<String>, PageError> {
-    guest.0.require(Role::Read)?;
+    guest.0.require_for(Role::Read, &id)?;
     let asked = id.clone();
     let state = app.read(move |store| state::read(store, &asked)).await?;
     let state = state.ok_or_else(|| Refusal::NoExperiment { id: id.clone() })?;
@@ -215,7 +215,8 @@ fn buttons(state: &State) -> Markup {
             details {
                 summary role="button" class="outline secondary" { "Close" }
                 p {
-                    "This ends the experiment for good: it decides and learns nothing more, and its key is published."
+                    "This ends the experiment for good: it decides and learns nothing more, and its key is published "
+                    "(if other experiments have the same key, once all of them are over)."
                     @if state.committed.is_some() { " As it has committed, nothing is lost by it." }
                 }
                 form method="post" action=(to("close")) { button.contrast { "Close it" } }

@@ -82,7 +82,7 @@ pub async fn show(
     guest.0.require(Role::Read)?;
     let (what, dark) = parse(&name).ok_or_else(no_figure)?;
     // The id is checked here: this address has two parts, so the extractor of ids does not see it.
-    if !is_id(&id) {
+    if !is_id(&id) || !guest.0.sees(&id) {
         return Err(no_figure().into());
     }
     let subject = app

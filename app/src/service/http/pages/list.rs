@@ -3,7 +3,6 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
-use debora::Key;
 use debora::measure::words::{percent, whole};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -11,7 +10,7 @@ use serde::Deserialize;
 use super::{Guest, PageError, page, see, text};
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
-use crate::service::http::experiments::{self, LISTED_MAX, List, Listed};
+use crate::service::http::experiments::{self, LISTED_MAX, List, Listed, given_key};
 use crate::service::http::extract::{Form, QueryParams};
 use crate::service::request::Create;
 use crate::store::Role;
@@ -88,16 +87,20 @@ async fn created(
     guest: &Guest,
     draft: &ExperimentForm,
 ) -> Result<String, ApiError> {
-    let key = given(&draft.key).map(|text| key(&text)).transpose()?;
+    let key = given(&draft.key)
+        .map(|text| given_key(&text).map_err(ApiError::unfit))
+        .transpose()?;
     // Browsers send line ends as two characters. The chain hashes the spec, so it must be the same
     // whether it was sent by a form or by a program.
     let spec = draft.spec.replace("\r\n", "\n");
+    let id = given(&draft.id);
+    guest.0.require_scope(id.as_deref())?;
     let create = Create {
-        id: given(&draft.id),
+        id,
         spec,
         key,
         blind: draft.blind.is_some(),
-        actor: guest.0.name.clone(),
+        actor: guest.0.name.to_string(),
     };
     Ok(experiments::created(app, create).await?.0)
 }
@@ -107,15 +110,6 @@ fn given(text: &str) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// A whole number, or 32 hexadecimal digits.
-fn key(text: &str) -> Result<Key, ApiError> {
-    // 32 digits are hexadecimal even if none of them is a letter: small keys are shown so.
-    match text.parse::<u64>() {
-        Ok(number) if text.len() < 32 => Ok(Key::from(number)),
-        _ => Key::from_hex(text).map_err(|error| ApiError::unfit(error.to_string())),
-    }
-}
-
 async fn render(
     app: &AppState,
     guest: &Guest,
@@ -123,7 +117,8 @@ async fn render(
     refusal: Option<&ApiError>,
     before: Option<String>,
 ) -> Result<Html<String>, PageError> {
-    let List { experiments, next } = experiments::listed(app, before, LISTED_MAX, true).await?;
+    let List { experiments, next } =
+        experiments::listed(app, &guest.0, before, LISTED_MAX, true).await?;
     let content = html! {
         h1 { "Experiments" }
         @if experiments.is_empty() {
@@ -190,7 +185,7 @@ fn form(draft: &ExperimentForm, refusal: Option<&ApiError>) -> Markup {
                 label {
                     "Key"
                     // Not kept by the browser: it is secret until the experiment is over.
-                    input name="key" value=(draft.key) autocomplete="off" placeholder="drawn at random";
+                    input name="key" value=(draft.key) autocomplete="off" maxlength="32" placeholder="drawn at random";
                     small { "Enter another team's key to replicate its experiment." }
                 }
             }
@@ -205,19 +200,8 @@ fn form(draft: &ExperimentForm, refusal: Option<&ApiError>) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use debora::Plan;
     use debora::spec::Spec;
-    use debora::{Key, Plan};
-
-    #[test]
-    fn a_key_is_read_as_it_is_shown() {
-        for number in [0u64, 10, 42, u64::MAX] {
-            let key = Key::from(number);
-            for text in [number.to_string(), key.to_hex()] {
-                assert_eq!(super::key(&text).unwrap(), key, "{text}");
-            }
-        }
-        assert!(super::key("-1").is_err() && super::key("4.2").is_err());
-    }
 
     #[test]
     fn the_example_can_be_created_as_it_is() {

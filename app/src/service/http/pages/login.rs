@@ -2,15 +2,15 @@
 
 use axum::extract::State;
 use axum::http::header::SET_COOKIE;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::response::{Html, IntoResponse, Response};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{AppendHeaders, Html, IntoResponse, Response};
 use maud::html;
 use serde::Deserialize;
 
 use super::{PageError, page, see};
-use crate::service::http::AppState;
-use crate::service::http::access::COOKIE_NAME;
 use crate::service::http::extract::StrangerForm;
+use crate::service::http::{AppState, session};
+use crate::service::request::{Granted, Request, token_hash};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,7 +30,7 @@ fn form(refusal: &str) -> Html<String> {
             label {
                 "API key"
                 input type="password" name="key" autocomplete="current-password" placeholder="debora_…" required;
-                small { "Made by " code { "debora keys add" } ". It stays in this browser until you log out or close it." }
+                small { "Made by " code { "debora keys add" } ". The browser keeps a token in its place, for 12 hours or until you log out or close it." }
             }
             button { "Log in" }
         }
@@ -45,30 +45,26 @@ pub async fn enter(
 ) -> Result<Response, PageError> {
     // Pasted keys often bring a space or a line end.
     let key = key.trim();
-    if app.access.holder(&app, key).await?.is_none() {
+    let Some(holder) = app.access.holder(&app, key).await? else {
         let refusal = "This API key is unknown or revoked.";
         return Ok((StatusCode::UNAUTHORIZED, form(refusal)).into_response());
-    }
-    // Behind a proxy that speaks TLS the cookie is to travel over TLS alone. On loopback, which
-    // has none, a browser would not keep a cookie marked so.
-    let secure = headers
-        .get("x-forwarded-proto")
-        .is_some_and(|scheme| scheme == "https");
-    Ok(with_cookie(key, if secure { "; Secure" } else { "" }))
+    };
+    let key_name = holder.name;
+    let Granted::LoggedIn(token) = app.service.serve(Request::LogIn { key_name }).await? else {
+        unreachable!("a log-in is answered with a token")
+    };
+    Ok(([(SET_COOKIE, session::begun(&token, &headers))], see("/")).into_response())
 }
 
-pub async fn leave() -> Response {
-    // The cookie is all there is of a session: the server keeps none that could be forgotten.
-    with_cookie("", "; Max-Age=0")
-}
-
-fn with_cookie(key: &str, more: &str) -> Response {
-    // Scripts cannot read it and other sites cannot have it sent. Without an age it ends with the
-    // browser: a key is too powerful to lie around.
-    let cookie = format!("{COOKIE_NAME}={key}; Path=/; HttpOnly; SameSite=Strict{more}");
-    let mut response = see("/");
-    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-        response.headers_mut().insert(SET_COOKIE, cookie);
+pub async fn leave(State(app): State<AppState>, headers: HeaderMap) -> Result<Response, PageError> {
+    // In the store and not in this browser alone: a token that somebody copied must end, too.
+    if let Some(token) = session::token(&headers)
+        // Looked up first: strangers are not to have the writer commit nothing over and over.
+        && session::key_name(&app, token).await?.is_some()
+    {
+        let hash = token_hash(token);
+        app.service.serve(Request::LogOut { hash }).await?;
     }
-    response
+    let cookies = session::ended().map(|cookie| (SET_COOKIE, cookie));
+    Ok((AppendHeaders(cookies), see("/")).into_response())
 }

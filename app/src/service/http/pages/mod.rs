@@ -1,7 +1,7 @@
 //! The pages: rendered on the server, refreshed by htmx, and the same without scripts.
 //!
-//! They hold no inline script or style, so that the browser can be told to run none. A key typed into the login form lives in a
-//! cookie that scripts cannot read and that other sites cannot send.
+//! They hold no inline script or style, so that the browser can be told to run none. A key typed into the login form begins
+//! a session, whose token is in a cookie that scripts cannot read and that other sites cannot send.
 
 mod assets;
 mod experiment;
@@ -14,8 +14,7 @@ use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::extract::Request;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, RETRY_AFTER,
-    X_CONTENT_TYPE_OPTIONS,
+    CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
@@ -67,11 +66,6 @@ async fn protect(request: Request, next: Next) -> Response {
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    // Pages show what may change every second, and to another caller something else; figures and
-    // files have set their own.
-    headers
-        .entry(CACHE_CONTROL)
-        .or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
