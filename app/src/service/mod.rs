@@ -8,12 +8,17 @@
 //! An epoch's decisions depend only on key, strategy and round. So nodes that share a store need to agree on round numbers, on
 //! outcomes and, a few hundred times in an experiment's life, on the next epoch: a lock on one row of progress is enough.
 
+pub mod clock;
 mod decide;
 pub mod http;
+mod node;
+mod recent;
 pub mod request;
 pub mod resident;
 pub mod sample_ratio;
 mod tell;
+pub mod tick;
 pub mod transaction;
 mod turn;
+mod went_back;
 pub mod writer;

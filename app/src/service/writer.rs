@@ -12,7 +12,9 @@ use anyhow::Result;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::oneshot;
 
+use crate::service::clock::Clock;
 use crate::service::request::{Granted, Refusal, Request};
+use crate::service::tick::Ticked;
 use crate::service::transaction::Executor;
 use crate::store::{Location, Purpose, Store};
 
@@ -30,13 +32,10 @@ const QUEUE_ROWS_MAX: u64 = 2_000_000;
 /// Connections kept for reading.
 const READERS_IDLE: usize = 4;
 
-/// Milliseconds since 1970. Passed in, so that tests can move it.
-pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
-
 enum Message {
     Serve(Request, oneshot::Sender<Result<Granted, Refusal>>),
-    /// Imputes what is due in every experiment.
-    Tick(oneshot::Sender<Result<u64, Refusal>>),
+    /// Imputes what is due.
+    Tick(oneshot::Sender<Result<Ticked, Refusal>>),
 }
 
 /// A node's access to its store: one writer, and readers.
@@ -61,7 +60,7 @@ impl Service {
         let groups = Counter::default();
         let queued = Arc::new(AtomicU64::new(0));
         let writer = Writer {
-            executor: Executor::new(location.open(Purpose::Serve)?),
+            executor: Executor::start(location.open(Purpose::Serve)?, clock())?,
             received,
             clock: Arc::clone(&clock),
             groups: groups.clone(),
@@ -96,8 +95,8 @@ impl Service {
         answer.await.unwrap_or(Err(Refusal::Stopping))
     }
 
-    /// Imputes what is due; how many rounds.
-    pub async fn tick(&self) -> Result<u64, Refusal> {
+    /// Imputes what is due, as much as is done at once.
+    pub async fn tick(&self) -> Result<Ticked, Refusal> {
         let (sender, answer) = oneshot::channel();
         self.send(Message::Tick(sender))?;
         answer.await.unwrap_or(Err(Refusal::Stopping))
@@ -163,7 +162,7 @@ struct Writer {
 struct Group {
     requests: Vec<Request>,
     senders: Vec<oneshot::Sender<Result<Granted, Refusal>>>,
-    ticks: Vec<oneshot::Sender<Result<u64, Refusal>>>,
+    ticks: Vec<oneshot::Sender<Result<Ticked, Refusal>>>,
     rows: u64,
 }
 
@@ -172,6 +171,13 @@ impl Writer {
         while let Ok(first) = self.received.recv() {
             let group = self.gather(first);
             self.serve(group);
+        }
+        if let Err(error) = self.executor.stop((self.clock)()) {
+            let detail = format!("{error:#}");
+            tracing::error!(
+                detail,
+                "the waiting clock is not stored; imputation comes some seconds later"
+            );
         }
     }
 
@@ -222,18 +228,11 @@ impl Writer {
         }
     }
 
-    fn tick(&mut self) -> Result<u64, Refusal> {
-        let due = self.executor.waiting().map_err(|error| Refusal::Store {
+    fn tick(&mut self) -> Result<Ticked, Refusal> {
+        let ticked = self.executor.tick((self.clock)());
+        ticked.map_err(|error| Refusal::Store {
             detail: format!("{error:#}"),
-        })?;
-        let requests: Vec<Request> = due.into_iter().map(|id| Request::Tick { id }).collect();
-        let answers = self.executor.serve(&requests, (self.clock)());
-        answers
-            .into_iter()
-            .try_fold(0, |sum, answer| match answer? {
-                Granted::Ticked(imputed) => Ok(sum + imputed),
-                _ => Ok(sum),
-            })
+        })
     }
 }
 
@@ -241,6 +240,7 @@ impl Writer {
 mod tests {
     use super::*;
     use crate::scratch::Scratch;
+    use crate::service::clock::Moment;
 
     /// How many groups the writer makes of requests that are all waiting when it starts, for this many rounds each.
     fn groups_of(requests: usize, rounds: u64, hung_up: bool) -> u64 {
@@ -265,9 +265,10 @@ mod tests {
         }
         let groups = Counter::default();
         let writer = Writer {
-            executor: Executor::new(location.open(Purpose::Serve).unwrap()),
+            executor: Executor::start(location.open(Purpose::Serve).unwrap(), Moment::both(0))
+                .unwrap(),
             received,
-            clock: Arc::new(|| 0),
+            clock: Arc::new(|| Moment::both(0)),
             groups: groups.clone(),
             queued: Arc::clone(&queued),
         };
@@ -296,7 +297,7 @@ mod tests {
     async fn a_full_queue_refuses_more_until_there_is_room() {
         let folder = Scratch::new("queue");
         let location = Location::Sqlite(folder.join("store.db"));
-        let service = Service::start(location, Arc::new(|| 0)).unwrap();
+        let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
         let ask = || {
             service.serve(Request::Decide {
                 id: "none".into(),

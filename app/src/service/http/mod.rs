@@ -214,13 +214,14 @@ mod tests {
 
     use super::*;
     use crate::scratch::Scratch;
+    use crate::service::clock::Moment;
     use crate::store::Location;
 
     #[tokio::test]
     async fn readers_are_few_even_if_callers_hang_up() {
         let folder = Scratch::new("readers");
         let location = Location::Sqlite(folder.join("store.db"));
-        let service = Service::start(location, Arc::new(|| 0)).unwrap();
+        let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
         let app = Shared::new(Arc::clone(&service), TIMEOUT);
         let (open, gate) = channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
