@@ -1,10 +1,12 @@
-//! The stores that tests run on: a SQLite file, and the PostgreSQL server of `scripts/with-postgres`.
+//! The stores that tests run on: a SQLite file, and the PostgreSQL server of `scripts/with-postgres`, whose clock is moved by
+//! hand.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod scratch;
 
 use debora_app::store::Location;
+use postgres::{Client, NoTls};
 use scratch::Scratch;
 
 /// A kind of store, and where fresh ones are made.
@@ -50,7 +52,54 @@ impl Store {
                 let folder = Scratch::new("play");
                 play(&Location::Sqlite(folder.join("store.db")), &id);
             }
-            Self::Postgres(url) => play(&Location::Postgres(url.clone()), &id),
+            Self::Postgres(url) => {
+                let schema = id.replace('-', "_");
+                let mut client = Client::connect(url, NoTls).unwrap();
+                client.batch_execute(&scripted(&schema)).unwrap();
+                // Before PostgreSQL's own functions.
+                let path = format!("{url}&options=-csearch_path%3D{schema}%2Cpg_catalog");
+                play(&Location::Postgres(path), &id);
+                let drop = format!("DROP SCHEMA {schema} CASCADE");
+                client.batch_execute(&drop).unwrap();
+            }
         }
+    }
+}
+
+/// A schema in which the server's clock, and when it was started, are what a table says.
+fn scripted(schema: &str) -> String {
+    format!(
+        "CREATE SCHEMA {schema};
+        CREATE TABLE {schema}.script (clock BIGINT NOT NULL, started BIGINT NOT NULL);
+        INSERT INTO {schema}.script VALUES (0, 0);
+        CREATE FUNCTION {schema}.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+            'SELECT pg_catalog.to_timestamp(clock / 1000.0) FROM {schema}.script';
+        CREATE FUNCTION {schema}.pg_postmaster_start_time() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+            'SELECT pg_catalog.to_timestamp(started) FROM {schema}.script';"
+    )
+}
+
+/// What a test does to the server behind a store, beside the nodes.
+pub struct Server(Option<Client>);
+
+impl Server {
+    /// Of a store from [`Store::fresh`]; a SQLite file has none.
+    pub fn of(location: &Location) -> Self {
+        Self(match location {
+            Location::Postgres(url) => Some(Client::connect(url, NoTls).unwrap()),
+            Location::Sqlite(_) => None,
+        })
+    }
+
+    /// Runs statements.
+    pub fn run(&mut self, sql: &str) {
+        if let Some(client) = &mut self.0 {
+            client.batch_execute(sql).unwrap();
+        }
+    }
+
+    /// Sets its clock, in milliseconds.
+    pub fn set_clock(&mut self, milliseconds: i64) {
+        self.run(&format!("UPDATE script SET clock = {milliseconds}"));
     }
 }
