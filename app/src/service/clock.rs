@@ -180,8 +180,9 @@ impl Stopwatch {
 
     /// What to store, if it is time to.
     pub fn unsaved(&self) -> Option<WaitingClock> {
-        let enough = if self.shared { 0 } else { UNSAVED_MAX };
-        (self.waited > self.stored.waited + enough).then(|| self.to_store())
+        // A shared one always, even if it was not moved: the next step counts from when this one was made.
+        let time_to = self.shared || self.waited >= self.stored.waited + UNSAVED_MAX;
+        time_to.then(|| self.to_store())
     }
 
     /// What to store.

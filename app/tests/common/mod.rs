@@ -26,6 +26,7 @@ pub fn stores() -> Vec<Store> {
 
 impl Store {
     /// How many cases a property is tried with: commits on PostgreSQL go through another process.
+    #[allow(dead_code)] // Not every test has properties.
     pub fn cases(&self, cases: u32) -> u32 {
         if self.is_shared() {
             cases.div_ceil(4)
