@@ -58,8 +58,9 @@ impl Store {
                 let mut client = Client::connect(url, NoTls).unwrap();
                 client.batch_execute(&scripted(&schema)).unwrap();
                 // Before PostgreSQL's own functions.
-                let path = format!("{url}&options=-csearch_path%3D{schema}%2Cpg_catalog");
-                play(&Location::Postgres(path), &id);
+                let path = format!("options=-csearch_path%3D{schema}%2Cpg_catalog");
+                let url = format!("{url}&{path}&application_name={schema}");
+                play(&Location::Postgres(url), &id);
                 let drop = format!("DROP SCHEMA {schema} CASCADE");
                 client.batch_execute(&drop).unwrap();
             }
@@ -80,27 +81,33 @@ fn scripted(schema: &str) -> String {
     )
 }
 
-/// What a test does to the server behind a store, beside the nodes.
-pub struct Server(Option<Client>);
+/// What a test does to the database of a store, beside the nodes.
+pub enum Server {
+    Sqlite(rusqlite::Connection),
+    Postgres(Client),
+}
 
 impl Server {
-    /// Of a store from [`Store::fresh`]; a SQLite file has none.
+    /// Of a store from [`Store::fresh`].
     pub fn of(location: &Location) -> Self {
-        Self(match location {
-            Location::Postgres(url) => Some(Client::connect(url, NoTls).unwrap()),
-            Location::Sqlite(_) => None,
-        })
+        match location {
+            Location::Sqlite(path) => Self::Sqlite(rusqlite::Connection::open(path).unwrap()),
+            Location::Postgres(url) => Self::Postgres(Client::connect(url, NoTls).unwrap()),
+        }
     }
 
     /// Runs statements.
     pub fn run(&mut self, sql: &str) {
-        if let Some(client) = &mut self.0 {
-            client.batch_execute(sql).unwrap();
+        match self {
+            Self::Sqlite(connection) => connection.execute_batch(sql).unwrap(),
+            Self::Postgres(client) => client.batch_execute(sql).unwrap(),
         }
     }
 
-    /// Sets its clock, in milliseconds.
+    /// Sets its clock, in milliseconds, if it has one.
     pub fn set_clock(&mut self, milliseconds: i64) {
-        self.run(&format!("UPDATE script SET clock = {milliseconds}"));
+        if let Self::Postgres(_) = self {
+            self.run(&format!("UPDATE script SET clock = {milliseconds}"));
+        }
     }
 }
