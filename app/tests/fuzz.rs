@@ -16,6 +16,7 @@ use axum::http::{Request, StatusCode};
 use binary::debora;
 use debora::Key;
 use debora::key::Label;
+use debora_app::service::clock::Moment;
 use debora_app::service::http::{App, Shared, TIMEOUT};
 use debora_app::service::writer::Service;
 use debora_app::store::Location;
@@ -300,7 +301,7 @@ async fn no_request_is_the_servers_fault() {
         std::env::var("DEBORA_FUZZ_REQUESTS").map_or(4_000, |count| count.parse::<u64>().unwrap());
     let folder = Scratch::new("fuzz");
     let location = Location::Sqlite(folder.join("store.db"));
-    let service = Service::start(location, Arc::new(|| 1_700_000_000_000)).unwrap();
+    let service = Service::start(location, Arc::new(|| Moment::both(1_700_000_000_000))).unwrap();
     let app = App::new(Shared::new(Arc::clone(&service), TIMEOUT));
     for id in ["fuzz-0", "fuzz-1"] {
         let body = json!({ "id": id, "spec": SPEC, "blind": true, "key": "70000000000000000000000000000007" }).to_string();

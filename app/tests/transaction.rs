@@ -8,6 +8,7 @@ use std::sync::Barrier;
 
 use debora::spec::{OnWait, Spec};
 use debora::{Engine, Key, Kind, VALUES_VERSION};
+use debora_app::service::clock::Moment;
 use debora_app::service::request::{
     Change, Create, DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome, token_hash,
 };
@@ -16,7 +17,7 @@ use debora_app::store::{ExperimentRow, Location, Progress, Purpose, Status};
 use proptest::prelude::*;
 
 mod common;
-use common::{Store, stores};
+use common::{Server, Store, stores};
 
 /// Epochs of a few rounds: profile paper doubles from one on.
 const SHORT: &str = r#"
@@ -30,7 +31,7 @@ name = "price"
 threshold = 0.4
 [service]
 on_wait = "serve"
-outcome_wait = "60s"
+outcome_wait = "6s"
 impute = { reward = 0.25 }
 "#;
 
@@ -49,7 +50,7 @@ threshold = 1.2
 strategy = { a = 1 }
 cost = { price = 0.2 }
 [service]
-outcome_wait = "60s"
+outcome_wait = "6s"
 "#;
 
 /// A clear test after 430 rounds each, at the earliest.
@@ -102,7 +103,7 @@ fn step(rounds: u64) -> impl Strategy<Value = Step> {
         2 => (0..400u64, 0..4u8).prop_map(|(round, value)| Step::TellAny { round, value }),
         1 => (0..2u64, 0..6u64, 0..2u8).prop_map(|(epochs_ago, serial, value)| Step::TellOvertime { epochs_ago, serial, value }),
         1 => prop_oneof![3 => Just(Change::Pause), 6 => Just(Change::Resume)].prop_map(Step::Change),
-        2 => prop_oneof![Just(1), Just(20), Just(60)].prop_map(|seconds| Step::Wait { seconds }),
+        2 => prop_oneof![Just(1), Just(2), Just(6)].prop_map(|seconds| Step::Wait { seconds }),
         2 => Just(Step::Tick),
         1 => Just(Step::Restart),
         1 => (1..6u64).prop_map(|epochs| Step::Run { epochs }),
@@ -176,19 +177,24 @@ impl Model {
         }
     }
 
-    fn tick(&mut self, now: i64) {
+    /// The service has imputed this many rounds, the oldest: none of them early, and none left that was due `slack` ago.
+    fn tick(&mut self, now: i64, imputed: u64, slack: i64) {
         let wait = self.spec.service.outcome_wait.unwrap().as_millis() as i64;
-        if !matches!(self.status, Status::Running | Status::Paused) {
-            return;
-        }
-        let due: Vec<u64> = self
-            .decided_at
-            .iter()
-            .filter(|(_, at)| **at + wait <= now)
-            .map(|(round, _)| *round)
-            .collect();
-        for round in due {
-            self.decided_at.remove(&round);
+        let open = matches!(self.status, Status::Running | Status::Paused);
+        let due = |slack: i64| {
+            let due = self
+                .decided_at
+                .values()
+                .filter(|at| **at + wait + slack <= now);
+            if open { due.count() as u64 } else { 0 }
+        };
+        // No more than some ten thousand at a time.
+        assert!(
+            imputed <= due(0) && imputed >= due(slack).min(10_000),
+            "{imputed}"
+        );
+        for _ in 0..imputed {
+            let (round, _) = self.decided_at.pop_first().unwrap();
             let impute = self.spec.service.impute.clone();
             self.tell_engine(round, impute[0], impute[1..].to_vec(), true);
         }
@@ -264,15 +270,21 @@ struct Play<'a> {
     location: &'a Location,
     id: String,
     executor: Option<Executor>,
+    server: Server,
     model: Model,
     now: i64,
+}
+
+/// Begins to serve a store.
+fn start(location: &Location, now: i64) -> Executor {
+    Executor::start(location.open(Purpose::Serve).unwrap(), Moment::both(now)).unwrap()
 }
 
 impl<'a> Play<'a> {
     fn new(location: &'a Location, id: &str, text: &str) -> Self {
         let key = Key::from(9u64);
         let spec = Spec::parse(text, "spec").unwrap();
-        let mut executor = Executor::new(location.open(Purpose::Serve).unwrap());
+        let mut executor = start(location, 0);
         let create = Create {
             id: Some(id.into()),
             spec: text.into(),
@@ -282,7 +294,7 @@ impl<'a> Play<'a> {
         };
         for repeated in [false, true] {
             let answer = executor
-                .serve(&[Request::Create(create.clone())], 0)
+                .serve(&[Request::Create(create.clone())], Moment::both(0))
                 .swap_remove(0)
                 .unwrap();
             assert!(
@@ -303,8 +315,26 @@ impl<'a> Play<'a> {
             location,
             id: id.into(),
             executor: Some(executor),
+            server: Server::of(location),
             model,
-            now: 1_000,
+            now: 0,
+        }
+    }
+
+    fn wait(&mut self, milliseconds: i64) {
+        for _ in 0..milliseconds / 1_000 {
+            self.now += 1_000;
+            self.server.set_clock(self.now);
+            let executor = self.executor.as_mut().unwrap();
+            executor.due(Moment::both(self.now)).unwrap();
+        }
+    }
+
+    /// By how much a tick may be late: nodes that share a store allow for what the others may have done.
+    fn slack(&self) -> i64 {
+        match self.location {
+            Location::Sqlite(_) => 0,
+            Location::Postgres(_) => 5_000,
         }
     }
 
@@ -365,13 +395,15 @@ impl<'a> Play<'a> {
                 vec![self.told(DecisionId::Overtime { epoch, serial }, value)]
             }
             Step::Wait { seconds } => {
-                self.now += 1_000 * seconds;
+                self.wait(1_000 * seconds);
                 return None;
             }
             Step::Restart => {
                 // The file is locked until the first is gone.
-                self.executor = None;
-                self.executor = Some(Executor::new(self.location.open(Purpose::Serve).unwrap()));
+                let mut executor = self.executor.take().unwrap();
+                executor.stop(Moment::both(self.now)).unwrap();
+                drop(executor);
+                self.executor = Some(start(self.location, self.now));
                 return None;
             }
             Step::Run { epochs } => {
@@ -399,7 +431,11 @@ impl<'a> Play<'a> {
     /// Serves a group: outcomes come first, then ticks, then the rest in order.
     fn group(&mut self, steps: &[Step]) {
         let requests: Vec<Request> = steps.iter().filter_map(|step| self.request(step)).collect();
-        let answers = self.executor.as_mut().unwrap().serve(&requests, self.now);
+        let answers = self
+            .executor
+            .as_mut()
+            .unwrap()
+            .serve(&requests, Moment::both(self.now));
         for (request, answer) in requests.iter().zip(&answers) {
             if let Request::Tell { outcomes, .. } = request {
                 let Ok(Granted::Told(receipts)) = answer else {
@@ -415,8 +451,10 @@ impl<'a> Play<'a> {
         }
         for (request, answer) in requests.iter().zip(&answers) {
             if let Request::Tick { .. } = request {
-                assert!(answer.is_ok(), "{answer:?}");
-                self.model.tick(self.now);
+                let Ok(Granted::Ticked(imputed)) = answer else {
+                    panic!("{answer:?}")
+                };
+                self.model.tick(self.now, *imputed, self.slack());
             }
         }
         for (request, answer) in requests.iter().zip(&answers) {
@@ -541,7 +579,7 @@ fn decide_as_one(
     let mut end = None;
     store.expect("a shared store").fresh(|location, id| {
         let key = Key::from(9u64);
-        let mut executors = [(); 2].map(|()| Executor::new(location.open(Purpose::Serve).unwrap()));
+        let mut executors = [(); 2].map(|()| start(location, 0));
         let create = Create {
             id: Some(id.into()),
             spec: text.into(),
@@ -550,7 +588,9 @@ fn decide_as_one(
             actor: "test".into(),
         };
         let mut serve = |node: usize, request: Request| {
-            let answer = executors[node % 2].serve(&[request], 0).swap_remove(0);
+            let answer = executors[node % 2]
+                .serve(&[request], Moment::both(0))
+                .swap_remove(0);
             answer.unwrap()
         };
         serve(0, Request::Create(create));
@@ -617,7 +657,8 @@ fn nodes_that_meet_new_names_at_once_do_not_wait_in_a_circle() {
     store.expect("a shared store").fresh(|location, id| {
         let start = Barrier::new(2);
         let node = |node: usize| {
-            let mut executor = Executor::new(location.open(Purpose::Serve).unwrap());
+            let mut executor =
+                Executor::start(location.open(Purpose::Serve).unwrap(), Moment::both(0)).unwrap();
             let own = format!("{id}-{node}");
             let create = Create {
                 id: Some(own.clone()),
@@ -626,7 +667,7 @@ fn nodes_that_meet_new_names_at_once_do_not_wait_in_a_circle() {
                 blind: true,
                 actor: "test".into(),
             };
-            executor.serve(&[Request::Create(create)], 0);
+            executor.serve(&[Request::Create(create)], Moment::both(0));
             for meeting in 0..20 {
                 let mut names: Vec<String> = (0..8)
                     .map(|name| format!("{id}-{meeting}-{name}"))
@@ -643,7 +684,7 @@ fn nodes_that_meet_new_names_at_once_do_not_wait_in_a_circle() {
                 };
                 let group: Vec<Request> = names.iter().map(ask).collect();
                 start.wait();
-                for answer in executor.serve(&group, 0) {
+                for answer in executor.serve(&group, Moment::both(0)) {
                     let served = !matches!(answer, Err(Refusal::Store { .. }));
                     assert!(served, "{answer:?}");
                 }
@@ -660,9 +701,11 @@ fn nodes_that_meet_new_names_at_once_do_not_wait_in_a_circle() {
 fn a_session_begun_at_one_node_is_ended_at_another() {
     let store = stores().into_iter().find(Store::is_shared);
     store.expect("a shared store").fresh(|location, _| {
-        let mut nodes = [(); 2].map(|()| Executor::new(location.open(Purpose::Serve).unwrap()));
+        let mut nodes = [(); 2].map(|()| {
+            Executor::start(location.open(Purpose::Serve).unwrap(), Moment::both(0)).unwrap()
+        });
         let mut serve = |node: usize, request: Request| {
-            let answer = nodes[node].serve(&[request], 5).swap_remove(0);
+            let answer = nodes[node].serve(&[request], Moment::both(5)).swap_remove(0);
             answer.unwrap()
         };
         let log_in = Request::LogIn {
@@ -718,11 +761,10 @@ fn a_bad_request_key_fails_nobody_else() {
                 seen: 0,
                 actor: "tester".into(),
             };
-            let answers = play
-                .executor
-                .as_mut()
-                .unwrap()
-                .serve(&[ask("a\0"), ask(&"k".repeat(200)), ask("b")], play.now);
+            let answers = play.executor.as_mut().unwrap().serve(
+                &[ask("a\0"), ask(&"k".repeat(200)), ask("b")],
+                Moment::both(play.now),
+            );
             assert!(
                 matches!(answers[0], Err(Refusal::RequestKey { .. })),
                 "{answers:?}"
@@ -779,7 +821,7 @@ fn overtime_told_again_is_judged_by_what_is_stored() {
                     .executor
                     .as_mut()
                     .unwrap()
-                    .serve(&[request], 0)
+                    .serve(&[request], Moment::both(0))
                     .swap_remove(0);
                 assert!(
                     matches!(&answer, Ok(Granted::Told(receipts)) if receipts[..] == expected),
@@ -800,7 +842,7 @@ fn a_damaged_experiment_fails_nobody_else() {
             let create =
                 Create { id: Some(other.clone()), spec: SHORT.into(), key: None, blind: true, actor: "t".into() };
             let executor = play.executor.as_mut().unwrap();
-            executor.serve(&[Request::Create(create)], 0).swap_remove(0).unwrap();
+            executor.serve(&[Request::Create(create)], Moment::both(0)).swap_remove(0).unwrap();
             let mut writer = location.open(Purpose::Write).unwrap();
             writer.begin().unwrap();
             let mut progress = writer.lock(&other).unwrap().unwrap().progress;
@@ -813,7 +855,7 @@ fn a_damaged_experiment_fails_nobody_else() {
             assert!(writer.create(&experiment, &progress, &opened).unwrap());
             writer.commit().unwrap();
             let ask = |id: &str| Request::Decide { id: id.into(), rounds: 1, request_key: None, seen: 0, actor: "tester".into() };
-            let answers = executor.serve(&[ask(&other), ask(id), ask(&later)], 0);
+            let answers = executor.serve(&[ask(&other), ask(id), ask(&later)], Moment::both(0));
             assert!(
                 matches!(&answers[0], Err(Refusal::Store { detail }) if detail.contains("impossible")),
                 "{answers:?}"
@@ -823,7 +865,6 @@ fn a_damaged_experiment_fails_nobody_else() {
             };
             assert!(other.to_string().contains("serve it with a debora that has 3"), "{other}");
             assert!(matches!(answers[1], Ok(Granted::Decided(_))), "{answers:?}");
-            assert!(executor.waiting().unwrap().contains(&id.to_owned()));
         });
     }
 }

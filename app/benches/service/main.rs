@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use binary::debora;
 use debora::Key;
+use debora_app::service::clock::Moment;
 use debora_app::service::request::{Create, DecisionId, Granted, Request, ToldOutcome};
 use debora_app::service::transaction::Executor;
 use debora_app::store::{Lease, Location, Progress, Purpose};
@@ -170,7 +171,7 @@ fn executor_seconds(executor: &mut Executor, leases: &[Lease], group: usize) -> 
     for group in leases.chunks(group) {
         let requests: Vec<Request> = group.iter().map(ask).collect();
         executor
-            .serve(&requests, 0)
+            .serve(&requests, Moment::both(0))
             .into_iter()
             .for_each(|answer| drop(answer.expect("decisions")));
     }
@@ -267,7 +268,11 @@ fn outcomes(before: u64) -> String {
 
 /// Makes the experiment and goes through its short epochs.
 fn begin(store: &str, id: &str) -> Executor {
-    let mut executor = Executor::new(Location::of(store).open(Purpose::Serve).expect("a store"));
+    let mut executor = Executor::start(
+        Location::of(store).open(Purpose::Serve).expect("a store"),
+        Moment::both(0),
+    )
+    .expect("starts");
     let spec = SPEC.to_owned();
     let create = Create {
         id: Some(id.to_owned()),
@@ -277,7 +282,7 @@ fn begin(store: &str, id: &str) -> Executor {
         actor: "bench".into(),
     };
     executor
-        .serve(&[Request::Create(create)], 0)
+        .serve(&[Request::Create(create)], Moment::both(0))
         .swap_remove(0)
         .expect("an experiment");
     let mut told = 0;
@@ -289,7 +294,8 @@ fn begin(store: &str, id: &str) -> Executor {
             seen: 0,
             actor: "tester".into(),
         };
-        let Ok(Granted::Decided(decided)) = executor.serve(&[ask], 0).swap_remove(0) else {
+        let Ok(Granted::Decided(decided)) = executor.serve(&[ask], Moment::both(0)).swap_remove(0)
+        else {
             panic!("no decisions")
         };
         let (first, count) = (decided.lease.first, decided.lease.actions.len() as u64);
@@ -303,7 +309,10 @@ fn begin(store: &str, id: &str) -> Executor {
             outcomes: (first..first + count).map(one).collect(),
             actor: "tester".into(),
         };
-        executor.serve(&[tell], 0).swap_remove(0).expect("receipts");
+        executor
+            .serve(&[tell], Moment::both(0))
+            .swap_remove(0)
+            .expect("receipts");
         told = first + count - 1;
     }
     executor

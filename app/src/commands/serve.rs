@@ -18,12 +18,12 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::{Common, ServeArgs};
-use crate::calendar::now;
 use crate::commands::print;
+use crate::service::clock;
 use crate::service::http::server::{self, ConnectionRules};
 use crate::service::http::{AppState, Shared};
+use crate::service::node::StoreStart;
 use crate::service::request::Refusal;
-use crate::service::start::StoreStart;
 use crate::service::writer::Service;
 use crate::store::Location;
 
@@ -53,7 +53,7 @@ pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
         format!("cannot listen on {address}; is something else listening there?")
     })?;
     let location = Location::of(&args.store);
-    let service = Service::start(location, Arc::new(now))?;
+    let service = Service::start(location, clock::system())?;
     let result = check_keys(&service, address).and_then(|keyless| {
         if keyless {
             tracing::warn!(
@@ -185,10 +185,16 @@ async fn tick(app: AppState) {
     let mut interval = tokio::time::interval(TICK);
     // A tick that took long is not made up for by several at once.
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut more = false;
     loop {
-        interval.tick().await;
-        match app.service.tick().await {
-            Ok(imputed) => drop(app.metrics.imputed.inc_by(imputed)),
+        // What is left of a long backlog follows at once: requests are served between two ticks all the same.
+        if !more {
+            interval.tick().await;
+        }
+        let ticked = app.service.tick().await;
+        more = ticked.as_ref().is_ok_and(|ticked| ticked.more);
+        match ticked {
+            Ok(ticked) => drop(app.metrics.imputed.inc_by(ticked.imputed)),
             Err(Refusal::Stopping) => return,
             Err(Refusal::Store { detail }) => tracing::error!(detail, "cannot impute what is due"),
             Err(refusal) => tracing::error!(%refusal, "cannot impute what is due"),

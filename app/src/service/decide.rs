@@ -171,10 +171,11 @@ impl Turn<'_> {
             actions,
             asked: rounds,
             request_key: request_key.map(str::to_owned),
-            at: self.now,
-            waited: 0,
+            at: self.time.at,
+            waited: self.time.stamp,
             actor,
         };
+        self.await_outcomes(&lease);
         Ok(Decided {
             lease,
             labels: Arc::clone(&self.resident.labels),

@@ -9,15 +9,19 @@
 //! outcomes and, a few hundred times in an experiment's life, on the next epoch: a lock on one row of progress is enough.
 
 mod behind;
+pub mod clock;
 pub mod counts;
 mod decide;
 pub mod http;
 pub mod limits;
+pub mod node;
+mod recent;
 pub mod request;
 pub mod resident;
 pub mod sample_ratio;
-pub mod start;
 mod tell;
+pub mod tick;
 pub mod transaction;
 mod turn;
+mod went_back;
 pub mod writer;

@@ -365,6 +365,9 @@ pub enum Refusal {
         "experiment {id:?} is paused; outcomes are still taken, and decisions continue once it is resumed"
     )]
     Paused { id: String },
+    /// The store is behind what was acknowledged. It is paused.
+    #[error("experiment {id:?} is paused: {lost}")]
+    WentBack { id: String, lost: String },
     /// It was begun by a program with other values.
     #[error("{0}")]
     OtherValues(#[from] OtherValues),

@@ -60,7 +60,22 @@ impl Resident {
             .first()
             .and_then(|row| row.snapshot.as_ref())
             .with_context(|| format!("experiment {id} has no snapshot of epoch {epoch}"))?;
-        Ok(Some(Self::new(Engine::from_bytes(snapshot)?, spec.service)))
+        let mut resident = Self::new(Engine::from_bytes(snapshot)?, spec.service);
+        // Not added up at once: an experiment that is asked for now and then would have its whole epoch read each time.
+        resident.told_at_last_read = resident.told(&progress);
+        Ok(Some(resident))
+    }
+
+    /// How many of the open epoch's rounds have an outcome.
+    fn told(&self, progress: &Progress) -> u64 {
+        // A damaged progress may have fewer than the epochs before.
+        let outcomes = sum(&progress.outcomes).unwrap_or_default();
+        (outcomes + 1).saturating_sub(self.engine.open_record().first_round)
+    }
+
+    /// All rounds of the open epoch below this one are known to have an outcome.
+    pub fn next_untold(&self) -> u64 {
+        self.epoch_sum.next
     }
 
     /// Refuses a progress that cannot be: a store may be damaged, and nothing that follows is to stumble over it.
@@ -98,8 +113,7 @@ impl Resident {
     ///
     /// While a gap stops it, it tries again only after as many more outcomes.
     pub fn catch_up(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<()> {
-        let told =
-            progress.outcomes.iter().sum::<u64>() + 1 - self.engine.open_record().first_round;
+        let told = self.told(progress);
         // Counted from the last try and not from what is added up: one outcome that is missing early in the
         // epoch would otherwise have all later ones read again with every request.
         if told >= self.told_at_last_read + CHUNK as u64 {

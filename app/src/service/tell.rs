@@ -246,7 +246,7 @@ impl Turn<'_> {
             reward: outcome.reward,
             costs: outcome.costs.clone(),
             imputed: false,
-            at: self.now,
+            at: self.time.at,
             actor,
         }
     }
@@ -264,7 +264,7 @@ impl Turn<'_> {
             number,
             reward: outcome.reward,
             costs: outcome.costs.clone(),
-            at: self.now,
+            at: self.time.at,
             actor,
         }
     }

@@ -11,12 +11,16 @@ use debora::{Engine, Key, Plan, VALUES_VERSION};
 
 use crate::hex;
 use crate::log::{OtherValues, chain};
+use crate::service::clock::{Moment, Stopwatch};
 use crate::service::counts::Counts;
 use crate::service::limits;
+use crate::service::node::{Node, StoreStart};
+use crate::service::recent::Recent;
 use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_id, token_hash};
 use crate::service::resident::Resident;
-use crate::service::turn::{Turn, opened};
-use crate::store::{Event, ExperimentRow, Failure, Locked, Session, Status, Store};
+use crate::service::turn::{Turn, TurnTime, opened};
+use crate::service::went_back::lost;
+use crate::store::{Event, ExperimentRow, Failure, Locked, Progress, Session, Status, Store};
 
 /// How long a session of the pages lasts: a working day, so that a browser left open does not decide for ever.
 const SESSION_MILLISECONDS: i64 = 12 * 60 * 60 * 1_000;
@@ -25,90 +29,55 @@ const SESSION_MILLISECONDS: i64 = 12 * 60 * 60 * 1_000;
 pub type Answered = Result<Granted, Refusal>;
 
 /// What a probe finds: which store it is, or why nothing can be committed to it.
-pub type Probed = Result<StoreSeen, Failure>;
+pub type Probed = Result<StoreStart, Failure>;
 
-/// Which store this is.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
-pub struct StoreSeen {
-    /// What tells it from others, and not from its copies: 32 hexadecimal digits.
-    pub identity: Option<String>,
-    /// How often a server was started on it. Less than was seen before: this is a copy that is behind.
-    pub incarnation: u64,
-}
 /// The numbers of those who ask and tell, by name.
 pub(super) type Actors<'a> = BTreeMap<&'a str, u64>;
 
-/// Experiments in memory, by id.
-type Residents = BTreeMap<String, Resident>;
-
 /// Serves groups of requests, each in a transaction of its own: one node's only writer.
 pub struct Executor {
-    store: Box<dyn Store>,
-    residents: Residents,
+    pub(super) store: Box<dyn Store>,
+    pub(super) residents: Recent<Resident>,
+    /// What was seen committed. Kept when residents are dropped: it is what a store that went back is known by.
+    pub(super) seen: Recent<Progress>,
+    pub(super) stopwatch: Stopwatch,
+    /// This process, at its store.
+    pub node: Node,
     /// What is counted on the way.
     pub counts: Counts,
-    last_start: u64,
 }
 
 impl Executor {
-    /// On an open store.
-    pub fn new(store: Box<dyn Store>) -> Self {
-        Self {
-            store,
-            residents: Residents::new(),
-            counts: Counts::default(),
-            last_start: 0,
-        }
-    }
-
     /// Commits something, and says why if that fails.
-    pub fn probe(&mut self) -> Probed {
-        let seen = self.store.begin().and_then(|()| self.touch());
-        let committed = seen.and_then(|seen| self.store.commit().map(|()| seen));
-        committed.map_err(|error| {
-            self.store.rollback();
-            let failure = Failure::of(&error);
-            self.counts.failed(failure);
-            tracing::error!(
-                code = failure.code(),
-                detail = format!("{error:#}"),
-                "cannot commit"
-            );
-            failure
-        })
-    }
-
-    fn touch(&mut self) -> Result<StoreSeen> {
-        self.store.touch()?;
-        // From the last that was seen: the starts of years are not read again each time.
-        let last = self.store.starts(self.last_start)?.pop();
-        self.last_start = last.map_or(self.last_start, |start| start.incarnation);
-        Ok(StoreSeen {
-            identity: self.store.identity()?,
-            incarnation: self.last_start,
-        })
+    pub fn probe(&mut self, moment: Moment) -> Probed {
+        let touched = self.begin(moment).and_then(|_| self.store.touch());
+        let committed = touched.and_then(|()| self.store.commit());
+        match self.or_rollback(committed) {
+            Ok(()) => Ok(self.node.start.clone()),
+            Err(error) => {
+                let failure = Failure::of(&error);
+                self.counts.failed(failure);
+                let (code, detail) = (failure.code(), format!("{error:#}"));
+                tracing::error!(code, detail, "cannot commit");
+                Err(failure)
+            }
+        }
     }
 
     /// Serves a group: each request is answered, and what the answers say is durable. If the store fails, nothing of the
     /// group is known to have happened.
-    pub fn serve(&mut self, requests: &[Request], now: i64) -> Vec<Answered> {
-        let mut transaction = Transaction {
-            store: &mut *self.store,
-            residents: &mut self.residents,
-            now,
-            committing: false,
-        };
-        let failure = match transaction.run(requests) {
+    pub fn serve(&mut self, requests: &[Request], moment: Moment) -> Vec<Answered> {
+        let mut committing = false;
+        let failure = match self.run(requests, moment, &mut committing) {
             Ok(answers) => return answers,
             Err(failure) => failure,
         };
-        let committing = transaction.committing;
         self.counts.failed(Failure::of(&failure));
         self.forget();
         // A commit that failed may have been kept all the same: serving its requests again could
         // carry them out twice.
         if !committing && concern_several_experiments(requests) && self.store_answers() {
-            return self.serve_each(requests, now);
+            return self.serve_each(requests, moment);
         }
         let detail = format!("{failure:#}");
         let refuse = |_| {
@@ -124,11 +93,42 @@ impl Executor {
         self.store.close()
     }
 
+    /// One transaction; whether it has reached its commit, which may have been kept even if it failed.
+    fn run(
+        &mut self,
+        requests: &[Request],
+        moment: Moment,
+        committing: &mut bool,
+    ) -> Result<Vec<Answered>> {
+        let now = self.begin(moment)?;
+        if self.stopwatch.is_stale(now) {
+            self.stopwatch = Stopwatch::of(self.store.waiting_clock()?, now, true);
+        }
+        let mut transaction = Transaction {
+            store: &mut *self.store,
+            residents: &mut self.residents,
+            seen: &mut self.seen,
+            touched: Vec::new(),
+            time: TurnTime::of(&self.stopwatch, now),
+        };
+        let answers = transaction.serve(requests)?;
+        let touched = transaction.touched;
+        *committing = true;
+        self.store.commit()?;
+        for (id, progress) in touched {
+            self.seen.insert(&id, progress);
+        }
+        // Between groups, so that none of the group's is dropped.
+        self.residents.trim();
+        self.seen.trim();
+        Ok(answers)
+    }
+
     /// Serves each request in a transaction of its own, so that one damaged experiment does not fail its neighbours.
-    fn serve_each(&mut self, requests: &[Request], now: i64) -> Vec<Answered> {
+    fn serve_each(&mut self, requests: &[Request], moment: Moment) -> Vec<Answered> {
         requests
             .iter()
-            .flat_map(|request| self.serve(std::slice::from_ref(request), now))
+            .flat_map(|request| self.serve(std::slice::from_ref(request), moment))
             .collect()
     }
 
@@ -144,58 +144,25 @@ impl Executor {
         self.store.rollback();
         self.residents.clear();
     }
-
-    /// The experiments whose missing outcomes may be due. One that cannot be read is logged and left out.
-    pub fn waiting(&mut self) -> Result<Vec<String>> {
-        // It only reads, but a lost connection to PostgreSQL is made again when a transaction begins.
-        self.store.begin()?;
-        let ids = self.read_waiting();
-        self.store.rollback();
-        ids
-    }
-
-    fn read_waiting(&mut self) -> Result<Vec<String>> {
-        let mut ids = Vec::new();
-        for (ExperimentRow { id, .. }, progress) in
-            self.store.experiments(None, false, usize::MAX)?
-        {
-            if !progress.status.is_open() {
-                continue;
-            }
-            match resident_at(&mut self.residents, &mut *self.store, &id, progress.epoch) {
-                Ok(resident) if resident.rules.outcome_wait.is_some() => ids.push(id),
-                Ok(_) => {}
-                // The others are not to wait for ever because this one is damaged.
-                Err(error) => tracing::error!(
-                    id,
-                    detail = format!("{error:#}"),
-                    "an experiment cannot be read"
-                ),
-            }
-        }
-        Ok(ids)
-    }
 }
 
 /// A group of requests and its one commit.
-struct Transaction<'a> {
-    store: &'a mut dyn Store,
-    residents: &'a mut Residents,
-    now: i64,
-    /// Whether it has reached its commit, which may have been kept even if it failed.
-    committing: bool,
+pub(super) struct Transaction<'a> {
+    pub store: &'a mut dyn Store,
+    pub residents: &'a mut Recent<Resident>,
+    seen: &'a mut Recent<Progress>,
+    /// What the group's experiments are when it is committed.
+    pub touched: Vec<(String, Progress)>,
+    pub time: TurnTime,
 }
 
 impl Transaction<'_> {
-    fn run(&mut self, requests: &[Request]) -> Result<Vec<Answered>> {
-        self.store.begin()?;
+    fn serve(&mut self, requests: &[Request]) -> Result<Vec<Answered>> {
         let actors = self.actors(requests)?;
         let mut answers: Vec<Option<Answered>> = requests.iter().map(|_| None).collect();
         for (id, places) in by_experiment(requests) {
             self.serve_experiment(id, places, requests, &actors, &mut answers)?;
         }
-        self.committing = true;
-        self.store.commit()?;
         Ok(all_of(answers))
     }
 
@@ -241,7 +208,7 @@ impl Transaction<'_> {
     }
 
     fn create(&mut self, create: &Create) -> Result<Answered> {
-        let experiment = match draft(create, self.now)? {
+        let experiment = match draft(create, self.time.at)? {
             Ok(experiment) => experiment,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -249,7 +216,7 @@ impl Transaction<'_> {
         let engine = Engine::new(spec.problem, experiment.key);
         let head = chain::head(&experiment);
         let progress = beginning(engine.problem().actions().len(), head, engine.digest());
-        let first_epoch = opened(&engine, self.now)?;
+        let first_epoch = opened(&engine, self.time.at)?;
         // The store decides whether the id is free, and not a look beforehand: another node may
         // create the same one at this moment.
         if !self.store.create(&experiment, &progress, &first_epoch)? {
@@ -257,14 +224,14 @@ impl Transaction<'_> {
         }
         let id = experiment.id;
         let event = Event {
-            at: self.now,
+            at: self.time.at,
             actor: create.actor.clone(),
             what: "created".into(),
             reason: None,
         };
         self.store.add_event(&id, &event)?;
         let resident = Resident::new(engine, spec.service);
-        self.residents.insert(id.clone(), resident);
+        self.residents.insert(&id, resident);
         Ok(Ok(Granted::Created {
             id,
             repeated: false,
@@ -274,12 +241,12 @@ impl Transaction<'_> {
     /// Begins a session, in the group's transaction like all that is written: a connection of its own would hold up decisions.
     fn log_in(&mut self, key_name: &str) -> Result<Answered> {
         // Swept here: sessions are few, and nobody begins one without passing by.
-        self.store.end_sessions(self.now)?;
+        self.store.end_sessions(self.time.at)?;
         let token = hex::encode(&random::<32>()?);
         self.store.add_session(&Session {
             hash: token_hash(&token),
             key_name: key_name.to_owned(),
-            expires_at: self.now + SESSION_MILLISECONDS,
+            expires_at: self.time.at + SESSION_MILLISECONDS,
         })?;
         Ok(Ok(Granted::LoggedIn(token)))
     }
@@ -310,12 +277,19 @@ impl Transaction<'_> {
         group: &[&Request],
         actors: &Actors<'_>,
     ) -> Result<Vec<Answered>> {
-        let Some(Locked { progress, .. }) = self.store.lock(id)? else {
+        let seen = self.seen.get_mut(id);
+        let Some(Locked { progress, due }) = self.store.lock(id)? else {
+            if seen.is_some() {
+                tracing::error!(id, "an experiment is gone from the store, which went back");
+            }
             return Ok(group
                 .iter()
                 .map(|_| Err(Refusal::NoExperiment { id: id.to_owned() }))
                 .collect());
         };
+        if let Some(lost) = seen.and_then(|seen| lost(seen, &progress)) {
+            return self.pause(id, progress, &lost, group);
+        }
         let resident = match resident_at(self.residents, self.store, id, progress.epoch) {
             Ok(resident) => resident,
             // Its callers are told the reason and the remedy; what else cannot be read is damage.
@@ -332,10 +306,13 @@ impl Transaction<'_> {
             resident,
             before: progress.clone(),
             progress,
-            now: self.now,
+            due_before: due,
+            due,
+            time: self.time,
             actors,
         };
         let answers = turn.serve(group)?;
+        self.touched.push((id.to_owned(), turn.progress.clone()));
         // Little more is asked of a finished experiment, so it does not stay in memory: it can be read
         // again, as its last epoch began.
         if turn.progress.status == Status::Done {
@@ -371,20 +348,20 @@ fn concern_several_experiments(requests: &[Request]) -> bool {
 
 /// The experiment in memory, read if it is not there or another node has closed its epoch.
 fn resident_at<'a>(
-    residents: &'a mut Residents,
+    residents: &'a mut Recent<Resident>,
     store: &mut dyn Store,
     id: &str,
     epoch: u64,
 ) -> Result<&'a mut Resident> {
     let current = residents
-        .get(id)
+        .get_mut(id)
         .is_some_and(|resident| resident.engine.epoch() == epoch);
     if !current {
         // Its row of progress was just found, so a missing experiment is damage, not a wrong id.
         let read = Resident::read(store, id)?.ok_or_else(|| {
             anyhow::anyhow!("the rows of experiment {id} are missing from the store")
         })?;
-        residents.insert(id.to_owned(), read);
+        residents.insert(id, read);
     }
     Ok(residents.get_mut(id).expect("inserted above"))
 }
@@ -439,7 +416,7 @@ fn check_draft(id: &str, create: &Create) -> Result<(), Refusal> {
 }
 
 /// Random bytes from the operating system.
-fn random<const N: usize>() -> Result<[u8; N]> {
+pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| {
         anyhow::anyhow!("the operating system's random number generator failed: {error}")

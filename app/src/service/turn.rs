@@ -5,6 +5,7 @@ use debora::Engine;
 use debora::record::Kind;
 
 use crate::log::chain;
+use crate::service::clock::{Moment, Stopwatch};
 use crate::service::request::{Change, Granted, Refusal, Request};
 use crate::service::resident::Resident;
 use crate::service::transaction::{Actors, Answered, all_of};
@@ -12,6 +13,9 @@ use crate::store::{EpochRow, Event, Lease, OutcomeRow, Progress, Status, Store};
 
 /// Leases searched for missing outcomes in one tick, so that a long backlog does not hold up the rest.
 const LEASES_A_TICK: usize = 256;
+
+/// Rounds imputed in one tick, about, for the same reason.
+const IMPUTED_A_TICK: u64 = 10_000;
 
 /// The row of the epoch that an engine has just opened.
 pub(super) fn opened(engine: &Engine, now: i64) -> Result<EpochRow> {
@@ -36,9 +40,37 @@ pub(super) struct Turn<'a> {
     pub before: Progress,
     /// As it will be stored.
     pub progress: Progress,
-    pub now: i64,
+    /// When an outcome may be due, as it was locked and as it will be stored.
+    pub due_before: Option<i64>,
+    pub due: Option<i64>,
+    pub time: TurnTime,
     /// Who asks and tells.
     pub actors: &'a Actors<'a>,
+}
+
+/// What time it is within a transaction.
+#[derive(Clone, Copy)]
+pub(super) struct TurnTime {
+    /// For people and the log.
+    pub at: i64,
+    /// What leases are stamped with.
+    pub stamp: i64,
+    /// What is due by this has been waited for long enough.
+    pub waited: i64,
+    /// What is waited for in addition.
+    pub margin: i64,
+}
+
+impl TurnTime {
+    /// By the store's waiting clock.
+    pub fn of(stopwatch: &Stopwatch, now: Moment) -> Self {
+        Self {
+            at: now.wall,
+            stamp: stopwatch.most(now),
+            waited: stopwatch.least(now),
+            margin: stopwatch.margin(),
+        }
+    }
 }
 
 impl Turn<'_> {
@@ -63,6 +95,9 @@ impl Turn<'_> {
         if self.progress != self.before {
             self.store.set_progress(self.id, &self.progress)?;
         }
+        if self.due != self.due_before {
+            self.store.set_due(self.id, self.due)?;
+        }
         Ok(all_of(answers))
     }
 
@@ -85,8 +120,11 @@ impl Turn<'_> {
         // it was asked for.
         if self.progress.status != status {
             self.progress.status = status;
+            if !status.is_open() {
+                self.due = None;
+            }
             let event = Event {
-                at: self.now,
+                at: self.time.at,
                 actor: actor.to_owned(),
                 what: past_tense(change).to_owned(),
                 reason: reason.map(str::to_owned),
@@ -111,27 +149,46 @@ impl Turn<'_> {
         }
     }
 
+    /// What the waiting clock shows when a lease's missing outcomes are due; `None` if they are waited for without end.
+    fn due_of(&self, lease: &Lease) -> Option<i64> {
+        let wait = self.resident.rules.outcome_wait?;
+        Some(lease.waited + wait.as_millis() as i64 + self.time.margin)
+    }
+
+    /// Notes a lease that was handed out.
+    pub(super) fn await_outcomes(&mut self, lease: &Lease) {
+        // An earlier one is due earlier; and the row that is indexed is written once for many leases.
+        if self.due.is_none() && !lease.overtime {
+            self.due = self.due_of(lease);
+        }
+    }
+
     /// Imputes the rounds whose outcome has been missing for longer than the rules wait; how many.
     fn impute_due(&mut self) -> Result<u64> {
-        let Some(wait) = self.resident.rules.outcome_wait else {
-            return Ok(0);
-        };
-        if !self.progress.status.is_open() {
+        self.due = None;
+        if !self.progress.status.is_open() || self.progress.outstanding() == 0 {
             return Ok(0);
         }
-        let due = self.now - wait.as_millis() as i64;
-        let leases = self.store.leases(
-            self.id,
-            self.progress.epoch,
-            false,
-            self.progress.impute_from,
-            LEASES_A_TICK,
-        )?;
+        // What is added up has its outcomes: without this, all leases of a busy experiment would be read again.
+        let from = self.progress.impute_from.max(self.resident.next_untold());
+        let epoch = self.progress.epoch;
+        let leases = self
+            .store
+            .leases(self.id, epoch, false, from, LEASES_A_TICK)?;
         let mut imputed = 0;
-        // Stops at the first lease that is not due, even if a later one has an earlier time, as
-        // nodes' clocks differ: a wrong clock may delay an imputation, and never hastens it.
-        for lease in leases.iter().take_while(|lease| lease.at <= due) {
+        for lease in &leases {
+            // Stops at the first lease that is not due, even if a later one has an earlier stamp, as a restart may leave it:
+            // that may delay an imputation, and never hastens it.
+            let due = self.due_of(lease);
+            if due.is_none_or(|due| due > self.time.waited) || imputed >= IMPUTED_A_TICK {
+                self.due = due;
+                return Ok(imputed);
+            }
             imputed += self.impute_missing(lease)?;
+        }
+        // There may be more leases: then the next tick goes on at once.
+        if leases.len() == LEASES_A_TICK {
+            self.due = Some(self.time.waited);
         }
         Ok(imputed)
     }
@@ -164,7 +221,7 @@ impl Turn<'_> {
             reward: values[0],
             costs: values[1..].to_vec(),
             imputed: true,
-            at: self.now,
+            at: self.time.at,
             // Nobody told it.
             actor: 0,
         }
@@ -189,15 +246,15 @@ impl Turn<'_> {
             // The store keeps the time it was opened and, of the last epoch, the snapshot: a
             // finished experiment is read from it.
             snapshot: None,
-            opened_at: self.now,
-            closed_at: Some(self.now),
+            opened_at: self.time.at,
+            closed_at: Some(self.time.at),
             rounds_hash: Some(rounds_hash),
             hash: Some(hash.clone()),
         };
         let next = if engine.is_done() {
             None
         } else {
-            Some(opened(&engine, self.now)?)
+            Some(opened(&engine, self.time.at)?)
         };
         self.store.close_epoch(self.id, &closed, next.as_ref())?;
         self.progress.head = hash;
@@ -208,6 +265,7 @@ impl Turn<'_> {
 
     /// Moves progress and resident on to the epoch that an engine has opened, or to the end.
     fn go_on_with(&mut self, engine: Engine) {
+        self.due = None;
         self.progress.impute_from = self.progress.next_round;
         // The sample-ratio check tells closed epochs, which were waited for, from the open one.
         self.progress

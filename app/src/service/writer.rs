@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use tokio::sync::oneshot;
 
+use crate::service::clock::Clock;
 use crate::service::counts::{Counts, Shed};
+use crate::service::node::StoreStart;
 use crate::service::request::{Granted, Refusal, Request};
-use crate::service::start::{StoreStart, note_start};
+use crate::service::tick::Ticked;
 use crate::service::transaction::{Executor, Probed};
 use crate::store::{Failure, Location, Purpose, Store};
 
@@ -40,13 +42,10 @@ const PROBE_MAX: Duration = Duration::from_secs(3);
 /// Connections kept for reading.
 const READERS_IDLE: usize = 8;
 
-/// Milliseconds since 1970. Passed in, so that tests can move it.
-pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
-
 enum Message {
     Serve(Waiting),
-    /// Imputes what is due in every experiment.
-    Tick(oneshot::Sender<Result<u64, Refusal>>),
+    /// Imputes what is due.
+    Tick(oneshot::Sender<Result<Ticked, Refusal>>),
     /// Commits something.
     Probe(oneshot::Sender<Probed>),
 }
@@ -94,9 +93,8 @@ impl Service {
         let (requests, received) = channel();
         let counts = Counts::default();
         let queued = Arc::new(AtomicU64::new(0));
-        let mut store = location.open(Purpose::Serve)?;
-        let start = note_start(&mut *store, clock())?;
-        let mut executor = Executor::new(store);
+        let mut executor = Executor::start(location.open(Purpose::Serve)?, clock())?;
+        let start = executor.node.start.clone();
         executor.counts = counts.clone();
         let writer = Writer {
             executor,
@@ -163,8 +161,8 @@ impl Service {
         }
     }
 
-    /// Imputes what is due; how many rounds.
-    pub async fn tick(&self) -> Result<u64, Refusal> {
+    /// Imputes what is due, as much as is done at once.
+    pub async fn tick(&self) -> Result<Ticked, Refusal> {
         let (sender, answer) = oneshot::channel();
         self.send(Message::Tick(sender))?;
         answer.await.unwrap_or(Err(Refusal::Stopping))
@@ -235,7 +233,7 @@ struct Writer {
 struct Group {
     requests: Vec<Request>,
     senders: Vec<oneshot::Sender<Result<Granted, Refusal>>>,
-    ticks: Vec<oneshot::Sender<Result<u64, Refusal>>>,
+    ticks: Vec<oneshot::Sender<Result<Ticked, Refusal>>>,
     probes: Vec<oneshot::Sender<Probed>>,
     rows: u64,
     /// The longest that one of the requests has waited.
@@ -247,6 +245,13 @@ impl Writer {
         while let Ok(first) = self.received.recv() {
             let group = self.gather(first);
             self.serve(group);
+        }
+        if let Err(error) = self.executor.stop((self.clock)()) {
+            let detail = format!("{error:#}");
+            tracing::error!(
+                detail,
+                "the waiting clock is not stored; imputation comes some seconds later"
+            );
         }
         self.executor.close()
     }
@@ -302,7 +307,7 @@ impl Writer {
             .into_iter()
             .filter(|sender| !sender.is_closed())
         {
-            let _ = sender.send(self.executor.probe());
+            let _ = sender.send(self.executor.probe((self.clock)()));
         }
         // In a transaction of their own, after the answers: requests do not wait for imputation.
         for sender in group.ticks {
@@ -310,18 +315,11 @@ impl Writer {
         }
     }
 
-    fn tick(&mut self) -> Result<u64, Refusal> {
-        let due = self.executor.waiting().map_err(|error| Refusal::Store {
+    fn tick(&mut self) -> Result<Ticked, Refusal> {
+        let ticked = self.executor.tick((self.clock)());
+        ticked.map_err(|error| Refusal::Store {
             detail: format!("{error:#}"),
-        })?;
-        let requests: Vec<Request> = due.into_iter().map(|id| Request::Tick { id }).collect();
-        let answers = self.executor.serve(&requests, (self.clock)());
-        answers
-            .into_iter()
-            .try_fold(0, |sum, answer| match answer? {
-                Granted::Ticked(imputed) => Ok(sum + imputed),
-                _ => Ok(sum),
-            })
+        })
     }
 }
 
@@ -329,6 +327,7 @@ impl Writer {
 mod tests {
     use super::*;
     use crate::scratch::Scratch;
+    use crate::service::clock::Moment;
     use crate::service::request::Create;
 
     /// How many groups the writer makes of requests that are all waiting when it starts, for this many rounds each.
@@ -362,9 +361,10 @@ mod tests {
         }
         let counts = Counts::default();
         let writer = Writer {
-            executor: Executor::new(location.open(Purpose::Serve).unwrap()),
+            executor: Executor::start(location.open(Purpose::Serve).unwrap(), Moment::both(0))
+                .unwrap(),
             received,
-            clock: Arc::new(|| 0),
+            clock: Arc::new(|| Moment::both(0)),
             counts: counts.clone(),
             queued: Arc::clone(&queued),
         };
@@ -393,7 +393,7 @@ mod tests {
     async fn a_full_queue_refuses_more_until_there_is_room() {
         let folder = Scratch::new("queue");
         let location = Location::Sqlite(folder.join("store.db"));
-        let service = Service::start(location, Arc::new(|| 0)).unwrap();
+        let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
         let ask = || {
             service.serve(Request::Decide {
                 id: "none".into(),
@@ -417,7 +417,8 @@ mod tests {
     async fn what_has_waited_too_long_is_refused_and_never_carried_out() {
         let folder = Scratch::new("age");
         let path = folder.join("store.db");
-        let service = Service::start(Location::Sqlite(path.clone()), Arc::new(|| 0)).unwrap();
+        let service =
+            Service::start(Location::Sqlite(path.clone()), Arc::new(|| Moment::both(0))).unwrap();
         let create = |id: &str| {
             let (service, id) = (Arc::clone(&service), id.to_owned());
             let spec = "policy = 'free'\nhorizon = 100\nrho = 0.9\nactions = ['a', 'b']\n";

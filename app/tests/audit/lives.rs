@@ -380,7 +380,7 @@ fn a_committed_experiment_never_waits_and_is_audited_as_it_is() {
     }
     assert_eq!(trial.progress().decided, [64, 50_064]);
     trial.tell();
-    trial.now += 70_000;
+    trial.wait(70_000);
     trial.tick();
     let audited = equal(trial.audit());
     assert!(

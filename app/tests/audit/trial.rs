@@ -6,6 +6,7 @@ use debora::WorldKey;
 use debora::key::Label;
 use debora_app::audit::{Credentials, Log, LogSource, Verdict, audit};
 use debora_app::log::{Line, page};
+use debora_app::service::clock::Moment;
 use debora_app::service::request::{
     Change, Create, DecisionId, Granted, Refusal, Request, ToldOutcome,
 };
@@ -140,6 +141,13 @@ on_wait = "serve"
 outcome_wait = "60s"
 "#;
 
+/// When a trial begins.
+const START: i64 = 1_000_000;
+
+fn start(location: &Location, now: i64) -> Executor {
+    Executor::start(location.open(Purpose::Serve).unwrap(), Moment::both(now)).unwrap()
+}
+
 /// An experiment, its executor and its clock.
 pub struct Trial {
     pub folder: Scratch,
@@ -160,11 +168,11 @@ impl Trial {
         let folder = Scratch::new("audit");
         let location = Location::Sqlite(folder.join("store.db"));
         let mut trial = Self {
-            executor: Some(Executor::new(location.open(Purpose::Serve).unwrap())),
+            executor: Some(start(&location, START)),
             location,
             folder,
             id: "trial",
-            now: 1_000_000,
+            now: START,
             costs: spec.matches("[[cost]]").count(),
             chance: WorldKey::from(chance),
             draws: 0,
@@ -187,7 +195,7 @@ impl Trial {
         self.executor
             .as_mut()
             .unwrap()
-            .serve(&[request], self.now)
+            .serve(&[request], Moment::both(self.now))
             .pop()
             .unwrap()
     }
@@ -269,13 +277,28 @@ impl Trial {
         );
     }
 
+    /// Lets time pass, as a server that ticks does.
+    pub fn wait(&mut self, milliseconds: i64) {
+        for _ in 0..milliseconds / 1_000 {
+            self.now += 1_000;
+            let executor = self.executor.as_mut().unwrap();
+            executor.due(Moment::both(self.now)).unwrap();
+        }
+    }
+
     pub fn tick(&mut self) {
-        self.ask(Request::Tick { id: self.id.into() }).unwrap();
+        // A long backlog takes several.
+        loop {
+            let ticked = self.ask(Request::Tick { id: self.id.into() }).unwrap();
+            if matches!(ticked, Granted::Ticked(0)) {
+                return;
+            }
+        }
     }
 
     /// One thing that happens in an experiment's life.
     pub fn step(&mut self) {
-        self.now += 1_000;
+        self.wait(1_000);
         match (self.draw() * 20.0) as u32 {
             0..5 => {
                 let rounds = 1 + (self.draw() * 6.0) as u64;
@@ -283,11 +306,11 @@ impl Trial {
             }
             5..16 => (0..3).for_each(|_| self.tell()),
             16 => {
-                self.now += 30_000;
+                self.wait(30_000);
                 self.tick();
             }
             17 => {
-                self.now += 70_000;
+                self.wait(70_000);
                 self.tick();
             }
             18 if self.draw() < 0.3 => {
@@ -336,7 +359,7 @@ impl Trial {
     /// Opens the store again, as a restarted server does.
     pub fn restart(&mut self) {
         self.executor = None;
-        self.executor = Some(Executor::new(self.location.open(Purpose::Serve).unwrap()));
+        self.executor = Some(start(&self.location, self.now));
     }
 
     /// Lets go of the store.

@@ -1,10 +1,12 @@
-//! The stores that tests run on: a SQLite file, and the PostgreSQL server of `scripts/with-postgres`.
+//! The stores that tests run on: a SQLite file, and the PostgreSQL server of `scripts/with-postgres`, whose clock is moved by
+//! hand.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod scratch;
 
 use debora_app::store::Location;
+use postgres::{Client, NoTls};
 use scratch::Scratch;
 
 /// A kind of store, and where fresh ones are made.
@@ -24,6 +26,7 @@ pub fn stores() -> Vec<Store> {
 
 impl Store {
     /// How many cases a property is tried with: commits on PostgreSQL go through another process.
+    #[allow(dead_code)] // Not every test has properties.
     pub fn cases(&self, cases: u32) -> u32 {
         if self.is_shared() {
             cases.div_ceil(4)
@@ -50,7 +53,61 @@ impl Store {
                 let folder = Scratch::new("play");
                 play(&Location::Sqlite(folder.join("store.db")), &id);
             }
-            Self::Postgres(url) => play(&Location::Postgres(url.clone()), &id),
+            Self::Postgres(url) => {
+                let schema = id.replace('-', "_");
+                let mut client = Client::connect(url, NoTls).unwrap();
+                client.batch_execute(&scripted(&schema)).unwrap();
+                // Before PostgreSQL's own functions.
+                let path = format!("options=-csearch_path%3D{schema}%2Cpg_catalog");
+                let url = format!("{url}&{path}&application_name={schema}");
+                play(&Location::Postgres(url), &id);
+                let drop = format!("DROP SCHEMA {schema} CASCADE");
+                client.batch_execute(&drop).unwrap();
+            }
+        }
+    }
+}
+
+/// A schema in which the server's clock, and when it was started, are what a table says.
+fn scripted(schema: &str) -> String {
+    format!(
+        "CREATE SCHEMA {schema};
+        CREATE TABLE {schema}.script (clock BIGINT NOT NULL, started BIGINT NOT NULL);
+        INSERT INTO {schema}.script VALUES (0, 0);
+        CREATE FUNCTION {schema}.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+            'SELECT pg_catalog.to_timestamp(clock / 1000.0) FROM {schema}.script';
+        CREATE FUNCTION {schema}.pg_postmaster_start_time() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+            'SELECT pg_catalog.to_timestamp(started) FROM {schema}.script';"
+    )
+}
+
+/// What a test does to the database of a store, beside the nodes.
+pub enum Server {
+    Sqlite(rusqlite::Connection),
+    Postgres(Client),
+}
+
+impl Server {
+    /// Of a store from [`Store::fresh`].
+    pub fn of(location: &Location) -> Self {
+        match location {
+            Location::Sqlite(path) => Self::Sqlite(rusqlite::Connection::open(path).unwrap()),
+            Location::Postgres(url) => Self::Postgres(Client::connect(url, NoTls).unwrap()),
+        }
+    }
+
+    /// Runs statements.
+    pub fn run(&mut self, sql: &str) {
+        match self {
+            Self::Sqlite(connection) => connection.execute_batch(sql).unwrap(),
+            Self::Postgres(client) => client.batch_execute(sql).unwrap(),
+        }
+    }
+
+    /// Sets its clock, in milliseconds, if it has one.
+    pub fn set_clock(&mut self, milliseconds: i64) {
+        if let Self::Postgres(_) = self {
+            self.run(&format!("UPDATE script SET clock = {milliseconds}"));
         }
     }
 }

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
+use debora_app::service::clock::Moment;
 use debora_app::service::http::{App, Shared, TIMEOUT};
 use debora_app::service::writer::Service;
 use debora_app::store::Location;
@@ -177,7 +178,7 @@ impl House {
 
 fn open(folder: &std::path::Path, clock: &Arc<AtomicI64>) -> (Arc<Service>, App) {
     let clock = Arc::clone(clock);
-    let now = Arc::new(move || clock.load(Ordering::Relaxed));
+    let now = Arc::new(move || Moment::both(clock.load(Ordering::Relaxed)));
     let service = Service::start(Location::Sqlite(folder.join("store.db")), now).unwrap();
     (
         Arc::clone(&service),

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::thread;
 
-use debora_app::service::start::note_start;
+use debora_app::service::clock::Moment;
+use debora_app::service::transaction::Executor;
 use debora_app::store::{ExperimentRow, Location, Progress, Purpose, schema};
 
 use super::fixtures::{epoch, experiment, progress};
@@ -132,8 +133,8 @@ pub fn what_belongs_to_others_is_left_to_them(place: &Place) {
 pub fn starts_are_numbered_and_of_one_store(place: &Place) {
     drop(place.open(Purpose::Serve));
     let start = || {
-        let mut store = place.open(Purpose::Serve);
-        note_start(&mut *store, 7).unwrap()
+        let executor = Executor::start(place.open(Purpose::Serve), Moment::both(7));
+        executor.unwrap().node.start.clone()
     };
     let starts: Vec<_> = match place.location {
         Location::Sqlite(_) => (0..6).map(|_| start()).collect(),

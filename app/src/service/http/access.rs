@@ -153,7 +153,7 @@ impl Access {
 
     /// The keys as they were in the store at most two seconds ago.
     async fn fresh(&self, app: &AppState) -> Result<Arc<KnownKeys>, ApiError> {
-        let now = (app.service.clock)();
+        let now = (app.service.clock)().monotonic;
         let known = self.current();
         if known.is_fresh(now) {
             return Ok(known);

@@ -204,7 +204,7 @@ impl From<Refusal> for ApiError {
                 outstanding: Some(outstanding),
                 ..plain(S::CONFLICT, "waiting").retry()
             },
-            Refusal::Paused { .. } => {
+            Refusal::Paused { .. } | Refusal::WentBack { .. } => {
                 plain(S::CONFLICT, "paused").against("status running", "paused")
             }
             Refusal::OtherValues(other) => plain(S::CONFLICT, "other_values")

@@ -328,6 +328,7 @@ impl<T: DeserializeOwned> FromRequestParts<AppState> for QueryParams<T> {
 mod tests {
     use super::*;
     use crate::scratch::Scratch;
+    use crate::service::clock::Moment;
     use crate::service::http::{BODIES_KIBIBYTES, Shared};
     use crate::service::writer::Service;
     use crate::store::Location;
@@ -336,7 +337,7 @@ mod tests {
     async fn more_bodies_than_can_be_held_are_asked_to_come_back() {
         let folder = Scratch::new("bodies");
         let location = Location::Sqlite(folder.join("store.db"));
-        let service = Service::start(location, Arc::new(|| 0)).unwrap();
+        let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
         let app = Shared::new(Arc::clone(&service), Duration::from_millis(50));
         let ask = |body: &'static str| read(Request::new(Body::from(body)), &app);
         let take = |kibibytes: usize| {

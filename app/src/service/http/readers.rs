@@ -126,13 +126,14 @@ mod tests {
 
     use super::*;
     use crate::scratch::Scratch;
+    use crate::service::clock::Moment;
     use crate::store::Location;
 
     #[tokio::test]
     async fn readers_are_few_even_if_callers_hang_up_and_looks_never_wait_for_pages() {
         let folder = Scratch::new("readers");
         let location = Location::Sqlite(folder.join("store.db"));
-        let service = Service::start(location, Arc::new(|| 0)).unwrap();
+        let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
         let readers = Arc::new(Readers::new(&service));
         let (open, gate) = channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
@@ -165,7 +166,7 @@ mod tests {
     async fn a_read_that_panics_is_answered_and_leaves_its_place() {
         let folder = Scratch::new("readers-panic");
         let location = Location::Sqlite(folder.join("store.db"));
-        let service = Service::start(location, Arc::new(|| 0)).unwrap();
+        let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
         let readers = Readers::new(&service);
         for _ in 0..2 {
             let read = readers.pages.read(|_| -> Result<()> { panic!("a bug") });

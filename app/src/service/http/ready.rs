@@ -13,7 +13,8 @@ use utoipa::ToSchema;
 
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
-use crate::service::transaction::{Probed, StoreSeen};
+use crate::service::node::StoreStart;
+use crate::service::transaction::Probed;
 use crate::service::writer::Service;
 
 /// How long an answer holds: those who watch ask every few seconds.
@@ -53,7 +54,7 @@ pub struct Ready {
     /// The version of the values: two services with the same one decide alike.
     values_version: u32,
     /// Which store it writes to.
-    store: StoreSeen,
+    store: StoreStart,
 }
 
 /// Whether the service can commit

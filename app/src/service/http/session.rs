@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
 use crate::service::request::token_hash;
+use crate::store::Store;
 
 /// The cookie over plain HTTP, which a loopback address has.
 const PLAIN_NAME: &str = "debora_session";
@@ -50,11 +51,15 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// The name of the key that a token stands for, unless the session is over.
 pub async fn key_name(app: &AppState, token: &str) -> Result<Option<String>, ApiError> {
     let hash = token_hash(token);
-    let session = app.read(move |store| store.session(&hash)).await?;
-    let now = (app.service.clock)();
-    Ok(session
-        .filter(|session| now < session.expires_at)
-        .map(|session| session.key_name))
+    let own = (app.service.clock)().wall;
+    let read = move |store: &mut dyn Store| {
+        let session = store.session(&hash)?;
+        // By the clock that set its end: a node that is ahead is not to end what others began.
+        let now = store.now().unwrap_or(own);
+        Ok(session.filter(|session| now < session.expires_at))
+    };
+    let session = app.read(read).await?;
+    Ok(session.map(|session| session.key_name))
 }
 
 /// The cookie that begins a session.

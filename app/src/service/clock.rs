@@ -1,0 +1,208 @@
+//! How long missing outcomes are waited for: by a clock of the store's own, which no jump of another clock moves.
+//!
+//! ```text
+//! a lease is stamped with  waited;   its rounds are due when  waited >= stamp + outcome_wait
+//! with every tick          waited += min(elapsed, longest step), while something waits
+//! ```
+//!
+//! The clock counts the milliseconds in which outcomes could be told. Time without a server adds nothing, and a process that was
+//! stopped or a machine that slept adds one step at most. On a file, `elapsed` is the process's monotonic time. On a database that
+//! nodes share, it is the database's time since any node moved the clock, and never more than this node's monotonic time since it
+//! looked: so neither a clock that jumps, nor a node that is hours ahead, nor two nodes that tick at once hasten it.
+//!
+//! Nothing is early: the clock never gains on monotonic time, and a stamp is the most that it can show at that moment. What a
+//! node cannot know, because others may just have moved the clock, is added to the stamp. A jump of the database's clock that is too
+//! small to be told from a slow answer can hasten a node's step by the time between its ticks: [`Stopwatch::margin`] covers it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::calendar;
+use crate::store::WaitingClock;
+
+/// The longest step of the clock of a store that one server has.
+const STEP_MAX: i64 = 10_000;
+
+/// The longest where nodes share it: what one node may add without the others' knowing, and so what their stamps must allow for.
+/// Nodes tick every second.
+const SHARED_STEP_MAX: i64 = 2_000;
+
+/// Clocks that differ by more over one step have jumped. Less may be a slow answer of the database.
+const JUMP: i64 = 5_000;
+
+/// How far the stored clock may be behind the one in memory: a crash makes what waits wait longer by so much.
+const UNSAVED_MAX: i64 = 5_000;
+
+/// A moment, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Since 1970, for people and the log: it may jump.
+    pub wall: i64,
+    /// Since some moment of this process: it does not.
+    pub monotonic: i64,
+}
+
+impl Moment {
+    /// A moment at which both show the same, as benches and tests have it.
+    pub fn both(milliseconds: i64) -> Self {
+        Self {
+            wall: milliseconds,
+            monotonic: milliseconds,
+        }
+    }
+}
+
+/// What time it is. Passed in, so that tests can move it.
+pub type Clock = Arc<dyn Fn() -> Moment + Send + Sync>;
+
+/// The machine's clocks.
+pub fn system() -> Clock {
+    let begun = Instant::now();
+    Arc::new(move || Moment {
+        wall: calendar::now(),
+        monotonic: begun.elapsed().as_millis() as i64,
+    })
+}
+
+/// A node's view of the store's waiting clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch {
+    /// What it showed when this node looked or moved it on.
+    waited: i64,
+    /// What others may have been about to add.
+    ahead: i64,
+    looked: Moment,
+    /// What of it is stored.
+    stored: WaitingClock,
+    /// Whether several nodes move it.
+    shared: bool,
+    /// Whether the clock of the day has jumped since.
+    jumped: bool,
+}
+
+impl Stopwatch {
+    /// As it is stored.
+    pub fn of(stored: WaitingClock, now: Moment, shared: bool) -> Self {
+        // Not counted from when it was stored: nobody may have been there to take outcomes.
+        let unseen = if shared { SHARED_STEP_MAX } else { 0 };
+        Self {
+            waited: stored.waited,
+            ahead: (now.wall - stored.read_at).clamp(0, unseen),
+            looked: now,
+            stored,
+            shared,
+            jumped: false,
+        }
+    }
+
+    /// The most it can show: what leases are stamped with.
+    pub fn most(&self, now: Moment) -> i64 {
+        let mut elapsed = now.monotonic - self.looked.monotonic;
+        // Monotonic time stands still while a machine sleeps, and other nodes go on.
+        if self.shared {
+            elapsed = elapsed.max(now.wall - self.looked.wall);
+        }
+        self.waited + self.ahead + elapsed.clamp(0, STEP_MAX)
+    }
+
+    /// The least it can show: what is due by this is due.
+    pub fn least(&self, now: Moment) -> i64 {
+        if self.shared {
+            self.waited
+        } else {
+            self.most(now)
+        }
+    }
+
+    /// What is waited for in addition.
+    pub fn margin(&self) -> i64 {
+        if self.shared { 1_000 } else { 0 }
+    }
+
+    /// How far the clock of the day has gone ahead of monotonic time since the last look, if it has jumped.
+    pub fn jump(&self, now: Moment) -> Option<i64> {
+        let day = now.wall - self.looked.wall;
+        let jump = day - (now.monotonic - self.looked.monotonic);
+        (jump.abs() > JUMP).then_some(jump)
+    }
+
+    /// Goes on from where the clock of the day is after a jump.
+    pub fn note_jump(&mut self, now: Moment) {
+        self.looked.wall = now.wall - (now.monotonic - self.looked.monotonic);
+        self.jumped = true;
+    }
+
+    /// Whether other nodes may have moved it further than this one can tell.
+    pub fn is_stale(&self, now: Moment) -> bool {
+        let elapsed = now.monotonic - self.looked.monotonic;
+        self.shared && (self.jumped || elapsed > STEP_MAX)
+    }
+
+    /// Whether what is stored is behind what this node has seen stored.
+    pub fn went_back(&self, stored: &WaitingClock) -> bool {
+        stored.waited < self.stored.waited
+    }
+
+    /// One step on from what is stored, at a tick while something waits.
+    pub fn step(&self, stored: WaitingClock, now: Moment) -> Self {
+        let waited = if self.shared {
+            stored.waited + self.shared_step(&stored, now)
+        } else {
+            self.most(now)
+        };
+        Self {
+            waited,
+            ahead: 0,
+            looked: now,
+            stored,
+            shared: self.shared,
+            jumped: false,
+        }
+    }
+
+    fn shared_step(&self, stored: &WaitingClock, now: Moment) -> i64 {
+        // A jump is not told from time that passed while this machine slept, and another node may have counted that.
+        if self.jumped {
+            return 0;
+        }
+        // By the database's clock no time is counted twice; by this node's, none that did not pass.
+        let by_database = now.wall - stored.read_at;
+        let by_own = self.waited + now.monotonic - self.looked.monotonic - stored.waited;
+        by_database.min(by_own).clamp(0, SHARED_STEP_MAX)
+    }
+
+    /// At a tick while nothing waits: it stands still, so that an idle store is not written to.
+    pub fn stand_still(&self, now: Moment) -> Self {
+        // A shared one is looked at again when a lease is to be stamped.
+        let looked = if self.shared { self.looked } else { now };
+        Self { looked, ..*self }
+    }
+
+    /// What to store, if it is time to.
+    pub fn unsaved(&self) -> Option<WaitingClock> {
+        // A shared one always, even if it was not moved: the next step counts from when this one was made.
+        let time_to = self.shared || self.waited >= self.stored.waited + UNSAVED_MAX;
+        time_to.then(|| self.to_store())
+    }
+
+    /// What to store.
+    pub fn to_store(&self) -> WaitingClock {
+        let ahead = self.stored.read_at - self.looked.wall;
+        WaitingClock {
+            waited: self.waited,
+            // A node that waited for the row has read the time before the one that had it. Further ahead than that is a jump, and
+            // to wait until the time is reached again could take hours.
+            read_at: if (0..JUMP).contains(&ahead) {
+                self.stored.read_at
+            } else {
+                self.looked.wall
+            },
+        }
+    }
+
+    /// Once that is stored.
+    pub fn saved(mut self, stored: WaitingClock) -> Self {
+        self.stored = stored;
+        self
+    }
+}

@@ -1,0 +1,159 @@
+//! A node at its store: how it starts, and how it finds out that the store is not the one it began with.
+//!
+//! The store keeps each start. A connection that was made again may lead to a store that was restored, or to a standby that was
+//! behind: what is in memory is dropped, and a start that is gone is noted again.
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::hex;
+use crate::service::clock::{Moment, Stopwatch};
+use crate::service::counts::Counts;
+use crate::service::recent::Recent;
+use crate::service::transaction::{Executor, random};
+use crate::store::Store;
+
+/// Experiments kept in memory between groups: those that were asked for last.
+const RESIDENTS_MAX: usize = 1_000;
+
+/// Which store a server was started on, and the number of the start.
+///
+/// A copy has the identity of its original, and both count their starts: whoever noted the two of the one that was served last can
+/// tell a copy that is behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct StoreStart {
+    /// What tells the store from others, and not from its copies: 32 hexadecimal digits.
+    pub identity: String,
+    /// Counts the starts of servers on it. Fewer than were seen before: this is a copy that is behind.
+    pub incarnation: u64,
+}
+
+/// One start of a server.
+#[derive(Clone)]
+pub struct Node {
+    /// What tells the process from all others.
+    name: String,
+    pub start: StoreStart,
+    /// The connection by which the start was last seen to be there.
+    pub connection: u64,
+}
+
+impl Node {
+    /// Notes a start, within a transaction. The first one gives the store its identity.
+    fn begin(store: &mut dyn Store, at: i64) -> Result<Self> {
+        if store.identity()?.is_none() {
+            store.set_identity(&hex::encode(&random::<16>()?))?;
+        }
+        // Read again: of nodes that start a store together the first one's stays.
+        let identity = store.identity()?.context("the store has no identity")?;
+        let name = hex::encode(&random::<16>()?);
+        Ok(Self {
+            start: StoreStart {
+                identity,
+                incarnation: store.add_start(&name, at)?,
+            },
+            connection: store.connection(),
+            name,
+        })
+    }
+
+    /// Looks for the start on another connection, within a transaction; notes it again if it is not there.
+    pub fn confirmed(&self, store: &mut dyn Store, at: i64) -> Result<Self> {
+        let starts = store.starts(self.start.incarnation)?;
+        // By its name too: after a store went back, another node's start may have the number.
+        let is_there = starts.first().is_some_and(|start| start.node == self.name);
+        let mut confirmed = self.clone();
+        confirmed.connection = store.connection();
+        if !is_there {
+            confirmed.start.incarnation = self.start_again(store, at)?;
+        }
+        Ok(confirmed)
+    }
+
+    fn start_again(&self, store: &mut dyn Store, at: i64) -> Result<u64> {
+        let incarnation = store.add_start(&self.name, at)?;
+        tracing::error!(
+            lost = self.start.incarnation,
+            incarnation,
+            "the store has lost the start of this server: it was restored, or a standby that was behind took its place; \
+             experiments that lost what was acknowledged are paused as they are asked for"
+        );
+        Ok(incarnation)
+    }
+}
+
+impl Executor {
+    /// Begins to serve an open store.
+    pub fn start(mut store: Box<dyn Store>, moment: Moment) -> Result<Self> {
+        store.begin()?;
+        let now = time_of(&*store, moment);
+        let node =
+            Node::begin(&mut *store, now.wall).context("cannot note the start in the store")?;
+        let shared = store.now().is_some();
+        let stopwatch = Stopwatch::of(store.waiting_clock()?, now, shared);
+        store.commit()?;
+        Ok(Self {
+            store,
+            residents: Recent::new(RESIDENTS_MAX),
+            seen: Recent::new(RESIDENTS_MAX),
+            stopwatch,
+            node,
+            counts: Counts::default(),
+        })
+    }
+
+    /// Begins a transaction, and gives the time that its rows get.
+    pub(super) fn begin(&mut self, moment: Moment) -> Result<Moment> {
+        self.store.begin()?;
+        while self.store.connection() != self.node.connection {
+            self.confirm_start(moment)?;
+            self.store.begin()?;
+        }
+        let now = time_of(&*self.store, moment);
+        if let Some(jump) = self.stopwatch.jump(now) {
+            self.stopwatch.note_jump(now);
+            tracing::error!(
+                jump_seconds = jump as f64 / 1e3,
+                time = now.wall,
+                monotonic = now.monotonic,
+                "the clock has jumped, or the machine has slept; missing outcomes are waited for by monotonic time, so \
+                 nothing is imputed early, and imputation may come a few seconds later"
+            );
+        }
+        Ok(now)
+    }
+
+    /// What was read or even committed on another connection may not be there on this one.
+    fn confirm_start(&mut self, moment: Moment) -> Result<()> {
+        self.residents.clear();
+        let now = time_of(&*self.store, moment);
+        let confirmed = self.read_start(now);
+        // Only what was committed is known to be stored.
+        (self.node, self.stopwatch) = self.or_rollback(confirmed)?;
+        Ok(())
+    }
+
+    fn read_start(&mut self, now: Moment) -> Result<(Node, Stopwatch)> {
+        let node = self.node.confirmed(&mut *self.store, now.wall)?;
+        let shared = self.store.now().is_some();
+        let stopwatch = Stopwatch::of(self.store.waiting_clock()?, now, shared);
+        self.store.commit()?;
+        Ok((node, stopwatch))
+    }
+
+    pub(super) fn or_rollback<T>(&mut self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.store.rollback();
+        }
+        result
+    }
+}
+
+/// The moment with the time that all nodes share, if there is one.
+fn time_of(store: &dyn Store, moment: Moment) -> Moment {
+    Moment {
+        wall: store.now().unwrap_or(moment.wall),
+        ..moment
+    }
+}
