@@ -89,7 +89,8 @@ fn look_at(path: &Path) -> Result<OpenFile> {
 
 /// Whether a file has this program's mark, or no mark yet, in the bytes where SQLite keeps it.
 fn is_ours_or_blank(path: &Path) -> Result<bool> {
-    // Not through SQLite, which would undo the half-written transaction first.
+    // Not through SQLite, which would undo the half-written transaction first. To close the file drops the locks that this
+    // process has on it, but a store that it serves has a log and not a journal.
     let mut header = Vec::new();
     File::open(path)?.take(100).read_to_end(&mut header)?;
     let mark = APPLICATION_ID.to_be_bytes();
