@@ -23,7 +23,7 @@ const SESSION_MILLISECONDS: i64 = 12 * 60 * 60 * 1_000;
 pub type Answered = Result<Granted, Refusal>;
 
 /// The numbers of those who ask and tell, by name.
-pub(super) type Actors<'a> = BTreeMap<&'a str, u64>;
+pub(super) type ActorNumbers<'a> = BTreeMap<&'a str, u64>;
 
 /// Experiments in memory, by id.
 type Residents = BTreeMap<String, Resident>;
@@ -149,7 +149,7 @@ impl Transaction<'_> {
     ///
     /// A name's first use inserts it, which locks it against other nodes: all are asked for before any experiment is locked, in
     /// the order of names, so that no two nodes wait for each other in a circle.
-    fn actors<'a>(&mut self, requests: &'a [Request]) -> Result<Actors<'a>> {
+    fn actors<'a>(&mut self, requests: &'a [Request]) -> Result<ActorNumbers<'a>> {
         let names: BTreeSet<&str> = requests.iter().filter_map(Request::actor).collect();
         names
             .into_iter()
@@ -163,7 +163,7 @@ impl Transaction<'_> {
         id: &str,
         mut places: Vec<usize>,
         requests: &[Request],
-        actors: &Actors<'_>,
+        actors: &ActorNumbers<'_>,
         answers: &mut [Option<Answered>],
     ) -> Result<()> {
         for &place in &places {
@@ -254,7 +254,7 @@ impl Transaction<'_> {
         &mut self,
         id: &str,
         group: &[&Request],
-        actors: &Actors<'_>,
+        actors: &ActorNumbers<'_>,
     ) -> Result<Vec<Answered>> {
         let Some(Locked { progress, .. }) = self.store.lock(id)? else {
             return Ok(group

@@ -7,7 +7,7 @@ use debora::record::Kind;
 use crate::log::chain;
 use crate::service::request::{Change, Granted, Refusal, Request};
 use crate::service::resident::Resident;
-use crate::service::transaction::{Actors, Answered, all_of};
+use crate::service::transaction::{ActorNumbers, Answered, all_of};
 use crate::store::{EpochRow, Event, Lease, OutcomeRow, Progress, Status, Store};
 
 /// Leases searched for missing outcomes in one tick, so that a long backlog does not hold up the rest.
@@ -38,7 +38,7 @@ pub(super) struct Turn<'a> {
     pub progress: Progress,
     pub now: i64,
     /// Who asks and tells.
-    pub actors: &'a Actors<'a>,
+    pub actors: &'a ActorNumbers<'a>,
 }
 
 impl Turn<'_> {

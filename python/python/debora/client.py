@@ -47,7 +47,7 @@ class ServiceError(Error):
 
 
 class Behind(ServiceError):
-    """The store has decided fewer rounds than this client has seen, as one restored or a copy has. Nothing is given out."""
+    """The store, restored or a copy, has decided fewer rounds than this client has seen. Nothing is given out."""
 
 
 @dataclass(frozen=True)
