@@ -131,7 +131,7 @@ fn value(dice: &mut Dice, schema: &Value, document: &Value, depth: usize) -> Val
             SPEC,
             "fuzz-0",
             "fuzz-1",
-            &"0".repeat(32)
+            "70000000000000000000000000000007"
         ])),
     }
 }

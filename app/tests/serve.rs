@@ -426,3 +426,23 @@ fn secrets_are_never_in_the_log() {
         assert!(!log.contains(secret), "{secret} is in\n{log}");
     }
 }
+
+#[test]
+fn a_client_that_has_seen_more_than_the_store_is_in_the_log() {
+    let folder = Folder::new();
+    folder.add_key();
+    let server = Server::start(&folder.store(), &[]);
+    server.create();
+    let body = json!({ "n": 1, "seen": 9 });
+    let (status, _) = server.post("/v1/experiments/e/decisions", &body);
+    assert_eq!(status, 409);
+    let (_, log) = server.stop("TERM");
+    let line = log
+        .lines()
+        .find(|line| line.contains("a client has seen rounds"));
+    let line = line.unwrap_or_else(|| panic!("{log}"));
+    assert!(
+        line.contains("ERROR") && line.contains("seen=9 decided=0"),
+        "{line}"
+    );
+}

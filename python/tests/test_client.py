@@ -16,7 +16,9 @@ import pytest
 
 import debora
 from conftest import ROOT
-from debora.client import Client, Served, ServiceError
+from debora.client import Behind, Client, Served, ServiceError
+
+KEY = "70000000000000000000000000000007"
 
 PROGRAM = Path(os.environ.get("DEBORA_PROGRAM", ROOT / "target/debug/debora"))
 
@@ -79,11 +81,11 @@ def outcome(round: int, action: int) -> tuple[float, float]:
 
 def engine() -> debora.Engine:
     spec = debora.Spec.from_toml(SPEC)
-    return debora.Engine(spec.problem, 7)
+    return debora.Engine(spec.problem, KEY)
 
 
 def test_it_decides_as_an_engine_does(server: Server) -> None:
-    client = Client.create(server.url, SPEC, key=7, blind=True)
+    client = Client.create(server.url, SPEC, key=KEY, blind=True)
     local = engine()
     for number, decision in enumerate(client):
         expected = local.ask()
@@ -108,7 +110,7 @@ def test_it_decides_as_an_engine_does(server: Server) -> None:
 
 
 def test_what_is_not_answered_is_repeated(server: Server) -> None:
-    client = Client.create(server.url, SPEC, key=7, blind=True)
+    client = Client.create(server.url, SPEC, key=KEY, blind=True)
     stop = threading.Event()
 
     def disturb() -> None:
@@ -135,7 +137,7 @@ def test_what_is_not_answered_is_repeated(server: Server) -> None:
 
 
 def test_an_experiment_ends_with_a_certificate_and_an_audited_log(server: Server, tmp_path: Path) -> None:
-    client = Client.create(server.url, SPEC, id="trial", key=7, blind=True)
+    client = Client.create(server.url, SPEC, id="trial", key=KEY, blind=True)
     with pytest.raises(ServiceError) as early:
         client.certificate()
     assert early.value.status == 409
@@ -143,7 +145,7 @@ def test_an_experiment_ends_with_a_certificate_and_an_audited_log(server: Server
         feedback = [outcome(one.round or 0, one.action) for one in decisions]
         client.tell_many(decisions, [reward for reward, _ in feedback], [[cost] for _, cost in feedback])
     assert client.ask() is None
-    assert client.certificate()["key"] == f"{7:032x}"
+    assert client.certificate()["key"] == KEY
     log = tmp_path / "log.jsonl"
     log.write_text("".join(json.dumps(line) + "\n" for line in client.log()))
     audit = subprocess.run([PROGRAM, "audit", log], capture_output=True, text=True, check=True)
@@ -151,7 +153,7 @@ def test_an_experiment_ends_with_a_certificate_and_an_audited_log(server: Server
 
 
 def test_refusals_have_a_code_and_a_sentence(server: Server) -> None:
-    client = Client.create(server.url, SPEC, key=7, blind=True)
+    client = Client.create(server.url, SPEC, key=KEY, blind=True)
     first = client.ask(request_key="mine")
     assert first is not None and client.ask(request_key="mine") == first
     cases: list[tuple[Callable[[], object], str]] = [
@@ -182,8 +184,45 @@ def test_refusals_have_a_code_and_a_sentence(server: Server) -> None:
         client.ask()
 
 
+def test_a_store_behind_what_the_client_has_seen_gives_nothing_out(server: Server, tmp_path: Path) -> None:
+    client = Client.create(server.url, SPEC, id="trial", key=KEY, blind=True)
+
+    def play() -> None:
+        decision = client.ask()
+        assert decision is not None
+        reward, price = outcome(decision.round or 0, decision.action)
+        client.tell(decision, reward, [price])
+
+    play()
+    copy = tmp_path / "copy.db"
+    subprocess.run([PROGRAM, "backup", "--store", server.store, copy], check=True)
+    for _ in range(3):
+        play()
+    assert client.seen == 4
+    server.kill()
+    server.store = copy
+    server.start(server.url.removeprefix("http://"))
+    with pytest.raises(Behind, match=r"round 4 .* has decided 1: .* restored or a copy") as behind:
+        client.ask()
+    assert (behind.value.status, behind.value.code) == (409, "behind")
+    assert isinstance(pickle.loads(pickle.dumps(behind.value)), Behind)
+    assert client.state()["decided"] == 1
+    # Its pickles know what it has seen, and one that has seen nothing cannot tell.
+    with pytest.raises(debora.Behind):
+        pickle.loads(pickle.dumps(client)).ask()
+    ahead = Client(server.url, "trial").ask()
+    assert ahead is not None and ahead.round == 2
+
+
+def test_a_weak_key_is_refused_with_the_remedy(server: Server) -> None:
+    for key in ("7", f"{7:032x}", 7):
+        with pytest.raises(ServiceError, match="openssl rand -hex 16") as refused:
+            Client.create(server.url, SPEC, key=key, blind=True)  # type: ignore[arg-type]
+        assert refused.value.status == 422
+
+
 def test_threads_processes_and_pickles_share_an_experiment(server: Server) -> None:
-    client = Client.create(server.url, SPEC + '[service]\non_wait = "serve"\n', key=7, blind=True)
+    client = Client.create(server.url, SPEC + '[service]\non_wait = "serve"\n', key=KEY, blind=True)
     copy = pickle.loads(pickle.dumps(client))
     assert copy.ask() is not None and client.ask() is not None
     taken: list[Served] = []

@@ -32,7 +32,7 @@ pub type Answered = Result<Granted, Refusal>;
 pub type Probed = Result<StoreStart, Failure>;
 
 /// The numbers of those who ask and tell, by name.
-pub(super) type Actors<'a> = BTreeMap<&'a str, u64>;
+pub(super) type ActorNumbers<'a> = BTreeMap<&'a str, u64>;
 
 /// Serves groups of requests, each in a transaction of its own: one node's only writer.
 pub struct Executor {
@@ -170,7 +170,7 @@ impl Transaction<'_> {
     ///
     /// A name's first use inserts it, which locks it against other nodes: all are asked for before any experiment is locked, in
     /// the order of names, so that no two nodes wait for each other in a circle.
-    fn actors<'a>(&mut self, requests: &'a [Request]) -> Result<Actors<'a>> {
+    fn actors<'a>(&mut self, requests: &'a [Request]) -> Result<ActorNumbers<'a>> {
         let names: BTreeSet<&str> = requests.iter().filter_map(Request::actor).collect();
         names
             .into_iter()
@@ -184,7 +184,7 @@ impl Transaction<'_> {
         id: &str,
         mut places: Vec<usize>,
         requests: &[Request],
-        actors: &Actors<'_>,
+        actors: &ActorNumbers<'_>,
         answers: &mut [Option<Answered>],
     ) -> Result<()> {
         for &place in &places {
@@ -275,7 +275,7 @@ impl Transaction<'_> {
         &mut self,
         id: &str,
         group: &[&Request],
-        actors: &Actors<'_>,
+        actors: &ActorNumbers<'_>,
     ) -> Result<Vec<Answered>> {
         let seen = self.seen.get_mut(id);
         let Some(Locked { progress, due }) = self.store.lock(id)? else {

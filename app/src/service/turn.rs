@@ -8,7 +8,7 @@ use crate::log::chain;
 use crate::service::clock::{Moment, Stopwatch};
 use crate::service::request::{Change, Granted, Refusal, Request};
 use crate::service::resident::Resident;
-use crate::service::transaction::{Actors, Answered, all_of};
+use crate::service::transaction::{ActorNumbers, Answered, all_of};
 use crate::store::{EpochRow, Event, Lease, OutcomeRow, Progress, Status, Store};
 
 /// Leases searched for missing outcomes in one tick, so that a long backlog does not hold up the rest.
@@ -45,7 +45,7 @@ pub(super) struct Turn<'a> {
     pub due: Option<i64>,
     pub time: TurnTime,
     /// Who asks and tells.
-    pub actors: &'a Actors<'a>,
+    pub actors: &'a ActorNumbers<'a>,
 }
 
 /// What time it is within a transaction.

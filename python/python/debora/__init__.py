@@ -41,10 +41,11 @@ from debora._debora import (
 )
 from debora._lab import compare, merge, replicate, run
 from debora._results import Comparison, Replication, RunResult
-from debora.client import Client, Served, ServiceError
+from debora.client import Behind, Client, Served, ServiceError
 
 __all__ = [
     "VALUES_VERSION",
+    "Behind",
     "Clear",
     "ClearTest",
     "Client",

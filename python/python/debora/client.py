@@ -7,8 +7,9 @@
 ...     client.tell(decision, reward, [price])
 
 Whatever is not answered is repeated: each request for decisions carries a key of its own, with which the service gives
-the same rounds again, and outcomes count once however often they are told. A client may be used by many threads, and in
-a forked process.
+the same rounds again, and outcomes count once however often they are told. A client says which rounds it has seen, so
+that a store which was restored without them gives nothing out twice. It may be used by many threads, and in a forked
+process.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Any
 
 from debora._debora import Conflict, Error, Waiting
 
-__all__ = ["Client", "Served", "ServiceError"]
+__all__ = ["Behind", "Client", "Served", "ServiceError"]
 
 Costs = float | Sequence[float] | Mapping[str, float]
 
@@ -42,7 +43,11 @@ class ServiceError(Error):
         self.code = str(document.get("code", "unknown"))
 
     def __reduce__(self) -> tuple[type[ServiceError], tuple[int, dict[str, str]]]:
-        return ServiceError, (self.status, {"message": str(self), "code": self.code})
+        return type(self), (self.status, {"message": str(self), "code": self.code})
+
+
+class Behind(ServiceError):
+    """The store, restored or a copy, has decided fewer rounds than this client has seen. Nothing is given out."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,7 @@ class Client:
     """One experiment of a service.
 
     ``patience`` is for how many seconds a request without an answer is repeated, and outcomes of others are waited for.
+    ``seen`` is the highest round seen so far; keep it and set it after a restart to have it checked across processes.
     """
 
     def __init__(self, url: str, experiment: str, *, api_key: str | None = None, patience: float = 60.0) -> None:
@@ -84,6 +90,7 @@ class Client:
         self.url = url.rstrip("/")
         self.experiment = experiment
         self.patience = patience
+        self.seen = 0
         self._parts = parts
         self._api_key = api_key
         self._local = threading.local()
@@ -95,12 +102,15 @@ class Client:
         spec: str | Path,
         *,
         id: str | None = None,
-        key: int | str | None = None,
+        key: str | None = None,
         blind: bool = False,
         api_key: str | None = None,
         patience: float = 60.0,
     ) -> Client:
-        """Creates an experiment from a spec (a file, or its text) without world and key. Safe to repeat."""
+        """Creates an experiment from a spec (a file, or its text) without world and key. Safe to repeat.
+
+        A ``key`` has 32 hexadecimal digits, as ``secrets.token_hex(16)`` draws them; without one the service draws it.
+        """
         text = Path(spec).read_text() if isinstance(spec, Path) or "\n" not in spec else spec
         client = cls(url, id or uuid.uuid4().hex, api_key=api_key, patience=patience)
         body: dict[str, Any] = {"id": client.experiment, "spec": text, "blind": blind}
@@ -113,7 +123,8 @@ class Client:
     def ask(self, *, request_key: str | None = None) -> Served | None:
         """The next decision; None when the experiment is done.
 
-        Raises :class:`debora.Waiting` while an epoch's outcomes are missing.
+        Raises :class:`debora.Waiting` while an epoch's outcomes are missing, and :class:`debora.Behind` if the store
+        has decided fewer rounds than this client has seen.
 
         With a ``request_key`` of your own the same decision can be had again after a crash of this process.
         """
@@ -123,17 +134,21 @@ class Client:
     def ask_many(self, rounds: int, *, request_key: str | None = None) -> list[Served]:
         """Up to this many decisions, fewer where the epoch ends; an empty list when the experiment is done."""
         # A key of its own makes the request safe to repeat: a lost answer would otherwise cost its rounds.
-        body = {"n": rounds, "request_key": request_key or _request_key()}
+        body = {"n": rounds, "request_key": request_key or _request_key(), "seen": self.seen}
         try:
             answer = self._call("POST", self._path("decisions"), body)
         except ServiceError as error:
             if error.code == "done":
                 return []
             raise
-        return [
+        decisions = [
             Served(one["round"], one["epoch"], one["action"], one["name"], one["probability"], one.get("overtime"))
             for one in answer["decisions"]
         ]
+        # Rounds come in order. Threads may overwrite each other's by a lower one: the next answer makes up for it, and
+        # a lock would not survive a fork.
+        self.seen = max(self.seen, decisions[-1].round or 0)
+        return decisions
 
     def __iter__(self) -> Iterator[Served]:
         """Decisions until the experiment is done; waits for outcomes that others owe, as long as its patience lasts."""
@@ -262,7 +277,7 @@ class Client:
             waiting = Waiting(document["message"])
             waiting.outstanding = document["outstanding"]
             raise waiting
-        raise ServiceError(status, document)
+        raise (Behind if document.get("code") == "behind" else ServiceError)(status, document)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_local"}

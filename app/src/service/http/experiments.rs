@@ -42,7 +42,7 @@ pub struct NewExperiment {
     #[schema(min_length = 1, max_length = 128, pattern = "^[a-z0-9-]+$")]
     id: Option<String>,
     /// The policy's key, as `openssl rand -hex 16` draws one; default: drawn at random. Give another team's to replicate its
-    /// experiment. The first 16 digits must not all be zeros: such a key is a whole number, which is found by trying.
+    /// experiment. The first 16 digits must not all be zeros: such a key is a whole number, which others find by trying.
     #[schema(value_type = Option<String>, pattern = "^[0-9a-fA-F]{32}$")]
     key: Option<KeyText>,
     /// Accept a plan that can never compare anything at this horizon.
@@ -82,15 +82,14 @@ impl Visitor<'_> for KeyVisitor {
     }
 }
 
-const KEY_RULE: &str =
-    "a key of 32 hexadecimal digits in quotes, as `openssl rand -hex 16` draws them";
+const KEY_RULE: &str = "a text of 32 hexadecimal digits, such as `openssl rand -hex 16` prints";
 
 /// The key that a text gives, or why it cannot be one.
 pub fn given_key(text: &str) -> Result<Key, String> {
     // The text is not quoted back: it is nearly a secret, and errors end up in logs.
     let key = Key::from_hex(text).map_err(|_| format!("this is not {KEY_RULE}"))?;
-    // Such a key is what a spec file's whole number becomes. Estimates are published, and each tells where its grid lies:
-    // of 2^64 keys the one that fits was found in seconds, and with it all decisions to come.
+    // Such a key is what a spec file's whole number becomes. Estimates are published, each with its grid's offset, and whoever
+    // tries one number after the other finds the one that fits: it took seconds, and told all decisions to come.
     if text.starts_with("0000000000000000") {
         return Err(format!(
             "the first 16 digits of this key are zeros: it is a whole number, which can be recovered from what is published \
