@@ -16,7 +16,7 @@ const RESIDENTS_MAX: usize = 1_000;
 
 /// One start of a server.
 #[derive(Clone)]
-pub struct Node {
+pub struct NodeStart {
     /// What tells the process from all others.
     name: String,
     /// The number of its start.
@@ -25,7 +25,7 @@ pub struct Node {
     pub connection: u64,
 }
 
-impl Node {
+impl NodeStart {
     /// Notes a start, within a transaction.
     pub fn start(store: &mut dyn Store, name: &[u8; 16], at: i64) -> Result<Self> {
         let name = hex::encode(name);
@@ -70,7 +70,7 @@ impl Executor {
     pub fn start(mut store: Box<dyn Store>, moment: Moment) -> Result<Self> {
         store.begin()?;
         let now = time_of(&*store, moment);
-        let node = Node::start(&mut *store, &random()?, now.wall)?;
+        let node = NodeStart::start(&mut *store, &random()?, now.wall)?;
         let shared = store.now().is_some();
         let stopwatch = Stopwatch::of(store.waiting_clock()?, now, shared);
         store.commit()?;
@@ -114,7 +114,7 @@ impl Executor {
         Ok(())
     }
 
-    fn read_start(&mut self, now: Moment) -> Result<(Node, Stopwatch)> {
+    fn read_start(&mut self, now: Moment) -> Result<(NodeStart, Stopwatch)> {
         let node = self.node.confirmed(&mut *self.store, now.wall)?;
         let shared = self.store.now().is_some();
         let stopwatch = Stopwatch::of(self.store.waiting_clock()?, now, shared);

@@ -12,7 +12,7 @@ use debora::{Engine, Key, Plan, VALUES_VERSION};
 use crate::hex;
 use crate::log::{OtherValues, chain};
 use crate::service::clock::{Moment, Stopwatch};
-use crate::service::node::Node;
+use crate::service::node::NodeStart;
 use crate::service::recent::Recent;
 use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_id};
 use crate::service::resident::Resident;
@@ -30,7 +30,7 @@ pub struct Executor {
     /// What was seen committed. Kept when residents are dropped: it is what a store that went back is known by.
     pub(super) seen: Recent<Progress>,
     pub(super) stopwatch: Stopwatch,
-    pub(super) node: Node,
+    pub(super) node: NodeStart,
 }
 
 impl Executor {

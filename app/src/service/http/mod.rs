@@ -23,7 +23,6 @@ pub mod server;
 pub mod state;
 pub mod watch;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -38,6 +37,7 @@ use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::service::recent::Recent;
 use crate::service::request::Refusal;
 use crate::service::writer::Service;
 use crate::store::Store;
@@ -54,6 +54,9 @@ const READERS: usize = 4;
 /// What all bodies that are being read or worked on may take together: 32 of the longest.
 const BODIES_KIBIBYTES: usize = 256 << 10;
 
+/// Specs kept in memory: those that were asked for last.
+const INFOS_MAX: usize = 1_000;
+
 /// What all handlers share.
 pub struct Shared {
     /// The experiments.
@@ -66,7 +69,7 @@ pub struct Shared {
     pub timeout: Duration,
     readers: Arc<Semaphore>,
     bodies: Arc<Semaphore>,
-    infos: Mutex<BTreeMap<String, Arc<ExperimentInfo>>>,
+    infos: Mutex<Recent<Arc<ExperimentInfo>>>,
 }
 
 /// A handle on it.
@@ -90,7 +93,7 @@ impl Shared {
             timeout,
             readers: Arc::new(Semaphore::new(READERS)),
             bodies: Arc::new(Semaphore::new(BODIES_KIBIBYTES)),
-            infos: Mutex::default(),
+            infos: Mutex::new(Recent::new(INFOS_MAX)),
         })
     }
 
@@ -128,7 +131,7 @@ impl Shared {
 
     /// The same, of an experiment whose spec is at hand.
     pub fn info_of(&self, id: &str, spec: &str) -> Result<Arc<ExperimentInfo>, ApiError> {
-        // Kept for good: experiments are few and never removed, and every request that tells needs it.
+        // Every request that tells needs it, and it never changes.
         if let Some(info) = self.known_info(id) {
             return Ok(info);
         }
@@ -137,15 +140,18 @@ impl Shared {
             name: spec.name,
             problem: Arc::new(spec.problem),
         });
-        self.lock_infos().insert(id.to_owned(), Arc::clone(&info));
+        let mut infos = self.lock_infos();
+        infos.insert(id, Arc::clone(&info));
+        infos.trim();
+        drop(infos);
         Ok(info)
     }
 
     fn known_info(&self, id: &str) -> Option<Arc<ExperimentInfo>> {
-        self.lock_infos().get(id).cloned()
+        self.lock_infos().get_mut(id).cloned()
     }
 
-    fn lock_infos(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ExperimentInfo>>> {
+    fn lock_infos(&self) -> MutexGuard<'_, Recent<Arc<ExperimentInfo>>> {
         self.infos.lock().expect("no panic while reading specs")
     }
 }
