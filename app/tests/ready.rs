@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
+use debora_app::service::clock::Moment;
 use debora_app::service::http::{App, Shared, TIMEOUT};
 use debora_app::service::writer::Service;
 use debora_app::store::Location;
@@ -39,7 +40,7 @@ impl Node {
 
     /// Not from within a task, if the store is PostgreSQL's.
     fn start(location: Location) -> Self {
-        let service = Service::start(location, Arc::new(|| 0)).unwrap();
+        let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
         let app = App::new(Shared::new(Arc::clone(&service), TIMEOUT));
         Self { app, service }
     }

@@ -115,6 +115,8 @@ impl<'a> World<'a> {
             id: self.id.into(),
             rounds,
             request_key: None,
+            seen: 0,
+            actor: "tester".into(),
         };
         let answer = node.executor.serve(&[ask], node.moment(self.time)).pop();
         assert!(
@@ -349,11 +351,8 @@ fn experiments_with_nothing_due_cost_a_tick_nothing() {
         assert_eq!(due, [world.id]);
         world.finish();
         let node = &mut world.nodes[0];
-        let idle = Ticked {
-            imputed: 0,
-            more: false,
-        };
-        assert_eq!(node.executor.tick(node.moment(world.time)).unwrap(), idle);
+        let ticked = node.executor.tick(node.moment(world.time)).unwrap();
+        assert_eq!(ticked, Ticked::default());
     });
 }
 
@@ -369,14 +368,15 @@ fn what_is_marked_as_due_is_looked_at_once() {
         create(
             node,
             world.time,
-            &[patient.clone()],
+            std::slice::from_ref(&patient),
             &SPEC.replace("outcome_wait", "# outcome_wait"),
         );
-        create(node, world.time, &[closed.clone()], SPEC);
+        create(node, world.time, std::slice::from_ref(&closed), SPEC);
         let close = Request::Change {
             id: closed.clone(),
             change: Change::Close,
             actor: "test".into(),
+            reason: None,
         };
         let closed_now = node.executor.serve(&[close], node.moment(world.time));
         assert!(closed_now[0].is_ok(), "{closed_now:?}");

@@ -718,7 +718,9 @@ fn a_session_begun_at_one_node_is_ended_at_another() {
             Executor::start(location.open(Purpose::Serve).unwrap(), Moment::both(0)).unwrap()
         });
         let mut serve = |node: usize, request: Request| {
-            let answer = nodes[node].serve(&[request], Moment::both(5)).swap_remove(0);
+            let answer = nodes[node]
+                .serve(&[request], Moment::both(5))
+                .swap_remove(0);
             answer.unwrap()
         };
         let log_in = Request::LogIn {

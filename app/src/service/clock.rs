@@ -97,12 +97,18 @@ impl Stopwatch {
 
     /// The most it can show: what leases are stamped with.
     pub fn most(&self, now: Moment) -> i64 {
-        let mut elapsed = now.monotonic - self.looked.monotonic;
-        // Monotonic time stands still while a machine sleeps, and other nodes go on.
+        self.waited + self.ahead + self.elapsed(now).clamp(0, STEP_MAX)
+    }
+
+    /// Since it was looked at, at most.
+    fn elapsed(&self, now: Moment) -> i64 {
+        let monotonic = now.monotonic - self.looked.monotonic;
         if self.shared {
-            elapsed = elapsed.max(now.wall - self.looked.wall);
+            // Monotonic time stands still while a machine sleeps, and other nodes go on.
+            monotonic.max(now.wall - self.looked.wall)
+        } else {
+            monotonic
         }
-        self.waited + self.ahead + elapsed.clamp(0, STEP_MAX)
     }
 
     /// The least it can show: what is due by this is due.
@@ -134,8 +140,7 @@ impl Stopwatch {
 
     /// Whether other nodes may have moved it further than this one can tell.
     pub fn is_stale(&self, now: Moment) -> bool {
-        let elapsed = now.monotonic - self.looked.monotonic;
-        self.shared && (self.jumped || elapsed > STEP_MAX)
+        self.shared && (self.jumped || self.elapsed(now) > STEP_MAX)
     }
 
     /// Whether what is stored is behind what this node has seen stored.
@@ -204,5 +209,187 @@ impl Stopwatch {
     pub fn saved(mut self, stored: WaitingClock) -> Self {
         self.stored = stored;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use debora::WorldKey;
+    use debora::key::Label;
+
+    use super::*;
+
+    const WAIT: i64 = 20_000;
+    const HOUR: i64 = 3_600_000;
+
+    struct Node {
+        stopwatch: Stopwatch,
+        /// How long its monotonic clock stood still.
+        slept: i64,
+        /// When it ticks next.
+        ticks_at: i64,
+        /// Until when it does nothing at all.
+        absent_until: i64,
+    }
+
+    /// Nodes at one clock, with true time beside it. How early, and how late, what was waited for was due at most.
+    struct Simulation {
+        chance: WorldKey,
+        draws: u64,
+        time: i64,
+        day_ahead: i64,
+        stored: WaitingClock,
+        nodes: Vec<Node>,
+        /// Stamp, and true time.
+        leases: Vec<(i64, i64)>,
+        shortest: i64,
+        longest: i64,
+    }
+
+    impl Simulation {
+        fn new(chance: u64, nodes: usize, shared: bool) -> Self {
+            let stored = WaitingClock {
+                waited: 0,
+                read_at: 0,
+            };
+            let node = |_| Node {
+                stopwatch: Stopwatch::of(stored, Moment::both(0), shared),
+                slept: 0,
+                ticks_at: 0,
+                absent_until: 0,
+            };
+            Self {
+                chance: WorldKey::from(chance),
+                draws: 0,
+                time: 0,
+                day_ahead: 0,
+                stored,
+                nodes: (0..nodes).map(node).collect(),
+                leases: Vec::new(),
+                shortest: i64::MAX,
+                longest: 0,
+            }
+        }
+
+        /// A whole number below this.
+        fn draw(&mut self, below: i64) -> i64 {
+            self.draws += 1;
+            (self.chance.uniform(Label::Feedback, [self.draws, 0, 0]) * below as f64) as i64
+        }
+
+        /// Begins a transaction of a node.
+        fn begin(&mut self, node: usize) -> Moment {
+            let node = &mut self.nodes[node];
+            let now = Moment {
+                wall: self.time + self.day_ahead,
+                monotonic: self.time - node.slept,
+            };
+            if node.stopwatch.jump(now).is_some() {
+                node.stopwatch.note_jump(now);
+            }
+            now
+        }
+
+        fn lease(&mut self, node: usize) {
+            let now = self.begin(node);
+            let stopwatch = &mut self.nodes[node].stopwatch;
+            if stopwatch.is_stale(now) {
+                *stopwatch = Stopwatch::of(self.stored, now, true);
+            }
+            self.leases.push((stopwatch.most(now), self.time));
+        }
+
+        fn tick(&mut self, node: usize) {
+            let now = self.begin(node);
+            let stopwatch = &mut self.nodes[node].stopwatch;
+            if self.leases.is_empty() {
+                *stopwatch = stopwatch.stand_still(now);
+                return;
+            }
+            *stopwatch = stopwatch.step(self.stored, now);
+            if let Some(stored) = stopwatch.unsaved() {
+                self.stored = stored;
+                *stopwatch = stopwatch.saved(stored);
+            }
+            let due = stopwatch.least(now) - WAIT - stopwatch.margin();
+            let time = self.time;
+            while self.leases.first().is_some_and(|(stamp, _)| *stamp <= due) {
+                let waited = time - self.leases.remove(0).1;
+                self.shortest = self.shortest.min(waited);
+                self.longest = self.longest.max(waited);
+            }
+        }
+
+        /// A tenth of a second. Every half minute the clock of the day jumps; every minute a node has trouble.
+        fn step(&mut self, jump: i64, trouble: bool) {
+            self.time += 100;
+            if jump > 0 && self.draw(300) == 0 {
+                self.day_ahead += self.draw(2 * jump) - jump;
+            }
+            for node in 0..self.nodes.len() {
+                if self.time < self.nodes[node].absent_until {
+                    continue;
+                }
+                // Now and then a crowd of leases, and a minute without any.
+                if self.time % 100_000 < 40_000 && self.draw(20) == 0 {
+                    self.lease(node);
+                }
+                if self.time >= self.nodes[node].ticks_at {
+                    self.tick(node);
+                    self.nodes[node].ticks_at = self.time + 1_000;
+                }
+                if trouble && self.draw(600) == 0 {
+                    self.disturb(node);
+                }
+            }
+        }
+
+        /// A node's ticks fail for a while, or it is stopped, or its machine sleeps.
+        fn disturb(&mut self, node: usize) {
+            let (duration, kind) = (self.draw(30_000), self.draw(3));
+            let node = &mut self.nodes[node];
+            match kind {
+                0 => node.ticks_at += duration,
+                1 => node.absent_until = self.time + duration,
+                _ => {
+                    node.absent_until = self.time + duration;
+                    node.slept += duration;
+                }
+            }
+        }
+    }
+
+    fn simulated(nodes: usize, shared: bool, jump: i64, trouble: bool) -> (i64, i64) {
+        let (mut shortest, mut longest) = (i64::MAX, 0);
+        for chance in 0..8 {
+            let mut simulation = Simulation::new(chance, nodes, shared);
+            (0..20_000).for_each(|_| simulation.step(jump, trouble));
+            assert!(simulation.longest > 0);
+            shortest = shortest.min(simulation.shortest);
+            longest = longest.max(simulation.longest);
+        }
+        (shortest, longest)
+    }
+
+    #[test]
+    fn undisturbed_clocks_are_late_by_seconds() {
+        let (shortest, longest) = simulated(1, false, 0, false);
+        assert!(shortest >= WAIT && longest <= WAIT + 1_000, "{longest}");
+        let (shortest, longest) = simulated(3, true, 0, false);
+        assert!(shortest >= WAIT && longest <= WAIT + 6_000, "{longest}");
+    }
+
+    #[test]
+    fn nothing_is_early_or_blocked_whatever_jumps_freezes_or_sleeps() {
+        for (nodes, shared) in [(1, false), (1, true), (3, true)] {
+            for jump in [0, 3 * HOUR, 4_000] {
+                let (shortest, longest) = simulated(nodes, shared, jump, true);
+                // Several absences of up to 30 s each may fall into one wait.
+                assert!(
+                    shortest >= WAIT && longest <= WAIT + 90_000,
+                    "{nodes} nodes, jumps of {jump}: {shortest} to {longest}"
+                );
+            }
+        }
     }
 }

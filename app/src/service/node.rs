@@ -31,7 +31,7 @@ pub struct StoreStart {
 
 /// One start of a server.
 #[derive(Clone)]
-pub struct Node {
+pub struct NodeStart {
     /// What tells the process from all others.
     name: String,
     pub start: StoreStart,
@@ -39,7 +39,7 @@ pub struct Node {
     pub connection: u64,
 }
 
-impl Node {
+impl NodeStart {
     /// Notes a start, within a transaction. The first one gives the store its identity.
     fn begin(store: &mut dyn Store, at: i64) -> Result<Self> {
         if store.identity()?.is_none() {
@@ -88,8 +88,8 @@ impl Executor {
     pub fn start(mut store: Box<dyn Store>, moment: Moment) -> Result<Self> {
         store.begin()?;
         let now = time_of(&*store, moment);
-        let node =
-            Node::begin(&mut *store, now.wall).context("cannot note the start in the store")?;
+        let node = NodeStart::begin(&mut *store, now.wall)
+            .context("cannot note the start in the store")?;
         let shared = store.now().is_some();
         let stopwatch = Stopwatch::of(store.waiting_clock()?, now, shared);
         store.commit()?;
@@ -134,7 +134,7 @@ impl Executor {
         Ok(())
     }
 
-    fn read_start(&mut self, now: Moment) -> Result<(Node, Stopwatch)> {
+    fn read_start(&mut self, now: Moment) -> Result<(NodeStart, Stopwatch)> {
         let node = self.node.confirmed(&mut *self.store, now.wall)?;
         let shared = self.store.now().is_some();
         let stopwatch = Stopwatch::of(self.store.waiting_clock()?, now, shared);

@@ -13,7 +13,7 @@ const EXPERIMENTS_A_TICK: usize = 64;
 const POSTPONED: i64 = 60_000;
 
 /// What a tick did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticked {
     /// Rounds imputed.
     pub imputed: u64,
@@ -25,13 +25,11 @@ impl Executor {
     /// Imputes what is due, in the experiments that have been due for longest.
     pub fn tick(&mut self, moment: Moment) -> Result<Ticked> {
         let ids = self.due(moment)?;
+        if ids.is_empty() {
+            return Ok(Ticked::default());
+        }
         let requests: Vec<Request> = ids.into_iter().map(|id| Request::Tick { id }).collect();
-        let more = !requests.is_empty();
-        let answers = if more {
-            self.serve(&requests, moment)
-        } else {
-            Vec::new()
-        };
+        let answers = self.serve(&requests, moment);
         let (mut imputed, mut failed) = (0, Vec::new());
         for (request, answer) in requests.iter().zip(answers) {
             match answer {
@@ -45,7 +43,10 @@ impl Executor {
             }
         }
         self.postpone(&failed, moment)?;
-        Ok(Ticked { imputed, more })
+        Ok(Ticked {
+            imputed,
+            more: true,
+        })
     }
 
     /// Moves the waiting clock on, and gives the experiments that may have something due by it.

@@ -14,7 +14,7 @@ use crate::log::{OtherValues, chain};
 use crate::service::clock::{Moment, Stopwatch};
 use crate::service::counts::Counts;
 use crate::service::limits;
-use crate::service::node::{Node, StoreStart};
+use crate::service::node::{NodeStart, StoreStart};
 use crate::service::recent::Recent;
 use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_id, token_hash};
 use crate::service::resident::Resident;
@@ -42,7 +42,7 @@ pub struct Executor {
     pub(super) seen: Recent<Progress>,
     pub(super) stopwatch: Stopwatch,
     /// This process, at its store.
-    pub node: Node,
+    pub node: NodeStart,
     /// What is counted on the way.
     pub counts: Counts,
 }

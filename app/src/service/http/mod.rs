@@ -27,7 +27,6 @@ pub mod state;
 pub mod stream;
 pub mod watch;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -43,6 +42,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::service::counts::Shed;
+use crate::service::recent::Recent;
 use crate::service::request::Refusal;
 use crate::service::writer::Service;
 use crate::store::Store;
@@ -58,6 +58,9 @@ pub const TIMEOUT: Duration = Duration::from_secs(30);
 /// What all bodies that are being read or worked on may take together: 32 of the longest.
 const BODIES_KIBIBYTES: usize = 256 << 10;
 
+/// Specs kept in memory: those that were asked for last.
+const INFOS_MAX: usize = 1_000;
+
 /// What all handlers share.
 pub struct Shared {
     /// The experiments.
@@ -71,7 +74,7 @@ pub struct Shared {
     readiness: Readiness,
     readers: Readers,
     bodies: Arc<Semaphore>,
-    infos: Mutex<BTreeMap<String, Arc<ExperimentInfo>>>,
+    infos: Mutex<Recent<Arc<ExperimentInfo>>>,
 }
 
 /// A handle on it.
@@ -96,7 +99,7 @@ impl Shared {
             access: Access::default(),
             timeout,
             bodies: Arc::new(Semaphore::new(BODIES_KIBIBYTES)),
-            infos: Mutex::default(),
+            infos: Mutex::new(Recent::new(INFOS_MAX)),
         })
     }
 
@@ -141,7 +144,7 @@ impl Shared {
 
     /// The same, where the store is read.
     pub fn parsed(&self, id: &str, spec: &str) -> Result<Arc<ExperimentInfo>> {
-        // Kept for good: experiments are few and never removed, and every request that tells needs it.
+        // Every request that tells needs it, and it never changes.
         if let Some(info) = self.known_info(id) {
             return Ok(info);
         }
@@ -150,15 +153,18 @@ impl Shared {
             name: spec.name,
             problem: Arc::new(spec.problem),
         });
-        self.lock_infos().insert(id.to_owned(), Arc::clone(&info));
+        let mut infos = self.lock_infos();
+        infos.insert(id, Arc::clone(&info));
+        infos.trim();
+        drop(infos);
         Ok(info)
     }
 
     fn known_info(&self, id: &str) -> Option<Arc<ExperimentInfo>> {
-        self.lock_infos().get(id).cloned()
+        self.lock_infos().get_mut(id).cloned()
     }
 
-    fn lock_infos(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ExperimentInfo>>> {
+    fn lock_infos(&self) -> MutexGuard<'_, Recent<Arc<ExperimentInfo>>> {
         self.infos.lock().expect("no panic while reading specs")
     }
 }
