@@ -1,0 +1,78 @@
+//! Power cuts under load.
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::disk::{Disk, EIO, SYNC};
+use crate::play::{Cluster, SPEC, disturbed};
+use crate::server::start;
+use crate::{Dice, times};
+
+/// Before every third cut syncs have begun to fail, so that a commit that failed is cut, too.
+#[test]
+fn power_cuts_lose_and_double_nothing() {
+    let disk = Arc::new(Disk::new());
+    let launched = Arc::clone(&disk);
+    let cluster = Cluster::start(&disk.store(), 1, move |listen| launched.serve(listen));
+    let dice = Mutex::new(Dice::new(1));
+    disturbed(cluster, times(15), |play, cut| {
+        if cut % 3 == 2 {
+            disk.fail(EIO, SYNC, 2);
+            while disk.failed() == 0 {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        play.cluster.kill(0, || {
+            disk.heal();
+            disk.cut(&mut dice.lock().unwrap());
+        });
+    });
+}
+
+/// What was answered before a power cut and is not there after it: so many of the requests, or all if nothing starts.
+fn lost(disk: &Disk, requests: u64, before_asking: impl Fn()) -> u64 {
+    let mut server = start(&mut disk.serve("127.0.0.1:0")).unwrap();
+    let post = |address: &str, path: &str, body: Value| -> Option<Value> {
+        let request =
+            ureq::post(format!("http://{address}{path}")).content_type("application/json");
+        let mut answer = request.send(body.to_string()).ok()?;
+        serde_json::from_str(&answer.body_mut().read_to_string().ok()?).ok()
+    };
+    let created = json!({ "id": "one", "spec": SPEC, "blind": true });
+    post(&server.address, "/v1/experiments", created).unwrap();
+    before_asking();
+    let ask = |address: &str, number: u64| {
+        let body = json!({ "n": 1 + number, "request_key": number.to_string() });
+        post(address, "/v1/experiments/one/decisions", body)
+    };
+    let answered: Vec<Value> = (0..requests)
+        .map(|number| ask(&server.address, number).unwrap())
+        .collect();
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    disk.cut(&mut Dice::new(2));
+    let Ok(server) = start(&mut disk.serve("127.0.0.1:0")) else {
+        return requests;
+    };
+    // Backwards: in their old order, requests that were lost would be given the same rounds again.
+    let asked_again = (0..requests)
+        .rev()
+        .map(|number| ask(&server.address, number));
+    let differ = asked_again
+        .zip(answered.iter().rev())
+        .filter(|(again, first)| again.as_ref() != Some(first));
+    differ.count() as u64
+}
+
+/// What the tests above can see: a disk that says it has synced, and has not.
+#[test]
+fn a_disk_that_lies_is_found_out() {
+    let honest = Disk::new();
+    assert_eq!(lost(&honest, 20, || {}), 0);
+    let liar = Disk::new();
+    let lost = lost(&liar, 20, || liar.lie());
+    assert!(lost > 0, "nothing was synced, and nothing is missing");
+}
