@@ -73,9 +73,11 @@ fn a_power_cut_before_any_change_while_a_store_is_made_heals() {
 /// Kills from outside, at random moments of the time that a start takes.
 #[test]
 fn a_kill_at_any_moment_while_a_store_is_made_heals() {
-    let begun = Instant::now();
+    // The command first: it waits for the library, which may have to be compiled.
     let disk = Disk::new();
-    drop(start(&mut disk.serve("127.0.0.1:0")).unwrap());
+    let mut command = disk.serve("127.0.0.1:0");
+    let begun = Instant::now();
+    drop(start(&mut command).unwrap());
     let start_micros = begun.elapsed().as_micros() as u64;
     let (kills, mut dice) = (times(10), Dice::new(4));
     let mut failed = Vec::new();
