@@ -1,20 +1,23 @@
 //! Deaths while a store is first made: the next start must heal what they leave.
 
-use std::process::Stdio;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::disk::Disk;
-use crate::play::SPEC;
+use crate::play::{self, SPEC};
+use crate::scratch::Scratch;
 use crate::server::start;
 use crate::{Dice, times};
 
 /// Starts a server and has it decide; what went wrong.
-fn serve(disk: &Disk) -> Result<(), String> {
-    let started = start(&mut disk.serve("127.0.0.1:0"));
-    let server = started.map_err(|error| format!("{error} {}", disk.said()))?;
+fn decide(command: &mut Command) -> Result<(), String> {
+    let server = start(command)?;
     let post = |path: &str, body: String| {
         let request = ureq::post(format!("http://{}/v1/experiments{path}", server.address));
         let sent = request.content_type("application/json").send(body);
@@ -51,8 +54,11 @@ fn deaths(cut: bool) -> Vec<String> {
             disk.cut(&mut Dice::new(u64::from(change)));
         }
         disk.die_at(0);
-        if let Err(error) = serve(&disk) {
-            failed.push(format!("before change {change} of {changes}: {error}"));
+        if let Err(error) = decide(&mut disk.serve("127.0.0.1:0")) {
+            let said = disk.said();
+            failed.push(format!(
+                "before change {change} of {changes}: {error} {said}"
+            ));
         }
     }
     failed
@@ -70,29 +76,48 @@ fn a_power_cut_before_any_change_while_a_store_is_made_heals() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// Kills from outside, at random moments of the time that a start takes.
+/// Kills from outside, on a true disk, at random moments between the first file and the line that says where it listens.
 #[test]
 fn a_kill_at_any_moment_while_a_store_is_made_heals() {
-    // The command first: it waits for the library, which may have to be compiled.
-    let disk = Disk::new();
-    let mut command = disk.serve("127.0.0.1:0");
-    let begun = Instant::now();
-    drop(start(&mut command).unwrap());
-    let start_micros = begun.elapsed().as_micros() as u64;
-    let (kills, mut dice) = (times(10), Dice::new(4));
+    let making = micros_of_making();
+    let (kills, mut dice) = (times(20), Dice::new(4));
     let mut failed = Vec::new();
     for kill in 0..kills {
-        let disk = Disk::new();
-        let mut command = disk.serve("127.0.0.1:0");
-        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-        let micros = dice.below(start_micros);
+        let folder = Scratch::new("first");
+        let store = folder.join("store.db").display().to_string();
+        let mut server = spawn(&store);
+        let micros = dice.below(making);
         thread::sleep(Duration::from_micros(micros));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        if let Err(error) = serve(&disk) {
+        server.kill().unwrap();
+        server.wait().unwrap();
+        if let Err(error) = decide(&mut play::serve(&store, "127.0.0.1:0")) {
             failed.push(format!("kill {kill} after {micros} us: {error}"));
         }
     }
-    println!("{kills} kills within {start_micros} us of a first start");
+    println!("{kills} kills within the {making} us in which a store is made");
     assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// Starts a server and waits for the first file of its store.
+fn spawn(store: &str) -> Child {
+    let mut command = play::serve(store, "127.0.0.1:0");
+    let server = command.stdout(Stdio::piped()).spawn().unwrap();
+    let folder = Path::new(store).parent().unwrap();
+    while fs::read_dir(folder).unwrap().next().is_none() {
+        thread::yield_now();
+    }
+    server
+}
+
+/// How long a store is in the making.
+fn micros_of_making() -> u64 {
+    let folder = Scratch::new("first");
+    let mut server = spawn(&folder.join("store.db").display().to_string());
+    let begun = Instant::now();
+    let mut output = BufReader::new(server.stdout.take().unwrap());
+    output.read_line(&mut String::new()).unwrap();
+    let micros = begun.elapsed().as_micros() as u64;
+    server.kill().unwrap();
+    server.wait().unwrap();
+    micros
 }
