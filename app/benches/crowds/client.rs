@@ -18,6 +18,8 @@ pub struct Outcomes {
     pub shed: u64,
     /// Not answered: the connection was refused or broke off, or patience ended.
     pub unanswered: u64,
+    /// Connections that never got an answer.
+    pub starved: u64,
 }
 
 impl Outcomes {
@@ -26,6 +28,7 @@ impl Outcomes {
         self.latencies.extend(other.latencies);
         self.shed += other.shed;
         self.unanswered += other.unanswered;
+        self.starved += other.starved;
     }
 
     /// The share of requests that this many are.
@@ -58,8 +61,7 @@ pub struct Client {
     end: Instant,
     stream: Option<TcpStream>,
     buffer: Vec<u8>,
-    /// What became of the requests so far.
-    pub outcomes: Outcomes,
+    outcomes: Outcomes,
 }
 
 impl Client {
@@ -82,10 +84,17 @@ impl Client {
         );
         while Instant::now() < self.end {
             let begun = Instant::now();
-            // The last request of a run is given no more time than the run has.
-            let deadline = (begun + PATIENCE).min(self.end + PATIENCE / 10);
-            let answer = timeout_at(deadline.into(), self.attempt(request.as_bytes())).await;
-            let wait = match answer.ok().flatten() {
+            // A request that the run's end cuts off is not counted.
+            let given_up = begun + PATIENCE;
+            let answer = timeout_at(
+                given_up.min(self.end).into(),
+                self.attempt(request.as_bytes()),
+            );
+            let answer = match answer.await {
+                Err(_) if given_up > self.end => return None,
+                answer => answer.ok().flatten(),
+            };
+            let wait = match answer {
                 Some(Answer {
                     status: 503,
                     retry_after,
@@ -113,6 +122,13 @@ impl Client {
             sleep(wait.min(self.end.saturating_duration_since(Instant::now()))).await;
         }
         None
+    }
+
+    /// What became of all requests.
+    pub fn end(mut self) -> Outcomes {
+        let outcomes = &mut self.outcomes;
+        outcomes.starved = u64::from(outcomes.latencies.is_empty() && outcomes.shed == 0);
+        self.outcomes
     }
 
     /// Sends a request once, over a new connection if there is none. `None` if it breaks off.

@@ -27,9 +27,6 @@ use server::{Running, start};
 /// Rounds that a request asks for, and outcomes that the next one tells.
 const ROUNDS: u64 = 10;
 
-/// Connections of the calm run.
-const CALM: u64 = 64;
-
 /// Exploration alone has 86 billion rounds: no request waits for an epoch's end.
 const SPEC: &str = r#"
 policy = "soft"
@@ -47,7 +44,7 @@ outcome_wait = "1h"
 
 /// Who comes, and what is there already.
 #[derive(Clone, Copy)]
-struct Scenario {
+struct Crowd {
     name: &'static str,
     shown: &'static str,
     connections: u64,
@@ -59,54 +56,50 @@ struct Scenario {
     idle: bool,
 }
 
-const ALONE: Scenario = Scenario {
+const CALM: Crowd = Crowd {
     name: "calm",
     shown: "calm",
-    connections: CALM,
+    connections: 64,
     readers: 0,
     busy: 1,
     idle: false,
 };
 
-const SCENARIOS: [Scenario; 7] = [
-    ALONE,
-    Scenario {
+const CROWDS: [Crowd; 5] = [
+    Crowd {
         name: "5x",
         shown: "5 times as many",
-        connections: 5 * CALM,
-        ..ALONE
+        connections: 5 * 64,
+        ..CALM
     },
-    Scenario {
+    Crowd {
         name: "47x",
         shown: "47 times as many",
-        connections: 47 * CALM,
-        ..ALONE
+        connections: 47 * 64,
+        ..CALM
     },
-    Scenario {
+    Crowd {
         name: "readers",
         shown: "beside 200 readers of the log",
         readers: 200,
-        ..ALONE
+        ..CALM
     },
-    Scenario {
+    Crowd {
         name: "busy",
         shown: "100 busy experiments",
         busy: 100,
-        ..ALONE
+        ..CALM
     },
-    Scenario {
+    Crowd {
         name: "idle",
-        shown: "beside idle experiments",
+        shown: "beside 100,000 idle experiments",
         idle: true,
-        ..ALONE
-    },
-    // What other guests of the machine do to the figures: it should be as the first.
-    Scenario {
-        name: "again",
-        shown: "calm again",
-        ..ALONE
+        ..CALM
     },
 ];
+
+/// Requests a second, two latencies in milliseconds, and memory in megabytes.
+type Figures = [f64; 4];
 
 /// What was measured.
 struct Measured {
@@ -125,19 +118,38 @@ async fn main() {
     check_open_files();
     let seconds = number("DEBORA_CROWD_SECONDS", 10);
     println!(
-        "{seconds} s each; {ROUNDS} decisions a request, then their outcomes; ratios to calm\n\n\
-         | crowd | connections | requests/s | p50, ms | p99, ms | shed | unanswered | memory, MB |\n|---|---|---|---|---|---|---|---|"
+        "{seconds} s each; {ROUNDS} decisions a request, then their outcomes; ratios to the calm runs before and after\n\n\
+         | crowd | connections | requests/s | p50, ms | p99, ms | memory, MB | shed | unanswered | connections without an answer |\n\
+         |---|---|---|---|---|---|---|---|---|"
     );
-    let mut calm = None;
-    for scenario in SCENARIOS {
-        if !chosen.is_empty() && !chosen.iter().any(|name| name == scenario.name) {
-            continue;
+    let time = Duration::from_secs(seconds);
+    // Other guests of the machine come and go: a crowd is compared with its neighbours in time.
+    let mut calm = vec![CALM.measure(time / 3).await.figures()];
+    for crowd in CROWDS {
+        if chosen.is_empty() || chosen.iter().any(|name| name == crowd.name) {
+            let mut measured = crowd.measure(time).await;
+            calm.push(CALM.measure(time / 3).await.figures());
+            let near = mean(&calm[calm.len() - 2..]);
+            println!("{}", crowd.row(&mut measured, near));
         }
-        let mut measured = scenario.measure(Duration::from_secs(seconds)).await;
-        let figures = measured.figures();
-        let calm = *calm.get_or_insert(figures);
-        println!("{}", scenario.row(&measured, figures, calm));
     }
+    let [rate, p50, p99, memory] = mean(&calm);
+    println!(
+        "| calm, the mean of {} | 64 | {rate:.0} | {p50:.1} | {p99:.1} | {memory:.0} | | | |",
+        calm.len()
+    );
+    let rates = || calm.iter().map(|figures| figures[0]);
+    println!(
+        "\ncalm runs had {:.0} to {:.0} requests a second",
+        rates().fold(f64::MAX, f64::min),
+        rates().fold(0.0, f64::max)
+    );
+}
+
+fn mean(figures: &[Figures]) -> Figures {
+    std::array::from_fn(|column| {
+        figures.iter().map(|figures| figures[column]).sum::<f64>() / figures.len() as f64
+    })
 }
 
 fn number(variable: &str, default: u64) -> u64 {
@@ -158,7 +170,7 @@ fn check_open_files() {
     );
 }
 
-impl Scenario {
+impl Crowd {
     async fn measure(&self, time: Duration) -> Measured {
         let folder = Scratch::new("crowds");
         let store = folder.join("store.db").display().to_string();
@@ -204,35 +216,34 @@ impl Scenario {
         (asking, reading)
     }
 
-    fn row(&self, measured: &Measured, figures: [f64; 4], calm: [f64; 4]) -> String {
-        let percent = |count| format!("{:.1} %", 100.0 * measured.asking.share(count));
-        let cells: Vec<String> = (figures.iter().zip(calm))
-            .map(|(figure, calm)| {
-                format!(
-                    "{figure:.*} ({:.2})",
-                    usize::from(*figure < 100.0),
-                    figure / calm
-                )
-            })
-            .collect();
+    fn row(&self, measured: &mut Measured, calm: Figures) -> String {
+        let figures = measured.figures();
+        let cells = figures.iter().zip(calm).map(|(figure, calm)| {
+            let decimals = usize::from(*figure < 100.0);
+            format!("{figure:.decimals$} ({:.2})", figure / calm)
+        });
+        let asking = &measured.asking;
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
         let mut row = format!(
-            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} |",
             self.shown,
-            self.connections + self.readers,
-            cells[0],
-            cells[1],
-            cells[2],
-            percent(measured.asking.shed),
-            percent(measured.asking.unanswered),
-            cells[3]
+            self.connections,
+            cells.collect::<Vec<_>>().join(" | "),
+            percent(asking.share(asking.shed)),
+            percent(asking.share(asking.unanswered)),
+            percent(asking.starved as f64 / self.connections as f64)
         );
         if self.readers > 0 {
-            let reading = &measured.reading;
+            let reading = &mut measured.reading;
             row += &format!(
-                "\n\npages of the log: {:.0} a second, {:.0} % shed, {:.0} % unanswered\n",
+                "\n| those readers | {} | {:.0} | {:.0} | {:.0} | | {} | {} | {} |",
+                self.readers,
                 reading.latencies.len() as f64 / measured.seconds,
-                100.0 * reading.share(reading.shed),
-                100.0 * reading.share(reading.unanswered)
+                reading.latency(0.5),
+                reading.latency(0.99),
+                percent(reading.share(reading.shed)),
+                percent(reading.share(reading.unanswered)),
+                percent(reading.starved as f64 / self.readers as f64)
             );
         }
         row
@@ -240,8 +251,7 @@ impl Scenario {
 }
 
 impl Measured {
-    /// Requests a second, two latencies and memory.
-    fn figures(&mut self) -> [f64; 4] {
+    fn figures(&mut self) -> Figures {
         [
             self.asking.latencies.len() as f64 / self.seconds,
             self.asking.latency(0.5),
@@ -271,7 +281,7 @@ async fn ask(mut client: Client, asker: u64, busy: u64, run: u128) -> Outcomes {
             break;
         }
     }
-    client.outcomes
+    client.end()
 }
 
 /// Outcomes for the rounds of an answer.
@@ -291,7 +301,7 @@ async fn read(mut client: Client) -> Outcomes {
         .await
         .is_some()
     {}
-    client.outcomes
+    client.end()
 }
 
 /// Makes experiments without HTTP: a server that had idle ones beside it would be measured before it starts.
