@@ -66,5 +66,7 @@ fn lease(number: u64, request_key: String) -> Lease {
         asked: ROUNDS,
         request_key,
         at: 1_700_000_000_000,
+        waited: 1_000_000_000,
+        actor: 1,
     }
 }

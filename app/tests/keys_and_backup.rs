@@ -76,6 +76,7 @@ fn outcomes(rounds: std::ops::RangeInclusive<u64>) -> Vec<OutcomeRow> {
         costs: vec![-0.0, 1.0],
         imputed: false,
         at: 1,
+        actor: 0,
     };
     rounds.map(outcome).collect()
 }

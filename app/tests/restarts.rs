@@ -15,6 +15,7 @@ fn outcome(round: u64) -> OutcomeRow {
         costs: vec![-0.0],
         imputed: false,
         at: 1,
+        actor: 0,
     }
 }
 
@@ -34,6 +35,7 @@ fn a_lost_connection_loses_its_open_transaction_and_no_more() {
     );
     store.add_outcomes("a", &[outcome(1)]).unwrap();
     store.commit().unwrap();
+    let mut connection = store.connection();
     for cycle in 0..3 {
         let committed: Vec<_> = (1..=1 + cycle).map(outcome).collect();
         let next = [outcome(2 + cycle)];
@@ -53,6 +55,8 @@ fn a_lost_connection_loses_its_open_transaction_and_no_more() {
             "a reader connects again by itself"
         );
         store.begin().unwrap();
+        assert_ne!(store.connection(), connection, "which is said");
+        connection = store.connection();
         assert_eq!(
             store.add_outcomes("a", &next).unwrap(),
             [None],

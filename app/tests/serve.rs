@@ -48,6 +48,7 @@ impl Folder {
             hash,
             created_at: 0,
             revoked_at: None,
+            experiments: None,
         };
         store.begin().unwrap();
         store.set_key(&key).unwrap();

@@ -709,7 +709,7 @@ fn a_damaged_experiment_fails_nobody_else() {
             executor.serve(&[Request::Create(create)], 0).swap_remove(0).unwrap();
             let mut writer = location.open(Purpose::Write).unwrap();
             writer.begin().unwrap();
-            let mut progress = writer.lock(&other).unwrap().unwrap();
+            let mut progress = writer.lock(&other).unwrap().unwrap().progress;
             progress.outcomes.pop();
             writer.set_progress(&other, &progress).unwrap();
             let later = format!("{id}-later");

@@ -58,7 +58,7 @@ pub fn lease_seconds(store: &mut dyn Store, leases: &[Lease], group: usize) -> f
     let begun = Instant::now();
     for group in leases.chunks(group) {
         store.begin().expect("begins");
-        let mut progress = store.lock(ID).expect("locks").expect("is there");
+        let mut progress = store.lock(ID).expect("locks").expect("is there").progress;
         store
             .add_leases(ID, &group.iter().collect::<Vec<_>>())
             .expect("adds");
@@ -76,7 +76,7 @@ pub fn lease_seconds(store: &mut dyn Store, leases: &[Lease], group: usize) -> f
 pub fn outcomes_per_second(store: &mut dyn Store, batch: u64, time: Duration) -> f64 {
     per_second(time, || {
         store.begin().expect("begins");
-        let mut progress = store.lock(ID).expect("locks").expect("is there");
+        let mut progress = store.lock(ID).expect("locks").expect("is there").progress;
         let first = progress.outcomes[0] + 1;
         let outcome = |round| OutcomeRow {
             round,
@@ -84,6 +84,7 @@ pub fn outcomes_per_second(store: &mut dyn Store, batch: u64, time: Duration) ->
             costs: vec![0.003, 1.5],
             imputed: false,
             at: 1_700_000_000_000,
+            actor: 1,
         };
         let outcomes: Vec<_> = (first..first + batch).map(outcome).collect();
         progress.outcomes[0] += batch;

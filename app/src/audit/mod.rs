@@ -281,6 +281,8 @@ impl Auditor {
                 costs,
                 imputed,
                 at,
+                // Who told it is in no hash.
+                actor: 0,
             }),
             Line::Overtime(given) => self.overtime(&given),
             Line::OvertimeOutcome {

@@ -70,7 +70,9 @@ impl LogSource {
     pub fn experiments(&self, named: Option<&str>) -> Result<Vec<Option<String>>> {
         match (self, named) {
             (Self::Store(location), None) => {
-                let rows = location.open(Purpose::Read)?.experiments()?;
+                let rows = location
+                    .open(Purpose::Read)?
+                    .experiments(None, usize::MAX)?;
                 ensure!(!rows.is_empty(), "{location} holds no experiments");
                 Ok(rows
                     .into_iter()
@@ -145,7 +147,7 @@ impl Log {
         store.begin()?;
         if store.experiment(id)?.is_none() {
             let names: Vec<String> = store
-                .experiments()?
+                .experiments(None, usize::MAX)?
                 .into_iter()
                 .map(|(experiment, _)| experiment.id)
                 .collect();

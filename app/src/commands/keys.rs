@@ -43,6 +43,7 @@ fn add(location: &Location, name: &str, role: Role, common: &Common) -> Result<(
             hash,
             created_at: now(),
             revoked_at: None,
+            experiments: None,
         })
     })?;
     if common.json {

@@ -164,6 +164,7 @@ mod tests {
                     costs: vec![cost],
                     imputed: decision.round % 5 == 0,
                     at: 0,
+                    actor: 0,
                 };
                 epoch_sum.add(decision.action, &outcome, &engine).unwrap();
                 engine.tell(decision.round, reward, &[cost]).unwrap();

@@ -94,6 +94,9 @@ pub enum Line {
         actor: String,
         /// What: created, paused, resumed or closed.
         what: String,
+        /// Why, if that was said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// The counts at the end: always the last line.
     State {

@@ -331,6 +331,7 @@ impl PageWalk<'_> {
             at: event.at,
             actor: event.actor,
             what: event.what,
+            reason: event.reason,
         });
         self.lines.extend(lines);
         Ok(())

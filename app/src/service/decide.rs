@@ -159,6 +159,8 @@ impl Turn<'_> {
             asked: rounds,
             request_key: request_key.map(str::to_owned),
             at: self.now,
+            waited: 0,
+            actor: 0,
         };
         Ok(Decided {
             lease,

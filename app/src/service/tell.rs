@@ -219,6 +219,7 @@ impl Turn<'_> {
             costs: outcome.costs.clone(),
             imputed: false,
             at: self.now,
+            actor: 0,
         }
     }
 
@@ -236,6 +237,7 @@ impl Turn<'_> {
             reward: outcome.reward,
             costs: outcome.costs.clone(),
             at: self.now,
+            actor: 0,
         }
     }
 

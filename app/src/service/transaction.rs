@@ -14,7 +14,7 @@ use crate::log::{OtherValues, chain};
 use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_id};
 use crate::service::resident::Resident;
 use crate::service::turn::{Turn, opened};
-use crate::store::{Event, ExperimentRow, Status, Store};
+use crate::store::{Event, ExperimentRow, Locked, Status, Store};
 
 /// A request's answer, or why it was refused.
 pub type Answered = Result<Granted, Refusal>;
@@ -98,7 +98,7 @@ impl Executor {
 
     fn read_waiting(&mut self) -> Result<Vec<String>> {
         let mut ids = Vec::new();
-        for (ExperimentRow { id, .. }, progress) in self.store.experiments()? {
+        for (ExperimentRow { id, .. }, progress) in self.store.experiments(None, usize::MAX)? {
             if !progress.status.is_open() {
                 continue;
             }
@@ -183,6 +183,7 @@ impl Transaction<'_> {
             at: self.now,
             actor: create.actor.clone(),
             what: "created".into(),
+            reason: None,
         };
         self.store.add_event(&id, &event)?;
         let resident = Resident::new(engine, spec.service);
@@ -209,7 +210,7 @@ impl Transaction<'_> {
 
     /// Serves the requests for an experiment that should exist by now.
     fn take_turn(&mut self, id: &str, group: &[&Request]) -> Result<Vec<Answered>> {
-        let Some(progress) = self.store.lock(id)? else {
+        let Some(Locked { progress, .. }) = self.store.lock(id)? else {
             return Ok(group
                 .iter()
                 .map(|_| Err(Refusal::NoExperiment { id: id.to_owned() }))

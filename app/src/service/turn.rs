@@ -82,6 +82,7 @@ impl Turn<'_> {
                 at: self.now,
                 actor: actor.to_owned(),
                 what: past_tense(change).to_owned(),
+                reason: None,
             };
             self.store.add_event(self.id, &event)?;
         }
@@ -157,6 +158,8 @@ impl Turn<'_> {
             costs: values[1..].to_vec(),
             imputed: true,
             at: self.now,
+            // Nobody told it.
+            actor: 0,
         }
     }
 

@@ -117,6 +117,16 @@ pub fn parse_salt(bytes: &[u8]) -> Result<[u8; 16]> {
         .with_context(|| format!("the store holds a salt of {} bytes, not 16", bytes.len()))
 }
 
+/// Ids in one text: none has a space in it.
+pub fn ids(ids: &[String]) -> String {
+    ids.join(" ")
+}
+
+/// The ids again.
+pub fn parse_ids(text: &str) -> Vec<String> {
+    text.split_whitespace().map(String::from).collect()
+}
+
 /// The role of this name.
 pub fn parse_role(name: &str) -> Result<Role> {
     let roles = [Role::Read, Role::Decide, Role::Admin];

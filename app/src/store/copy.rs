@@ -1,6 +1,8 @@
 //! A copy of any store into another, row by row, as one reader's transaction sees it.
 
-use anyhow::Result;
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
 
 use super::{EpochRow, ExperimentRow, Lease, Progress, Store};
 
@@ -12,8 +14,10 @@ pub fn copy(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
     // One transaction each: the copy is of one moment, though it may take minutes, and whole or not there at all.
     from.begin()?;
     to.begin()?;
-    for (experiment, progress) in from.experiments()? {
-        copy_experiment(from, to, &experiment, &progress)?;
+    copy_store(from, to)?;
+    let actors = copy_actors(from, to)?;
+    for (experiment, progress) in from.experiments(None, usize::MAX)? {
+        copy_experiment(from, to, &experiment, &progress, &actors)?;
     }
     for key in from.keys()? {
         to.set_key(&key)?;
@@ -22,30 +26,75 @@ pub fn copy(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
     to.commit()
 }
 
+/// What the store says of itself. A copy is the same store, as it was at this moment; sessions are not taken along, as their
+/// browsers know another address.
+fn copy_store(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
+    if let Some(identity) = from.identity()? {
+        to.set_identity(&identity)?;
+    }
+    for start in from.starts(0)? {
+        to.add_start(&start.node, start.at)?;
+    }
+    to.set_waiting_clock(&from.waiting_clock()?)
+}
+
+/// Numbers of actors in one store, by those in the other: PostgreSQL leaves gaps between them.
+type Actors = BTreeMap<u64, u64>;
+
+fn copy_actors(from: &mut dyn Store, to: &mut dyn Store) -> Result<Actors> {
+    let mut actors = Actors::from([(0, 0)]);
+    for (number, name) in from.actors()? {
+        actors.insert(number, to.actor(&name)?);
+    }
+    Ok(actors)
+}
+
+/// Numbers actors as the other store does.
+fn renumber<'a>(rows: impl Iterator<Item = &'a mut u64>, actors: &Actors) -> Result<()> {
+    for actor in rows {
+        let renumbered = actors.get(actor);
+        *actor = *renumbered.with_context(|| format!("the store has no actor {actor}"))?;
+    }
+    Ok(())
+}
+
 fn copy_experiment(
     from: &mut dyn Store,
     to: &mut dyn Store,
     experiment: &ExperimentRow,
     progress: &Progress,
+    actors: &Actors,
 ) -> Result<()> {
     let id = &experiment.id;
     copy_epochs(from, to, experiment, progress)?;
+    if let Some(due) = from.lock(id)?.and_then(|locked| locked.due) {
+        to.set_due(id, Some(due))?;
+    }
     pages(
         |first| from.outcomes(id, first, PAGE),
-        |rows| to.add_outcomes(id, rows).map(drop),
+        |rows| {
+            renumber(rows.iter_mut().map(|row| &mut row.actor), actors)?;
+            to.add_outcomes(id, rows).map(drop)
+        },
         |row| row.round + 1,
     )?;
     for epoch in 0..=progress.epoch {
         for overtime in [false, true] {
             pages(
                 |first| from.leases(id, epoch, overtime, first, PAGE),
-                |rows| to.add_leases(id, &rows.iter().collect::<Vec<_>>()),
+                |rows| {
+                    renumber(rows.iter_mut().map(|lease| &mut lease.actor), actors)?;
+                    to.add_leases(id, &rows.iter().collect::<Vec<_>>())
+                },
                 |lease: &Lease| lease.first + lease.actions.len() as u64,
             )?;
             // Late outcomes have epoch 0 and are found there, whichever epoch their rounds are of.
             pages(
                 |first| from.uncounted(id, epoch, overtime, first, PAGE),
-                |rows| to.add_uncounted(id, rows).map(drop),
+                |rows| {
+                    renumber(rows.iter_mut().map(|outcome| &mut outcome.actor), actors)?;
+                    to.add_uncounted(id, rows).map(drop)
+                },
                 |outcome| outcome.number + 1,
             )?;
         }
@@ -88,16 +137,16 @@ fn copy_epochs(
 /// Reads page after page and adds each.
 fn pages<T>(
     mut read: impl FnMut(u64) -> Result<Vec<T>>,
-    mut add: impl FnMut(&[T]) -> Result<()>,
+    mut add: impl FnMut(&mut [T]) -> Result<()>,
     next: impl Fn(&T) -> u64,
 ) -> Result<()> {
     let mut first = 0;
     loop {
-        let rows = read(first)?;
+        let mut rows = read(first)?;
         let Some(last) = rows.last() else {
             return Ok(());
         };
         first = next(last);
-        add(&rows)?;
+        add(&mut rows)?;
     }
 }

@@ -63,10 +63,17 @@ pub struct SqlTable {
 /// What is done with each row of an answer.
 pub type Each<'a> = &'a mut dyn FnMut(&dyn Columns) -> Result<()>;
 
+/// What is known when a transaction begins ([`super::Store::now`], [`super::Store::connection`]).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Began {
+    pub now: Option<i64>,
+    pub connection: u64,
+}
+
 /// One connection.
 pub trait Database: Send {
     /// Begins a transaction.
-    fn begin(&mut self) -> Result<()>;
+    fn begin(&mut self) -> Result<Began>;
     /// Ends it; its writes are on the disk when this returns.
     fn commit(&mut self) -> Result<()>;
     /// Ends it without its writes, whatever state it is in.

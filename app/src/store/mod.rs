@@ -7,6 +7,7 @@
 //!     ├── outcomes            what was told or imputed, one row per round; the first stays
 //!     ├── uncounted outcomes  logged, never counted: late outcomes, and outcomes of overtime
 //!     └── events              who created, paused, resumed, closed it
+//! beside them: the store's identity, its starts and its waiting clock, the names of actors, API keys, sessions
 //! ```
 //!
 //! Stores know rows, not what they mean: what may happen is the same for all of them, and decided elsewhere. Everything is
@@ -17,22 +18,24 @@ pub mod copy;
 mod database;
 pub mod postgres;
 pub mod rows;
-mod schema;
+pub mod schema;
 mod sql;
 pub mod sqlite;
 mod tables;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use anyhow::Result;
+use debora::Key;
 
 pub use rows::{
-    ApiKey, EpochRow, Event, ExperimentRow, KEYLESS, Lease, OutcomeRow, Progress, Role, Status,
-    UncountedOutcome,
+    ApiKey, EpochRow, Event, ExperimentRow, KEYLESS, Lease, Locked, OutcomeRow, Progress, Role,
+    Session, StartRow, Status, UncountedOutcome, WaitingClock,
 };
 
 /// The version of the schema that this program writes. Migrations lead here from every earlier one.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// One connection to a store. A node has one that writes, and others that read.
 // No method takes or gives a borrowed row: a reader's lines must outlive its connection's next statement.
@@ -44,13 +47,40 @@ pub trait Store: Send {
     fn commit(&mut self) -> Result<()>;
     /// Forgets the transaction's writes, if one is open.
     fn rollback(&mut self);
+    /// The clock that all nodes share, in milliseconds since 1970, as it was when the transaction began. `None` where one server
+    /// alone has the store, and its own clock serves.
+    fn now(&self) -> Option<i64>;
+    /// Another number than before if the connection was made again, or leads to another server: what was read and even committed
+    /// before may not be there.
+    fn connection(&self) -> u64;
 
-    /// All experiments, the oldest first.
-    fn experiments(&mut self) -> Result<Vec<(ExperimentRow, Progress)>>;
+    /// What tells this store from others, and not from its copies: 32 hexadecimal digits. `None` before the first start.
+    fn identity(&mut self) -> Result<Option<String>>;
+    /// Sets it, unless it is set.
+    fn set_identity(&mut self, identity: &str) -> Result<()>;
+    /// Notes that a node starts to serve the store; gives the number of the start, one more than the last.
+    fn add_start(&mut self, node: &str, at: i64) -> Result<u64>;
+    /// The starts from this number on, in order.
+    fn starts(&mut self, from: u64) -> Result<Vec<StartRow>>;
+    /// How long the store has been served; within a transaction no other node changes it until the end.
+    fn waiting_clock(&mut self) -> Result<WaitingClock>;
+    /// Moves it on.
+    fn set_waiting_clock(&mut self, clock: &WaitingClock) -> Result<()>;
+
+    /// Experiments in the order in which they were created: those after this one, or from the first.
+    fn experiments(
+        &mut self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(ExperimentRow, Progress)>>;
+    /// The experiments that share a key.
+    fn experiments_of_key(&mut self, key: Key) -> Result<Vec<(ExperimentRow, Progress)>>;
     /// One experiment.
     fn experiment(&mut self, id: &str) -> Result<Option<(ExperimentRow, Progress)>>;
     /// Its progress; within a transaction no other node changes it until the end.
-    fn lock(&mut self, id: &str) -> Result<Option<Progress>>;
+    fn lock(&mut self, id: &str) -> Result<Option<Locked>>;
+    /// The ids of experiments where an outcome may be due by now, as the [`WaitingClock`] shows it; the longest due first.
+    fn due(&mut self, waited: i64, limit: usize) -> Result<Vec<String>>;
     /// Its epochs from this number on, in order.
     fn epochs(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<EpochRow>>;
     /// What requests with these keys were given, in any order.
@@ -87,6 +117,8 @@ pub trait Store: Send {
     ) -> Result<bool>;
     /// Rewrites the progress.
     fn set_progress(&mut self, id: &str, progress: &Progress) -> Result<()>;
+    /// Sets when an outcome may be due. Apart from the progress, which is rewritten far more often: the index would be, too.
+    fn set_due(&mut self, id: &str, due: Option<i64>) -> Result<()>;
     /// Adds leases.
     fn add_leases(&mut self, id: &str, leases: &[&Lease]) -> Result<()>;
     /// Adds outcomes of distinct rounds. Where a round has one already, that one stays and is returned in its place.
@@ -107,10 +139,26 @@ pub trait Store: Send {
     /// Adds an event; the store numbers it.
     fn add_event(&mut self, id: &str, event: &Event) -> Result<()>;
 
+    /// The number that stands for somebody's name in leases and outcomes, given when it is first asked for; from 1. In rows, 0 is
+    /// nobody.
+    fn actor(&mut self, name: &str) -> Result<u64>;
+    /// The names, by number.
+    fn actors(&mut self) -> Result<BTreeMap<u64, String>>;
+
     /// All API keys, revoked ones too, by name.
     fn keys(&mut self) -> Result<Vec<ApiKey>>;
+    /// Adds a key. False, and nothing is written, if the name is taken.
+    fn add_key(&mut self, key: &ApiKey) -> Result<bool>;
     /// Adds a key, or replaces the one of that name.
     fn set_key(&mut self, key: &ApiKey) -> Result<()>;
+    /// The session whose token has this hash.
+    fn session(&mut self, hash: &str) -> Result<Option<Session>>;
+    /// Adds a session.
+    fn add_session(&mut self, session: &Session) -> Result<()>;
+    /// Ends a session, if it is there.
+    fn end_session(&mut self, hash: &str) -> Result<()>;
+    /// Ends all that expire at this time or before.
+    fn end_sessions(&mut self, expired_at: i64) -> Result<()>;
 }
 
 /// Where a store is.

@@ -12,13 +12,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result};
 use postgres::types::ToSql;
-use postgres::{Client, Config, Row, Statement};
+use postgres::{Client, Config, Row, SimpleQueryMessage, SimpleQueryRow, Statement};
 
 use super::Purpose;
-use super::database::{Columns, Database, Each, SqlTable, SqlValue};
+use super::database::{Began, Columns, Database, Each, SqlTable, SqlValue};
 use super::sql::Sql;
 
 pub use opening::{parse, shown};
+
+/// The server's clock in milliseconds, and when it was started in microseconds.
+const LOOK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+    (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint";
 
 /// A store in a PostgreSQL database.
 pub type Postgres = Sql<PostgresServer>;
@@ -37,6 +41,8 @@ impl Postgres {
             statements: BTreeMap::new(),
             in_transaction: false,
             stuck: false,
+            connection: 0,
+            server_start: None,
         }))
     }
 }
@@ -57,6 +63,10 @@ pub struct PostgresServer {
     in_transaction: bool,
     /// Whether a transaction could not be ended: BEGIN would join it.
     stuck: bool,
+    /// Counts the connections, and the servers behind them.
+    connection: u64,
+    /// When the server behind the connection was started.
+    server_start: Option<i64>,
 }
 
 type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -64,9 +74,21 @@ type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 impl PostgresServer {
     fn reconnect(&mut self) -> Result<()> {
         self.client = opening::connect(&self.config, self.purpose)?;
+        self.connection += 1;
         self.statements.clear();
         self.stuck = false;
         Ok(())
+    }
+
+    /// Counts another server: a pooler's connection stays when the server behind it is restored, or a standby takes its place.
+    fn note_server(&mut self, start: i64) {
+        if self
+            .server_start
+            .replace(start)
+            .is_some_and(|before| before != start)
+        {
+            self.connection += 1;
+        }
     }
 
     /// Runs something, and once more if the connection turns out to be lost and no transaction is lost with it.
@@ -99,19 +121,30 @@ impl PostgresServer {
 }
 
 impl Database for PostgresServer {
-    fn begin(&mut self) -> Result<()> {
+    fn begin(&mut self) -> Result<Began> {
         // A reader's transaction stays at one commit; a writer's must see what others committed while it waited for a lock.
-        let sql = match self.purpose {
+        let begin = match self.purpose {
             Purpose::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Purpose::Serve | Purpose::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
         };
+        // With the beginning, so that it costs no way to the server and back of its own.
+        let sql = format!("{begin}; {LOOK}");
         // The server forgets the transaction with the connection.
         if self.stuck {
             self.reconnect()?;
         }
-        self.run(|server| server.client.batch_execute(sql))?;
+        let messages = self.run(|server| server.client.simple_query(&sql))?;
         self.in_transaction = true;
-        Ok(())
+        let row = messages.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        let row = row.context("the server does not say what time it is")?;
+        self.note_server(read_number(row, 1)?);
+        Ok(Began {
+            now: Some(read_number(row, 0)?),
+            connection: self.connection,
+        })
     }
 
     fn commit(&mut self) -> Result<()> {
@@ -230,6 +263,13 @@ fn column<'a>(
         Some(SqlValue::Text(_)) => Box::new(values.map(SqlValue::as_text).collect::<Vec<_>>()),
         _ => Box::new(values.map(SqlValue::as_number).collect::<Vec<_>>()),
     }
+}
+
+/// A number in the text that simple queries are answered in.
+fn read_number(row: &SimpleQueryRow, column: usize) -> Result<i64> {
+    let text = row.try_get(column)?;
+    let number = text.and_then(|text| text.parse().ok());
+    number.with_context(|| format!("the server answers {text:?} where a number must be"))
 }
 
 fn type_of(value: &SqlValue<'_>) -> &'static str {

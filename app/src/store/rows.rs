@@ -132,6 +132,10 @@ pub struct Lease {
     pub request_key: Option<String>,
     /// When.
     pub at: i64,
+    /// What the store's [`WaitingClock`] showed.
+    pub waited: i64,
+    /// Who asked ([`super::Store::actor`]).
+    pub actor: u64,
 }
 
 /// What came of a round, in the user's units.
@@ -147,6 +151,8 @@ pub struct OutcomeRow {
     pub imputed: bool,
     /// When.
     pub at: i64,
+    /// Who told it ([`super::Store::actor`]).
+    pub actor: u64,
 }
 
 /// An outcome that is logged and never counted.
@@ -164,6 +170,8 @@ pub struct UncountedOutcome {
     pub costs: Vec<f64>,
     /// When.
     pub at: i64,
+    /// Who told it ([`super::Store::actor`]).
+    pub actor: u64,
 }
 
 /// What stands for the name of a key where none is needed, on the loopback address.
@@ -178,6 +186,8 @@ pub struct Event {
     pub actor: String,
     /// What: created, paused, resumed or closed.
     pub what: String,
+    /// Why, if that was said.
+    pub reason: Option<String>,
 }
 
 /// What a caller may do; each role may do what those before it may.
@@ -217,4 +227,46 @@ pub struct ApiKey {
     pub created_at: i64,
     /// When it was revoked.
     pub revoked_at: Option<i64>,
+    /// The ids of the experiments it is for; `None` for all.
+    pub experiments: Option<Vec<String>>,
+}
+
+/// A person's stay on the pages, from log-in to log-out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// SHA-256 of its token, as 64 hexadecimal digits.
+    pub hash: String,
+    /// The name of the API key it was begun with: what that allows, it allows.
+    pub key_name: String,
+    /// When it ends by itself.
+    pub expires_at: i64,
+}
+
+/// A node that began to serve the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartRow {
+    /// Counts the starts, from 1.
+    pub incarnation: u64,
+    /// What tells the process from all others: 32 hexadecimal digits.
+    pub node: String,
+    /// When.
+    pub at: i64,
+}
+
+/// How long this store has been served: what missing outcomes are waited for by. It never jumps, as no clock of a day is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitingClock {
+    /// Milliseconds in which outcomes could be told.
+    pub waited: i64,
+    /// When it was last moved on, by the clock that all nodes share.
+    pub read_at: i64,
+}
+
+/// An experiment's row as it is locked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Locked {
+    /// How far it is.
+    pub progress: Progress,
+    /// What the [`WaitingClock`] shows when a missing outcome may be due; `None` while nothing can be.
+    pub due: Option<i64>,
 }

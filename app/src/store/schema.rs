@@ -82,6 +82,38 @@ CREATE TABLE api_keys (
     "
 ALTER TABLE experiments ADD COLUMN values_version INTEGER NOT NULL DEFAULT 1;
 ",
+    // Of what is there already, nobody knows who asked or told (actor 0), when it is due (0: to be looked at once), and how
+    // long it has waited: it waits anew, as nothing may be imputed early.
+    "
+CREATE TABLE store (number INTEGER NOT NULL PRIMARY KEY, identity TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE starts (
+    incarnation INTEGER NOT NULL PRIMARY KEY,
+    node TEXT NOT NULL,
+    at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE waiting_clock (
+    number INTEGER NOT NULL PRIMARY KEY,
+    waited INTEGER NOT NULL,
+    read_at INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO waiting_clock (number, waited, read_at) VALUES (1, 0, 0);
+CREATE TABLE actors (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE sessions (
+    hash TEXT NOT NULL PRIMARY KEY,
+    key_name TEXT NOT NULL,
+    expires_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX experiment_keys ON experiments (key);
+ALTER TABLE progress ADD COLUMN due INTEGER;
+UPDATE progress SET due = 0;
+CREATE INDEX progress_due ON progress (due) WHERE due IS NOT NULL;
+ALTER TABLE leases ADD COLUMN waited INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE leases ADD COLUMN actor INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE outcomes ADD COLUMN actor INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE asides ADD COLUMN actor INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE events ADD COLUMN reason TEXT;
+ALTER TABLE api_keys ADD COLUMN experiments TEXT;
+",
 ];
 
 /// The same in PostgreSQL's words.

@@ -3,31 +3,39 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use debora::Key;
 
-use super::codec::{self, bound, stored};
-use super::database::{Columns, Database, SqlValue, values};
+use super::codec::{self, bound, stored, unstored};
+use super::database::{Began, Columns, Database, SqlValue, values};
 use super::tables::*;
 use super::{
-    ApiKey, EpochRow, Event, ExperimentRow, Lease, OutcomeRow, Progress, Store, UncountedOutcome,
+    ApiKey, EpochRow, Event, ExperimentRow, Lease, Locked, OutcomeRow, Progress, Session, StartRow,
+    Store, UncountedOutcome, WaitingClock,
 };
 
 // Statements that several functions share. The table of uncounted outcomes is called `asides`: stores that exist have it.
 const EXPERIMENTS: &str = "SELECT id, spec, key, salt, created_at, values_version, progress
     FROM experiments JOIN progress ON experiment = number";
 const OUTCOMES_READ: &str =
-    "SELECT round, feedback, imputed, at FROM outcomes WHERE experiment = $1";
-const UNCOUNTED_READ: &str = "SELECT epoch, overtime, number, feedback, at FROM asides
+    "SELECT round, feedback, imputed, at, actor FROM outcomes WHERE experiment = $1";
+const UNCOUNTED_READ: &str = "SELECT epoch, overtime, number, feedback, at, actor FROM asides
     WHERE experiment = $1 AND epoch = $2 AND overtime = $3";
 const LEASES_READ: &str =
-    "SELECT epoch, overtime, first, rounds, actions, asked, request_key, at FROM leases
+    "SELECT epoch, overtime, first, rounds, actions, asked, request_key, at, waited, actor FROM leases
     WHERE experiment = $1";
+const KEYS_WRITE: &str =
+    "INSERT INTO api_keys (name, role, hash, created_at, revoked_at, experiments)
+    VALUES ($1, $2, $3, $4, $5, $6)";
 
 /// A store in a database.
 pub struct Sql<D> {
     database: D,
     /// The numbers of experiments seen so far, by their ids.
     numbers: BTreeMap<String, i64>,
+    /// The numbers of actors, by their names.
+    actors: BTreeMap<String, u64>,
     transaction: TransactionState,
+    began: Began,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,7 +53,9 @@ impl<D: Database> Sql<D> {
         Self {
             database,
             numbers: BTreeMap::new(),
+            actors: BTreeMap::new(),
             transaction: TransactionState::None,
+            began: Began::default(),
         }
     }
 
@@ -143,6 +153,26 @@ impl<D: Database> Sql<D> {
         })
     }
 
+    fn forget_numbers(&mut self) {
+        self.numbers.clear();
+        self.actors.clear();
+    }
+
+    /// The one row that a query gives, if any.
+    fn one<T>(
+        &mut self,
+        sql: &str,
+        values: &[SqlValue<'_>],
+        read: fn(&dyn Columns) -> Result<T>,
+    ) -> Result<Option<T>> {
+        Ok(self.rows(sql, values, read)?.pop())
+    }
+
+    /// Writes one row or none: whether it did.
+    fn execute(&mut self, sql: &str, values: &[SqlValue<'_>]) -> Result<bool> {
+        self.write(|store| Ok(store.database.execute(sql, values)? == 1))
+    }
+
     /// False if the id is taken.
     fn add_experiment(&mut self, experiment: &ExperimentRow) -> Result<bool> {
         // Two nodes may create one id at the same time: the database decides, not a look beforehand.
@@ -160,6 +190,20 @@ impl<D: Database> Sql<D> {
         Ok(self.database.execute(sql, &values)? == 1)
     }
 
+    /// False if nothing was written.
+    fn write_key(&mut self, sql: &str, key: &ApiKey) -> Result<bool> {
+        let experiments = key.experiments.as_deref().map(codec::ids);
+        let values = values![
+            &key.name,
+            key.role.name(),
+            &key.hash,
+            key.created_at,
+            key.revoked_at,
+            &experiments
+        ];
+        self.execute(sql, &values)
+    }
+
     fn add_epoch(&mut self, number: i64, row: &EpochRow) -> Result<()> {
         let added = self
             .database
@@ -175,9 +219,15 @@ impl<D: Database> Store for Sql<D> {
             self.transaction == TransactionState::None,
             "a transaction is open already; commit it or roll it back first"
         );
-        self.database
+        let began = self
+            .database
             .begin()
             .context("cannot begin a transaction of the store")?;
+        // Another server may number experiments and actors otherwise.
+        if began.connection != self.began.connection {
+            self.forget_numbers();
+        }
+        self.began = began;
         self.transaction = TransactionState::Open;
         Ok(())
     }
@@ -204,14 +254,86 @@ impl<D: Database> Store for Sql<D> {
         if self.transaction != TransactionState::None {
             self.database.rollback();
             // A number that was given within the transaction may be given again.
-            self.numbers.clear();
+            self.forget_numbers();
             self.transaction = TransactionState::None;
         }
     }
 
-    fn experiments(&mut self) -> Result<Vec<(ExperimentRow, Progress)>> {
-        let sql = format!("{EXPERIMENTS} ORDER BY number");
-        self.rows(&sql, &[], read_experiment)
+    fn now(&self) -> Option<i64> {
+        self.began.now
+    }
+
+    fn connection(&self) -> u64 {
+        self.began.connection
+    }
+
+    fn identity(&mut self) -> Result<Option<String>> {
+        let sql = "SELECT identity FROM store";
+        self.one(sql, &[], |row| Ok(text(row, 0)?.to_owned()))
+    }
+
+    fn set_identity(&mut self, identity: &str) -> Result<()> {
+        // Of nodes that start at the same time the first one's stays.
+        let sql =
+            "INSERT INTO store (number, identity) VALUES (1, $1) ON CONFLICT (number) DO NOTHING";
+        self.execute(sql, &values![identity]).map(drop)
+    }
+
+    fn add_start(&mut self, node: &str, at: i64) -> Result<u64> {
+        // The clock's row is locked for its own sake and for this: nodes that start together take turns.
+        self.waiting_clock()?;
+        let last = "SELECT coalesce(max(incarnation), 0) FROM starts";
+        let last = self.one(last, &[], |row| number(row, 0))?;
+        let next = last.unwrap_or_default() + 1;
+        let sql = "INSERT INTO starts (incarnation, node, at) VALUES ($1, $2, $3)";
+        self.execute(sql, &values![next, node, at])?;
+        unstored(next)
+    }
+
+    fn starts(&mut self, from: u64) -> Result<Vec<StartRow>> {
+        let sql = "SELECT incarnation, node, at FROM starts WHERE incarnation >= $1
+            ORDER BY incarnation";
+        self.rows(sql, &values![bound(from)], read_start)
+    }
+
+    fn waiting_clock(&mut self) -> Result<WaitingClock> {
+        let sql = format!(
+            "SELECT waited, read_at FROM waiting_clock WHERE number = 1{}",
+            self.database.for_update()
+        );
+        let read = |row: &dyn Columns| {
+            Ok(WaitingClock {
+                waited: number(row, 0)?,
+                read_at: number(row, 1)?,
+            })
+        };
+        self.one(&sql, &[], read)?
+            .context("the store has no waiting clock")
+    }
+
+    fn set_waiting_clock(&mut self, clock: &WaitingClock) -> Result<()> {
+        let sql = "UPDATE waiting_clock SET waited = $1, read_at = $2 WHERE number = 1";
+        self.execute(sql, &values![clock.waited, clock.read_at])
+            .map(drop)
+    }
+
+    fn experiments(
+        &mut self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(ExperimentRow, Progress)>> {
+        let after = match after {
+            // After one that is not there comes nothing.
+            Some(id) => self.number(id)?.unwrap_or(i64::MAX),
+            None => 0,
+        };
+        let sql = format!("{EXPERIMENTS} WHERE number > $1 ORDER BY number LIMIT $2");
+        self.rows(&sql, &values![after, bound(limit as u64)], read_experiment)
+    }
+
+    fn experiments_of_key(&mut self, key: Key) -> Result<Vec<(ExperimentRow, Progress)>> {
+        let sql = format!("{EXPERIMENTS} WHERE key = $1 ORDER BY number");
+        self.rows(&sql, &values![&key.to_hex()], read_experiment)
     }
 
     fn experiment(&mut self, id: &str) -> Result<Option<(ExperimentRow, Progress)>> {
@@ -219,14 +341,19 @@ impl<D: Database> Store for Sql<D> {
         Ok(self.rows(&sql, &values![id], read_experiment)?.pop())
     }
 
-    fn lock(&mut self, id: &str) -> Result<Option<Progress>> {
+    fn lock(&mut self, id: &str) -> Result<Option<Locked>> {
         let sql = format!(
-            "SELECT progress FROM progress WHERE experiment = $1{}",
+            "SELECT progress, due FROM progress WHERE experiment = $1{}",
             self.database.for_update()
         );
-        Ok(self
-            .page(id, &sql, &[], |row| codec::parse_progress(text(row, 0)?))?
-            .pop())
+        Ok(self.page(id, &sql, &[], read_locked)?.pop())
+    }
+
+    fn due(&mut self, waited: i64, limit: usize) -> Result<Vec<String>> {
+        let sql = "SELECT id FROM progress JOIN experiments ON number = experiment
+            WHERE due <= $1 ORDER BY due LIMIT $2";
+        let values = values![waited, bound(limit as u64)];
+        self.rows(sql, &values, |row| Ok(text(row, 0)?.to_owned()))
     }
 
     fn epochs(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<EpochRow>> {
@@ -305,7 +432,7 @@ impl<D: Database> Store for Sql<D> {
     }
 
     fn events(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Event>> {
-        let sql = "SELECT at, actor, what FROM events
+        let sql = "SELECT at, actor, what, reason FROM events
             WHERE experiment = $1 AND number >= $2 ORDER BY number LIMIT $3";
         self.page(
             id,
@@ -344,6 +471,13 @@ impl<D: Database> Store for Sql<D> {
                 .database
                 .execute(sql, &values![&codec::progress(progress)?, number])
                 .map(drop)
+        })
+    }
+
+    fn set_due(&mut self, id: &str, due: Option<i64>) -> Result<()> {
+        self.write_to(id, |store, number| {
+            let sql = "UPDATE progress SET due = $1 WHERE experiment = $2";
+            store.database.execute(sql, &values![due, number]).map(drop)
         })
     }
 
@@ -466,32 +600,79 @@ impl<D: Database> Store for Sql<D> {
             let next = store
                 .rows(sql, &values![experiment], |row| number(row, 0))?
                 .pop();
-            let sql = "INSERT INTO events (experiment, number, at, actor, what)
-                VALUES ($1, $2, $3, $4, $5)";
-            let values = values![experiment, next, event.at, &event.actor, &event.what];
+            let sql = "INSERT INTO events (experiment, number, at, actor, what, reason)
+                VALUES ($1, $2, $3, $4, $5, $6)";
+            let values = values![
+                experiment,
+                next,
+                event.at,
+                &event.actor,
+                &event.what,
+                &event.reason
+            ];
             store.database.execute(sql, &values).map(drop)
         })
     }
 
     fn keys(&mut self) -> Result<Vec<ApiKey>> {
-        let sql = "SELECT name, role, hash, created_at, revoked_at FROM api_keys ORDER BY name";
+        let sql = "SELECT name, role, hash, created_at, revoked_at, experiments FROM api_keys
+            ORDER BY name";
         self.rows(sql, &[], read_api_key)
     }
 
+    fn add_key(&mut self, key: &ApiKey) -> Result<bool> {
+        // The database decides whether the name is free: two may add it at the same time.
+        let sql = format!("{KEYS_WRITE} ON CONFLICT (name) DO NOTHING");
+        self.write_key(&sql, key)
+    }
+
     fn set_key(&mut self, key: &ApiKey) -> Result<()> {
-        self.write(|store| {
-            let sql = "INSERT INTO api_keys (name, role, hash, created_at, revoked_at)
-                VALUES ($1, $2, $3, $4, $5)
-                ON CONFLICT (name) DO UPDATE SET role = excluded.role, hash = excluded.hash,
-                    created_at = excluded.created_at, revoked_at = excluded.revoked_at";
-            let values = values![
-                &key.name,
-                key.role.name(),
-                &key.hash,
-                key.created_at,
-                key.revoked_at
-            ];
-            store.database.execute(sql, &values).map(drop)
-        })
+        let sql = format!(
+            "{KEYS_WRITE} ON CONFLICT (name) DO UPDATE SET role = excluded.role,
+                hash = excluded.hash, created_at = excluded.created_at,
+                revoked_at = excluded.revoked_at, experiments = excluded.experiments"
+        );
+        self.write_key(&sql, key).map(drop)
+    }
+
+    fn actor(&mut self, name: &str) -> Result<u64> {
+        // Remembered, as experiments' numbers are: nearly every request has one.
+        if let Some(number) = self.actors.get(name) {
+            return Ok(*number);
+        }
+        let sql = "INSERT INTO actors (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
+        self.execute(sql, &values![name])?;
+        let sql = "SELECT number FROM actors WHERE name = $1";
+        let number = self.one(sql, &values![name], |row| unstored(number(row, 0)?))?;
+        let number = number.with_context(|| format!("the actor {name:?} is not there"))?;
+        self.actors.insert(name.to_owned(), number);
+        Ok(number)
+    }
+
+    fn actors(&mut self) -> Result<BTreeMap<u64, String>> {
+        let read = |row: &dyn Columns| Ok((unstored(number(row, 0)?)?, text(row, 1)?.to_owned()));
+        let actors = self.rows("SELECT number, name FROM actors", &[], read)?;
+        Ok(actors.into_iter().collect())
+    }
+
+    fn session(&mut self, hash: &str) -> Result<Option<Session>> {
+        let sql = "SELECT hash, key_name, expires_at FROM sessions WHERE hash = $1";
+        self.one(sql, &values![hash], read_session)
+    }
+
+    fn add_session(&mut self, session: &Session) -> Result<()> {
+        let sql = "INSERT INTO sessions (hash, key_name, expires_at) VALUES ($1, $2, $3)";
+        let values = values![&session.hash, &session.key_name, session.expires_at];
+        self.execute(sql, &values).map(drop)
+    }
+
+    fn end_session(&mut self, hash: &str) -> Result<()> {
+        let sql = "DELETE FROM sessions WHERE hash = $1";
+        self.execute(sql, &values![hash]).map(drop)
+    }
+
+    fn end_sessions(&mut self, expired_at: i64) -> Result<()> {
+        let sql = "DELETE FROM sessions WHERE expires_at <= $1";
+        self.execute(sql, &values![expired_at]).map(drop)
     }
 }

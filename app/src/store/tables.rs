@@ -6,7 +6,8 @@ use debora::Key;
 use super::codec::{self, stored, unstored};
 use super::database::{Columns, SqlTable, SqlValue, values};
 use super::{
-    ApiKey, EpochRow, Event, ExperimentRow, Lease, OutcomeRow, Progress, UncountedOutcome,
+    ApiKey, EpochRow, Event, ExperimentRow, Lease, Locked, OutcomeRow, Progress, Session, StartRow,
+    UncountedOutcome,
 };
 
 // Columns of the primary key come first, since what an insert says of each row is said by its key.
@@ -36,12 +37,14 @@ pub const LEASES: SqlTable = SqlTable {
         "asked",
         "request_key",
         "at",
+        "waited",
+        "actor",
     ],
     keys: 4,
 };
 pub const OUTCOMES: SqlTable = SqlTable {
     name: "outcomes",
-    columns: &["experiment", "round", "feedback", "imputed", "at"],
+    columns: &["experiment", "round", "feedback", "imputed", "at", "actor"],
     keys: 2,
 };
 pub const UNCOUNTED: SqlTable = SqlTable {
@@ -54,6 +57,7 @@ pub const UNCOUNTED: SqlTable = SqlTable {
         "number",
         "feedback",
         "at",
+        "actor",
     ],
     keys: 4,
 };
@@ -90,6 +94,8 @@ pub fn lease_values(number: i64, lease: &Lease) -> Result<Vec<SqlValue<'_>>> {
         asked,
         request_key,
         at,
+        waited,
+        actor,
     } = lease;
     Ok(values![
         number,
@@ -101,7 +107,9 @@ pub fn lease_values(number: i64, lease: &Lease) -> Result<Vec<SqlValue<'_>>> {
         codec::actions(actions)?,
         stored(*asked)?,
         request_key,
-        *at
+        *at,
+        *waited,
+        stored(*actor)?
     ]
     .to_vec())
 }
@@ -113,13 +121,15 @@ pub fn outcome_values(number: i64, outcome: &OutcomeRow) -> Result<Vec<SqlValue<
         costs,
         imputed,
         at,
+        actor,
     } = outcome;
     Ok(values![
         number,
         stored(*round)?,
         codec::feedback(*reward, costs),
         *imputed,
-        *at
+        *at,
+        stored(*actor)?
     ]
     .to_vec())
 }
@@ -132,6 +142,7 @@ pub fn uncounted_values(experiment: i64, outcome: &UncountedOutcome) -> Result<V
         reward,
         costs,
         at,
+        actor,
     } = outcome;
     Ok(values![
         experiment,
@@ -139,7 +150,8 @@ pub fn uncounted_values(experiment: i64, outcome: &UncountedOutcome) -> Result<V
         *overtime,
         stored(*number)?,
         codec::feedback(*reward, costs),
-        *at
+        *at,
+        stored(*actor)?
     ]
     .to_vec())
 }
@@ -194,6 +206,8 @@ pub fn read_lease(row: &dyn Columns) -> Result<Lease> {
         asked: unstored(number(row, 5)?)?,
         request_key: row.text(6)?.map(String::from),
         at: number(row, 7)?,
+        waited: number(row, 8)?,
+        actor: unstored(number(row, 9)?)?,
     })
 }
 
@@ -205,6 +219,7 @@ pub fn read_outcome(row: &dyn Columns) -> Result<OutcomeRow> {
         costs,
         imputed: codec::truth(number(row, 2)?)?,
         at: number(row, 3)?,
+        actor: unstored(number(row, 4)?)?,
     })
 }
 
@@ -217,6 +232,7 @@ pub fn read_uncounted(row: &dyn Columns) -> Result<UncountedOutcome> {
         reward,
         costs,
         at: number(row, 4)?,
+        actor: unstored(number(row, 5)?)?,
     })
 }
 
@@ -225,6 +241,7 @@ pub fn read_event(row: &dyn Columns) -> Result<Event> {
         at: number(row, 0)?,
         actor: text(row, 1)?.into(),
         what: text(row, 2)?.into(),
+        reason: row.text(3)?.map(String::from),
     })
 }
 
@@ -235,5 +252,29 @@ pub fn read_api_key(row: &dyn Columns) -> Result<ApiKey> {
         hash: text(row, 2)?.into(),
         created_at: number(row, 3)?,
         revoked_at: row.number(4)?,
+        experiments: row.text(5)?.map(codec::parse_ids),
+    })
+}
+
+pub fn read_session(row: &dyn Columns) -> Result<Session> {
+    Ok(Session {
+        hash: text(row, 0)?.into(),
+        key_name: text(row, 1)?.into(),
+        expires_at: number(row, 2)?,
+    })
+}
+
+pub fn read_start(row: &dyn Columns) -> Result<StartRow> {
+    Ok(StartRow {
+        incarnation: unstored(number(row, 0)?)?,
+        node: text(row, 1)?.into(),
+        at: number(row, 2)?,
+    })
+}
+
+pub fn read_locked(row: &dyn Columns) -> Result<Locked> {
+    Ok(Locked {
+        progress: codec::parse_progress(text(row, 0)?)?,
+        due: row.number(1)?,
     })
 }

@@ -259,7 +259,8 @@ fn exempt_column(table: &str, column: &str, row: &BTreeMap<String, Sql>, trial: 
     match (table, column) {
         ("experiments", "created_at") | ("epochs", "opened_at") => true,
         ("leases" | "outcomes" | "asides" | "events", "at") => true,
-        ("leases", "request_key") | ("events", "actor") => true,
+        ("leases", "request_key" | "waited") | ("progress", "due") | ("events", "reason") => true,
+        ("leases" | "outcomes" | "asides" | "events", "actor") => true,
         // Only the order of events is shown, and not even the last one follows once an experiment is done.
         ("events", "number") => true,
         ("events", "experiment") => {

@@ -23,6 +23,7 @@ pub(crate) fn set_key(house: &House, name: &str, role: Role, revoked_at: Option<
         hash: hex::encode(&Sha256::digest(token(name))),
         created_at: 0,
         revoked_at,
+        experiments: None,
     };
     store.begin().unwrap();
     store.set_key(&key).unwrap();

@@ -16,14 +16,15 @@ use std::time::Duration;
 
 use debora_app::store::sqlite::copying;
 use debora_app::store::{
-    self, ApiKey, EpochRow, Event, ExperimentRow, Lease, Location, OutcomeRow, Progress, Purpose,
-    Role, Status, Store, UncountedOutcome,
+    self, ApiKey, EpochRow, Event, ExperimentRow, Lease, Location, Locked, OutcomeRow, Progress,
+    Purpose, Role, Session, StartRow, Status, Store, UncountedOutcome, WaitingClock,
 };
 use fixtures::{epoch, experiment, progress, schema};
 use opening::{
     a_newer_store_is_refused_and_left_as_it_is,
     an_older_store_is_brought_to_this_version_by_a_server_alone, servers_that_start_together_agree,
-    what_belongs_to_others_is_left_to_them, what_is_missing_is_made_by_a_server_alone,
+    what_an_older_program_stored_is_kept, what_belongs_to_others_is_left_to_them,
+    what_is_missing_is_made_by_a_server_alone,
 };
 use scratch::Scratch;
 
@@ -125,8 +126,16 @@ on_every_store!(
     an_epoch_closes_once,
     an_unknown_experiment_has_no_rows_and_takes_none,
     keys_are_replaced_by_name,
+    a_name_is_added_once,
+    starts_are_counted_and_the_first_identity_stays,
+    due_experiments_are_found_in_order,
+    actors_keep_their_numbers,
+    sessions_end,
+    keys_that_experiments_share_are_found,
+    the_waiting_clock_is_one_nodes_at_a_time,
     numbers_beyond_the_stored_ones_are_refused,
     an_older_store_is_brought_to_this_version_by_a_server_alone,
+    what_an_older_program_stored_is_kept,
     a_newer_store_is_refused_and_left_as_it_is,
     what_is_missing_is_made_by_a_server_alone,
     what_belongs_to_others_is_left_to_them,
@@ -168,6 +177,8 @@ fn lease(first: u64, actions: &[u32]) -> Lease {
         asked: 100,
         request_key: Some(format!("request {first}")),
         at: 3,
+        waited: 30 + first as i64,
+        actor: 0,
     }
 }
 
@@ -178,6 +189,7 @@ fn outcome(round: u64, reward: f64) -> OutcomeRow {
         costs: HARD_VALUES.to_vec(),
         imputed: false,
         at: 4,
+        actor: 0,
     }
 }
 
@@ -189,6 +201,7 @@ fn uncounted(number: u64, reward: f64) -> UncountedOutcome {
         reward,
         costs: HARD_VALUES.to_vec(),
         at: 5,
+        actor: 0,
     }
 }
 
@@ -199,6 +212,7 @@ fn api_key(name: &str, role: Role) -> ApiKey {
         hash: "ef".repeat(32),
         created_at: 6,
         revoked_at: None,
+        experiments: None,
     }
 }
 
@@ -268,6 +282,7 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
         at: 8,
         actor: "ann".into(),
         what: what.into(),
+        reason: (what == "paused").then(|| "naïve \"why\"".into()),
     });
     let later = Progress {
         status: Status::Paused,
@@ -312,10 +327,16 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
             Some((experiment("a"), later.clone()))
         );
         assert_eq!(
-            store.experiments().unwrap(),
+            store.experiments(None, usize::MAX).unwrap(),
             [(experiment("a"), later.clone())]
         );
-        assert_eq!(store.lock("a").unwrap(), Some(later.clone()));
+        assert_eq!(
+            store.lock("a").unwrap(),
+            Some(Locked {
+                progress: later.clone(),
+                due: None
+            })
+        );
         assert_eq!(
             store.epochs("a", 0, 9).unwrap(),
             [
@@ -476,7 +497,7 @@ fn a_taken_id_writes_nothing(place: &Place) {
     });
     assert!(!created);
     assert_eq!(
-        store.experiments().unwrap(),
+        store.experiments(None, usize::MAX).unwrap(),
         [(experiment("a"), progress())]
     );
     assert_eq!(store.epochs("a", 0, 9).unwrap(), [epoch(0)]);
@@ -484,7 +505,7 @@ fn a_taken_id_writes_nothing(place: &Place) {
         .create(&experiment("0"), &progress(), &epoch(0))
         .unwrap()));
     let ids: Vec<_> = store
-        .experiments()
+        .experiments(None, usize::MAX)
         .unwrap()
         .into_iter()
         .map(|(experiment, _)| experiment.id)
@@ -585,7 +606,8 @@ fn nothing_is_written_outside_a_transaction(place: &Place) {
     }
     store.commit().unwrap_err();
     assert!(store.outcomes("a", 0, 9).unwrap().is_empty() && store.keys().unwrap().is_empty());
-    assert_eq!(store.lock("a").unwrap(), Some(progress()));
+    let locked = store.lock("a").unwrap().map(|locked| locked.progress);
+    assert_eq!(locked, Some(progress()));
 }
 
 fn a_lock_keeps_others_out_until_the_commit(place: &Place) {
@@ -596,7 +618,7 @@ fn a_lock_keeps_others_out_until_the_commit(place: &Place) {
     let (sender, receiver) = mpsc::channel();
     let thread = thread::spawn(move || {
         other.begin().unwrap();
-        let seen = other.lock("a").unwrap().unwrap();
+        let seen = other.lock("a").unwrap().unwrap().progress;
         sender.send(seen.late).unwrap();
         other
             .set_progress(
@@ -625,7 +647,7 @@ fn a_lock_keeps_others_out_until_the_commit(place: &Place) {
     store.commit().unwrap();
     assert_eq!(receiver.recv_timeout(Duration::from_secs(9)), Ok(5));
     thread.join().unwrap();
-    assert_eq!(store.lock("a").unwrap().unwrap().late, 6);
+    assert_eq!(store.lock("a").unwrap().unwrap().progress.late, 6);
 }
 
 fn readers_see_commits_and_nothing_else(place: &Place) {
@@ -730,6 +752,151 @@ fn keys_are_replaced_by_name(place: &Place) {
     assert_eq!(store.keys().unwrap(), [&[revoked], &keys[1..]].concat());
 }
 
+fn a_name_is_added_once(place: &Place) {
+    let mut store = served(place);
+    let ann = ApiKey {
+        experiments: Some(vec!["a".into(), "b-2".into()]),
+        ..api_key("ann", Role::Decide)
+    };
+    let nothing = ApiKey {
+        experiments: Some(vec![]),
+        ..api_key("bob", Role::Read)
+    };
+    let added = write(&mut store, |store| {
+        [&ann, &nothing, &api_key("ann", Role::Admin)].map(|key| store.add_key(key).unwrap())
+    });
+    assert_eq!(added, [true, true, false]);
+    assert_eq!(store.keys().unwrap(), [ann, nothing]);
+}
+
+fn starts_are_counted_and_the_first_identity_stays(place: &Place) {
+    let mut store = served(place);
+    assert_eq!(store.identity().unwrap(), None);
+    let numbers = write(&mut store, |store| {
+        store.set_identity("first").unwrap();
+        store.set_identity("second").unwrap();
+        ["m", "n"].map(|node| store.add_start(node, 7).unwrap())
+    });
+    assert_eq!(numbers, [1, 2]);
+    assert_eq!(store.identity().unwrap().as_deref(), Some("first"));
+    let start = StartRow {
+        incarnation: 2,
+        node: "n".into(),
+        at: 7,
+    };
+    assert_eq!(store.starts(2).unwrap(), [start]);
+    assert_eq!(store.starts(0).unwrap().len(), 2);
+    assert_eq!(store.starts(3).unwrap(), []);
+}
+
+fn due_experiments_are_found_in_order(place: &Place) {
+    let mut store = served(place);
+    write(&mut store, |store| {
+        for (id, due) in [
+            ("b", Some(20)),
+            ("c", Some(10)),
+            ("d", Some(30)),
+            ("e", None),
+        ] {
+            assert!(
+                store
+                    .create(&experiment(id), &progress(), &epoch(0))
+                    .unwrap()
+            );
+            store.set_due(id, due).unwrap();
+        }
+    });
+    assert_eq!(store.lock("d").unwrap().unwrap().due, Some(30));
+    assert_eq!(store.due(9, 9).unwrap(), [""; 0]);
+    assert_eq!(store.due(20, 9).unwrap(), ["c", "b"]);
+    assert_eq!(store.due(99, 2).unwrap(), ["c", "b"]);
+    write(&mut store, |store| store.set_due("c", None).unwrap());
+    assert_eq!(store.due(99, 9).unwrap(), ["b", "d"]);
+}
+
+fn actors_keep_their_numbers(place: &Place) {
+    let mut store = served(place);
+    let [ann, bob, again] = write(&mut store, |store| {
+        ["ann", "bob", "ann"].map(|name| store.actor(name).unwrap())
+    });
+    assert!(ann == again && ann != bob && ann > 0 && bob > 0);
+    store.begin().unwrap();
+    store.actor("eve").unwrap();
+    store.rollback();
+    let fay = write(&mut store, |store| store.actor("fay").unwrap());
+    let named = [(ann, "ann"), (bob, "bob"), (fay, "fay")];
+    let named = named.map(|(number, name)| (number, name.to_owned()));
+    assert_eq!(store.actors().unwrap(), named.into());
+    assert_eq!(place.open(Purpose::Read).actors().unwrap().len(), 3);
+}
+
+fn sessions_end(place: &Place) {
+    let mut store = served(place);
+    let session = |hash: &str, expires_at| Session {
+        hash: hash.into(),
+        key_name: "ann".into(),
+        expires_at,
+    };
+    write(&mut store, |store| {
+        store.add_session(&session("x", 10)).unwrap();
+        store.add_session(&session("y", 20)).unwrap();
+        store.add_session(&session("z", 30)).unwrap();
+    });
+    assert_eq!(store.session("y").unwrap(), Some(session("y", 20)));
+    write(&mut store, |store| {
+        store.end_session("z").unwrap();
+        store.end_session("none").unwrap();
+        store.end_sessions(10).unwrap();
+    });
+    let left = ["x", "y", "z"].map(|hash| store.session(hash).unwrap().is_some());
+    assert_eq!(left, [false, true, false]);
+}
+
+fn keys_that_experiments_share_are_found(place: &Place) {
+    let mut store = served(place);
+    let other = ExperimentRow {
+        key: debora::Key::from(1u64 << 40),
+        ..experiment("b")
+    };
+    write(&mut store, |store| {
+        assert!(store.create(&other, &progress(), &epoch(0)).unwrap());
+        assert!(
+            store
+                .create(&experiment("c"), &progress(), &epoch(0))
+                .unwrap()
+        );
+    });
+    let ids = |rows: Vec<(ExperimentRow, Progress)>| {
+        rows.into_iter().map(|(row, _)| row.id).collect::<Vec<_>>()
+    };
+    let sharing = store.experiments_of_key(experiment("a").key).unwrap();
+    assert_eq!(ids(sharing), ["a", "c"]);
+    assert_eq!(ids(store.experiments_of_key(other.key).unwrap()), ["b"]);
+    assert_eq!(ids(store.experiments(None, 2).unwrap()), ["a", "b"]);
+    assert_eq!(ids(store.experiments(Some("b"), 2).unwrap()), ["c"]);
+    assert_eq!(store.experiments(Some("none"), 2).unwrap(), []);
+}
+
+fn the_waiting_clock_is_one_nodes_at_a_time(place: &Place) {
+    let mut store = served(place);
+    let clock = store.waiting_clock().unwrap();
+    assert_eq!((clock.waited, clock.read_at), (0, 0));
+    let later = WaitingClock {
+        waited: 7,
+        read_at: 8,
+    };
+    store.begin().unwrap();
+    store.waiting_clock().unwrap();
+    let mut other = place.open(Purpose::Write);
+    let waits = thread::spawn(move || {
+        other.begin().unwrap();
+        other.waiting_clock().unwrap()
+    });
+    store.set_waiting_clock(&later).unwrap();
+    store.commit().unwrap();
+    assert_eq!(waits.join().unwrap(), later);
+}
+
 fn numbers_beyond_the_stored_ones_are_refused(place: &Place) {
     let mut store = served(place);
     store.begin().unwrap();
@@ -754,8 +921,24 @@ fn numbers_beyond_the_stored_ones_are_refused(place: &Place) {
 
 fn a_copy_holds_every_row(place: &Place) {
     let mut store = served(place);
+    // A number that is given in a transaction which fails is not given again, so PostgreSQL's have gaps.
+    store.begin().unwrap();
+    store.actor("nobody").unwrap();
+    store.rollback();
+    let ann = write(&mut store, |store| {
+        store.set_identity("the one").unwrap();
+        store.add_start("m", 7).unwrap();
+        let clock = WaitingClock {
+            waited: 8,
+            read_at: 9,
+        };
+        store.set_waiting_clock(&clock).unwrap();
+        store.set_due("a", Some(11)).unwrap();
+        store.actor("ann").unwrap()
+    });
     let late = UncountedOutcome {
         overtime: false,
+        actor: ann,
         ..uncounted(1, 0.5)
     };
     write(&mut store, |store| {
@@ -778,7 +961,10 @@ fn a_copy_holds_every_row(place: &Place) {
             .add_outcomes(
                 "b",
                 &(1..=10_001)
-                    .map(|round| outcome(round, -0.0))
+                    .map(|round| OutcomeRow {
+                        actor: ann,
+                        ..outcome(round, -0.0)
+                    })
                     .collect::<Vec<_>>(),
             )
             .unwrap();
@@ -789,6 +975,7 @@ fn a_copy_holds_every_row(place: &Place) {
                     &lease(1, &[0; 9]),
                     &Lease {
                         epoch: 2,
+                        actor: ann,
                         ..lease(10, &[1; 300])
                     },
                 ],
@@ -824,6 +1011,7 @@ fn a_copy_holds_every_row(place: &Place) {
                     at: 1,
                     actor: "ann".into(),
                     what: "created".into(),
+                    reason: Some("why".into()),
                 },
             )
             .unwrap();
@@ -842,8 +1030,21 @@ fn a_copy_holds_every_row(place: &Place) {
         }
     );
     let mut copy = Location::Sqlite(file).open(Purpose::Read).unwrap();
-    assert_eq!(copy.experiments().unwrap(), reader.experiments().unwrap());
+    assert_eq!(
+        copy.experiments(None, usize::MAX).unwrap(),
+        reader.experiments(None, usize::MAX).unwrap()
+    );
     assert_eq!(copy.keys().unwrap(), reader.keys().unwrap());
+    assert_eq!(copy.identity().unwrap().as_deref(), Some("the one"));
+    assert_eq!(copy.starts(0).unwrap(), reader.starts(0).unwrap());
+    assert_eq!(
+        copy.waiting_clock().unwrap(),
+        reader.waiting_clock().unwrap()
+    );
+    assert_eq!(copy.due(99, 9).unwrap(), ["a"]);
+    // Stores number actors as they please: there is one, so rows have it or nobody.
+    assert_eq!(copy.actors().unwrap(), [(1, "ann".to_owned())].into());
+    let numbered = |actor: u64| u64::from(actor != 0);
     for id in ["a", "b"] {
         assert_eq!(
             copy.epochs(id, 0, 9).unwrap(),
@@ -855,6 +1056,13 @@ fn a_copy_holds_every_row(place: &Place) {
         );
         let [copied, outcomes] =
             [&mut copy, &mut reader].map(|store| store.outcomes(id, 0, usize::MAX).unwrap());
+        let outcomes: Vec<_> = outcomes
+            .into_iter()
+            .map(|outcome| OutcomeRow {
+                actor: numbered(outcome.actor),
+                ..outcome
+            })
+            .collect();
         assert_eq!(copied, outcomes);
         assert_eq!(bits(&copied), bits(&outcomes));
         for (epoch, overtime) in [
@@ -867,10 +1075,20 @@ fn a_copy_holds_every_row(place: &Place) {
         ] {
             let [copied, leases] = [&mut copy, &mut reader]
                 .map(|store| store.leases(id, epoch, overtime, 0, 99).unwrap());
-            assert_eq!(copied, leases);
+            let leases = leases.into_iter().map(|lease| Lease {
+                actor: numbered(lease.actor),
+                ..lease
+            });
+            assert_eq!(copied, leases.collect::<Vec<_>>());
             let [copied, late_and_overtime] = [&mut copy, &mut reader]
                 .map(|store| store.uncounted(id, epoch, overtime, 0, 99).unwrap());
-            assert_eq!(copied, late_and_overtime);
+            let uncounted = late_and_overtime
+                .into_iter()
+                .map(|outcome| UncountedOutcome {
+                    actor: numbered(outcome.actor),
+                    ..outcome
+                });
+            assert_eq!(copied, uncounted.collect::<Vec<_>>());
         }
     }
 }

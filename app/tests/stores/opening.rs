@@ -3,7 +3,7 @@
 use std::fs;
 use std::thread;
 
-use debora_app::store::{Location, Purpose};
+use debora_app::store::{ExperimentRow, Location, Progress, Purpose, schema};
 
 use super::fixtures::{epoch, experiment, progress};
 use super::{Place, served, write};
@@ -25,35 +25,76 @@ pub fn an_older_store_is_brought_to_this_version_by_a_server_alone(place: &Place
     for purpose in [Purpose::Read, Purpose::Write] {
         let refusal = place.refusal(purpose);
         assert!(
-            refusal.contains("version is 0, and this program needs 2; `debora serve`"),
+            refusal.contains("version is 0, and this program needs 3; `debora serve`"),
             "{refusal}"
         );
     }
-    let mut store = served(place);
-    assert_eq!(store.experiments().unwrap().len(), 1);
-    let before = place.open(Purpose::Read).experiments().unwrap();
-    assert_eq!(before.len(), 1);
-    drop(store);
-    // Version 1 knew one version of the values.
-    place.run("ALTER TABLE experiments DROP COLUMN values_version; UPDATE meta SET value = 1");
+    drop(served(place));
+    assert_eq!(rows(place).len(), 1);
+}
+
+/// A store as the released program of version 2 left it, with an experiment in it.
+pub fn what_an_older_program_stored_is_kept(place: &Place) {
+    place.run(VERSION_0);
+    mark(place);
+    let in_postgres = matches!(place.location, Location::Postgres(_));
+    for sql in &schema::MIGRATIONS[..2] {
+        place.run(&if in_postgres {
+            schema::for_postgres(sql)
+        } else {
+            (*sql).to_owned()
+        });
+    }
+    let blob = if in_postgres { "'\\x" } else { "X'" };
+    place.run(&format!(
+        "UPDATE meta SET value = 2;
+        INSERT INTO experiments (id, spec, key, salt, created_at, values_version)
+            VALUES ('a', 'name = 1', '{key}', {blob}{salt}', 5, 2);
+        INSERT INTO progress SELECT number, '{progress}' FROM experiments;
+        INSERT INTO leases SELECT number, 0, 0, 1, 2, {blob}0100', 2, 'k', 6 FROM experiments;
+        INSERT INTO outcomes SELECT number, 1, {blob}{feedback}', 0, 7 FROM experiments;
+        INSERT INTO asides SELECT number, 0, 0, 1, {blob}{feedback}', 8 FROM experiments;
+        INSERT INTO events SELECT number, 0, 9, 'ann', 'created' FROM experiments;
+        INSERT INTO api_keys VALUES ('ann', 'admin', 'ef', 10, NULL);",
+        key = experiment("a").key.to_hex(),
+        salt = "07".repeat(16),
+        feedback = "00".repeat(8),
+        progress = serde_json::to_string(&progress()).unwrap(),
+    ));
     let refusal = place.refusal(Purpose::Read);
     assert!(
-        refusal.contains("version is 1, and this program needs 2; `debora serve`"),
+        refusal.contains("version is 2, and this program needs 3; `debora serve`"),
         "{refusal}"
     );
-    place.open(Purpose::Serve);
-    assert_eq!(place.open(Purpose::Read).experiments().unwrap(), before);
+    let mut store = place.open(Purpose::Serve);
+    assert_eq!(store.experiment("a").unwrap().unwrap().1, progress());
+    let lease = store.leases("a", 0, false, 0, 9).unwrap().remove(0);
+    assert_eq!((lease.at, lease.waited, lease.actor), (6, 0, 0));
+    assert_eq!(lease.actions, [1, 0]);
+    let outcome = store.outcomes("a", 0, 9).unwrap().remove(0);
+    assert_eq!((outcome.at, outcome.actor), (7, 0));
+    let late = store.uncounted("a", 0, false, 0, 9).unwrap().remove(0);
+    assert_eq!((late.at, late.actor), (8, 0));
+    assert_eq!(store.events("a", 0, 9).unwrap()[0].reason, None);
+    assert_eq!(store.keys().unwrap()[0].experiments, None);
+    assert_eq!(store.identity().unwrap(), None);
+    assert_eq!(store.due(0, 9).unwrap(), ["a"], "to be looked at once");
+}
+
+fn rows(place: &Place) -> Vec<(ExperimentRow, Progress)> {
+    let mut store = place.open(Purpose::Read);
+    store.experiments(None, usize::MAX).unwrap()
 }
 
 pub fn a_newer_store_is_refused_and_left_as_it_is(place: &Place) {
     drop(served(place));
-    place.run("UPDATE meta SET value = 3");
+    place.run("UPDATE meta SET value = 4");
     let before = place.content();
     for purpose in [Purpose::Serve, Purpose::Write, Purpose::Read] {
         let refusal = place.refusal(purpose);
         assert!(
             refusal.contains(
-                "version is 3, and this program knows versions up to 2; nothing was changed"
+                "version is 4, and this program knows versions up to 3; nothing was changed"
             ),
             "{refusal}"
         );

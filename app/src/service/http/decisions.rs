@@ -187,6 +187,8 @@ mod tests {
             asked: 3,
             request_key,
             at: 0,
+            waited: 0,
+            actor: 0,
         };
         Decided {
             lease,

@@ -229,7 +229,9 @@ pub async fn list(State(app): State<AppState>, caller: Caller) -> Result<Reply<L
 
 /// All experiments, the oldest first.
 pub async fn listed(app: &AppState) -> Result<Vec<Listed>, ApiError> {
-    let rows = app.read(|store| store.experiments()).await?;
+    let rows = app
+        .read(|store| store.experiments(None, usize::MAX))
+        .await?;
     // One experiment that cannot be parsed fails the list: to leave it out would hide the damage.
     rows.iter()
         .map(|(experiment, progress)| {
