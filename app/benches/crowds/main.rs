@@ -3,7 +3,7 @@
 //! ```sh
 //! cargo bench -p debora-app --bench crowds                                # ten seconds each
 //! DEBORA_CROWD_SECONDS=60 cargo bench -p debora-app --bench crowds        # as in docs/benchmarks.md
-//! cargo bench -p debora-app --bench crowds -- calm readers                # some of them
+//! cargo bench -p debora-app --bench crowds -- 47x readers                 # some of them
 //! ```
 
 #[path = "../../tests/common/binary.rs"]
@@ -52,8 +52,8 @@ struct Crowd {
     readers: u64,
     /// Experiments that are asked in turn.
     busy: u64,
-    /// Whether there are idle experiments beside them.
-    idle: bool,
+    /// Experiments beside them whose first outcome is waited for.
+    idle: u64,
 }
 
 const CALM: Crowd = Crowd {
@@ -62,7 +62,7 @@ const CALM: Crowd = Crowd {
     connections: 64,
     readers: 0,
     busy: 1,
-    idle: false,
+    idle: 0,
 };
 
 const CROWDS: [Crowd; 5] = [
@@ -93,7 +93,7 @@ const CROWDS: [Crowd; 5] = [
     Crowd {
         name: "idle",
         shown: "beside 100,000 idle experiments",
-        idle: true,
+        idle: 100_000,
         ..CALM
     },
 ];
@@ -116,7 +116,8 @@ async fn main() {
         .filter(|word| !word.starts_with('-'))
         .collect();
     check_open_files();
-    let seconds = number("DEBORA_CROWD_SECONDS", 10);
+    let seconds = std::env::var("DEBORA_CROWD_SECONDS")
+        .map_or(10, |seconds| seconds.parse().expect("a number of seconds"));
     println!(
         "{seconds} s each; {ROUNDS} decisions a request, then their outcomes; ratios to the calm runs before and after\n\n\
          | crowd | connections | requests/s | p50, ms | p99, ms | memory, MB | shed | unanswered | connections without an answer |\n\
@@ -152,10 +153,6 @@ fn mean(figures: &[Figures]) -> Figures {
     })
 }
 
-fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
-}
-
 /// Each connection is an open file of this program and one of the server's, which inherits the limit.
 fn check_open_files() {
     let limits = std::fs::read_to_string("/proc/self/limits").expect("Linux");
@@ -174,12 +171,7 @@ impl Crowd {
     async fn measure(&self, time: Duration) -> Measured {
         let folder = Scratch::new("crowds");
         let store = folder.join("store.db").display().to_string();
-        let idle = if self.idle {
-            number("DEBORA_CROWD_IDLE", 100_000)
-        } else {
-            0
-        };
-        create(&store, self.busy, idle);
+        create(&store, self.busy, self.idle);
         let server = serve(&store);
         if self.readers > 0 {
             // A log to read: pages of a short one cost nothing.

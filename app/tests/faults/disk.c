@@ -19,6 +19,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+/* Kinds of operations; OPEN is opening for writing, and changes of names. */
 enum { WRITE = 1, SYNC = 2, TRUNCATE = 4, OPEN = 8 };
 
 struct control {

@@ -18,6 +18,9 @@ mod scratch;
 #[path = "../common/server.rs"]
 mod server;
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use debora::Key;
 use debora::key::Label;
 
@@ -27,6 +30,15 @@ fn times(ordinary: u64) -> u64 {
         factor.parse().expect("DEBORA_FAULTS is a number")
     });
     ordinary * factor
+}
+
+/// Waits for a condition; what is missing if it does not come.
+fn wait_for(condition: impl Fn() -> bool, missing: impl Fn() -> String) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{}", missing());
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Chance as a function of a number that counts up.

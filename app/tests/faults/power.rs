@@ -3,15 +3,13 @@
 use std::cell::Cell;
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::disk::{Disk, EIO, SYNC};
 use crate::play::{Cluster, SPEC, disturbed};
 use crate::server::start;
-use crate::{Dice, times};
+use crate::{Dice, times, wait_for};
 
 /// Requests that are checked one by one.
 const REQUESTS: u64 = 20;
@@ -26,9 +24,7 @@ fn power_cuts_lose_and_double_nothing() {
     disturbed(cluster, times(15), |play, cut| {
         if cut % 3 == 2 {
             disk.fail(EIO, SYNC, 2);
-            while disk.failed() == 0 {
-                thread::sleep(Duration::from_millis(1));
-            }
+            wait_for(|| disk.failed() > 0, || "nothing is synced".into());
         }
         play.cluster.kill(0, || {
             disk.heal();
