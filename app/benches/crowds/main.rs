@@ -211,8 +211,10 @@ impl Crowd {
     fn row(&self, measured: &mut Measured, calm: Figures) -> String {
         let figures = measured.figures();
         let cells = figures.iter().zip(calm).map(|(figure, calm)| {
+            let ratio = figure / calm;
             let decimals = usize::from(*figure < 100.0);
-            format!("{figure:.decimals$} ({:.2})", figure / calm)
+            let decimals_ratio = if ratio < 0.1 { 4 } else { 2 };
+            format!("{figure:.decimals$} ({ratio:.decimals_ratio$})")
         });
         let asking = &measured.asking;
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
