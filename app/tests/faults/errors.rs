@@ -5,8 +5,11 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::disk::{Disk, EIO, ENOSPC, EROFS, OPEN, SYNC, TRUNCATE, WRITE};
 use crate::play::{Cluster, disturbed};
+use crate::server::start;
 use crate::{times, wait_for};
 
 /// What fails, with which error, and every how many times.
@@ -43,4 +46,39 @@ fn errors_of_the_disk_are_answered_with_503_and_pass() {
             format!("{shown}, healed; nothing is answered: {}", disk.said())
         });
     });
+}
+
+/// Live all the while, and ready when a commit would be kept.
+#[test]
+fn ready_says_what_the_disk_says() {
+    let disk = Disk::new();
+    let server = start(&mut disk.serve("127.0.0.1:0")).unwrap();
+    for (error, kinds, code) in [
+        (ENOSPC, WRITE, "disk_full"),
+        (EIO, SYNC, "io_error"),
+        (EIO, WRITE, "io_error"),
+    ] {
+        disk.fail(error, kinds, 1);
+        let says_why = || get(&server.address, "/ready") == (503, code.into());
+        wait_for(says_why, || {
+            let said = get(&server.address, "/ready");
+            format!("error {error} of kinds {kinds}: {said:?} is not {code}")
+        });
+        assert_eq!(get(&server.address, "/health").0, 200);
+        disk.heal();
+        let is_ready = || get(&server.address, "/ready").0 == 200;
+        wait_for(is_ready, || format!("{code}, healed; not ready"));
+    }
+}
+
+/// The status of an answer, and the code if it has one.
+fn get(address: &str, path: &str) -> (u16, String) {
+    let config = ureq::Agent::config_builder().http_status_as_error(false);
+    let agent = ureq::Agent::new_with_config(config.build());
+    let answer = agent.get(format!("http://{address}{path}")).call();
+    let mut answer = answer.expect("a server that answers");
+    let text = answer.body_mut().read_to_string().expect("an answer");
+    let body: Value = serde_json::from_str(&text).unwrap_or_default();
+    let code = body["code"].as_str().unwrap_or_default();
+    (answer.status().as_u16(), code.to_owned())
 }
