@@ -211,6 +211,10 @@ impl Crowd {
     fn row(&self, measured: &mut Measured, calm: Figures) -> String {
         let figures = measured.figures();
         let cells = figures.iter().zip(calm).map(|(figure, calm)| {
+            if figure.is_nan() {
+                // Nothing was carried out, so nothing has a latency.
+                return String::new();
+            }
             let ratio = figure / calm;
             let decimals = usize::from(*figure < 100.0);
             let decimals_ratio = if ratio < 0.1 { 4 } else { 2 };
