@@ -1,11 +1,13 @@
 //! Requests of every shape at every route of the description, most of them wrong: no answer may be a server's error, each
 //! must be one that the description has, and the experiments must stay whole.
 //!
-//! `DEBORA_FUZZ_REQUESTS` says how many (default 4,000; 100,000 in `./check long`). The seed is fixed, and printed with the
-//! request that fails.
+//! `DEBORA_FUZZ_REQUESTS` says how many (default 4,000; 100,000 in `./check long`; an eighth of them on PostgreSQL, where a
+//! commit goes through another process). The seed is fixed, and the request that fails is printed.
 
 #[path = "common/binary.rs"]
 mod binary;
+#[path = "common/schema.rs"]
+mod schema;
 #[path = "common/scratch.rs"]
 mod scratch;
 
@@ -20,6 +22,7 @@ use debora_app::service::clock::Moment;
 use debora_app::service::http::{App, Shared, TIMEOUT};
 use debora_app::service::writer::Service;
 use debora_app::store::Location;
+use schema::schema;
 use scratch::Scratch;
 use serde_json::{Map, Value, json};
 
@@ -295,13 +298,33 @@ fn memory() -> f64 {
         / 1024.0
 }
 
+/// How many requests.
+fn requests() -> u64 {
+    std::env::var("DEBORA_FUZZ_REQUESTS").map_or(4_000, |count| count.parse().unwrap())
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn no_request_is_the_servers_fault() {
-    let requests =
-        std::env::var("DEBORA_FUZZ_REQUESTS").map_or(4_000, |count| count.parse::<u64>().unwrap());
+async fn no_request_is_the_servers_fault_on_sqlite() {
     let folder = Scratch::new("fuzz");
-    let location = Location::Sqlite(folder.join("store.db"));
-    let service = Service::start(location, Arc::new(|| Moment::both(1_700_000_000_000))).unwrap();
+    let file = folder.join("store.db").display().to_string();
+    fuzz(&file, requests()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_request_is_the_servers_fault_on_postgresql() {
+    let url = tokio::task::block_in_place(|| schema("fuzz"));
+    fuzz(&url, requests() / 8).await;
+}
+
+/// One store after the other: the memory that is compared is the whole process's.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+async fn fuzz(store: &str, requests: u64) {
+    let _turn = TURN.lock().await;
+    let location = Location::of(store);
+    // The client of PostgreSQL blocks until it is connected.
+    let start = || Service::start(location, Arc::new(|| Moment::both(1_700_000_000_000)));
+    let service = tokio::task::block_in_place(start).unwrap();
     let app = App::new(Shared::new(Arc::clone(&service), TIMEOUT));
     for id in ["fuzz-0", "fuzz-1"] {
         let body = json!({ "id": id, "spec": SPEC, "blind": true, "key": "70000000000000000000000000000007" }).to_string();
@@ -381,11 +404,12 @@ async fn no_request_is_the_servers_fault() {
         "memory grew from {memory_early} to {memory_late} MB"
     );
 
-    service.stop().unwrap();
-    drop(app);
-    let audit = debora(&["audit", &folder.join("store.db").display().to_string()])
-        .output()
-        .unwrap();
+    // Connections to PostgreSQL block when they are dropped, too.
+    tokio::task::block_in_place(|| {
+        service.stop().unwrap();
+        drop((app, service));
+    });
+    let audit = debora(&["audit", store]).output().unwrap();
     let said = String::from_utf8_lossy(&audit.stdout);
     assert!(
         audit.status.success(),

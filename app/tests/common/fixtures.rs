@@ -1,7 +1,11 @@
 //! What the tests of stores have in common: an experiment that has just been created, and a place in PostgreSQL.
 
+#[path = "schema.rs"]
+mod place;
+
 use debora::Key;
 use debora_app::store::{EpochRow, ExperimentRow, Progress, Status};
+pub use place::schema;
 
 pub fn experiment(id: &str) -> ExperimentRow {
     let key = Key::from_hex("00ff00000000000000000000000000a1").unwrap();
@@ -45,18 +49,4 @@ pub fn epoch(epoch: u64) -> EpochRow {
         rounds_hash: None,
         hash: None,
     }
-}
-
-/// The address of a PostgreSQL schema of its own.
-pub fn schema(name: &str) -> String {
-    let url = std::env::var("DEBORA_TEST_POSTGRES");
-    let url = url.expect(
-        "DEBORA_TEST_POSTGRES is not set; run the tests as `scripts/with-postgres cargo test`",
-    );
-    let schema = format!("{name}_{}", std::process::id());
-    let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
-    client
-        .batch_execute(&format!("CREATE SCHEMA {schema}"))
-        .unwrap();
-    format!("{url}&options=-csearch_path%3D{schema}")
 }
