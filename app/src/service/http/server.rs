@@ -6,7 +6,7 @@
 //! ```text
 //! places     --connections of them          all requests
 //! reserve    32 more, for one request       /health, /ready, and requests with a valid key; 503 for others
-//! turned off 256 more, nothing is read      503
+//! turned off 1,024 more, nothing is read    503
 //! ```
 //!
 //! Every connection is accepted at once: one that waited in the kernel's queue would look to its client like a service that
@@ -14,9 +14,10 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::io::Write as _;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -51,8 +52,9 @@ const RESERVE: usize = 32;
 /// How long a connection of the reserve may take to send its headers: it comes from nearby, or it can come again.
 const RESERVE_HEAD_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Connections beyond the reserve that are told so at a time. Those beyond are dropped: each costs an open file.
-const TURNED_OFF: usize = 256;
+/// Connections beyond the reserve that are told so at a time and given time to read it. Those beyond are told and dropped, and
+/// may not hear it: each costs an open file.
+const TURNED_OFF: usize = 1_024;
 
 /// How long what a client still sends is read after its last answer: a connection closed over unread bytes is reset, and the
 /// client then sees an error of the network instead of the answer.
@@ -143,7 +145,12 @@ pub async fn serve(
         };
         match stream.map(|stream| (stream, places.take())) {
             Some((stream, Some(place))) => drop(tokio::spawn(connection.serve(stream, place))),
-            Some((_, None)) => app.state.service.counts.shed(Shed::Dropped),
+            Some((stream, None)) => {
+                app.state.service.counts.shed(Shed::Dropped);
+                let _ = stream
+                    .into_std()
+                    .and_then(|mut stream| stream.write_all(TOLD_OFF.as_bytes()));
+            }
             None => {}
         }
     }
@@ -243,14 +250,8 @@ impl Connection {
     /// Says that there is no place, whatever is asked.
     async fn turn_off(&self, mut stream: TcpStream) {
         self.app.state.service.counts.shed(Shed::Connections);
-        let body = serde_json::to_string(&crowded()).unwrap_or_default();
-        let answer = format!(
-            "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n\
-             content-length: {}\r\n\r\n{body}",
-            body.len()
-        );
         // It fits into the socket's buffer, so nobody waits for a client that does not read.
-        if stream.write_all(answer.as_bytes()).await.is_ok() {
+        if stream.write_all(TOLD_OFF.as_bytes()).await.is_ok() {
             linger(stream).await;
         }
     }
@@ -276,6 +277,16 @@ fn is_watching(path: &str) -> bool {
 fn crowded() -> ApiError {
     ApiError::busy("all connections are taken; repeat the request later, or raise --connections")
 }
+
+/// What a connection is told that has no place.
+static TOLD_OFF: LazyLock<String> = LazyLock::new(|| {
+    let body = serde_json::to_string(&crowded()).unwrap_or_default();
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+});
 
 /// Ends a connection so that its last answer arrives.
 async fn linger(mut stream: TcpStream) {
