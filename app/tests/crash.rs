@@ -272,7 +272,7 @@ impl Play {
 fn crash(store: &str, nodes: usize, kills: u64, disturb: impl Fn(&Cluster, u64)) {
     let play = Play {
         cluster: Cluster::start(store.to_owned(), nodes),
-        key: Key::from(11u64),
+        key: Key::from(11u128 << 64),
         prefix: format!("crash-{}", std::process::id()),
         number: AtomicU64::new(0),
         stop: AtomicBool::new(false),
