@@ -265,7 +265,7 @@ impl Play {
 pub fn disturbed(cluster: Cluster, times: u64, disturb: impl Fn(&Play, u64)) {
     let play = Play {
         cluster,
-        key: Key::from(11u64),
+        key: Key::from(11u128 << 64),
         prefix: format!("play-{}", std::process::id()),
         number: AtomicU64::new(0),
         stop: AtomicBool::new(false),

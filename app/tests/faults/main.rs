@@ -50,7 +50,7 @@ struct Dice {
 impl Dice {
     fn new(key: u64) -> Self {
         Self {
-            key: Key::from(key),
+            key: Key::from(u128::from(key) << 64),
             thrown: 0,
         }
     }
