@@ -24,6 +24,8 @@
 pub mod epochs;
 mod error;
 pub mod metrics;
+pub mod missing;
+pub mod observed;
 pub mod part;
 pub mod players;
 pub mod replicate;
