@@ -50,7 +50,7 @@ struct Dice {
 impl Dice {
     fn new(key: u64) -> Self {
         Self {
-            key: Key::from(u128::from(key) << 64),
+            key: Key::from(key),
             thrown: 0,
         }
     }
