@@ -177,10 +177,15 @@ impl Stopwatch {
     }
 
     /// At a tick while nothing waits: it stands still, so that an idle store is not written to.
-    pub fn stand_still(&self, now: Moment) -> Self {
-        // A shared one is looked at again when a lease is to be stamped.
-        let looked = if self.shared { self.looked } else { now };
-        Self { looked, ..*self }
+    pub fn stand_still(mut self, now: Moment) -> Self {
+        let elapsed = now.monotonic - self.looked.monotonic;
+        if !self.shared {
+            self.looked = now;
+        } else if elapsed > STEP_MAX {
+            // It is looked at again before a lease is stamped. Until then clocks may drift apart without a jump.
+            self.looked.wall = now.wall - elapsed;
+        }
+        self
     }
 
     /// What to store, if it is time to.
