@@ -321,8 +321,10 @@ impl<'a> Play<'a> {
     }
 
     fn wait(&mut self, milliseconds: i64) {
-        for _ in 0..milliseconds / 1_000 {
-            self.now += 1_000;
+        let end = self.now + milliseconds;
+        while self.now < end {
+            // The longest step of the waiting clock where nodes share it.
+            self.now = end.min(self.now + 2_000);
             self.server.set_clock(self.now);
             let executor = self.executor.as_mut().unwrap();
             executor.due(Moment::both(self.now)).unwrap();

@@ -376,6 +376,33 @@ mod tests {
         (shortest, longest)
     }
 
+    /// The database jumps right after another node's lease, while the clock lags: this node must not catch up with it.
+    #[test]
+    fn a_jump_adds_nothing_to_a_shared_clock() {
+        let mut simulation = Simulation::new(0, 2, true);
+        simulation.lease(0);
+        (0..2).for_each(|node| simulation.tick(node));
+        simulation.time = 10_000;
+        simulation.tick(0);
+        let waited = simulation.stored.waited;
+        assert_eq!(waited, SHARED_STEP_MAX);
+        simulation.day_ahead = HOUR;
+        simulation.tick(1);
+        assert_eq!(simulation.stored.waited, waited);
+        simulation.time += 1_000;
+        simulation.tick(1);
+        assert_eq!(simulation.stored.waited, waited + 1_000);
+    }
+
+    #[test]
+    fn a_machine_that_slept_stamps_what_other_nodes_may_have_counted() {
+        let mut simulation = Simulation::new(0, 1, true);
+        simulation.time = 4_000;
+        simulation.nodes[0].slept = 3_900;
+        simulation.lease(0);
+        assert_eq!(simulation.leases, [(4_000, 4_000)]);
+    }
+
     #[test]
     fn undisturbed_clocks_are_late_by_seconds() {
         let (shortest, longest) = simulated(1, false, 0, false);
