@@ -177,10 +177,15 @@ impl Stopwatch {
     }
 
     /// At a tick while nothing waits: it stands still, so that an idle store is not written to.
-    pub fn stand_still(&self, now: Moment) -> Self {
-        // A shared one is looked at again when a lease is to be stamped.
-        let looked = if self.shared { self.looked } else { now };
-        Self { looked, ..*self }
+    pub fn stand_still(mut self, now: Moment) -> Self {
+        let elapsed = now.monotonic - self.looked.monotonic;
+        if !self.shared {
+            self.looked = now;
+        } else if elapsed > STEP_MAX {
+            // It is looked at again before a lease is stamped. Until then clocks may drift apart without a jump.
+            self.looked.wall = now.wall - elapsed;
+        }
+        self
     }
 
     /// What to store, if it is time to.
@@ -369,6 +374,33 @@ mod tests {
             longest = longest.max(simulation.longest);
         }
         (shortest, longest)
+    }
+
+    /// The database jumps right after another node's lease, while the clock lags: this node must not catch up with it.
+    #[test]
+    fn a_jump_adds_nothing_to_a_shared_clock() {
+        let mut simulation = Simulation::new(0, 2, true);
+        simulation.lease(0);
+        (0..2).for_each(|node| simulation.tick(node));
+        simulation.time = 10_000;
+        simulation.tick(0);
+        let waited = simulation.stored.waited;
+        assert_eq!(waited, SHARED_STEP_MAX);
+        simulation.day_ahead = HOUR;
+        simulation.tick(1);
+        assert_eq!(simulation.stored.waited, waited);
+        simulation.time += 1_000;
+        simulation.tick(1);
+        assert_eq!(simulation.stored.waited, waited + 1_000);
+    }
+
+    #[test]
+    fn a_machine_that_slept_stamps_what_other_nodes_may_have_counted() {
+        let mut simulation = Simulation::new(0, 1, true);
+        simulation.time = 4_000;
+        simulation.nodes[0].slept = 3_900;
+        simulation.lease(0);
+        assert_eq!(simulation.leases, [(4_000, 4_000)]);
     }
 
     #[test]

@@ -157,3 +157,43 @@ fn time_of(store: &dyn Store, moment: Moment) -> Moment {
         ..moment
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+    use crate::service::request::{Create, Request};
+    use crate::store::{Location, Purpose};
+
+    /// A group may have more experiments than are kept: all of them are served, and only then dropped.
+    #[test]
+    fn experiments_in_memory_are_bounded() {
+        let folder = Scratch::new("residents");
+        let location = Location::Sqlite(folder.join("store.db"));
+        let store = location.open(Purpose::Serve).unwrap();
+        let mut executor = Executor::start(store, Moment::both(0)).unwrap();
+        let create = |number: usize| {
+            Request::Create(Create {
+                id: Some(format!("e-{number}")),
+                spec: "policy = 'free'\nhorizon = 9\nrho = 0.5\nactions = ['a', 'b']".into(),
+                key: None,
+                blind: true,
+                actor: "test".into(),
+            })
+        };
+        let decide = |number: usize| Request::Decide {
+            id: format!("e-{number}"),
+            rounds: 1,
+            request_key: None,
+        };
+        let many = 0..RESIDENTS_MAX + 9;
+        let requests: Vec<_> = many.clone().map(create).chain(many.map(decide)).collect();
+        let answers = executor.serve(&requests, Moment::both(0));
+        assert!(answers.iter().all(Result::is_ok));
+        assert_eq!(executor.residents.count(), RESIDENTS_MAX / 2);
+        assert_eq!(executor.seen.count(), RESIDENTS_MAX / 2);
+        // One that was dropped is read again.
+        let again = executor.serve(&[decide(0)], Moment::both(0));
+        assert!(again[0].is_ok(), "{again:?}");
+    }
+}

@@ -48,6 +48,12 @@ impl<T> Recent<T> {
         self.values.clear();
     }
 
+    /// How many there are.
+    #[cfg(test)]
+    pub fn count(&self) -> usize {
+        self.values.len()
+    }
+
     /// Drops what was used least recently, if there is too much.
     pub fn trim(&mut self) {
         if self.values.len() <= self.most {

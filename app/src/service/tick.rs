@@ -6,8 +6,8 @@ use crate::service::clock::{Moment, Stopwatch};
 use crate::service::request::{Granted, Request};
 use crate::service::transaction::Executor;
 
-/// Experiments that are looked at in one tick, in one transaction. Requests are served before the next.
-const EXPERIMENTS_A_TICK: usize = 64;
+/// Experiments that are looked at in one tick, in one transaction. Requests are served before the next, and wait for so many.
+const EXPERIMENTS_A_TICK: usize = 16;
 
 /// When an experiment that cannot be read is looked at again, by the waiting clock.
 const POSTPONED: i64 = 60_000;

@@ -180,3 +180,27 @@ async fn outcomes_missing_evenly_or_on_their_way_do_not() {
         "{check}"
     );
 }
+
+#[tokio::test]
+async fn a_store_that_went_back_is_answered_with_what_is_lost() {
+    let house = House::new();
+    house.create("e", LONG).await;
+    house.decide("e", 3).await;
+    let file = rusqlite::Connection::open(house.folder.join("store.db")).unwrap();
+    let before = "CREATE TEMP TABLE saved AS SELECT * FROM progress;";
+    file.execute_batch(before).unwrap();
+    house.decide("e", 2).await;
+    let back = "DELETE FROM leases WHERE first > 3; DELETE FROM progress; INSERT INTO progress SELECT * FROM saved;";
+    file.execute_batch(back).unwrap();
+    let refused = house
+        .post("/v1/experiments/e/decisions", &json!({ "n": 1 }))
+        .await
+        .refused(409, "paused");
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains("rounds 4 to 5"), "{message}");
+    house
+        .post("/v1/experiments/e/resume", &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(house.decide("e", 2).await["decisions"][0]["round"], 4);
+}

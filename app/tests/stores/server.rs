@@ -149,7 +149,9 @@ fn a_socket_needs_no_certificate() {
 fn variables_say_what_the_address_does_not() {
     let folder = variable("DEBORA_TEST_POSTGRES_ROOTS");
     let said = |variables: &[(&str, &str)], rest: &str| {
-        let url = address("encrypted", "localhost", rest);
+        // Other tests have stores where an address looks by default.
+        let nowhere = format!("&options=-csearch_path%3Dnowhere{rest}");
+        let url = address("encrypted", "localhost", &nowhere);
         let output = debora(&["keys", "list", "--store", &url])
             .env("HOME", &folder)
             .envs(variables.iter().copied())
