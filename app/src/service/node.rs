@@ -185,6 +185,8 @@ mod tests {
             id: format!("e-{number}"),
             rounds: 1,
             request_key: None,
+            seen: 0,
+            actor: "tester".into(),
         };
         let many = 0..RESIDENTS_MAX + 9;
         let requests: Vec<_> = many.clone().map(create).chain(many.map(decide)).collect();
