@@ -8,10 +8,10 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use debora_app::service::clock::Moment;
-use debora_app::service::request::{Change, Create, Granted, Request};
+use debora_app::service::request::{Change, Create, DecisionId, Granted, Request, ToldOutcome};
 use debora_app::service::tick::Ticked;
 use debora_app::service::transaction::Executor;
-use debora_app::store::{Location, Progress, Purpose};
+use debora_app::store::{Location, Progress, Purpose, Status};
 
 mod common;
 use common::{Server, Store, stores};
@@ -364,6 +364,52 @@ fn experiments_with_nothing_due_cost_a_tick_nothing() {
         let node = &mut world.nodes[0];
         let ticked = node.executor.tick(node.moment(world.time)).unwrap();
         assert_eq!(ticked, Ticked::default());
+    });
+}
+
+/// Once an experiment is over, nothing of it is in the index.
+#[test]
+fn an_experiment_that_is_over_waits_for_nothing() {
+    on_every_store(|world| {
+        let node = &mut world.nodes[0];
+        let done = format!("{}-done", world.id);
+        let short = "profile = 'paper'\nhorizon = 1\n";
+        let spec = SPEC.replace("horizon = 1e7\n", short);
+        create(node, world.time, std::slice::from_ref(&done), &spec);
+        world.decide(0, 3);
+        let node = &mut world.nodes[0];
+        let mut serve = |request| {
+            node.executor
+                .serve(&[request], node.moment(world.time))
+                .remove(0)
+        };
+        let ask = Request::Decide {
+            id: done.clone(),
+            rounds: 1,
+            request_key: None,
+        };
+        serve(ask).unwrap();
+        let mut reader = world.location.open(Purpose::Read).unwrap();
+        let mut due = |id: &str| reader.lock(id).unwrap().unwrap().due.is_some();
+        assert!(due(world.id) && due(&done));
+        let outcomes = vec![ToldOutcome {
+            decision: DecisionId::Round(1),
+            reward: 1.0,
+            costs: Vec::new(),
+        }];
+        let id = done.clone();
+        serve(Request::Tell { id, outcomes }).unwrap();
+        let close = Request::Change {
+            id: world.id.into(),
+            change: Change::Close,
+            actor: "test".into(),
+        };
+        serve(close).unwrap();
+        assert!(!due(world.id) && !due(&done));
+        assert_eq!(
+            reader.experiment(&done).unwrap().unwrap().1.status,
+            Status::Done
+        );
     });
 }
 

@@ -95,6 +95,10 @@ impl Turn<'_> {
         if self.progress != self.before {
             self.store.set_progress(self.id, &self.progress)?;
         }
+        // At the end of an epoch it stays: to look once at leases that are told costs less than to write the row twice.
+        if !self.progress.status.is_open() {
+            self.due = None;
+        }
         if self.due != self.due_before {
             self.store.set_due(self.id, self.due)?;
         }
@@ -120,9 +124,6 @@ impl Turn<'_> {
         // it was asked for.
         if self.progress.status != status {
             self.progress.status = status;
-            if !status.is_open() {
-                self.due = None;
-            }
             let event = Event {
                 at: self.time.at,
                 actor: actor.to_owned(),
@@ -265,7 +266,6 @@ impl Turn<'_> {
 
     /// Moves progress and resident on to the epoch that an engine has opened, or to the end.
     fn go_on_with(&mut self, engine: Engine) {
-        self.due = None;
         self.progress.impute_from = self.progress.next_round;
         // The sample-ratio check tells closed epochs, which were waited for, from the open one.
         self.progress
