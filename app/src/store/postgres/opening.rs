@@ -13,10 +13,11 @@ use super::tls::TlsRules;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What every connection sets. A statement takes milliseconds, but may wait for the lock of another node.
+/// What every connection sets. A statement takes milliseconds, but may wait for the lock of another node; a second process to
+/// share it with would take longer to start than it does.
 const SETTINGS: &str =
     "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '30s';
-    SET client_min_messages = warning;";
+    SET max_parallel_workers_per_gather = 0; SET client_min_messages = warning;";
 
 /// A node that stops in the middle of a transaction, or its machine, loses it before those who wait for its locks give up. The
 /// second is for one that stops while it is sent something: the server is not idle then, and nothing else ends its waiting.
