@@ -387,6 +387,8 @@ fn an_experiment_that_is_over_waits_for_nothing() {
             id: done.clone(),
             rounds: 1,
             request_key: None,
+            seen: 0,
+            actor: "tester".into(),
         };
         serve(ask).unwrap();
         let mut reader = world.location.open(Purpose::Read).unwrap();
@@ -398,11 +400,17 @@ fn an_experiment_that_is_over_waits_for_nothing() {
             costs: Vec::new(),
         }];
         let id = done.clone();
-        serve(Request::Tell { id, outcomes }).unwrap();
+        serve(Request::Tell {
+            id,
+            outcomes,
+            actor: "tester".into(),
+        })
+        .unwrap();
         let close = Request::Change {
             id: world.id.into(),
             change: Change::Close,
             actor: "test".into(),
+            reason: None,
         };
         serve(close).unwrap();
         assert!(!due(world.id) && !due(&done));

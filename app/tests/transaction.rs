@@ -191,7 +191,10 @@ impl Model {
         // No more than some ten thousand at a time.
         assert!(
             imputed <= due(0) && imputed >= due(slack).min(10_000),
-            "{imputed}"
+            "{imputed} of {} by {} at {now} {:?}",
+            due(0),
+            due(slack),
+            self.decided_at
         );
         for _ in 0..imputed {
             let (round, _) = self.decided_at.pop_first().unwrap();

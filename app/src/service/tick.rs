@@ -76,11 +76,11 @@ impl Executor {
 
     /// One step of the clock, stored if it is time to, or at the end.
     fn step_clock(&mut self, now: Moment, at_end: bool) -> Result<Stopwatch> {
+        let stored = self.store.waiting_clock()?;
         // An index has the answer, so an idle store costs nothing however many experiments it has.
         if self.store.due(i64::MAX, 1)?.is_empty() {
-            return Ok(self.stopwatch.stand_still(now));
+            return Ok(self.stopwatch.stand_still(stored, now));
         }
-        let stored = self.store.waiting_clock()?;
         if self.stopwatch.went_back(&stored) {
             tracing::error!(
                 "the store's waiting clock went back: it was restored, or a standby that was behind took its place; \
