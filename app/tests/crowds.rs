@@ -111,8 +111,8 @@ fn request(line: &str, key: &str, body: &str) -> String {
 
 #[test]
 fn connections_beyond_the_limit_are_told_at_once_and_some_are_served() {
-    let crowded = Crowded::new(&["--connections", "3"]);
-    let held: Vec<_> = (0..3).map(|_| crowded.hold()).collect();
+    let crowded = Crowded::new(&["--connections", "50"]);
+    let held: Vec<_> = (0..50).map(|_| crowded.hold()).collect();
     // The reserve: those who watch, and those with a key.
     let list = "GET /v1/experiments";
     for key in ["", "debora_wrong"] {
@@ -131,8 +131,13 @@ fn connections_beyond_the_limit_are_told_at_once_and_some_are_served() {
         );
     }
     assert!(crowded.decide().starts_with("HTTP/1.1 200"));
-    // More than the reserve holds: those behind are told without being heard, until the silent ones are cut off.
+    // More than the reserve holds, and silent: they take none of it.
     let silent: Vec<_> = (0..40).map(|_| crowded.connect()).collect();
+    let health = crowded.ask(&request("GET /health", "", ""));
+    assert!(health.starts_with("HTTP/1.1 200"), "{health}");
+    assert!(crowded.decide().starts_with("HTTP/1.1 200"));
+    // More than are heard at all: those behind are told without it.
+    let silent: Vec<_> = (0..60).map(|_| crowded.connect()).collect();
     let told = crowded.ask("");
     assert!(
         told.starts_with("HTTP/1.1 503") && told.contains("all connections are taken"),

@@ -107,10 +107,11 @@ impl Drop for Node {
     }
 }
 
-/// Commits into a file that nobody will find again are not acknowledged, whichever of the two files it is.
+/// Commits into a file that nobody will find again are not acknowledged, whichever of the files it is; nor are those of a server
+/// whose lock is gone, beside which another may start.
 #[tokio::test]
 async fn a_store_that_is_deleted_or_replaced_acknowledges_nothing() {
-    for name in ["store.db", "store.db-wal"] {
+    for name in ["store.db", "store.db-wal", "store.db-shm", "store.db.lock"] {
         let folder = Scratch::new("ready");
         let node = Node::new(Location::Sqlite(folder.join("store.db"))).await;
         let (path, aside) = (folder.join(name), folder.join("aside"));

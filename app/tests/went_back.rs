@@ -365,6 +365,25 @@ fn a_start_that_is_gone_is_noted_again() {
 }
 
 #[test]
+fn another_store_in_the_place_of_the_one_that_was_started_is_not_written_to() {
+    on_a_shared_store(LONG, |world| {
+        world.decide(0, 6).unwrap();
+        let starts = world.starts();
+        world.save();
+        world.server.run("UPDATE store SET identity = 'another'");
+        world.restore(Notice::Connection);
+        let Err(Refusal::Store { detail }) = world.decide(0, 1) else {
+            panic!("another store was served")
+        };
+        assert!(
+            detail.contains("holds the store of identity \"another\""),
+            "{detail}"
+        );
+        assert_eq!((world.progress().next_round, world.starts()), (7, starts));
+    });
+}
+
+#[test]
 fn a_finished_experiment_that_is_not_finished_in_the_store_is_paused() {
     on_every_store(SHORT, |world, notice| {
         world.save();

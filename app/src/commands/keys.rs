@@ -10,7 +10,7 @@ use crate::calendar::{now, utc};
 use crate::commands::print;
 use crate::hex;
 use crate::service::request::{NAME_MAX, is_id};
-use crate::store::{ApiKey, KEYLESS, Location, Purpose, Role};
+use crate::store::{ApiKey, ITSELF, KEYLESS, Location, Purpose, Role};
 use crate::terminal::table;
 
 pub fn keys(action: &KeysVerb, location: &Location, common: &Common) -> Result<bool> {
@@ -83,8 +83,11 @@ fn check_name(name: &str) -> Result<()> {
     // What is safe in a log line, a cookie and a shell without quotes.
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
     ensure!(
-        (1..=64).contains(&name.len()) && name.bytes().all(allowed) && name != KEYLESS,
-        "{name:?} cannot be a key's name; give up to 64 letters, digits and - _ . @ (and not {KEYLESS:?}, which stands for callers without a key)"
+        (1..=64).contains(&name.len())
+            && name.bytes().all(allowed)
+            && ![KEYLESS, ITSELF].contains(&name),
+        "{name:?} cannot be a key's name; give up to 64 letters, digits and - _ . @ (and neither {KEYLESS:?}, which stands for \
+         callers without a key, nor {ITSELF:?}, which is what the service calls itself)"
     );
     Ok(())
 }

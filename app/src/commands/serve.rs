@@ -154,6 +154,10 @@ async fn run(
         )
     })?;
     let app = Shared::new(Arc::clone(service), Duration::from_secs(args.timeout));
+    // On an address that others reach, a store that loses its keys must not let everyone in.
+    if !address.ip().to_canonical().is_loopback() {
+        app.access.need_keys();
+    }
     let ticking = tokio::spawn(tick(Arc::clone(&app)));
     let stopped = async {
         tokio::select! {

@@ -3,7 +3,7 @@
 //! The store keeps each start. A connection that was made again may lead to a store that was restored, or to a standby that was
 //! behind: what is in memory is dropped, and a start that is gone is noted again.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -12,7 +12,7 @@ use crate::service::clock::{Moment, Stopwatch};
 use crate::service::counts::Counts;
 use crate::service::recent::Recent;
 use crate::service::transaction::{Executor, random};
-use crate::store::Store;
+use crate::store::{FileMoved, Store};
 
 /// Experiments kept in memory between groups: those that were asked for last.
 const RESIDENTS_MAX: usize = 1_000;
@@ -60,6 +60,9 @@ impl NodeStart {
 
     /// Looks for the start on another connection, within a transaction; notes it again if it is not there.
     pub fn confirmed(&self, store: &mut dyn Store, at: i64) -> Result<Self> {
+        let expected = self.start.identity.clone();
+        let found = store.identity()?.unwrap_or_default();
+        ensure!(found == expected, FileMoved::OtherStore { expected, found });
         let starts = store.starts(self.start.incarnation)?;
         // By its name too: after a store went back, another node's start may have the number.
         let is_there = starts.first().is_some_and(|start| start.node == self.name);

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::service::request::{Refusal, Request};
 use crate::service::transaction::{Answered, Transaction};
-use crate::store::{Event, Progress, Status};
+use crate::store::{Event, ITSELF, Progress, Status};
 
 impl Transaction<'_> {
     /// Pauses an experiment that lost what was acknowledged: somebody has to know before rounds are handed out again.
@@ -23,7 +23,7 @@ impl Transaction<'_> {
             self.store.set_progress(id, &progress)?;
             let event = Event {
                 at: self.time.at,
-                actor: "debora".into(),
+                actor: ITSELF.into(),
                 what: "paused".into(),
                 reason: Some(lost.to_owned()),
             };

@@ -64,7 +64,7 @@ impl Failure {
                 "the store's file was deleted or moved away; stop the server, put it back whole, and start again"
             }
             Self::Replaced => {
-                "another file was put in the place of the store's; stop the server, put the right one there, and start again"
+                "another file, or another store, was put in the place of the store's; stop the server, put the right one there, and start again"
             }
             Self::Away => "the database does not answer; see the server log",
             Self::Stuck => {
@@ -119,7 +119,7 @@ fn of_postgres(error: &postgres::Error) -> Failure {
     }
 }
 
-/// A store's file that is not where it was opened: what is written to it would be lost.
+/// A store that is not where it was opened: what is written to it would be lost.
 #[derive(Debug, thiserror::Error)]
 pub enum FileMoved {
     /// There is nothing.
@@ -128,13 +128,19 @@ pub enum FileMoved {
     /// There is another.
     #[error("{0} is another file than the one that was opened; put the right one back")]
     Replaced(String),
+    /// The database holds another store.
+    #[error(
+        "the database holds the store of identity {found:?}, and this server was started on that of identity {expected}; put the \
+         right one back, or start the server again to serve this one"
+    )]
+    OtherStore { expected: String, found: String },
 }
 
 impl FileMoved {
     fn kind(&self) -> Failure {
         match self {
             Self::Gone(_) => Failure::Gone,
-            Self::Replaced(_) => Failure::Replaced,
+            Self::Replaced(_) | Self::OtherStore { .. } => Failure::Replaced,
         }
     }
 }

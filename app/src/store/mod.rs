@@ -32,8 +32,8 @@ use debora::Key;
 
 pub use failure::{Failure, FileMoved};
 pub use rows::{
-    ApiKey, EpochRow, Event, ExperimentRow, KEYLESS, Lease, Locked, OutcomeRow, Progress, Role,
-    Session, StartRow, Status, UncountedOutcome, WaitingClock,
+    ApiKey, EpochRow, Event, ExperimentRow, ITSELF, KEYLESS, Lease, Locked, OutcomeRow, Progress,
+    Role, Session, StartRow, Status, UncountedOutcome, WaitingClock,
 };
 
 /// The version of the schema that this program writes. Migrations lead here from every earlier one.
@@ -191,10 +191,19 @@ pub enum Purpose {
 impl Location {
     /// From what was typed.
     pub fn of(text: &str) -> Self {
-        // Anything else is a file, even what looks like another address: a file that cannot be opened says so.
-        let postgres = ["postgres://", "postgresql://"]
-            .iter()
-            .any(|scheme| text.starts_with(scheme));
+        // Anything else is a file, even what looks like another address: a file that cannot be opened says so. But what libpq
+        // also takes, host=.. password=.., would be a file whose name is a secret: it is refused as an address.
+        let postgres = [
+            "postgres://",
+            "postgresql://",
+            "host=",
+            "dbname=",
+            "user=",
+            "password=",
+            "port=",
+        ]
+        .iter()
+        .any(|beginning| text.starts_with(beginning));
         if postgres {
             Self::Postgres(text.to_owned())
         } else {

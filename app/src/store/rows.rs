@@ -177,6 +177,9 @@ pub struct UncountedOutcome {
 /// What stands for the name of a key where none is needed, on the loopback address.
 pub const KEYLESS: &str = "loopback";
 
+/// Who does what nobody asked for: the service itself.
+pub const ITSELF: &str = "debora";
+
 /// An administrative change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {

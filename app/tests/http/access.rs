@@ -247,12 +247,22 @@ async fn a_keyless_service_refuses_what_a_proxy_forwards() {
         "X-Client-IP",
         "True-Client-IP",
         "CF-Connecting-IP",
+        "X-Scheme",
+        "CDN-Loop",
+        "X-Envoy-External-Address",
     ];
     for name in names {
         let refused = send(name, "").await.refused(403, "forwarded");
         assert_eq!(refused["value"], name.to_lowercase());
         let message = refused["message"].as_str().unwrap();
         assert!(message.contains("debora keys add"), "{message}");
+    }
+    for page in ["https://public.example/", "http://127.0.0.1.example.org"] {
+        for name in ["Origin", "Referer"] {
+            let request = Request::get("/v1/experiments").header("host", "127.0.0.1:8080");
+            let request = request.header(name, page).body(Body::empty()).unwrap();
+            house.send(request).await.refused(403, "not_local");
+        }
     }
     send("Accept-Language", "").await.expect(200);
     set_key(&house, "ops", Role::Read, None);
@@ -262,4 +272,25 @@ async fn a_keyless_service_refuses_what_a_proxy_forwards() {
         send(name, "").await.refused(401, "no_key");
         send(name, key).await.expect(200);
     }
+}
+
+/// A database that is restored to a time before its first key has none, and the addresses that reach the server are the same.
+#[tokio::test]
+async fn a_store_that_loses_its_keys_lets_nobody_in() {
+    let house = House::new();
+    let list = || ask(&house, "GET", "/v1/experiments", None);
+    list().await.expect(200);
+    set_key(&house, "ops", Role::Read, None);
+    house.wait(2_000);
+    list().await.refused(401, "no_key");
+    let file = rusqlite::Connection::open(house.folder.join("store.db")).unwrap();
+    file.execute("DELETE FROM api_keys", []).unwrap();
+    house.wait(2_000);
+    list().await.refused(401, "no_key");
+    set_key(&house, "again", Role::Read, None);
+    house.wait(2_000);
+    let key = token("again");
+    ask(&house, "GET", "/v1/experiments", Some(&key))
+        .await
+        .expect(200);
 }

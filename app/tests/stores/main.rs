@@ -1113,6 +1113,8 @@ fn addresses_keep_their_passwords() {
         "postgres://ann:ses?sesame@127.0.0.1:1/db",
         "postgres://127.0.0.1:1/db?sesame=1",
         "postgres://127.0.0.1:none/db?password=sesame",
+        "host=127.0.0.1 port=1 password=sesame",
+        "password=sesame host=127.0.0.1",
     ] {
         let location = Location::of(url);
         assert!(matches!(location, Location::Postgres(_)));

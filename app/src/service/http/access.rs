@@ -7,10 +7,11 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
 use axum::extract::FromRequestParts;
-use axum::http::header::{AUTHORIZATION, HOST};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, REFERER};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::Mutex;
@@ -85,7 +86,7 @@ impl Caller {
 #[derive(Default)]
 struct KnownKeys {
     read_at: Option<i64>,
-    /// Whether there is no key at all, not even a revoked one.
+    /// Whether everyone is let in.
     open: bool,
     /// By the hash of the key.
     callers: HashMap<String, Caller>,
@@ -93,9 +94,9 @@ struct KnownKeys {
 
 impl KnownKeys {
     fn is_fresh(&self, now: i64) -> bool {
-        // By monotonic time: a clock that is set back must not keep a revoked key alive.
+        // From 0: a clock that was set back must not keep a revoked key alive.
         self.read_at
-            .is_some_and(|at| now - at < REFRESH_MILLISECONDS)
+            .is_some_and(|at| (0..REFRESH_MILLISECONDS).contains(&(now - at)))
     }
 
     fn holder(&self, token: &str) -> Option<Caller> {
@@ -114,11 +115,34 @@ impl KnownKeys {
 #[derive(Default)]
 pub struct Access {
     known: RwLock<Arc<KnownKeys>>,
+    /// Whether a key is needed, whatever the store says.
+    keyed: AtomicBool,
     /// Held while they are read, so that one request reads them and the others wait for it.
     reading: Mutex<()>,
 }
 
 impl Access {
+    /// Has keys needed from here on.
+    pub fn need_keys(&self) {
+        self.keyed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether everyone is let in: there is no key, and never was one since the start. A store that lost its keys, because it was
+    /// restored to a time before them, lets nobody in.
+    fn is_open(&self, keys: &[ApiKey]) -> bool {
+        // A revoked key counts: revoking the last one must not open the service to everyone.
+        if !keys.is_empty() {
+            self.need_keys();
+        }
+        let keyed = self.keyed.load(Ordering::Relaxed);
+        if keyed && keys.is_empty() {
+            tracing::error!(
+                "the store has lost its API keys; nobody is let in until there are some (`debora keys add`)"
+            );
+        }
+        !keyed
+    }
+
     /// The caller who sends these headers.
     async fn caller(&self, app: &AppState, headers: &HeaderMap) -> Result<Caller, ApiError> {
         let known = self.fresh(app).await?;
@@ -167,8 +191,7 @@ impl Access {
         let keys = app.read(|store| store.keys()).await?;
         let known = Arc::new(KnownKeys {
             read_at: Some(now),
-            // A revoked key counts: revoking the last one must not open the service to everyone.
-            open: keys.is_empty(),
+            open: self.is_open(&keys),
             callers: callers(keys),
         });
         *self.known.write().expect("no panic while reading keys") = Arc::clone(&known);
@@ -214,18 +237,22 @@ fn local(headers: &HeaderMap) -> Result<Caller, ApiError> {
     if let Some(name) = headers.keys().map(HeaderName::as_str).find(is_forwarding) {
         let message = format!(
             "this request came through a proxy (it has the header {name:?}), and without API keys everyone behind it would be \
-             admin; make a key with `debora keys add NAME --role admin`"
+             admin; make a key with `debora keys add NAME --role admin --store STORE`"
         );
         return Err(ApiError::new(StatusCode::FORBIDDEN, "forwarded", message)
             .against("no forwarding header", name));
     }
-    // A request without a host is not a browser's: they always send it.
-    let host = headers
-        .get(HOST)
-        .map(|host| host.to_str().unwrap_or_default());
-    if let Some(host) = host.filter(|host| !is_local(host)) {
+    // A request without a host is not a browser's: they always send it. Behind a proxy that passes on its own address as the host
+    // and says nothing of itself, a browser still says which page it shows.
+    let hosts = [HOST, ORIGIN, REFERER].into_iter().filter_map(|header| {
+        let text = headers.get(header)?.to_str().unwrap_or_default();
+        Some(text.split_once("://").map_or(text, |(_, rest)| rest))
+    });
+    let mut names = hosts.map(|host| host.split('/').next().unwrap_or_default());
+    if let Some(host) = names.find(|host| !is_local(host)) {
         let message = format!(
-            "without API keys only requests to a loopback address are answered, and this one was sent to {host:?}; make a key with `debora keys add`"
+            "without API keys only requests to a loopback address, and of pages on one, are answered, and this one is of {host:?}; make a \
+             key with `debora keys add NAME --role admin --store STORE`"
         );
         return Err(ApiError::new(StatusCode::FORBIDDEN, "not_local", message)
             .against("a loopback host", host));
@@ -251,8 +278,22 @@ fn is_forwarding(name: &&str) -> bool {
             "x-cluster-client-ip",
             "x-original-forwarded-for",
             "true-client-ip",
+            "client-ip",
             "cf-connecting-ip",
+            "cf-ray",
+            "cf-visitor",
+            "cdn-loop",
+            "cloudfront-forwarded-proto",
             "fastly-client-ip",
+            "fly-client-ip",
+            "front-end-https",
+            "wl-proxy-client-ip",
+            "x-appengine-user-ip",
+            "x-azure-clientip",
+            "x-envoy-external-address",
+            "x-original-host",
+            "x-scheme",
+            "x-url-scheme",
         ]
         .contains(name)
 }

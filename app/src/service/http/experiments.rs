@@ -353,7 +353,10 @@ pub async fn show(
     Id(id): Id,
 ) -> Result<Reply<Shown>, ApiError> {
     caller.require_for(Role::Read, &id)?;
-    let (experiment, progress) = row(&app, &id).await?;
+    let asked = id.clone();
+    // A spec and a plan may be a megabyte each, so this is read, and counted, with the pages.
+    let row = app.read_page(move |store| store.experiment(&asked)).await?;
+    let (experiment, progress) = row.ok_or_else(|| Refusal::NoExperiment { id: id.clone() })?;
     let info = app.info_of(&id, &experiment.spec)?;
     let revealed = caller.sees_keys();
     Ok(Reply(Shown {

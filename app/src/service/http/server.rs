@@ -4,9 +4,9 @@
 //! for the writer. A client has a limited time to send its headers, its body, and to take its answer.
 //!
 //! ```text
-//! places     --connections of them          all requests
-//! reserve    32 more, for one request       /health, /ready, and requests with a valid key; 503 for others
-//! turned off 1,024 more, nothing is read    503
+//! places     --connections of them      all requests
+//! beyond     as many, for one head      503, but for /health, /ready and requests with a valid key,
+//! reserve                               of which 32 at a time are served
 //! ```
 //!
 //! Every connection is accepted at once: one that waited in the kernel's queue would look to its client like a service that
@@ -24,7 +24,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::HeaderValue;
-use axum::http::header::CONNECTION;
+use axum::http::header::{CACHE_CONTROL, CONNECTION};
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
@@ -45,16 +45,12 @@ const AGE_MAX: Duration = Duration::from_secs(600);
 /// The most bytes of a request's line and headers. Cookies and proxies add some; 64 KiB is far more than they do.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// Connections beyond the limit whose one request is looked at. A health check and some requests with keys at a time: more
-/// would only be a higher limit.
+/// How long a connection beyond the limit may take to send the head of its request: it comes from nearby, or can come again.
+const BEYOND_HEAD_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How many of their requests are served at a time. A health check and some requests with keys: more would only be a higher
+/// limit. Taken once a head has said who asks, so that silent strangers take none.
 const RESERVE: usize = 32;
-
-/// How long a connection of the reserve may take to send its headers: it comes from nearby, or it can come again.
-const RESERVE_HEAD_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Connections beyond the reserve that are told so at a time and given time to read it. Those beyond are told and dropped, and
-/// may not hear it: each costs an open file.
-const TURNED_OFF: usize = 1_024;
 
 /// How long what a client still sends is read after its last answer: a connection closed over unread bytes is reset, and the
 /// client then sees an error of the network instead of the answer.
@@ -62,7 +58,7 @@ const LINGER: Duration = Duration::from_secs(1);
 
 /// What a server may open at most beside the store: connections of every kind.
 pub fn sockets_max(rules: ConnectionRules) -> u64 {
-    u64::from(rules.connections) + (RESERVE + TURNED_OFF) as u64
+    2 * u64::from(rules.connections)
 }
 
 /// How many connections there may be, and how they end.
@@ -77,15 +73,14 @@ pub struct ConnectionRules {
 /// The places there are, and what a connection gets.
 struct Places {
     ordinary: Arc<Semaphore>,
+    beyond: Arc<Semaphore>,
     reserve: Arc<Semaphore>,
-    turned_off: Arc<Semaphore>,
 }
 
 /// What a connection is accepted for.
 enum Place {
     Ordinary(OwnedSemaphorePermit),
-    Reserve(OwnedSemaphorePermit),
-    TurnedOff(OwnedSemaphorePermit),
+    Beyond(OwnedSemaphorePermit),
 }
 
 impl Places {
@@ -93,8 +88,9 @@ impl Places {
         let places = |number| Arc::new(Semaphore::new(number));
         Self {
             ordinary: places(rules.connections as usize),
+            // As many again are heard. Those beyond them are told and dropped, and may not hear it: each costs an open file.
+            beyond: places(rules.connections as usize),
             reserve: places(RESERVE),
-            turned_off: places(TURNED_OFF),
         }
     }
 
@@ -103,14 +99,13 @@ impl Places {
         let free = |places: &Arc<Semaphore>| Arc::clone(places).try_acquire_owned().ok();
         free(&self.ordinary)
             .map(Place::Ordinary)
-            .or_else(|| free(&self.reserve).map(Place::Reserve))
-            .or_else(|| free(&self.turned_off).map(Place::TurnedOff))
+            .or_else(|| free(&self.beyond).map(Place::Beyond))
     }
 
     /// Waits for requests in flight, as long as the rules allow.
     async fn wait_for_all(&self, rules: ConnectionRules) {
         let ended = async {
-            // All places are free once every connection has ended. Those turned off have no request to lose.
+            // All places are free once every connection has ended. Others beyond the limit have no request to lose.
             let _ = self.ordinary.acquire_many(rules.connections).await;
             let _ = self.reserve.acquire_many(RESERVE as u32).await;
         };
@@ -142,6 +137,7 @@ pub async fn serve(
         let connection = Connection {
             app: app.clone(),
             stopping: stopping.clone(),
+            reserve: Arc::clone(&places.reserve),
         };
         match stream.map(|stream| (stream, places.take())) {
             Some((stream, Some(place))) => drop(tokio::spawn(connection.serve(stream, place))),
@@ -177,6 +173,7 @@ async fn accept(listener: &TcpListener) -> Option<TcpStream> {
 struct Connection {
     app: App,
     stopping: watch::Receiver<bool>,
+    reserve: Arc<Semaphore>,
 }
 
 impl Connection {
@@ -187,8 +184,7 @@ impl Connection {
         connections.inc();
         match place {
             Place::Ordinary(_place) => self.talk(stream).await,
-            Place::Reserve(_place) => self.talk_once(stream).await,
-            Place::TurnedOff(_place) => self.turn_off(stream).await,
+            Place::Beyond(_place) => self.talk_once(stream).await,
         }
         connections.dec();
     }
@@ -232,11 +228,12 @@ impl Connection {
     /// Looks at one request, and serves it if it is one of those that the reserve is for.
     async fn talk_once(&self, stream: TcpStream) {
         let app = &self.app;
-        let service =
-            hyper::service::service_fn(|request: Request<Incoming>| reserved(app, request));
+        let service = hyper::service::service_fn(|request: Request<Incoming>| {
+            reserved(app, &self.reserve, request)
+        });
         let talk = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(RESERVE_HEAD_TIMEOUT)
+            .header_read_timeout(BEYOND_HEAD_TIMEOUT)
             // One request: the next belongs behind those who have waited for a place.
             .keep_alive(false)
             .max_buf_size(HEAD_BYTES_MAX)
@@ -246,27 +243,26 @@ impl Connection {
             Err(error) => tracing::debug!(%error, "a connection broke off"),
         }
     }
-
-    /// Says that there is no place, whatever is asked.
-    async fn turn_off(&self, mut stream: TcpStream) {
-        self.app.state.service.counts.shed(Shed::Connections);
-        // It fits into the socket's buffer, so nobody waits for a client that does not read.
-        if stream.write_all(TOLD_OFF.as_bytes()).await.is_ok() {
-            linger(stream).await;
-        }
-    }
 }
 
-/// Answers a request of the reserve.
-async fn reserved(app: &App, request: Request<Incoming>) -> Result<Response, Infallible> {
+/// Answers a request on a connection beyond the limit.
+async fn reserved(
+    app: &App,
+    reserve: &Semaphore,
+    request: Request<Incoming>,
+) -> Result<Response, Infallible> {
     let state = &app.state;
-    let served =
+    let entitled =
         is_watching(request.uri().path()) || state.access.has_key(state, request.headers()).await;
-    if served {
+    if let Some(_place) = entitled.then(|| reserve.try_acquire().ok()).flatten() {
         return Ok(app.answer(request.map(Body::new)).await);
     }
     state.service.counts.shed(Shed::Connections);
-    Ok(crowded().into_response())
+    let mut refused = crowded().into_response();
+    refused
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(refused)
 }
 
 /// Whether this is asked by those who watch over the service, who need an answer most when it is crowded.
@@ -282,7 +278,7 @@ fn crowded() -> ApiError {
 static TOLD_OFF: LazyLock<String> = LazyLock::new(|| {
     let body = serde_json::to_string(&crowded()).unwrap_or_default();
     format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n\
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\ncache-control: no-store\r\nconnection: close\r\n\
          content-length: {}\r\n\r\n{body}",
         body.len()
     )

@@ -187,7 +187,7 @@ pub async fn state(
 ) -> Result<Reply<State>, ApiError> {
     caller.require_for(Role::Read, &id)?;
     let asked = id.clone();
-    let state = app.read(move |store| read(store, &asked)).await?;
+    let state = app.read_page(move |store| read(store, &asked)).await?;
     Ok(Reply(state.ok_or(Refusal::NoExperiment { id })?))
 }
 

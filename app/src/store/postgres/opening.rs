@@ -42,8 +42,9 @@ pub struct Address {
 /// Reads an address. The reason of a failure may quote what is secret, so it is left out.
 pub fn parse(url: &str) -> Result<Address> {
     let (url, tls) = TlsRules::take_from(url)?;
-    // What the address itself says wins over what follows.
-    let Ok(mut config) = url.parse::<Config>() else {
+    // What the address itself says wins over what follows. The client also reads host=.. user=.., of which TLS is not taken out.
+    let config = url.contains("://").then(|| url.parse::<Config>().ok());
+    let Some(mut config) = config.flatten() else {
         bail!(
             "the address of the PostgreSQL store cannot be read; give postgres://USER:PASSWORD@HOST:PORT/DATABASE, with characters other than letters and digits in the password written as %XX"
         )
@@ -63,10 +64,15 @@ pub fn parse(url: &str) -> Result<Address> {
 /// An address without what may be secret in it.
 pub fn shown(address: &Address) -> String {
     let config = &address.config;
-    let hosts = config.get_hosts().iter().map(|host| match host {
-        Host::Tcp(name) => name.clone(),
-        #[cfg(unix)]
-        Host::Unix(path) => path.display().to_string(),
+    let ports = config.get_ports();
+    let hosts = config.get_hosts().iter().enumerate().map(|(place, host)| {
+        let port = ports.get(place).or(ports.first());
+        let port = port.map_or(String::new(), |port| format!(":{port}"));
+        match host {
+            Host::Tcp(name) => format!("{name}{port}"),
+            #[cfg(unix)]
+            Host::Unix(path) => format!("{}{port}", path.display()),
+        }
     });
     let hosts: Vec<_> = hosts.collect();
     format!(

@@ -32,8 +32,11 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // In this order: once it is unlocked, it may be another server's.
-        let _ = fs::remove_file(&self.path);
+        // Somebody may have removed it, and another server made its own. In this order: once it is unlocked, it may be
+        // another's.
+        if is_at(&self.file, &self.path).unwrap_or(false) {
+            let _ = fs::remove_file(&self.path);
+        }
         // Closing alone would leave it to a process that another thread is just starting.
         let _ = self.file.unlock();
     }

@@ -124,8 +124,14 @@ fn fixed_address(path: &Path) -> Result<String> {
 /// Makes the file if it is missing, locks it against a second server and brings it to this version.
 fn serve(path: &Path) -> Result<(OpenFile, Option<Lock>)> {
     if !path.exists() {
-        make(path)?;
+        make(path)
+            .context("it cannot be made; is its folder there, and may this user write to it?")?;
     }
+    ensure!(
+        !path.is_dir(),
+        "it is a folder; give the name of a file in it, such as {}",
+        path.join("debora.db").display()
+    );
     let path = real(path)?;
     // Refused before the lock is made beside a file that belongs to others.
     let looking = look_at(&path)?;

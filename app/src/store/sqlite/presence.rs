@@ -11,12 +11,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 
 use super::super::failure::FileMoved;
+use super::closing::beside_file;
 
-/// A store's file and the log beside it, as they were when first looked at.
+/// What a served store consists of: its file, the log, the memory that connections share, and the server's lock. Without the third,
+/// others would write what this server never sees; without the last, a second server could start.
+const ENDINGS: [&str; 4] = ["", "-wal", "-shm", ".lock"];
+
+/// The files of a store, as they were when first looked at.
 pub struct Presence {
-    store: PathBuf,
-    log: PathBuf,
-    seen: Option<[FileIdentity; 2]>,
+    files: [PathBuf; ENDINGS.len()],
+    seen: Option<[FileIdentity; ENDINGS.len()]>,
 }
 
 /// The device and the number of a file on it.
@@ -27,21 +31,21 @@ impl Presence {
     pub fn of(path: &Path) -> Result<Self> {
         // The file itself: a link that later points elsewhere is no concern of the one who opened it.
         let store = fs::canonicalize(path)?;
-        let mut log = store.clone().into_os_string();
-        log.push("-wal");
         Ok(Self {
-            store,
-            log: log.into(),
+            files: ENDINGS.map(|ending| beside_file(&store, ending)),
             seen: None,
         })
     }
 
-    /// Fails if one of them is gone or replaced. Two calls of the system: nothing beside the write of a commit.
+    /// Fails if one of them is gone or replaced. Four calls of the system: nothing beside the write of a commit.
     pub fn check(&mut self) -> Result<()> {
-        let found = [identity(&self.store)?, identity(&self.log)?];
+        let mut found = [(0, 0); ENDINGS.len()];
+        for (found, path) in found.iter_mut().zip(&self.files) {
+            *found = identity(path)?;
+        }
         // The log is made by the first transaction, so there is nothing to compare with before it.
         let seen = *self.seen.get_or_insert(found);
-        for ((path, found), seen) in [&self.store, &self.log].into_iter().zip(found).zip(seen) {
+        for ((path, found), seen) in self.files.iter().zip(found).zip(seen) {
             ensure!(found == seen, FileMoved::Replaced(shown(path)));
         }
         Ok(())

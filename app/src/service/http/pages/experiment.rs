@@ -22,7 +22,9 @@ pub async fn show(
 ) -> Result<Html<String>, PageError> {
     guest.0.require_for(Role::Read, &id)?;
     let asked = id.clone();
-    let state = app.read(move |store| state::read(store, &asked)).await?;
+    let state = app
+        .read_page(move |store| state::read(store, &asked))
+        .await?;
     let state = state.ok_or_else(|| Refusal::NoExperiment { id: id.clone() })?;
     let (experiment, _) = row(&app, &id).await?;
     let name = state.name.clone().unwrap_or(id);
