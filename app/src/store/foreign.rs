@@ -8,6 +8,7 @@
 //! What is expected is not written down a second time: it is read from an empty store in memory.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use anyhow::Result;
 use rusqlite::Connection;
@@ -20,7 +21,14 @@ pub const OF_EXPERIMENTS: [&str; 6] = [
 ];
 
 /// What a store of this version holds.
-pub fn expected() -> Result<BTreeSet<String>> {
+pub fn expected() -> &'static BTreeSet<String> {
+    // Once: an audit of a store looks again for each experiment.
+    static EXPECTED: LazyLock<BTreeSet<String>> =
+        LazyLock::new(|| in_empty().expect("an empty store can be made in memory"));
+    &EXPECTED
+}
+
+fn in_empty() -> Result<BTreeSet<String>> {
     let empty = Connection::open_in_memory()?;
     empty.execute_batch(schema::META)?;
     for migration in schema::MIGRATIONS {

@@ -511,7 +511,7 @@ impl<D: Database> Store for Sql<D> {
     }
 
     fn foreign(&mut self) -> Result<Vec<String>> {
-        let mut found = foreign::differences(&foreign::expected()?, &self.database.objects()?);
+        let mut found = foreign::differences(foreign::expected(), &self.database.objects()?);
         for table in foreign::OF_EXPERIMENTS {
             let sql = foreign::strays(table);
             let strays = self.rows(&sql, &[], |row| number(row, 0))?;
