@@ -83,6 +83,8 @@ pub trait Database: Send {
     /// What makes a row that is read stay as it is until the transaction's end.
     fn for_update(&self) -> &'static str;
 
+    /// In what it differs from one that this program makes, but for rows ([`super::foreign`]).
+    fn foreign(&mut self) -> Result<Vec<String>>;
     /// Runs a query.
     fn query(&mut self, sql: &str, values: &[SqlValue<'_>], each: Each<'_>) -> Result<()>;
     /// Runs a query that ends in `= $2`, for `$1` and each of these in the place of `$2`; rows come in any order.
