@@ -35,6 +35,11 @@ impl Evidence {
         }
     }
 
+    /// How many actions it is about.
+    pub fn actions(&self) -> usize {
+        self.logs.len()
+    }
+
     /// Adds a set: how many rounds of each action are in it, and with which probability each was drawn.
     pub fn add(&mut self, counts: &[u64], probabilities: &[f64]) {
         let all: u64 = counts.iter().sum();

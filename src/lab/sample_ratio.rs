@@ -118,6 +118,18 @@ impl SampleChecks {
         }
     }
 
+    /// How many actions they are of.
+    pub fn actions(&self) -> usize {
+        self.untold.actions()
+    }
+
+    /// Leaves out the looks up to this many outcomes: of what was missing then, nothing is known any more.
+    pub fn skip_looks(&mut self, outcomes: u64) {
+        while self.is_due(outcomes) {
+            self.next_look += self.next_look / 4;
+        }
+    }
+
     /// Whether to look, now that there are this many outcomes in all.
     pub fn is_due(&self, outcomes: u64) -> bool {
         outcomes >= self.next_look
@@ -128,9 +140,7 @@ impl SampleChecks {
         if !self.is_due(outcomes) {
             return;
         }
-        while self.is_due(outcomes) {
-            self.next_look += self.next_look / 4;
-        }
+        self.skip_looks(outcomes);
         self.looks += 1;
         let looks = self.looks as f64;
         let evidence = open_evidence(epoch, last);
@@ -197,7 +207,10 @@ impl SampleChecks {
 
 fn untold(epoch: EpochCounts<'_>) -> Vec<u64> {
     let counts = epoch.decided.iter().zip(epoch.told);
-    counts.map(|(decided, told)| decided - told).collect()
+    // Counts come from a store, and one that is damaged may hold more told than decided.
+    counts
+        .map(|(decided, told)| decided.saturating_sub(*told))
+        .collect()
 }
 
 fn open_evidence(epoch: EpochCounts<'_>, last: Option<LastRound>) -> Evidence {
@@ -209,8 +222,8 @@ fn open_evidence(epoch: EpochCounts<'_>, last: Option<LastRound>) -> Evidence {
     }
     let mut decided = epoch.decided.to_vec();
     if let Some(last) = last {
-        decided[last.action] -= 1;
-        untold[last.action] -= u64::from(!last.told);
+        decided[last.action] = decided[last.action].saturating_sub(1);
+        untold[last.action] = untold[last.action].saturating_sub(u64::from(!last.told));
     }
     let rounds = decided.iter().sum::<u64>().max(1) as f64;
     let shares: Vec<f64> = decided.iter().map(|&count| count as f64 / rounds).collect();
