@@ -92,7 +92,7 @@ pub fn of(standing: &Standing<'_>) -> Vec<ActionMean> {
                 quantity: problem.quantity(quantity).name.clone(),
                 observed: observed(problem, quantity, &told),
                 estimate: estimate.map(|estimate| replicable(problem, estimate)),
-                why: why(standing, action, quantity, &told, estimate),
+                why: why(standing, action, quantity, estimate),
             });
         }
     }
@@ -117,7 +117,8 @@ fn replicable(problem: &Problem, estimate: &Estimate) -> ReplicableMean {
         // The middle of the outermost cells may lie outside the range, where no mean can be.
         value: range.to_user(estimate.estimate.clamp(0.0, 1.0)),
         cell: Interval { low, high },
-        width: estimate.width * range.span(),
+        // Wider than the range says no more than the range.
+        width: estimate.width.min(1.0) * range.span(),
         count: estimate.count,
     }
 }
@@ -136,7 +137,6 @@ fn why(
     standing: &Standing<'_>,
     action: usize,
     quantity: usize,
-    told: &ToldSums,
     estimate: Option<&Estimate>,
 ) -> String {
     let problem = standing.engine.problem();
@@ -147,6 +147,10 @@ fn why(
             "There is no estimate: under policy free this cost decides nothing.".into()
         };
     };
+    if estimate.index.is_none() {
+        return "The estimate says nothing yet: after so few rounds its cell is the whole range."
+            .into();
+    }
     let shown = replicable(problem, estimate);
     let [low, high] = [shown.cell.low, shown.cell.high].map(amount);
     let rounds = whole(estimate.count);
@@ -155,19 +159,17 @@ fn why(
          another run with this key is likely to find the same cell, and not the same mean",
         estimate.epoch
     );
-    if told.count > estimate.count {
-        let more = told.count - estimate.count;
-        sentence += &format!(
-            "; {} told since",
-            counted(more, "outcome was", "outcomes were")
-        );
+    let more = standing.progress.outcomes[action].saturating_sub(estimate.count);
+    if more > 0 {
+        let rounds = counted(more, "round has", "rounds have");
+        sentence += &format!("; {rounds} had an outcome since then");
     }
     // All of the action's: which of them the estimate has seen is not kept.
-    if standing.progress.imputed[action] > 0 {
-        let imputed = standing.progress.imputed[action];
-        let rounds = counted(imputed, "round", "rounds");
+    let imputed = standing.progress.imputed[action];
+    if imputed > 0 {
+        let rounds = counted(imputed, "round was", "rounds were");
         sentence += &format!(
-            "; {rounds} of the action had no outcome and count as imputed, in the estimate alone"
+            "; {rounds} imputed, which the estimate counts and the observed mean does not"
         );
     }
     sentence + "."
