@@ -74,6 +74,14 @@ pub struct ActionMean {
     pub why: String,
 }
 
+impl ActionMean {
+    /// Whether what was observed lies outside the cell of the estimate: somebody will ask why.
+    pub fn is_surprising(&self) -> bool {
+        let mean = self.observed.mean.zip(self.estimate.as_ref());
+        mean.is_some_and(|(mean, estimate)| mean < estimate.cell.low || mean > estimate.cell.high)
+    }
+}
+
 /// All means of an experiment, quantity by quantity within action by action.
 pub fn of(standing: &Standing<'_>) -> Vec<ActionMean> {
     let problem = standing.engine.problem();
