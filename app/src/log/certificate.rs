@@ -9,6 +9,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::hex;
+use crate::log::kept::{self, LimitState};
+use crate::log::means::{self, ActionMean, IntervalMethods, METHODS};
+use crate::log::observed::{Observed, Standing};
+use crate::log::sample_ratio::{self, SampleRatio};
 use crate::log::{chain, check_values};
 use crate::store::{Event, ExperimentRow, Progress, Status, Store};
 
@@ -54,6 +58,14 @@ pub struct Certificate {
     pub recommendation: Recommended,
     /// Rounds per action.
     pub actions: Vec<ActionCounts>,
+    /// Every mean as it was observed, beside the estimate that replicates.
+    pub means: Vec<ActionMean>,
+    /// Every cost's average beside its threshold: was the limit kept?
+    pub limits: Vec<LimitState>,
+    /// How the intervals of `means` and `limits` are made.
+    pub intervals: IntervalMethods,
+    /// Whether outcomes went missing more often after some actions than after others.
+    pub sample_ratio: SampleRatio,
     /// Outcomes that came after their round was imputed; they do not count.
     pub late: u64,
     /// Decisions outside the horizon; they do not count.
@@ -177,7 +189,8 @@ pub fn of(store: &mut dyn Store, id: &str, reveal: bool) -> Result<Option<Certif
         None => last_event(store, id)?.at,
     };
     let shown = reveal || is_revealed(store, experiment.key)?;
-    let certificate = document(experiment, progress, &engine, ended_at)?;
+    let observed = Observed::read(store, id, &progress, &engine)?;
+    let certificate = document(experiment, progress, &engine, &observed, ended_at)?;
     Ok(Some(if shown {
         certificate
     } else {
@@ -218,6 +231,7 @@ fn document(
     experiment: ExperimentRow,
     progress: Progress,
     engine: &Engine,
+    observed: &Observed,
     ended_at: i64,
 ) -> Result<Certificate> {
     let ExperimentRow {
@@ -233,6 +247,7 @@ fn document(
     // The spec of a live experiment has no key: the fingerprint is that of the key it was run with.
     spec.key = key;
     let done = progress.status == Status::Done;
+    let standing = Standing::new(engine, &progress, observed, &spec.service)?;
     Ok(Certificate {
         fingerprint: Some(spec.fingerprint()),
         name: spec.name,
@@ -249,6 +264,10 @@ fn document(
         horizon: spec.problem.horizon(),
         recommendation: Recommended::of(engine),
         actions: ActionCounts::of(engine.problem(), &progress),
+        means: means::of(&standing),
+        limits: kept::of(&standing),
+        intervals: METHODS,
+        sample_ratio: sample_ratio::check(&standing),
         late: progress.late,
         overtime: progress.overtime,
         infeasible: progress.infeasible,

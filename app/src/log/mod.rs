@@ -20,8 +20,12 @@
 pub mod certificate;
 pub mod chain;
 mod cursor;
+pub mod kept;
 mod line;
+pub mod means;
+pub mod observed;
 mod page;
+pub mod sample_ratio;
 mod values;
 
 pub use cursor::BadCursor;

@@ -18,7 +18,6 @@ pub mod node;
 mod recent;
 pub mod request;
 pub mod resident;
-pub mod sample_ratio;
 mod tell;
 pub mod tick;
 pub mod transaction;
