@@ -217,8 +217,12 @@ struct Auditor {
     status: Option<Status>,
     /// A head that must be in the chain.
     wanted: Option<String>,
-    /// The first late outcome of a round that no line says was imputed.
-    unmatched_late: Option<Difference>,
+    /// The first line that the lines before do not bear out: a late outcome of a round that none says was imputed, or a
+    /// published head that none closes.
+    unmatched: Option<Difference>,
+    /// Every head of the chain, in order, and the place of the last that was published.
+    heads: Vec<String>,
+    last_published: usize,
 }
 
 /// What the spec says.
@@ -361,6 +365,7 @@ impl Auditor {
 
     /// Ticks off a published head.
     fn tick_off_head(&mut self, head: &str) {
+        self.heads.push(head.to_owned());
         self.wanted.take_if(|wanted| wanted == head);
     }
 

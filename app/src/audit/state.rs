@@ -3,6 +3,7 @@
 use super::epoch::in_range;
 use super::{Auditor, Check, differs, equal};
 use crate::hex;
+use crate::log::published_head;
 use crate::store::{Progress, Status};
 
 impl Auditor {
@@ -29,7 +30,7 @@ impl Auditor {
         }
         if !imputed {
             // If the experiment went on while its log was read, the round may have been imputed after its line was.
-            self.unmatched_late.get_or_insert_with(difference);
+            self.unmatched.get_or_insert_with(difference);
         }
         in_range(
             &self
@@ -47,6 +48,9 @@ impl Auditor {
     }
 
     pub(super) fn event(&mut self, what: &str) -> Check {
+        if let (Some(head), Some(_)) = (published_head(what), self.status) {
+            return self.published(head);
+        }
         // Repeating a change is answered and not logged, so each event changes the status.
         let next = match (self.status, what) {
             (None, "created") | (Some(Status::Paused), "resumed") => Status::Running,
@@ -68,6 +72,22 @@ impl Auditor {
         Ok(())
     }
 
+    /// A head that was published must be in the chain, and none older than one that was published before it.
+    fn published(&mut self, head: &str) -> Check {
+        let place = self.heads.iter().position(|known| known == head);
+        match place.filter(|place| *place >= self.last_published) {
+            Some(place) => self.last_published = place,
+            // If the experiment went on while its log was read, its epoch may have been closed after its lines were.
+            None => {
+                self.unmatched.get_or_insert_with(|| {
+                    let expected = "a head of the chain, no older than those published before";
+                    differs("the events", "a published head", head, expected)
+                });
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn state(&mut self, progress: &Progress, moved: bool) -> Check {
         self.audited.status = Some(progress.status);
         self.audited.moved = moved;
@@ -75,7 +95,7 @@ impl Auditor {
         self.audited.head.clone_from(&self.head);
         let done = self.at_horizon();
         // In a finished experiment nothing is imputed, so its lines cannot have missed an imputation.
-        if let Some(difference) = self.unmatched_late.take().filter(|_| !moved || done) {
+        if let Some(difference) = self.unmatched.take().filter(|_| !moved || done) {
             return Err(difference);
         }
         if !done {

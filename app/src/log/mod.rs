@@ -18,9 +18,11 @@ pub mod chain;
 mod cursor;
 mod line;
 mod page;
+mod published;
 mod values;
 
 pub use cursor::BadCursor;
 pub use line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord, ROUNDS_MAX};
-pub use page::{LINES_MAX, LogPage, NEXT_HEADER, page};
+pub use page::{ERROR_LINE, LINES_MAX, LogPage, NEXT_HEADER, closed_rounds, page};
+pub use published::{published, published_head};
 pub use values::{OtherValues, check_values};

@@ -10,10 +10,13 @@ use super::line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord};
 use crate::hex;
 use crate::log::certificate::is_revealed;
 use crate::log::chain;
-use crate::store::{EpochRow, ExperimentRow, Progress, Store};
+use crate::store::{EpochRow, ExperimentRow, Progress, Status, Store};
 
 /// The header in which the service gives the next page's cursor, as its body is all lines.
 pub const NEXT_HEADER: &str = "debora-next";
+
+/// How the last line begins of a log that could not be read to its end. No line of a log has this type.
+pub const ERROR_LINE: &str = r#"{"type":"error","#;
 
 /// The most lines in a page.
 pub const LINES_MAX: usize = 10_000;
@@ -96,6 +99,17 @@ fn parsed(text: &str, progress: &Progress) -> Result<Cursor> {
         }
     );
     Ok(cursor)
+}
+
+/// The rounds of an experiment's closed epochs.
+pub fn closed_rounds(store: &mut dyn Store, id: &str, progress: &Progress) -> Result<u64> {
+    if progress.status == Status::Done {
+        return Ok(progress.rounds());
+    }
+    let row = store.epochs(id, progress.epoch, 1)?.into_iter().next();
+    let row = row.with_context(|| format!("epoch {} is missing", progress.epoch))?;
+    let record: EpochRecord = serde_json::from_str(&row.record)?;
+    Ok(record.first_round - 1)
 }
 
 /// A walk through the rows in the log's order.

@@ -83,6 +83,9 @@ impl Turn<'_> {
                 } => {
                     answers[place] = Some(self.change(*change, actor, reason.as_deref())?);
                 }
+                Request::Publish { address, actor, .. } => {
+                    answers[place] = Some(self.publish(address, actor)?);
+                }
                 // Outcomes and ticks come before all decisions (`Turn`), as they may close the epoch.
                 _ => {}
             }

@@ -8,6 +8,7 @@ mod keys;
 mod limits;
 mod missing;
 mod pages;
+mod record;
 #[path = "../common/scratch.rs"]
 mod scratch;
 

@@ -10,10 +10,12 @@
 
 pub mod access;
 pub mod decisions;
+pub mod download;
 pub mod error;
 pub mod experiments;
 pub mod extract;
 pub mod guard;
+pub mod head;
 pub mod log;
 pub mod metrics;
 pub mod openapi;
@@ -180,7 +182,10 @@ fn interface() -> OpenApiRouter<AppState> {
         .routes(routes!(decisions::decide))
         .routes(routes!(outcomes::tell))
         .routes(routes!(state::state))
+        .routes(routes!(head::head))
+        .routes(routes!(head::publish))
         .routes(routes!(log::log))
+        .routes(routes!(download::download))
         .routes(routes!(log::certificate))
         .routes(routes!(watch::health))
         .routes(routes!(ready::ready))
