@@ -1,19 +1,19 @@
 //! The certificate of an experiment that is over: what it was, what it found, and all that is needed to check it.
 
 use anyhow::{Context as _, Result};
-use debora::measure::words::amount;
-use debora::record::{Interval, Kind, Prospect};
 use debora::spec::Spec;
-use debora::{Engine, Key, Problem};
+use debora::{Engine, Key, Plan, Policy, Problem};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::calendar::iso;
 use crate::hex;
+pub use crate::log::known::{
+    ActionShare, KnownEstimate, KnownQuantity, KnownStrategy, Recommended, false_means, threshold,
+};
+use crate::log::seal::promised;
 use crate::log::{chain, check_values};
 use crate::store::{Event, ExperimentRow, Progress, Status, Store};
-
-/// Events read at once.
-const CHUNK: usize = 1_000;
 
 /// The final document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,10 +50,22 @@ pub struct Certificate {
     pub digest: String,
     /// The hash of the last closed epoch, which holds all before it.
     pub head: String,
+    /// What was promised before it began, and what it takes, in sentences; warnings first.
+    pub promised: Vec<String>,
+    /// Whether and how limits are kept.
+    pub policy: Policy,
     /// What to deploy.
     pub recommendation: Recommended,
+    /// What is known of each action and quantity; none before the first estimate.
+    pub estimates: Vec<KnownEstimate>,
     /// Rounds per action.
     pub actions: Vec<ActionCounts>,
+    /// Outcomes told, of all actions.
+    pub told: u64,
+    /// Rounds whose outcome did not come in time.
+    pub imputed: u64,
+    /// Decided rounds whose outcome nobody told before the end.
+    pub outstanding: u64,
     /// Outcomes that came after their round was imputed; they do not count.
     pub late: u64,
     /// Decisions outside the horizon; they do not count.
@@ -66,41 +78,29 @@ pub struct Certificate {
     pub created_at: i64,
     /// When it ended.
     pub ended_at: i64,
+    /// When it was created, as ISO 8601.
+    pub created: String,
+    /// When it ended.
+    pub ended: String,
+    /// Who created, paused, resumed and closed it, and published its heads.
+    pub history: Vec<HistoryEntry>,
     /// How to check it.
     pub verify: String,
 }
 
-/// The last strategy and the cautious one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Recommended {
-    /// How the last strategy was found. While exploring it says nothing about which action is best.
-    pub kind: Kind,
-    /// The last strategy: the one that learns.
-    #[serde(flatten)]
-    pub current: KnownStrategy,
-    /// The best strategy sure to keep every limit; `None` while nothing is estimated, or if no strategy is sure to.
-    pub cautious: Option<KnownStrategy>,
-}
-
-/// A strategy, and what it is known to give.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct KnownStrategy {
-    /// The probability of each action, in the order of `actions`.
-    pub strategy: Vec<f64>,
-    /// What it gives: the reward, then the costs. All intervals hold together with probability 1 - delta, given that
-    /// imputed outcomes are taken for what happened.
-    pub quantities: Vec<KnownQuantity>,
-}
-
-/// A quantity's expectation under a strategy, in the user's units.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct KnownQuantity {
-    /// Its name.
-    pub name: String,
-    /// Where the expectation lies.
-    pub interval: Interval,
-    /// The threshold of a cost; under policy free it is stated and decides nothing.
-    pub threshold: Option<f64>,
+/// An administrative change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HistoryEntry {
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    /// When, as ISO 8601.
+    pub time: String,
+    /// Who: the name of an API key.
+    pub actor: String,
+    /// What.
+    pub what: String,
+    /// Why, or where it was published, if that was said.
+    pub reason: Option<String>,
 }
 
 /// An action's counts: decided = told + imputed + outstanding.
@@ -171,13 +171,13 @@ pub fn of(store: &mut dyn Store, id: &str, reveal: bool) -> Result<Option<Certif
         format!("the last snapshot of experiment {id} is missing from the store")
     })?;
     let engine = Engine::from_bytes(&snapshot)?;
-    // An experiment that was closed by hand leaves its last epoch open; then its last event is its end.
-    let ended_at = match last.closed_at {
-        Some(closed_at) => closed_at,
-        None => last_event(store, id)?.at,
-    };
+    let history = events(store, id)?;
+    let ended_at = last.closed_at.or(closed_by_hand(&history));
+    let ended_at = ended_at.with_context(|| {
+        format!("the end of experiment {id} is missing from the events of the store")
+    })?;
     let shown = reveal || is_revealed(store, experiment.key)?;
-    let certificate = document(experiment, progress, &engine, ended_at)?;
+    let certificate = document(experiment, progress, &engine, ended_at, history)?;
     Ok(Some(if shown {
         certificate
     } else {
@@ -198,18 +198,26 @@ impl Certificate {
     }
 }
 
-fn last_event(store: &mut dyn Store, id: &str) -> Result<Event> {
-    // Stores read forwards only, and an experiment has few events: a method of the trait for the last one is not worth it.
-    let (mut from, mut last) = (0, None);
-    loop {
-        let events = store.events(id, from, CHUNK)?;
-        from += events.len() as u64;
-        let complete = events.len() < CHUNK;
-        last = events.into_iter().next_back().or(last);
-        if complete {
-            return last.with_context(|| {
-                format!("the events of experiment {id} are missing from the store")
-            });
+fn events(store: &mut dyn Store, id: &str) -> Result<Vec<HistoryEntry>> {
+    let events = store.events(id, 0, usize::MAX)?;
+    Ok(events.into_iter().map(HistoryEntry::of).collect())
+}
+
+/// When an experiment was closed by hand, which leaves its last epoch open.
+fn closed_by_hand(history: &[HistoryEntry]) -> Option<i64> {
+    // Not the last event: heads may be published afterwards.
+    let closed = history.iter().find(|entry| entry.what == "closed");
+    closed.map(|entry| entry.at)
+}
+
+impl HistoryEntry {
+    fn of(event: Event) -> Self {
+        Self {
+            at: event.at,
+            time: iso(event.at),
+            actor: event.actor,
+            what: event.what,
+            reason: event.reason,
         }
     }
 }
@@ -219,6 +227,7 @@ fn document(
     progress: Progress,
     engine: &Engine,
     ended_at: i64,
+    history: Vec<HistoryEntry>,
 ) -> Result<Certificate> {
     let ExperimentRow {
         id,
@@ -232,8 +241,10 @@ fn document(
     // The spec of a live experiment has no key: the fingerprint is that of the key it was run with.
     spec.key = key;
     let done = progress.status == Status::Done;
+    let plan = Plan::of(spec.problem.clone());
     Ok(Certificate {
         fingerprint: Some(spec.fingerprint()),
+        promised: promised(spec.name.as_deref().unwrap_or(&id), &plan),
         name: spec.name,
         status: progress.status,
         spec: text,
@@ -246,7 +257,12 @@ fn document(
         epochs: progress.epoch + u64::from(done),
         rounds: progress.rounds(),
         horizon: spec.problem.horizon(),
+        policy: spec.problem.policy(),
         recommendation: Recommended::of(engine),
+        estimates: KnownEstimate::all(engine),
+        told: progress.outcomes.iter().sum::<u64>() - progress.imputed.iter().sum::<u64>(),
+        imputed: progress.imputed.iter().sum(),
+        outstanding: progress.outstanding(),
         actions: ActionCounts::of(engine.problem(), &progress),
         late: progress.late,
         overtime: progress.overtime,
@@ -254,6 +270,9 @@ fn document(
         false_means: false_means(engine),
         created_at,
         ended_at,
+        created: iso(created_at),
+        ended: iso(ended_at),
+        history,
         verify: verify(&id, &progress.head),
         digest: progress.digest,
         head: progress.head,
@@ -261,73 +280,9 @@ fn document(
     })
 }
 
-/// A cost's threshold in the user's units; `None` for the reward.
-///
-/// Policy free is no exception: what the spec says of a cost is shown, though it decides nothing there.
-pub fn threshold(problem: &Problem, quantity: usize) -> Option<f64> {
-    Some(problem.threshold(quantity.checked_sub(1)?))
-}
-
-/// The declared means that estimates contradict: their intervals lie outside, so unless an event of probability delta
-/// happened the premise is false.
-pub fn false_means(engine: &Engine) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for estimate in engine.estimates() {
-        let quantity = estimate.quantity as usize;
-        let declared = engine.problem().means(quantity);
-        let [low, high] = estimate.interval();
-        // An interval that reaches into the declared means says nothing against them.
-        if high >= declared.low && low <= declared.high {
-            continue;
-        }
-        let name = &engine.problem().quantity(quantity).name;
-        let action = &engine.problem().actions()[estimate.action as usize];
-        let [low, high, declared_low, declared_high] = [low, high, declared.low, declared.high]
-            .map(|unit| amount(engine.problem().quantity(quantity).range.to_user(unit)));
-        sentences.push(format!(
-            "The declared mean of {name} is false: {name} of {action:?} lies between {low} and {high}, and {declared_low} to \
-             {declared_high} is declared. Nothing is promised then; start again with a wider range."
-        ));
-    }
-    sentences
-}
-
-impl Recommended {
-    /// What an engine recommends.
-    pub fn of(engine: &Engine) -> Self {
-        let problem = engine.problem();
-        let recommendation = engine.recommendation();
-        Self {
-            kind: recommendation.kind,
-            current: KnownStrategy::of(problem, recommendation.current),
-            cautious: recommendation
-                .cautious
-                .map(|prospect| KnownStrategy::of(problem, prospect)),
-        }
-    }
-}
-
-impl KnownStrategy {
-    fn of(problem: &Problem, prospect: Prospect) -> Self {
-        let intervals = std::iter::once(prospect.reward).chain(prospect.costs);
-        let quantities = intervals
-            .enumerate()
-            .map(|(quantity, interval)| KnownQuantity {
-                name: problem.quantity(quantity).name.clone(),
-                interval,
-                threshold: threshold(problem, quantity),
-            });
-        Self {
-            strategy: prospect.strategy,
-            quantities: quantities.collect(),
-        }
-    }
-}
-
 fn verify(id: &str, head: &str) -> String {
     format!(
-        "Take the log of experiment {id} (GET /v1/experiments/{id}/log, all pages, in order) and run `debora audit \
-         LOG --head {head}`. It recomputes every decision, estimate, strategy and hash from spec, key and outcomes, and \
+        "Take the log of experiment {id} (GET /v1/experiments/{id}/log/download) and run `debora audit LOG --head {head}`. It recomputes every decision, estimate, strategy and hash from spec, key and outcomes, and \
          checks that SHA-256(salt, key) is the key_hash that was published before the first decision. Anyone who can \
          rewrite the whole log can also make new hashes: compare the head with one that was published or noted down while the \
          experiment went on. docs/audit.md says how every hash is made, so that another program can check it."

@@ -16,9 +16,11 @@
 pub mod certificate;
 pub mod chain;
 mod cursor;
+mod known;
 mod line;
 mod page;
 mod published;
+pub mod seal;
 mod values;
 
 pub use cursor::BadCursor;

@@ -21,6 +21,7 @@ pub mod metrics;
 pub mod openapi;
 pub mod outcomes;
 pub mod pages;
+pub mod papers;
 pub mod readers;
 pub mod ready;
 pub mod server;
@@ -187,6 +188,9 @@ fn interface() -> OpenApiRouter<AppState> {
         .routes(routes!(log::log))
         .routes(routes!(download::download))
         .routes(routes!(log::certificate))
+        .routes(routes!(papers::certificate))
+        .routes(routes!(papers::seal))
+        .routes(routes!(papers::seal_page))
         .routes(routes!(watch::health))
         .routes(routes!(ready::ready))
         .routes(routes!(watch::metrics))
