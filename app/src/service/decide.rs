@@ -83,16 +83,19 @@ impl Turn<'_> {
                 } => {
                     answers[place] = Some(self.change(*change, actor, reason.as_deref())?);
                 }
-                Request::Publish { address, actor, .. } => {
-                    answers[place] = Some(self.publish(address, actor)?);
-                }
                 // Outcomes and ticks come before all decisions (`Turn`), as they may close the epoch.
                 _ => {}
             }
         }
         // In one statement for the whole group, which costs the store far less than one for each.
-        let leases = leases.leases(answers);
-        self.store.add_leases(self.id, &leases)
+        self.store.add_leases(self.id, &leases.leases(answers))?;
+        for &place in &leases.fresh {
+            if let Some(decided) = decided(&answers[place]) {
+                self.resident
+                    .note_lease(&decided.lease, group[place].actor(), &self.progress);
+            }
+        }
+        Ok(())
     }
 
     /// What the group's request keys were given before, by key.

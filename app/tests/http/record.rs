@@ -167,19 +167,20 @@ async fn a_published_head_is_an_event_that_the_audit_checks() {
     let what = |head: &Value| format!("published {}", head.as_str().unwrap());
     assert_eq!(noted["what"], what(&first["head"]));
     assert_eq!(noted["reason"], place["where"]);
+    assert_eq!(house.post(publish, &place).await.expect(200), second);
     equal(&text, first["head"].as_str());
-    // A head that is not in the chain, and two that are, in the wrong order.
+    // A head that is not in the chain, and two that are, each in the other's place.
     let other = text.replace(
         noted["what"].as_str().unwrap(),
         &what(&json!("ab".repeat(32))),
     );
-    assert!(difference(&other).contains("a published head"));
+    assert!(difference(&other).contains("the published head"));
     let [one, two] = [noted, last].map(|event| event["what"].as_str().unwrap());
     let swapped = text
         .replace(one, "later")
         .replace(two, one)
         .replace("later", two);
-    assert!(difference(&swapped).contains("no older"));
+    assert!(difference(&swapped).contains("the published head"));
     for (body, code) in [
         (json!({ "where": " " }), "unfit"),
         (json!({ "where": "\u{7}" }), "reason"),
@@ -216,4 +217,108 @@ async fn who_publishes_needs_to_be_an_admin_and_is_named() {
             .contains("\"actor\":\"boss\",\"what\":\"published ")
     );
     assert!(!log.text().contains(KEY) && !log.text().contains(&token("boss")));
+}
+
+/// Its spec, published before, is what is certified afterwards.
+#[tokio::test]
+async fn the_seal_is_fixed_before_the_first_decision() {
+    let house = House::new();
+    house.create("e", SHORT).await;
+    let path = "/v1/experiments/e/seal";
+    let before = house.get(path).await;
+    let sealed = before.expect(200);
+    play(&house, "e", 64).await;
+    house.wait(1_000_000);
+    assert_eq!(house.get(path).await.bytes, before.bytes);
+    let certificate = house.get("/v1/experiments/e/certificate").await.expect(200);
+    assert_eq!(sealed["key_hash"], certificate["key_hash"]);
+    assert_eq!(sealed["spec"], certificate["spec"]);
+    let log = download(&house, "e").await.text();
+    equal(&log, sealed["head"].as_str());
+    assert!(!before.text().contains(KEY), "the key is secret");
+    let page = house.get("/v1/experiments/e/seal.html").await;
+    for words in [
+        "Seal of short epochs",
+        sealed["head"].as_str().unwrap(),
+        sealed["key_hash"].as_str().unwrap(),
+        "2023-11-14T22:13:20.000Z",
+        "Nothing is ever compared",
+        "range = [0.0, 0.02]",
+    ] {
+        assert!(
+            page.text().contains(words),
+            "{words:?} is not in\n{}",
+            page.text()
+        );
+    }
+    house
+        .get("/v1/experiments/none/seal")
+        .await
+        .refused(404, "no_experiment");
+}
+
+#[tokio::test]
+async fn the_certificate_can_be_read_and_kept() {
+    let house = House::new();
+    let spec = SHORT
+        .replace("short epochs", "<script>alert(1)</script>")
+        .replace("left", "<img src=x>");
+    house.create("e", &spec).await;
+    let page = "/v1/experiments/e/certificate.html";
+    house.get(page).await.refused(409, "not_over");
+    play(&house, "e", 10).await;
+    house.wait(61_001);
+    let reason = json!({ "reason": "the budget is <b>spent</b>" });
+    house
+        .post("/v1/experiments/e/close", &reason)
+        .await
+        .expect(200);
+    house.wait(1_000);
+    let place = json!({ "where": "a journal" });
+    house
+        .post("/v1/experiments/e/publish", &place)
+        .await
+        .expect(200);
+    let certificate = house.get("/v1/experiments/e/certificate").await.expect(200);
+    assert_eq!(
+        (&certificate["created"], &certificate["ended"]),
+        (
+            &json!("2023-11-14T22:13:20.000Z"),
+            &json!("2023-11-14T22:14:21.001Z")
+        )
+    );
+    assert_eq!(
+        certificate["recommendation"]["shares"][1]["name"],
+        json!("right")
+    );
+    let file = house.get(page).await;
+    let text = file.text();
+    for words in [
+        "Certificate of &lt;script&gt;alert(1)&lt;/script&gt;",
+        "after 10 of 64 rounds",
+        "&lt;img src=x&gt;",
+        "2023-11-14T22:14:21.001Z",
+        "closed: the budget is &lt;b&gt;spent&lt;/b&gt;",
+        "a journal",
+        "debora audit e.jsonl --head ",
+        certificate["head"].as_str().unwrap(),
+        certificate["key"].as_str().unwrap(),
+    ] {
+        assert!(text.contains(words), "{words:?} is not in\n{text}");
+    }
+    // One file: nothing runs, nothing is fetched.
+    for words in ["<script", "src=\"", "href=", "url("] {
+        assert!(!text.contains(words), "{words:?} is in\n{text}");
+    }
+    let policy = &file.headers["content-security-policy"];
+    assert!(policy.to_str().unwrap().starts_with("default-src 'none'"));
+    let within = house.get("/experiments/e/certificate").await;
+    assert!(within.text().contains("after 10 of 64 rounds") && !within.text().contains("<style"));
+    assert!(
+        house
+            .get("/experiments/e/seal")
+            .await
+            .text()
+            .contains("Seal of")
+    );
 }

@@ -20,11 +20,12 @@ use crate::store::{Role, Status, Store};
 pub struct NewestHead {
     /// The experiment.
     id: String,
-    /// 64 hexadecimal digits, which stand for all that is closed.
+    /// 64 hexadecimal digits, which stand for all that was stored up to the end of the last closed epoch; of an experiment that
+    /// is over, for all.
     head: String,
-    /// Closed epochs.
+    /// Complete epochs.
     epochs: u64,
-    /// Rounds in them.
+    /// Rounds that it stands for.
     rounds: u64,
     /// When it was read, by the service's clock, as in 2026-11-15T22:04:42.999Z.
     at: String,
