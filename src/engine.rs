@@ -188,6 +188,11 @@ impl Engine {
         at_target || counts.iter().sum::<u64>() >= self.last_round
     }
 
+    /// Whether the open epoch is played in permuted blocks; else each of its actions is drawn.
+    pub fn is_in_blocks(&self) -> bool {
+        self.blocks.is_some()
+    }
+
     /// The round that ends the open epoch at the latest: of permuted blocks their last, else the horizon's.
     pub fn last_round(&self) -> u64 {
         self.last_round

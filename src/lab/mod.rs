@@ -31,6 +31,7 @@ pub mod players;
 pub mod replicate;
 pub mod rounds;
 mod sample;
+pub mod sample_ratio;
 pub mod summary;
 pub mod world;
 

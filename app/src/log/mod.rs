@@ -20,10 +20,14 @@
 pub mod certificate;
 pub mod chain;
 mod cursor;
+pub mod kept;
 mod known;
 mod line;
+pub mod means;
+pub mod observed;
 mod page;
 mod published;
+pub mod sample_ratio;
 pub mod seal;
 mod values;
 

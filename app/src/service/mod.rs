@@ -19,7 +19,6 @@ mod publish;
 mod recent;
 pub mod request;
 pub mod resident;
-pub mod sample_ratio;
 mod tell;
 pub mod tick;
 pub mod transaction;

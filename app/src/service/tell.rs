@@ -235,6 +235,9 @@ impl Turn<'_> {
                     let rows = std::slice::from_ref(&row);
                     let stored = self.store.add_uncounted(self.id, rows)?.swap_remove(0);
                     self.enter(&row, sent.name, stored.as_ref());
+                    if stored.is_none() {
+                        self.observe_overtime(sent.outcome)?;
+                    }
                     untold.insert((place, stored))
                 }
             };
@@ -321,10 +324,37 @@ impl Turn<'_> {
         // share an order that takes as long to draw as all of them.
         let mut actions = vec![0; fresh.len()];
         engine.decide_many(fresh.iter().map(|row| row.round), &mut actions);
-        for (row, action) in fresh.into_iter().zip(actions) {
+        for (row, &action) in fresh.iter().zip(&actions) {
             self.progress.outcomes[action as usize] += 1;
             self.progress.imputed[action as usize] += u64::from(row.imputed);
         }
+        self.observe(&fresh, &actions)
+    }
+
+    /// Adds rows that were not there before to what was observed.
+    fn observe(&mut self, fresh: &[&OutcomeRow], actions: &[u32]) -> Result<()> {
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let mut fixed = vec![0; self.resident.engine.problem().quantities()];
+        // Even if all are imputed, which were not observed: a look may be due.
+        self.observed()?;
+        let (problem, observed) = (self.resident.engine.problem(), &mut self.observed);
+        let told = fresh.iter().zip(actions).filter(|(row, _)| !row.imputed);
+        for (row, &action) in told {
+            problem.to_fixed(row.reward, &row.costs, &mut fixed)?;
+            if let Some(observed) = observed {
+                observed.tell(action, &fixed);
+            }
+        }
+        Ok(())
+    }
+
+    fn observe_overtime(&mut self, outcome: &ToldOutcome) -> Result<()> {
+        let problem = self.resident.engine.problem();
+        let mut fixed = vec![0; problem.quantities()];
+        problem.to_fixed(outcome.reward, &outcome.costs, &mut fixed)?;
+        self.observed()?.tell_overtime(&fixed);
         Ok(())
     }
 }

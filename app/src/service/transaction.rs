@@ -280,7 +280,7 @@ impl Transaction<'_> {
         actors: &ActorNumbers<'_>,
     ) -> Result<Vec<Answered>> {
         let seen = self.seen.get_mut(id);
-        let Some(Locked { progress, due }) = self.store.lock(id)? else {
+        let Some(locked) = self.store.lock(id)? else {
             if seen.is_some() {
                 tracing::error!(id, "an experiment is gone from the store, which went back");
             }
@@ -289,6 +289,11 @@ impl Transaction<'_> {
                 .map(|_| Err(Refusal::NoExperiment { id: id.to_owned() }))
                 .collect());
         };
+        let Locked {
+            progress,
+            due,
+            observed,
+        } = locked;
         if let Some(lost) = seen.and_then(|seen| lost(seen, &progress)) {
             return self.pause(id, progress, &lost, group);
         }
@@ -310,6 +315,8 @@ impl Transaction<'_> {
             progress,
             due_before: due,
             due,
+            observed_before: observed,
+            observed: None,
             time: self.time,
             actors,
         };

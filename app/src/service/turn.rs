@@ -2,9 +2,11 @@
 
 use anyhow::Result;
 use debora::Engine;
+use debora::lab::sample_ratio::LastRound;
 use debora::record::Kind;
 
 use crate::log::chain::{self, EpochParts};
+use crate::log::observed::Observed;
 use crate::service::clock::{Moment, Stopwatch};
 use crate::service::request::{Change, Granted, Refusal, Request};
 use crate::service::resident::Resident;
@@ -46,6 +48,9 @@ pub(super) struct Turn<'a> {
     /// When an outcome may be due, as it was locked and as it will be stored.
     pub due_before: Option<i64>,
     pub due: Option<i64>,
+    /// What was observed: the text that was stored, and what it says, once a request changes it.
+    pub observed_before: Option<String>,
+    pub observed: Option<Observed>,
     pub time: TurnTime,
     /// Who asks and tells.
     pub actors: &'a ActorNumbers<'a>,
@@ -80,6 +85,10 @@ impl Turn<'_> {
     /// Serves the requests of a group, and stores what they change.
     pub fn serve(&mut self, group: &[&Request]) -> Result<Vec<Answered>> {
         let mut answers: Vec<Option<Answered>> = group.iter().map(|_| None).collect();
+        // Before an outcome is stored: sums that are made again from rows must not have those that are added to them here.
+        if self.observed_before.is_none() {
+            self.observed()?;
+        }
         // Outcomes before decisions: they may close the epoch, and then nobody in the group has to
         // wait. Outcomes before imputation, too: one that arrives at the last moment counts.
         for (place, receipts) in self.tell(group)? {
@@ -92,6 +101,7 @@ impl Turn<'_> {
         }
         self.resident
             .catch_up(self.store, self.id, &self.progress)?;
+        self.look_for_missing()?;
         self.close_if_complete()?;
         self.decide_and_change(group, &mut answers)?;
         // Last, as the group may have been given rounds before it was closed: nothing is stored of the epoch after its hash.
@@ -100,13 +110,59 @@ impl Turn<'_> {
         }
         self.publish(group, &mut answers)?;
         // A group of repetitions changes nothing, and then does not rewrite the row either.
-        if self.progress != self.before {
+        if let Some(observed) = &self.observed {
+            let text = observed.text()?;
+            self.store.set_observed(self.id, &self.progress, &text)?;
+        } else if self.progress != self.before {
             self.store.set_progress(self.id, &self.progress)?;
         }
         if self.due != self.due_before {
             self.store.set_due(self.id, self.due)?;
         }
         Ok(all_of(answers))
+    }
+
+    /// What was observed, to be changed.
+    pub(super) fn observed(&mut self) -> Result<&mut Observed> {
+        if self.observed.is_none() {
+            let engine = &self.resident.engine;
+            self.observed = Some(match &self.observed_before {
+                Some(text) => Observed::parse(text, engine.problem())?,
+                None => Observed::of_rows(self.store, self.id, &self.before, engine)?,
+            });
+        }
+        Ok(self.observed.as_mut().expect("read above"))
+    }
+
+    /// Checks, now and then, whether what is missing from the open epoch depends on actions.
+    fn look_for_missing(&mut self) -> Result<()> {
+        // Nothing was told or imputed, or it is not the time: most requests do not look.
+        let outcomes = self.progress.outcomes.iter().sum();
+        let due = |observed: &Observed| observed.checks.is_due(outcomes);
+        if !self.progress.status.is_open() || !self.observed.as_ref().is_some_and(due) {
+            return Ok(());
+        }
+        let last = self.last_round()?;
+        let engine = &self.resident.engine;
+        if let Some(observed) = &mut self.observed {
+            observed.look(&self.progress, engine, last);
+        }
+        Ok(())
+    }
+
+    /// The last round of an epoch that is all handed out.
+    fn last_round(&mut self) -> Result<Option<LastRound>> {
+        let round = self.progress.rounds();
+        if round == 0 || !self.resident.is_decided(&self.progress) {
+            return Ok(None);
+        }
+        let mut action = [0];
+        self.resident.engine.decide_many([round], &mut action);
+        let outcome = self.store.outcomes(self.id, round, 1)?.pop();
+        Ok(Some(LastRound {
+            action: action[0] as usize,
+            told: outcome.is_some_and(|outcome| !outcome.imputed),
+        }))
     }
 
     pub(super) fn change(
@@ -258,6 +314,10 @@ impl Turn<'_> {
         };
         self.store.close_epoch(self.id, &closed, next.as_ref())?;
         self.progress.digest = engine.digest();
+        self.observed()?;
+        if let Some(observed) = &mut self.observed {
+            observed.close(&self.progress, &self.resident.engine, engine.is_done());
+        }
         self.go_on_with(engine);
         Ok(())
     }

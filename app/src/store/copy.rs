@@ -67,8 +67,13 @@ fn copy_experiment(
 ) -> Result<()> {
     let id = &experiment.id;
     copy_epochs(from, to, experiment, progress)?;
-    if let Some(due) = from.lock(id)?.and_then(|locked| locked.due) {
-        to.set_due(id, Some(due))?;
+    if let Some(locked) = from.lock(id)? {
+        if let Some(due) = locked.due {
+            to.set_due(id, Some(due))?;
+        }
+        if let Some(observed) = &locked.observed {
+            to.set_observed(id, progress, observed)?;
+        }
     }
     pages(
         |first| from.outcomes(id, first, PAGE),

@@ -88,6 +88,8 @@ pub trait Store: Send {
     fn experiment(&mut self, id: &str) -> Result<Option<(ExperimentRow, Progress)>>;
     /// Its progress; within a transaction no other node changes it until the end.
     fn lock(&mut self, id: &str) -> Result<Option<Locked>>;
+    /// What was observed so far, as JSON; `None` if nobody has summed it up yet.
+    fn observed(&mut self, id: &str) -> Result<Option<String>>;
     /// The ids of experiments where an outcome may be due by now, as the [`WaitingClock`] shows it; the longest due first.
     fn due(&mut self, waited: i64, limit: usize) -> Result<Vec<String>>;
     /// Its epochs from this number on, in order.
@@ -133,6 +135,8 @@ pub trait Store: Send {
     ) -> Result<bool>;
     /// Rewrites the progress.
     fn set_progress(&mut self, id: &str, progress: &Progress) -> Result<()>;
+    /// Rewrites the progress together with what was observed, in one statement: neither is ever ahead of the other.
+    fn set_observed(&mut self, id: &str, progress: &Progress, observed: &str) -> Result<()>;
     /// Sets when an outcome may be due. Apart from the progress, which is rewritten far more often: the index would be, too.
     fn set_due(&mut self, id: &str, due: Option<i64>) -> Result<()>;
     /// Adds leases.

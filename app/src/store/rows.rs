@@ -310,6 +310,8 @@ pub struct Locked {
     pub progress: Progress,
     /// What the [`WaitingClock`] shows when a missing outcome may be due; `None` while nothing can be.
     pub due: Option<i64>,
+    /// What was observed so far, as JSON; `None` if nobody has summed it up yet.
+    pub observed: Option<String>,
 }
 
 /// How many rows an experiment has.

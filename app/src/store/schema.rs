@@ -84,7 +84,8 @@ ALTER TABLE experiments ADD COLUMN values_version INTEGER NOT NULL DEFAULT 1;
 ",
     // Of what is there already, nobody knows who asked or told (actor 0), when it is due (0: to be looked at once), and how
     // long it has waited: it waits anew, as nothing may be imputed early. Nor does it have a position: rule 1 of the chain left
-    // out what has one, and nobody knows the order it was stored in.
+    // out what has one, and nobody knows the order it was stored in. What was observed is
+    // summed up when it is looked at.
     "
 CREATE TABLE store (number INTEGER NOT NULL PRIMARY KEY, identity TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE starts (
@@ -107,6 +108,7 @@ CREATE TABLE sessions (
 CREATE INDEX experiment_keys ON experiments (key);
 ALTER TABLE progress ADD COLUMN due INTEGER;
 UPDATE progress SET due = 0;
+ALTER TABLE progress ADD COLUMN observed TEXT;
 CREATE INDEX progress_due ON progress (due) WHERE due IS NOT NULL;
 ALTER TABLE leases ADD COLUMN waited INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE leases ADD COLUMN actor INTEGER NOT NULL DEFAULT 0;

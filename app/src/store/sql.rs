@@ -378,10 +378,16 @@ impl<D: Database> Store for Sql<D> {
 
     fn lock(&mut self, id: &str) -> Result<Option<Locked>> {
         let sql = format!(
-            "SELECT progress, due FROM progress WHERE experiment = $1{}",
+            "SELECT progress, due, observed FROM progress WHERE experiment = $1{}",
             self.database.for_update()
         );
         Ok(self.page(id, &sql, &[], read_locked)?.pop())
+    }
+
+    fn observed(&mut self, id: &str) -> Result<Option<String>> {
+        let sql = "SELECT observed FROM progress WHERE experiment = $1";
+        let read = |row: &dyn Columns| Ok(row.text(0)?.map(String::from));
+        Ok(self.page(id, sql, &[], read)?.pop().flatten())
     }
 
     fn due(&mut self, waited: i64, limit: usize) -> Result<Vec<String>> {
@@ -561,6 +567,15 @@ impl<D: Database> Store for Sql<D> {
                 .database
                 .execute(sql, &values![&codec::progress(progress)?, number])
                 .map(drop)
+        })
+    }
+
+    fn set_observed(&mut self, id: &str, progress: &Progress, observed: &str) -> Result<()> {
+        self.write_to(id, |store, number| {
+            let sql = "UPDATE progress SET progress = $1, observed = $2 WHERE experiment = $3";
+            let progress = codec::progress(progress)?;
+            let values = values![&progress, observed, number];
+            store.database.execute(sql, &values).map(drop)
         })
     }
 

@@ -297,5 +297,6 @@ pub fn read_locked(row: &dyn Columns) -> Result<Locked> {
     Ok(Locked {
         progress: codec::parse_progress(text(row, 0)?)?,
         due: row.number(1)?,
+        observed: row.text(2)?.map(String::from),
     })
 }

@@ -7,6 +7,7 @@ mod interface;
 mod keys;
 mod limits;
 mod missing;
+mod observed;
 mod pages;
 mod record;
 #[path = "../common/scratch.rs"]

@@ -325,6 +325,7 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
             .for_each(|event| store.add_event("a", event).unwrap());
         store.close_epoch("a", &closed(0), Some(&epoch(1))).unwrap();
         store.set_progress("a", &later).unwrap();
+        store.set_observed("a", &later, "{}").unwrap();
     });
     drop(store);
     for purpose in [Purpose::Read, Purpose::Write, Purpose::Serve] {
@@ -337,11 +338,13 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
             store.experiments(None, false, usize::MAX).unwrap(),
             [(experiment("a"), later.clone())]
         );
+        assert_eq!(store.observed("a").unwrap().as_deref(), Some("{}"));
         assert_eq!(
             store.lock("a").unwrap(),
             Some(Locked {
                 progress: later.clone(),
-                due: None
+                due: None,
+                observed: Some("{}".into()),
             })
         );
         assert_eq!(

@@ -10,13 +10,16 @@ use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use crate::log::certificate::{ActionCounts, KnownStrategy, Recommended, false_means, threshold};
+use crate::log::kept::{self, LimitState};
+use crate::log::means::{self, ActionMean, IntervalMethods, METHODS};
+use crate::log::observed::{Observed, Standing};
+use crate::log::sample_ratio::{self, SampleRatio};
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::Id;
 use crate::service::request::Refusal;
 use crate::service::resident::Resident;
-use crate::service::sample_ratio::{self, SampleRatio};
 use crate::store::{ExperimentRow, Progress, Role, Status, Store};
 
 /// Where an experiment stands.
@@ -59,6 +62,15 @@ pub struct State {
     pub actions: Vec<ActionCounts>,
     /// What is known of each action and quantity; none before the first estimate.
     pub estimates: Vec<EstimateState>,
+    /// Every mean as it was observed, beside the estimate that replicates.
+    pub means: Vec<ActionMean>,
+    /// Every cost's average beside its threshold: was the limit kept?
+    pub limits: Vec<LimitState>,
+    /// How the intervals of `means` and `limits` are made.
+    pub intervals: IntervalMethods,
+    /// What somebody should look into, in sentences: a promise that outcomes contradict, outcomes that go missing unevenly,
+    /// declared means that are false.
+    pub alerts: Vec<String>,
     /// The strategy to deploy if the experiment ended here.
     pub recommendation: RecommendationState,
     /// Rounds whose outcome did not come in time.
@@ -202,7 +214,9 @@ pub fn read(store: &mut dyn Store, id: &str) -> anyhow::Result<Option<State>> {
         return Ok(None);
     };
     let name = debora::spec::Spec::parse(&experiment.spec, id)?.name;
-    Ok(Some(State::of(name, experiment, progress, &resident)))
+    let observed = Observed::read(store, id, &progress, &resident.engine)?;
+    let state = State::of(name, experiment, progress, &resident, &observed)?;
+    Ok(Some(state))
 }
 
 impl State {
@@ -211,20 +225,19 @@ impl State {
         experiment: ExperimentRow,
         progress: Progress,
         resident: &Resident,
-    ) -> Self {
+        observed: &Observed,
+    ) -> anyhow::Result<Self> {
         let engine = &resident.engine;
         let problem = engine.problem();
         let record = engine.open_record();
         let outstanding = progress.outstanding();
         // A closed experiment waits for nothing, whatever is outstanding.
         let open = progress.status.is_open();
-        // After the last round no epoch is open, but the engine stands at the beginning of the last.
-        let before = if progress.status == Status::Done {
-            &progress.decided
-        } else {
-            &record.counts
-        };
-        Self {
+        let standing = Standing::new(engine, &progress, observed, &resident.rules)?;
+        let limits = kept::of(&standing);
+        let sample_ratio = sample_ratio::check(&standing);
+        let false_means = false_means(engine);
+        Ok(Self {
             id: experiment.id,
             name,
             policy: problem.policy(),
@@ -244,16 +257,20 @@ impl State {
             strategy: by_name(problem, engine.strategy().probabilities()),
             actions: ActionCounts::of(problem, &progress),
             estimates: estimates(engine),
+            means: means::of(&standing),
+            alerts: alerts(problem.policy(), &limits, &sample_ratio, &false_means),
+            limits,
+            intervals: METHODS,
             recommendation: recommendation(engine),
             imputed: progress.imputed.iter().sum(),
             late: progress.late,
             overtime: progress.overtime,
             infeasible: progress.infeasible,
-            sample_ratio: sample_ratio::check(problem.actions(), &progress, before),
-            false_means: false_means(engine),
+            sample_ratio,
+            false_means,
             digest: progress.digest,
             head: progress.head,
-        }
+        })
     }
 }
 
@@ -273,6 +290,20 @@ impl TestState {
             sentence: clear_test(problem, test),
         }
     }
+}
+
+fn alerts(
+    policy: Policy,
+    limits: &[LimitState],
+    sample_ratio: &SampleRatio,
+    false_means: &[String],
+) -> Vec<String> {
+    let mut alerts = kept::contradictions(policy, limits);
+    if sample_ratio.mismatch {
+        alerts.push(sample_ratio.sentence.clone());
+    }
+    alerts.extend_from_slice(false_means);
+    alerts
 }
 
 fn committed(problem: &Problem, record: &EpochRecord) -> Option<String> {

@@ -1,0 +1,176 @@
+//! What was observed of each action, beside the estimate that replicates, and why they differ.
+
+use debora::lab::observed::interval_at_any_time;
+use debora::measure::words::{amount, counted, whole};
+use debora::record::Interval;
+use debora::{Estimate, Problem};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::log::observed::{Standing, ToldSums};
+
+/// The chance that an interval ever misses, each for itself.
+pub const MISS: f64 = 0.01;
+
+/// How the intervals are made.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct IntervalMethods {
+    /// Of the mean of an action.
+    pub mean: &'static str,
+    /// Of the average of what was played.
+    pub average: &'static str,
+    /// The chance that one of them ever misses, whenever and however often one looks.
+    pub miss: f64,
+}
+
+/// The same everywhere.
+pub const METHODS: IntervalMethods = IntervalMethods {
+    mean: "confidence sequence: beta mixture (1/2, 1/2) of binomial martingales, for values within the range",
+    average: "confidence sequence: normal mixture (r = 300) of Hoeffding's martingales, for values within the range whose means \
+              may change",
+    miss: MISS,
+};
+
+/// A mean as it was told.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct ObservedMean {
+    /// The plain mean; none if nothing was told.
+    pub mean: Option<f64>,
+    /// Where the true mean lies, at any time one looks: each interval for itself misses with the probability that `intervals` says.
+    #[schema(value_type = Object)]
+    pub interval: Interval,
+    /// How many outcomes were told.
+    pub count: u64,
+}
+
+/// A mean as it decides.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct ReplicableMean {
+    /// The rounded mean.
+    pub value: f64,
+    /// The cell of the grid that held the mean: any mean in it gives the same estimate.
+    #[schema(value_type = Object)]
+    pub cell: Interval,
+    /// The true mean is this close to the estimate. All estimates hold together with probability 1 - delta.
+    pub width: f64,
+    /// From how many rounds, imputed ones among them.
+    pub count: u64,
+}
+
+/// A mean of an action, as it was observed and as it decides.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct ActionMean {
+    /// The action's number in the spec, from 0.
+    pub action: u32,
+    /// The action's name.
+    pub name: String,
+    /// The reward or a cost, by name.
+    pub quantity: String,
+    /// As it was told.
+    pub observed: ObservedMean,
+    /// As it decides; none before the first estimate.
+    pub estimate: Option<ReplicableMean>,
+    /// Why the two differ.
+    pub why: String,
+}
+
+/// All means of an experiment, quantity by quantity within action by action.
+pub fn of(standing: &Standing<'_>) -> Vec<ActionMean> {
+    let problem = standing.engine.problem();
+    let estimates: Vec<Estimate> = standing.engine.estimates().collect();
+    let mut means = Vec::new();
+    for (action, name) in problem.actions().iter().enumerate() {
+        let told = standing.told(action);
+        for quantity in 0..problem.quantities() {
+            let found = |estimate: &&Estimate| {
+                (estimate.action as usize, estimate.quantity as usize) == (action, quantity)
+            };
+            let estimate = estimates.iter().find(found);
+            means.push(ActionMean {
+                action: action as u32,
+                name: name.clone(),
+                quantity: problem.quantity(quantity).name.clone(),
+                observed: observed(problem, quantity, &told),
+                estimate: estimate.map(|estimate| replicable(problem, estimate)),
+                why: why(standing, action, quantity, estimate),
+            });
+        }
+    }
+    means
+}
+
+fn observed(problem: &Problem, quantity: usize, told: &ToldSums) -> ObservedMean {
+    let range = problem.quantity(quantity).range;
+    let sum = told.sum(quantity);
+    let [low, high] = interval_at_any_time(told.count, sum, MISS).map(|end| range.to_user(end));
+    ObservedMean {
+        mean: (told.count > 0).then(|| range.to_user(sum / told.count as f64)),
+        interval: Interval { low, high },
+        count: told.count,
+    }
+}
+
+fn replicable(problem: &Problem, estimate: &Estimate) -> ReplicableMean {
+    let range = problem.quantity(estimate.quantity as usize).range;
+    let [low, high] = cell(estimate).map(|end| range.to_user(end));
+    ReplicableMean {
+        // The middle of the outermost cells may lie outside the range, where no mean can be.
+        value: range.to_user(estimate.estimate.clamp(0.0, 1.0)),
+        cell: Interval { low, high },
+        // Wider than the range says no more than the range.
+        width: estimate.width.min(1.0) * range.span(),
+        count: estimate.count,
+    }
+}
+
+/// The ends of an estimate's cell, within the range.
+pub fn cell(estimate: &Estimate) -> [f64; 2] {
+    match estimate.index {
+        Some(index) => [index, index + 1]
+            .map(|edge| ((estimate.offset + edge as f64) * estimate.cell).clamp(0.0, 1.0)),
+        // A cell as wide as the range has no edge in it.
+        None => [0.0, 1.0],
+    }
+}
+
+fn why(
+    standing: &Standing<'_>,
+    action: usize,
+    quantity: usize,
+    estimate: Option<&Estimate>,
+) -> String {
+    let problem = standing.engine.problem();
+    let Some(estimate) = estimate else {
+        return if quantity < problem.quantities_estimated() {
+            "There is no estimate yet: what was observed decides nothing until the action has been played more often.".into()
+        } else {
+            "There is no estimate: under policy free this cost decides nothing.".into()
+        };
+    };
+    if estimate.index.is_none() {
+        return "The estimate says nothing yet: after so few rounds its cell is the whole range."
+            .into();
+    }
+    let shown = replicable(problem, estimate);
+    let [low, high] = [shown.cell.low, shown.cell.high].map(amount);
+    let rounds = whole(estimate.count);
+    let mut sentence = format!(
+        "The estimate is the middle of the cell from {low} to {high}, in which the mean of {rounds} rounds lay when epoch {} began: \
+         another run with this key is likely to find the same cell, and not the same mean",
+        estimate.epoch
+    );
+    let more = standing.progress.outcomes[action].saturating_sub(estimate.count);
+    if more > 0 {
+        let rounds = counted(more, "round has", "rounds have");
+        sentence += &format!("; {rounds} had an outcome since then");
+    }
+    // All of the action's: which of them the estimate has seen is not kept.
+    let imputed = standing.progress.imputed[action];
+    if imputed > 0 {
+        let rounds = counted(imputed, "round was", "rounds were");
+        sentence += &format!(
+            "; {rounds} imputed, which the estimate counts and the observed mean does not"
+        );
+    }
+    sentence + "."
+}

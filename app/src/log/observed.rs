@@ -1,0 +1,361 @@
+//! What was observed of an experiment: exact sums of what was told, kept beside its progress, so that nobody has to add up all
+//! outcomes to look at a mean.
+//!
+//! ```text
+//! told so far = closed epochs (the engine's sums) - their imputed rounds * what is imputed + the open epoch's told sums
+//! ```
+//!
+//! The engine's snapshot has the first, the progress the second, and [`Observed`] the third, with what cannot be found again from
+//! them: overtime, how often each action was expected to be played, and what the sample-ratio checks found at each look.
+
+use anyhow::{Context as _, Result, ensure};
+use debora::lab::sample_ratio::{EpochCounts, LastRound, SampleChecks};
+use debora::mean::FIXED_ONE;
+use debora::spec::ServiceSpec;
+use debora::{Engine, EpochRecord, Problem};
+use serde::{Deserialize, Serialize};
+
+use crate::store::{Progress, Status, Store};
+
+/// Rows read at once where sums are made again.
+const CHUNK: usize = 1_024;
+
+/// Exact sums: how many, and of each quantity the sum in multiples of 2^-53 of its range.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToldSums {
+    /// How many outcomes.
+    pub count: u64,
+    /// Their sums; the reward first, then the costs.
+    pub sums: Vec<u128>,
+}
+
+impl ToldSums {
+    fn new(problem: &Problem) -> Self {
+        Self {
+            count: 0,
+            sums: vec![0; problem.quantities()],
+        }
+    }
+
+    fn add(&mut self, fixed: &[u64]) {
+        self.count += 1;
+        for (sum, value) in self.sums.iter_mut().zip(fixed) {
+            *sum += u128::from(*value);
+        }
+    }
+
+    fn add_many(&mut self, count: u64, sums: &[u128]) {
+        self.count += count;
+        for (sum, more) in self.sums.iter_mut().zip(sums) {
+            *sum += more;
+        }
+    }
+
+    fn add_times(&mut self, count: u64, fixed: &[u64]) {
+        let times = |value: &u64| u128::from(count) * u128::from(*value);
+        let sums: Vec<u128> = fixed.iter().map(times).collect();
+        self.add_many(count, &sums);
+    }
+
+    /// A quantity's sum, on the unit scale.
+    pub fn sum(&self, quantity: usize) -> f64 {
+        self.sums[quantity] as f64 / FIXED_ONE as f64
+    }
+}
+
+/// What is kept beside the progress of an experiment, and changed with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Observed {
+    /// Told in the open epoch, per action; after the end, in the last.
+    pub open: Vec<ToldSums>,
+    /// Told of overtime decisions, which count for nothing else.
+    pub overtime: ToldSums,
+    /// How often each action was expected in the epochs before: rounds times probability.
+    pub expected: Vec<f64>,
+    /// Whether actions have a part in what is missing.
+    pub checks: SampleChecks,
+    /// The checks know what was missing from this epoch on: an earlier version closed those before it.
+    pub checked_from: u64,
+}
+
+impl Observed {
+    /// Of an experiment of which nothing was told.
+    pub fn new(problem: &Problem) -> Self {
+        let actions = problem.actions().len();
+        Self {
+            open: vec![ToldSums::new(problem); actions],
+            overtime: ToldSums::new(problem),
+            expected: vec![0.0; actions],
+            checks: SampleChecks::new(actions),
+            checked_from: 0,
+        }
+    }
+
+    /// As it was stored.
+    pub fn parse(text: &str, problem: &Problem) -> Result<Self> {
+        let observed: Self = serde_json::from_str(text).with_context(|| {
+            format!("the store holds the observed sums {text:?}, which cannot be read")
+        })?;
+        let fresh = Self::new(problem);
+        let lengths = |observed: &Self| {
+            let quantities = observed.open.iter().map(|told| told.sums.len());
+            let quantities: Vec<usize> = quantities.collect();
+            (
+                quantities,
+                observed.overtime.sums.len(),
+                observed.expected.len(),
+                observed.checks.actions(),
+            )
+        };
+        // A damaged store is an error here, and not a panic where the sums are shown.
+        ensure!(
+            lengths(&observed) == lengths(&fresh),
+            "the store holds observed sums that do not fit its spec; run `debora audit` to find out more"
+        );
+        Ok(observed)
+    }
+
+    /// To be stored.
+    pub fn text(&self) -> Result<String> {
+        serde_json::to_string(self).context("cannot write the observed sums")
+    }
+
+    /// An experiment's, as it is stored; made again from its rows where an earlier version has not kept it.
+    pub fn read(
+        store: &mut dyn Store,
+        id: &str,
+        progress: &Progress,
+        engine: &Engine,
+    ) -> Result<Self> {
+        match store.observed(id)? {
+            Some(text) => Self::parse(&text, engine.problem()),
+            None => Self::of_rows(store, id, progress, engine),
+        }
+    }
+
+    /// Made again from what is stored: all but what was missing in closed epochs, and at looks that are past.
+    pub fn of_rows(
+        store: &mut dyn Store,
+        id: &str,
+        progress: &Progress,
+        engine: &Engine,
+    ) -> Result<Self> {
+        let mut observed = Self::new(engine.problem());
+        observed.checked_from = progress.epoch + u64::from(progress.status == Status::Done);
+        observed.checks.skip_looks(progress.outcomes.iter().sum());
+        observed.add_open_epoch(store, id, engine)?;
+        for epoch in 0..=progress.epoch {
+            observed.add_overtime(store, id, epoch, engine.problem())?;
+            for row in store.epochs(id, epoch, 1)? {
+                let record: EpochRecord = serde_json::from_str(&row.record)?;
+                if record.epoch < progress.epoch {
+                    observed.expect(record.rounds, &record.strategy);
+                }
+            }
+        }
+        Ok(observed)
+    }
+
+    fn add_open_epoch(&mut self, store: &mut dyn Store, id: &str, engine: &Engine) -> Result<()> {
+        let mut from = engine.open_record().first_round;
+        let mut fixed = vec![0; engine.problem().quantities()];
+        loop {
+            let rows = store.outcomes(id, from, CHUNK)?;
+            let Some(last) = rows.last() else {
+                return Ok(());
+            };
+            from = last.round + 1;
+            let mut actions = vec![0; rows.len()];
+            // Drawn again, as it is when outcomes are counted: leases need not be read.
+            engine.decide_many(rows.iter().map(|row| row.round), &mut actions);
+            for (row, action) in rows.iter().zip(actions).filter(|(row, _)| !row.imputed) {
+                engine
+                    .problem()
+                    .to_fixed(row.reward, &row.costs, &mut fixed)?;
+                self.tell(action, &fixed);
+            }
+        }
+    }
+
+    fn add_overtime(
+        &mut self,
+        store: &mut dyn Store,
+        id: &str,
+        epoch: u64,
+        problem: &Problem,
+    ) -> Result<()> {
+        let mut from = 0;
+        let mut fixed = vec![0; problem.quantities()];
+        loop {
+            let rows = store.uncounted(id, epoch, true, from, CHUNK)?;
+            let Some(last) = rows.last() else {
+                return Ok(());
+            };
+            from = last.number + 1;
+            for row in &rows {
+                problem.to_fixed(row.reward, &row.costs, &mut fixed)?;
+                self.overtime.add(&fixed);
+            }
+        }
+    }
+
+    /// Adds the told outcome of a round.
+    pub fn tell(&mut self, action: u32, fixed: &[u64]) {
+        self.open[action as usize].add(fixed);
+    }
+
+    /// Adds the told outcome of an overtime decision.
+    pub fn tell_overtime(&mut self, fixed: &[u64]) {
+        self.overtime.add(fixed);
+    }
+
+    /// Looks for what is missing in the open epoch. `last` is its last round, if all are handed out.
+    pub fn look(&mut self, progress: &Progress, engine: &Engine, last: Option<LastRound>) {
+        let outcomes = progress.outcomes.iter().sum();
+        let (decided, told) = self.open_epoch(progress, engine);
+        let epoch = counts(engine, &decided, &told);
+        self.checks.look(outcomes, epoch, last);
+    }
+
+    /// Goes on to the next epoch, when all of the open one is counted; at the end, stays with it.
+    pub fn close(&mut self, progress: &Progress, engine: &Engine, at_end: bool) {
+        let (decided, told) = self.open_epoch(progress, engine);
+        let epoch = counts(engine, &decided, &told);
+        if at_end {
+            self.checks.close_last(epoch);
+            return;
+        }
+        self.checks.close(epoch);
+        self.expect(decided.iter().sum(), engine.strategy().probabilities());
+        self.open.fill(ToldSums::new(engine.problem()));
+    }
+
+    fn expect(&mut self, rounds: u64, strategy: &[f64]) {
+        for (expected, probability) in self.expected.iter_mut().zip(strategy) {
+            *expected += rounds as f64 * probability;
+        }
+    }
+
+    /// Rounds of the open epoch, per action: decided, and told.
+    pub fn open_epoch(&self, progress: &Progress, engine: &Engine) -> (Vec<u64>, Vec<u64>) {
+        let before = &engine.open_record().counts;
+        let decided = progress.decided.iter().zip(before);
+        (
+            // A damaged store may have less than before: the audit says so, and a look must not panic.
+            decided
+                .map(|(decided, before)| decided.saturating_sub(*before))
+                .collect(),
+            self.open.iter().map(|told| told.count).collect(),
+        )
+    }
+}
+
+/// An epoch as the checks see it.
+pub fn counts<'a>(engine: &'a Engine, decided: &'a [u64], told: &'a [u64]) -> EpochCounts<'a> {
+    EpochCounts {
+        strategy: engine.strategy().probabilities(),
+        blocks: engine.is_in_blocks(),
+        decided,
+        told,
+    }
+}
+
+/// An experiment's sums, put together: for whoever shows means.
+pub struct Standing<'a> {
+    /// At the beginning of the open epoch.
+    pub engine: &'a Engine,
+    /// How far it is.
+    pub progress: &'a Progress,
+    /// What was told since.
+    pub observed: &'a Observed,
+    /// What stands in for a missing outcome, in multiples of 2^-53.
+    imputed: Vec<u64>,
+}
+
+impl<'a> Standing<'a> {
+    /// Of an experiment with these rules.
+    pub fn new(
+        engine: &'a Engine,
+        progress: &'a Progress,
+        observed: &'a Observed,
+        rules: &ServiceSpec,
+    ) -> Result<Self> {
+        let problem = engine.problem();
+        let mut imputed = vec![0; problem.quantities()];
+        problem.to_fixed(rules.impute[0], &rules.impute[1..], &mut imputed)?;
+        Ok(Self {
+            engine,
+            progress,
+            observed,
+            imputed,
+        })
+    }
+
+    /// Imputed rounds of an action before the open epoch.
+    fn imputed_before(&self, action: usize) -> u64 {
+        // By what was told, and not by the progress: at the end that counts the last epoch among those before.
+        let told_before = self
+            .progress
+            .told(action)
+            .saturating_sub(self.observed.open[action].count);
+        self.engine.open_record().counts[action].saturating_sub(told_before)
+    }
+
+    /// What was told of an action.
+    pub fn told(&self, action: usize) -> ToldSums {
+        let quantities = self.imputed.len();
+        let imputed = self.imputed_before(action);
+        let before = self.engine.open_record().counts[action] - imputed;
+        let sums = &self.engine.tally().sums()[action * quantities..][..quantities];
+        let told_of = |(sum, value): (&u128, &u64)| {
+            sum.saturating_sub(u128::from(imputed) * u128::from(*value))
+        };
+        let mut told = self.observed.open[action].clone();
+        let sums: Vec<u128> = sums.iter().zip(&self.imputed).map(told_of).collect();
+        told.add_many(before, &sums);
+        told
+    }
+
+    /// What was told of all actions, in the whole experiment or in the open epoch alone.
+    pub fn all_told(&self, open_epoch: bool) -> ToldSums {
+        let mut all = ToldSums::new(self.engine.problem());
+        for (action, open) in self.observed.open.iter().enumerate() {
+            let told = if open_epoch {
+                open.clone()
+            } else {
+                self.told(action)
+            };
+            all.add_many(told.count, &told.sums);
+        }
+        all
+    }
+
+    /// What was counted: told, or imputed where nothing was told in time.
+    pub fn all_counted(&self, open_epoch: bool) -> ToldSums {
+        let mut all = self.all_told(open_epoch);
+        for (action, imputed) in self.progress.imputed.iter().enumerate() {
+            let before = if open_epoch {
+                self.imputed_before(action)
+            } else {
+                0
+            };
+            all.add_times(imputed.saturating_sub(before), &self.imputed);
+        }
+        all
+    }
+
+    /// How often each action was expected to be played so far, or in the open epoch alone.
+    pub fn expected(&self, open_epoch: bool) -> Vec<f64> {
+        let (decided, _) = self.observed.open_epoch(self.progress, self.engine);
+        let rounds = decided.iter().sum::<u64>() as f64;
+        let strategy = self.engine.strategy().probabilities();
+        let before = self.observed.expected.iter();
+        strategy
+            .iter()
+            .zip(before)
+            .map(|(probability, before)| {
+                rounds * probability + if open_epoch { 0.0 } else { *before }
+            })
+            .collect()
+    }
+}

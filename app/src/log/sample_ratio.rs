@@ -1,0 +1,87 @@
+//! Do outcomes go missing more often after some actions than after others? In words, for those who look.
+//!
+//! Missing outcomes are imputed with fixed values, so that decisions replicate anyway. But if what is missing depends on the
+//! action, an action is judged by what was put in for it. The checks are [`debora::lab::sample_ratio`]'s.
+
+use debora::lab::sample_ratio::{ALARM, SampleCheck};
+use debora::measure::words::{amount, percent, whole};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::log::observed::{Standing, counts};
+
+/// Told outcomes against decided rounds, and decided rounds against the strategy, action by action.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct SampleRatio {
+    /// If it does not depend on the action whether and when an outcome is told, the chance that this experiment *ever* shows a
+    /// value as small as this is at most this: it may be looked at after every outcome.
+    pub p_value: f64,
+    /// Whether the p-value is or was below `false_alarm_rate`: outcomes seem to go missing more often after some actions.
+    pub mismatch: bool,
+    /// The chance of a false alarm over the whole experiment, at most.
+    pub false_alarm_rate: f64,
+    /// The same in words.
+    pub sentence: String,
+}
+
+/// Checks an experiment.
+pub fn check(standing: &Standing<'_>) -> SampleRatio {
+    let (decided, told) = standing
+        .observed
+        .open_epoch(standing.progress, standing.engine);
+    let open = counts(standing.engine, &decided, &told);
+    let verdict = standing.observed.checks.verdict(open);
+    let mismatch = verdict.p_value < ALARM;
+    let sentence = match (mismatch, verdict.check) {
+        (false, _) => format!(
+            "Told outcomes are spread over the actions as decisions are (p {}, at any time one looks).",
+            amount(verdict.p_value)
+        ),
+        (true, SampleCheck::Decided) => biased(standing, verdict.action),
+        (true, _) => missing(standing, verdict.action, verdict.p_value),
+    };
+    SampleRatio {
+        p_value: verdict.p_value,
+        mismatch,
+        false_alarm_rate: ALARM,
+        sentence: sentence + &unchecked(standing),
+    }
+}
+
+fn missing(standing: &Standing<'_>, action: usize, p_value: f64) -> String {
+    let progress = standing.progress;
+    let told = |action: usize| (progress.told(action), progress.decided[action]);
+    let share = |(told, decided): (u64, u64)| percent(told as f64 / decided.max(1) as f64);
+    let all = (0..progress.decided.len())
+        .map(told)
+        .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    format!(
+        "Whether an outcome goes missing depends on the action: after {:?} {} of {} were told ({}), over all actions {}. By chance \
+         any experiment shows as much with probability at most {}; find out why before trusting the estimates.",
+        standing.engine.problem().actions()[action],
+        whole(told(action).0),
+        whole(told(action).1),
+        share(told(action)),
+        share(all),
+        amount(p_value)
+    )
+}
+
+fn biased(standing: &Standing<'_>, action: usize) -> String {
+    format!(
+        "Decisions are not spread over the actions as the strategies say: {:?} was decided {} times. The service draws them, so \
+         the counts that are stored are wrong, or the program is; run `debora audit` to find out which.",
+        standing.engine.problem().actions()[action],
+        whole(standing.progress.decided[action])
+    )
+}
+
+/// What an earlier version closed without keeping what was missing in which epoch.
+fn unchecked(standing: &Standing<'_>) -> String {
+    match standing.observed.checked_from {
+        0 => String::new(),
+        from => {
+            format!(" Epochs before {from} were closed by an earlier version and are not checked.")
+        }
+    }
+}
