@@ -8,9 +8,13 @@ use utoipa::ToSchema;
 
 use crate::calendar::iso;
 use crate::hex;
+use crate::log::kept::{self, LimitState};
 pub use crate::log::known::{
-    ActionShare, KnownEstimate, KnownQuantity, KnownStrategy, Recommended, false_means, threshold,
+    ActionShare, KnownQuantity, KnownStrategy, Recommended, false_means, threshold,
 };
+use crate::log::means::{self, ActionMean, IntervalMethods, METHODS};
+use crate::log::observed::{Observed, Standing};
+use crate::log::sample_ratio::{self, SampleRatio};
 use crate::log::seal::promised;
 use crate::log::{chain, check_values};
 use crate::store::{Event, ExperimentRow, Progress, Status, Store};
@@ -56,8 +60,16 @@ pub struct Certificate {
     pub policy: Policy,
     /// What to deploy.
     pub recommendation: Recommended,
-    /// What is known of each action and quantity; none before the first estimate.
-    pub estimates: Vec<KnownEstimate>,
+    /// What was observed of each action and quantity, beside the estimate that decided.
+    pub means: Vec<ActionMean>,
+    /// Whether each limit was kept.
+    pub limits: Vec<LimitState>,
+    /// How the intervals of `means` and `limits` are made.
+    pub intervals: IntervalMethods,
+    /// Whether outcomes went missing more often after some actions than after others.
+    pub sample_ratio: SampleRatio,
+    /// What contradicts a promise, in sentences.
+    pub contradictions: Vec<String>,
     /// Rounds per action.
     pub actions: Vec<ActionCounts>,
     /// Outcomes told, of all actions.
@@ -177,7 +189,10 @@ pub fn of(store: &mut dyn Store, id: &str, reveal: bool) -> Result<Option<Certif
         format!("the end of experiment {id} is missing from the events of the store")
     })?;
     let shown = reveal || is_revealed(store, experiment.key)?;
-    let certificate = document(experiment, progress, &engine, ended_at, history)?;
+    let spec = Spec::parse(&experiment.spec, id)?;
+    let observed = Observed::read(store, id, &progress, &engine)?;
+    let standing = Standing::new(&engine, &progress, &observed, &spec.service)?;
+    let certificate = document(experiment, spec, &standing, ended_at, history);
     Ok(Some(if shown {
         certificate
     } else {
@@ -224,11 +239,11 @@ impl HistoryEntry {
 
 fn document(
     experiment: ExperimentRow,
-    progress: Progress,
-    engine: &Engine,
+    mut spec: Spec,
+    standing: &Standing<'_>,
     ended_at: i64,
     history: Vec<HistoryEntry>,
-) -> Result<Certificate> {
+) -> Certificate {
     let ExperimentRow {
         id,
         spec: text,
@@ -238,12 +253,13 @@ fn document(
         values_version,
         ..
     } = experiment;
-    let mut spec = Spec::parse(&text, &id)?;
+    let (engine, progress) = (standing.engine, standing.progress);
     // The spec of a live experiment has no key: the fingerprint is that of the key it was run with.
     spec.key = key;
+    let limits = kept::of(standing);
     let done = progress.status == Status::Done;
     let plan = Plan::of(spec.problem.clone());
-    Ok(Certificate {
+    Certificate {
         fingerprint: Some(spec.fingerprint()),
         promised: promised(spec.name.as_deref().unwrap_or(&id), &plan),
         name: spec.name,
@@ -260,11 +276,15 @@ fn document(
         horizon: spec.problem.horizon(),
         policy: spec.problem.policy(),
         recommendation: Recommended::of(engine),
-        estimates: KnownEstimate::all(engine),
+        means: means::of(standing),
+        contradictions: kept::contradictions(spec.problem.policy(), &limits),
+        limits,
+        intervals: METHODS,
+        sample_ratio: sample_ratio::check(standing),
         told: progress.outcomes.iter().sum::<u64>() - progress.imputed.iter().sum::<u64>(),
         imputed: progress.imputed.iter().sum(),
         outstanding: progress.outstanding(),
-        actions: ActionCounts::of(engine.problem(), &progress),
+        actions: ActionCounts::of(engine.problem(), progress),
         late: progress.late,
         overtime: progress.overtime,
         infeasible: progress.infeasible,
@@ -275,10 +295,10 @@ fn document(
         ended: iso(ended_at),
         history,
         verify: verify(&id, &progress.head),
-        digest: progress.digest,
-        head: progress.head,
+        digest: progress.digest.clone(),
+        head: progress.head.clone(),
         id,
-    })
+    }
 }
 
 fn verify(id: &str, head: &str) -> String {

@@ -1,8 +1,8 @@
-//! What an experiment knows at its end, in the user's units and with names: estimates, and the strategies to deploy.
+//! What an experiment recommends, in the user's units and with names.
 
 use debora::measure::words::amount;
 use debora::record::{Interval, Kind, Prospect};
-use debora::{Engine, Estimate, Problem};
+use debora::{Engine, Problem};
 use serde::Serialize;
 
 /// The last strategy and the cautious one.
@@ -38,25 +38,6 @@ pub struct ActionShare {
     pub name: String,
     /// Its probability.
     pub probability: f64,
-}
-
-/// What is known of an action's quantity, in the user's units.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct KnownEstimate {
-    /// The action's number in the spec, from 0.
-    pub action: u32,
-    /// The action's name.
-    pub name: String,
-    /// The reward or a cost, by name.
-    pub quantity: String,
-    /// From how many rounds.
-    pub count: u64,
-    /// The rounded mean, which decides.
-    pub estimate: f64,
-    /// Where the true mean lies. All intervals hold together with probability 1 - delta.
-    pub interval: Interval,
-    /// The threshold of a cost.
-    pub threshold: Option<f64>,
 }
 
 /// A quantity's expectation under a strategy, in the user's units.
@@ -112,33 +93,6 @@ impl Recommended {
             cautious: recommendation
                 .cautious
                 .map(|prospect| KnownStrategy::of(problem, prospect)),
-        }
-    }
-}
-
-impl KnownEstimate {
-    /// Of every action and quantity that is estimated.
-    pub fn all(engine: &Engine) -> Vec<Self> {
-        let problem = engine.problem();
-        let estimates = engine.estimates();
-        estimates
-            .map(|estimate| Self::of(problem, &estimate))
-            .collect()
-    }
-
-    fn of(problem: &Problem, estimate: &Estimate) -> Self {
-        let number = estimate.quantity as usize;
-        let quantity = problem.quantity(number);
-        let [low, high] = estimate.interval().map(|unit| quantity.range.to_user(unit));
-        Self {
-            action: estimate.action,
-            name: problem.actions()[estimate.action as usize].clone(),
-            quantity: quantity.name.clone(),
-            count: estimate.count,
-            // The middle of the outermost cells may lie outside the range, where no mean can be.
-            estimate: quantity.range.to_user(estimate.estimate.clamp(0.0, 1.0)),
-            interval: Interval { low, high },
-            threshold: threshold(problem, number),
         }
     }
 }

@@ -3,14 +3,14 @@
 use debora::Policy;
 use debora::measure::answer::{Align, AnswerTable};
 use debora::measure::words::{amount, counted, percent, whole};
-use debora::record::Kind;
+use debora::record::{Interval, Kind};
 use maud::{Markup, html};
 
 use super::{between, columns, facts, sentences};
 use crate::log::certificate::{
-    ActionCounts, ActionShare, Certificate, HistoryEntry, KnownEstimate, KnownQuantity,
-    KnownStrategy,
+    ActionCounts, ActionShare, Certificate, HistoryEntry, KnownQuantity, KnownStrategy,
 };
+use crate::log::means::ActionMean;
 use crate::report::html::table;
 use crate::store::Status;
 
@@ -38,12 +38,17 @@ pub fn content(certificate: &Certificate, address: &LogAddress) -> Markup {
             ("Created", Some(&certificate.created)),
             ("Ended", Some(&certificate.ended)),
         ]))
-        @for sentence in &certificate.false_means { p.alarm { (sentence) } }
+        @for sentence in alarms(certificate) { p.alarm { (sentence) } }
         h2 { "What was promised" }
         (sentences(&certificate.promised))
         h2 { "What happened" }
         (sentences(&happened(certificate)))
         (table(&counts(&certificate.actions)))
+        p { (certificate.sample_ratio.sentence) }
+        @if !certificate.limits.is_empty() {
+            h2 { "Were the limits kept?" }
+            (limits(certificate))
+        }
         h2 { "What to deploy" }
         (deploy(certificate))
         h2 { "What is known of each action" }
@@ -179,39 +184,78 @@ fn expected(policy: Policy, quantity: &KnownQuantity) -> String {
     )
 }
 
+/// What was observed of each action, what decided, and why the two differ.
 fn known(certificate: &Certificate) -> Markup {
     html! {
-        @if certificate.recommendation.kind == Kind::Commit {
-            p { "No mean is estimated: one action was clearly ahead, and was played from then on." }
-        } @else if certificate.estimates.is_empty() {
-            p { "Nothing: no action was played often enough for an estimate." }
-        } @else {
-            (table(&estimates(&certificate.estimates)))
-            p.small { "The estimate is the rounded mean that decided; all intervals of true means hold together with probability 1 - delta." }
+        (table(&means(&certificate.means)))
+        p.small {
+            "Observed is the plain mean of what was told, with " (certificate.intervals.mean) ", each of which ever misses with "
+            "probability at most " (percent(certificate.intervals.miss)) ". The estimate is the rounded mean, which decides: any "
+            "mean in its cell gives the same one."
+        }
+        ul {
+            @for mean in certificate.means.iter().filter(|mean| mean.observed.count > 0) {
+                li { (mean.name) ", " (mean.quantity) ": " (mean.why) }
+            }
         }
     }
 }
 
-fn estimates(estimates: &[KnownEstimate]) -> AnswerTable {
-    let row = |known: &KnownEstimate| {
+fn means(means: &[ActionMean]) -> AnswerTable {
+    let both = |interval: Interval| between([interval.low, interval.high]);
+    let row = |mean: &ActionMean| {
+        let estimate = mean.estimate.as_ref();
+        let observed = &mean.observed;
         vec![
-            known.name.clone(),
-            known.quantity.clone(),
-            amount(known.estimate),
-            between([known.interval.low, known.interval.high]),
-            known.threshold.map(amount).unwrap_or_default(),
-            whole(known.count),
+            mean.name.clone(),
+            mean.quantity.clone(),
+            observed.mean.map(amount).unwrap_or_default(),
+            both(observed.interval),
+            whole(observed.count),
+            estimate.map_or("none".into(), |estimate| amount(estimate.value)),
+            estimate
+                .map(|estimate| both(estimate.cell))
+                .unwrap_or_default(),
         ]
     };
     let heading = [
         ("action", Align::Left),
         ("quantity", Align::Left),
-        ("estimate", Align::Right),
+        ("observed", Align::Right),
         ("interval", Align::Right),
-        ("threshold", Align::Right),
-        ("rounds", Align::Right),
+        ("told", Align::Right),
+        ("estimate", Align::Right),
+        ("cell", Align::Right),
     ];
-    columns(heading, estimates.iter().map(row).collect())
+    columns(heading, means.iter().map(row).collect())
+}
+
+/// What must not be overlooked.
+fn alarms(certificate: &Certificate) -> Vec<&str> {
+    let ratio = &certificate.sample_ratio;
+    let missing = ratio.mismatch.then_some(&ratio.sentence);
+    let all = certificate.contradictions.iter().chain(missing);
+    all.chain(&certificate.false_means)
+        .map(|sentence| &**sentence)
+        .collect()
+}
+
+fn limits(certificate: &Certificate) -> Markup {
+    html! {
+        @for limit in &certificate.limits {
+            p.first { (limit.all.sentence) }
+            ul {
+                li { "In the last epoch: " (limit.last_epoch.sentence) }
+                @if let Some(overtime) = limit.realised_overtime {
+                    li { "Over decisions in overtime, which do not count: " (amount(overtime)) " on average." }
+                }
+            }
+        }
+        p.small {
+            "Intervals: " (certificate.intervals.average) ", each of which ever misses with probability at most "
+            (percent(certificate.intervals.miss)) "."
+        }
+    }
 }
 
 fn history(history: &[HistoryEntry]) -> Markup {
