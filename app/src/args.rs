@@ -95,6 +95,12 @@ pub enum Verb {
         #[arg(required = true)]
         parts: Vec<PathBuf>,
     },
+    /// What is fixed before a live experiment's first decision, to be published before it; --out writes it as JSON and as a page
+    Seal {
+        /// The spec file (TOML), as it will be given to the service
+        #[arg(value_name = "SPEC")]
+        file: PathBuf,
+    },
     /// Live experiments over HTTP, until asked to stop
     Serve(ServeArgs),
     /// Recompute every decision of a live experiment, and check its log against the hashes

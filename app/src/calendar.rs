@@ -23,6 +23,12 @@ pub fn utc(milliseconds: i64) -> String {
     )
 }
 
+/// Milliseconds since 1970 as ISO 8601 writes a time, with all that is known of it.
+pub fn iso(milliseconds: i64) -> String {
+    let time = utc(milliseconds).replace(' ', "T");
+    format!("{time}.{:03}Z", milliseconds.rem_euclid(1000))
+}
+
 /// The Gregorian date this many days after 1970-01-01. Counted from 1 March of year 0, the leap day ends its year, and months
 /// start at day floor((153 m + 2) / 5) of it.
 fn date(days: i64) -> (i64, i64, i64) {
@@ -48,6 +54,8 @@ mod tests {
     #[test]
     fn times_are_dates() {
         assert_eq!(utc(0), "1970-01-01 00:00:00");
+        assert_eq!(iso(-1), "1969-12-31T23:59:59.999Z");
+        assert_eq!(iso(1_794_780_282_007), "2026-11-15T22:04:42.007Z");
         assert_eq!(utc(-1), "1969-12-31 23:59:59");
         assert_eq!(utc(951_782_400_000), "2000-02-29 00:00:00");
         assert_eq!(utc(1_794_780_282_999), "2026-11-15 22:04:42");

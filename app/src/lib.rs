@@ -10,6 +10,7 @@ pub mod commands;
 pub mod files;
 pub mod hex;
 pub mod log;
+pub mod papers;
 pub mod report;
 #[cfg(test)]
 #[path = "../tests/common/scratch.rs"]

@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, Parser as _};
 use debora_app::args::{Cli, Verb};
 use debora_app::commands::{
     self, audit, backup, compare, diff, init, keys, listen_for_interrupts, merge, plan, replicate,
-    run, serve,
+    run, seal, serve,
 };
 
 /// What one thread allocates, another frees: requests go from handlers to the writer, answers back.
@@ -61,6 +61,7 @@ fn perform(cli: &Cli) -> Result<bool> {
             players,
         } => compare::compare(spec, pairs, players, common),
         Verb::Merge { parts } => merge::merge(parts, common),
+        Verb::Seal { file } => seal::seal(file, common),
         Verb::Serve(args) => serve::serve(args, common),
         Verb::Audit {
             source,

@@ -684,3 +684,41 @@ fn a_full_disk_is_said() {
         text(&output.stderr)
     );
 }
+
+/// A seal depends on what is sealed alone, and publishes no key.
+#[test]
+fn a_seal_is_the_same_whenever_it_is_made() {
+    let first = said(&["seal", "examples/live.toml", "--json"], 0);
+    assert_eq!(said(&["seal", "examples/live.toml", "--json"], 0), first);
+    let seal: Value = serde_json::from_str(&first).unwrap();
+    let spec = fs::read_to_string(root().join("examples/live.toml")).unwrap();
+    assert_eq!(seal["spec"], spec.as_str());
+    assert_eq!(
+        (&seal["key_hash"], &seal["head"]),
+        (&Value::Null, &Value::Null)
+    );
+    let plan = json(&["plan", "examples/live.toml", "--json"], 0);
+    assert_eq!(seal["plan"], plan);
+    let words = said(&["seal", "examples/live.toml"], 0);
+    assert!(
+        words.contains("Exploration takes 920 rounds") && words.ends_with(&spec),
+        "{words}"
+    );
+    let out = std::env::temp_dir().join(format!("debora-seal-{}", std::process::id()));
+    said(
+        &["seal", "examples/live.toml", "--out", out.to_str().unwrap()],
+        0,
+    );
+    assert_eq!(fs::read_to_string(out.join("seal.json")).unwrap(), first);
+    let page = fs::read_to_string(out.join("seal.html")).unwrap();
+    assert!(page.contains("Seal of answers within a price") && !page.contains("<script"));
+    fs::remove_dir_all(out).unwrap();
+    // A live experiment has no world, and its key is nobody's to read.
+    let why = refused(&["seal", "examples/model-routing.toml"]);
+    assert!(why.contains("model-routing.toml: "), "{why}");
+    let keyed = std::env::temp_dir().join(format!("debora-keyed-{}.toml", std::process::id()));
+    fs::write(&keyed, format!("key = 7\n{spec}")).unwrap();
+    let why = refused(&["seal", keyed.to_str().unwrap()]);
+    assert!(why.contains("the spec gives the key"), "{why}");
+    fs::remove_file(keyed).unwrap();
+}

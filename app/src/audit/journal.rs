@@ -114,6 +114,16 @@ impl Auditor {
         self.enter("the events", event.position, Fact::Event(event))
     }
 
+    /// A head that is said to be published must be the one that the chain had then.
+    pub(super) fn check_published(&mut self, head: &str, position: Option<u64>) -> Check {
+        self.journal.check_ends(position)?;
+        // What is left are the epochs that were closed after this event.
+        let later = self.journal.ends.len();
+        let newest = self.heads.len().checked_sub(later + 1);
+        let newest = newest.map_or("none", |place| &self.heads[place]);
+        equal(|| "the events".into(), "the published head", &head, &newest)
+    }
+
     /// Checks that the journal goes as far as the last closed epoch says.
     pub(super) fn end_journal(&mut self) -> Check {
         self.journal.check_ends(None)

@@ -234,6 +234,8 @@ struct Auditor {
     wanted: Option<String>,
     /// The first late outcome of a round that no line says was imputed.
     unmatched_late: Option<Difference>,
+    /// Every head of the chain, in order.
+    heads: Vec<String>,
 }
 
 /// What the spec says.
@@ -419,6 +421,7 @@ impl Auditor {
 
     /// Ticks off a published head.
     fn tick_off_head(&mut self, head: &str) {
+        self.heads.push(head.to_owned());
         self.wanted.take_if(|wanted| wanted == head);
     }
 

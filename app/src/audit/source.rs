@@ -5,10 +5,10 @@ use std::io::{BufRead, BufReader, Read as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 
 use super::{Auditor, Check, rows};
-use crate::log::{self, Line, LogPage, NEXT_HEADER};
+use crate::log::{self, ERROR_LINE, Line, LogPage, NEXT_HEADER};
 use crate::store::{Location, Purpose, Store};
 
 /// Lines asked for at once.
@@ -232,6 +232,12 @@ impl TextLines {
                     );
                 }
             }
+        }
+        if text.starts_with(ERROR_LINE) {
+            return Some(Err(anyhow!(
+                "line {} says that the service could not read the rest; download the log again",
+                self.number
+            )));
         }
         Some(serde_json::from_str(&text).with_context(|| {
             format!("line {} is not a line of a log; give a log, a store or the address of an experiment", self.number)

@@ -3,6 +3,7 @@
 use super::epoch::in_range;
 use super::{Auditor, Check, differs, equal};
 use crate::hex;
+use crate::log::published_head;
 use crate::store::{Event, Progress, Status, UncountedOutcome};
 
 impl Auditor {
@@ -52,6 +53,10 @@ impl Auditor {
 
     pub(super) fn event(&mut self, event: &Event) -> Check {
         let what = event.what.as_str();
+        if let (Some(head), Some(_)) = (published_head(what), self.status) {
+            self.check_published(head, event.position)?;
+            return self.enter_event(event);
+        }
         // Repeating a change is answered and not logged, so each event changes the status.
         let next = match (self.status, what) {
             (None, "created") | (Some(Status::Paused), "resumed") => Status::Running,

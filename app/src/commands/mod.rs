@@ -11,6 +11,7 @@ pub mod merge;
 pub mod plan;
 pub mod replicate;
 pub mod run;
+pub mod seal;
 pub mod serve;
 
 use std::io::Write as _;

@@ -1,23 +1,23 @@
 //! The certificate of an experiment that is over: what it was, what it found, and all that is needed to check it.
 
 use anyhow::{Context as _, Result};
-use debora::measure::words::amount;
-use debora::record::{Interval, Kind, Prospect};
 use debora::spec::Spec;
-use debora::{Engine, Key, Problem};
+use debora::{Engine, Key, Plan, Policy, Problem};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::calendar::iso;
 use crate::hex;
 use crate::log::kept::{self, LimitState};
+pub use crate::log::known::{
+    ActionShare, KnownQuantity, KnownStrategy, Recommended, false_means, threshold,
+};
 use crate::log::means::{self, ActionMean, IntervalMethods, METHODS};
 use crate::log::observed::{Observed, Standing};
 use crate::log::sample_ratio::{self, SampleRatio};
+use crate::log::seal::promised;
 use crate::log::{chain, check_values};
 use crate::store::{Event, ExperimentRow, Progress, Status, Store};
-
-/// Events read at once.
-const CHUNK: usize = 1_000;
 
 /// The final document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,18 +54,30 @@ pub struct Certificate {
     pub digest: String,
     /// The hash of the last closed epoch, which holds all before it.
     pub head: String,
+    /// What was promised before it began, and what it takes, in sentences; warnings first.
+    pub promised: Vec<String>,
+    /// Whether and how limits are kept.
+    pub policy: Policy,
     /// What to deploy.
     pub recommendation: Recommended,
-    /// Rounds per action.
-    pub actions: Vec<ActionCounts>,
-    /// Every mean as it was observed, beside the estimate that replicates.
+    /// What was observed of each action and quantity, beside the estimate that decided.
     pub means: Vec<ActionMean>,
-    /// Every cost's average beside its threshold: was the limit kept?
+    /// Whether each limit was kept.
     pub limits: Vec<LimitState>,
     /// How the intervals of `means` and `limits` are made.
     pub intervals: IntervalMethods,
     /// Whether outcomes went missing more often after some actions than after others.
     pub sample_ratio: SampleRatio,
+    /// What contradicts a promise, in sentences.
+    pub contradictions: Vec<String>,
+    /// Rounds per action.
+    pub actions: Vec<ActionCounts>,
+    /// Outcomes told, of all actions.
+    pub told: u64,
+    /// Rounds whose outcome did not come in time.
+    pub imputed: u64,
+    /// Decided rounds whose outcome nobody told before the end.
+    pub outstanding: u64,
     /// Outcomes that came after their round was imputed; they do not count.
     pub late: u64,
     /// Decisions outside the horizon; they do not count.
@@ -78,41 +90,29 @@ pub struct Certificate {
     pub created_at: i64,
     /// When it ended.
     pub ended_at: i64,
+    /// When it was created, as ISO 8601.
+    pub created: String,
+    /// When it ended.
+    pub ended: String,
+    /// Who created, paused, resumed and closed it, and published its heads.
+    pub history: Vec<HistoryEntry>,
     /// How to check it.
     pub verify: String,
 }
 
-/// The last strategy and the cautious one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Recommended {
-    /// How the last strategy was found. While exploring it says nothing about which action is best.
-    pub kind: Kind,
-    /// The last strategy: the one that learns.
-    #[serde(flatten)]
-    pub current: KnownStrategy,
-    /// The best strategy sure to keep every limit; `None` while nothing is estimated, or if no strategy is sure to.
-    pub cautious: Option<KnownStrategy>,
-}
-
-/// A strategy, and what it is known to give.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct KnownStrategy {
-    /// The probability of each action, in the order of `actions`.
-    pub strategy: Vec<f64>,
-    /// What it gives: the reward, then the costs. All intervals hold together with probability 1 - delta, given that
-    /// imputed outcomes are taken for what happened.
-    pub quantities: Vec<KnownQuantity>,
-}
-
-/// A quantity's expectation under a strategy, in the user's units.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct KnownQuantity {
-    /// Its name.
-    pub name: String,
-    /// Where the expectation lies.
-    pub interval: Interval,
-    /// The threshold of a cost; under policy free it is stated and decides nothing.
-    pub threshold: Option<f64>,
+/// An administrative change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HistoryEntry {
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    /// When, as ISO 8601.
+    pub time: String,
+    /// Who: the name of an API key.
+    pub actor: String,
+    /// What.
+    pub what: String,
+    /// Why, or where it was published, if that was said.
+    pub reason: Option<String>,
 }
 
 /// An action's counts: decided = told + imputed + outstanding.
@@ -183,14 +183,16 @@ pub fn of(store: &mut dyn Store, id: &str, reveal: bool) -> Result<Option<Certif
         format!("the last snapshot of experiment {id} is missing from the store")
     })?;
     let engine = Engine::from_bytes(&snapshot)?;
-    // An experiment that was closed by hand leaves its last epoch open; then its last event is its end.
-    let ended_at = match last.closed_at {
-        Some(closed_at) => closed_at,
-        None => last_event(store, id)?.at,
-    };
+    let history = events(store, id)?;
+    let ended_at = last.closed_at.or(closed_by_hand(&history));
+    let ended_at = ended_at.with_context(|| {
+        format!("the end of experiment {id} is missing from the events of the store")
+    })?;
     let shown = reveal || is_revealed(store, experiment.key)?;
+    let spec = Spec::parse(&experiment.spec, id)?;
     let observed = Observed::read(store, id, &progress, &engine)?;
-    let certificate = document(experiment, progress, &engine, &observed, ended_at)?;
+    let standing = Standing::new(&engine, &progress, &observed, &spec.service)?;
+    let certificate = document(experiment, spec, &standing, ended_at, history);
     Ok(Some(if shown {
         certificate
     } else {
@@ -211,29 +213,37 @@ impl Certificate {
     }
 }
 
-fn last_event(store: &mut dyn Store, id: &str) -> Result<Event> {
-    // Stores read forwards only, and an experiment has few events: a method of the trait for the last one is not worth it.
-    let (mut from, mut last) = (0, None);
-    loop {
-        let events = store.events(id, from, CHUNK)?;
-        from += events.len() as u64;
-        let complete = events.len() < CHUNK;
-        last = events.into_iter().next_back().or(last);
-        if complete {
-            return last.with_context(|| {
-                format!("the events of experiment {id} are missing from the store")
-            });
+fn events(store: &mut dyn Store, id: &str) -> Result<Vec<HistoryEntry>> {
+    let events = store.events(id, 0, usize::MAX)?;
+    Ok(events.into_iter().map(HistoryEntry::of).collect())
+}
+
+/// When an experiment was closed by hand, which leaves its last epoch open.
+fn closed_by_hand(history: &[HistoryEntry]) -> Option<i64> {
+    // Not the last event: heads may be published afterwards.
+    let closed = history.iter().find(|entry| entry.what == "closed");
+    closed.map(|entry| entry.at)
+}
+
+impl HistoryEntry {
+    fn of(event: Event) -> Self {
+        Self {
+            at: event.at,
+            time: iso(event.at),
+            actor: event.actor,
+            what: event.what,
+            reason: event.reason,
         }
     }
 }
 
 fn document(
     experiment: ExperimentRow,
-    progress: Progress,
-    engine: &Engine,
-    observed: &Observed,
+    mut spec: Spec,
+    standing: &Standing<'_>,
     ended_at: i64,
-) -> Result<Certificate> {
+    history: Vec<HistoryEntry>,
+) -> Certificate {
     let ExperimentRow {
         id,
         spec: text,
@@ -243,13 +253,15 @@ fn document(
         values_version,
         ..
     } = experiment;
-    let mut spec = Spec::parse(&text, &id)?;
+    let (engine, progress) = (standing.engine, standing.progress);
     // The spec of a live experiment has no key: the fingerprint is that of the key it was run with.
     spec.key = key;
+    let limits = kept::of(standing);
     let done = progress.status == Status::Done;
-    let standing = Standing::new(engine, &progress, observed, &spec.service)?;
-    Ok(Certificate {
+    let plan = Plan::of(spec.problem.clone());
+    Certificate {
         fingerprint: Some(spec.fingerprint()),
+        promised: promised(spec.name.as_deref().unwrap_or(&id), &plan),
         name: spec.name,
         status: progress.status,
         spec: text,
@@ -262,92 +274,36 @@ fn document(
         epochs: progress.epoch + u64::from(done),
         rounds: progress.rounds(),
         horizon: spec.problem.horizon(),
+        policy: spec.problem.policy(),
         recommendation: Recommended::of(engine),
-        actions: ActionCounts::of(engine.problem(), &progress),
-        means: means::of(&standing),
-        limits: kept::of(&standing),
+        means: means::of(standing),
+        contradictions: kept::contradictions(spec.problem.policy(), &limits),
+        limits,
         intervals: METHODS,
-        sample_ratio: sample_ratio::check(&standing),
+        sample_ratio: sample_ratio::check(standing),
+        told: progress.outcomes.iter().sum::<u64>() - progress.imputed.iter().sum::<u64>(),
+        imputed: progress.imputed.iter().sum(),
+        outstanding: progress.outstanding(),
+        actions: ActionCounts::of(engine.problem(), progress),
         late: progress.late,
         overtime: progress.overtime,
         infeasible: progress.infeasible,
         false_means: false_means(engine),
         created_at,
         ended_at,
+        created: iso(created_at),
+        ended: iso(ended_at),
+        history,
         verify: verify(&id, &progress.head),
-        digest: progress.digest,
-        head: progress.head,
+        digest: progress.digest.clone(),
+        head: progress.head.clone(),
         id,
-    })
-}
-
-/// A cost's threshold in the user's units; `None` for the reward.
-///
-/// Policy free is no exception: what the spec says of a cost is shown, though it decides nothing there.
-pub fn threshold(problem: &Problem, quantity: usize) -> Option<f64> {
-    Some(problem.threshold(quantity.checked_sub(1)?))
-}
-
-/// The declared means that estimates contradict: their intervals lie outside, so unless an event of probability delta
-/// happened the premise is false.
-pub fn false_means(engine: &Engine) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for estimate in engine.estimates() {
-        let quantity = estimate.quantity as usize;
-        let declared = engine.problem().means(quantity);
-        let [low, high] = estimate.interval();
-        // An interval that reaches into the declared means says nothing against them.
-        if high >= declared.low && low <= declared.high {
-            continue;
-        }
-        let name = &engine.problem().quantity(quantity).name;
-        let action = &engine.problem().actions()[estimate.action as usize];
-        let [low, high, declared_low, declared_high] = [low, high, declared.low, declared.high]
-            .map(|unit| amount(engine.problem().quantity(quantity).range.to_user(unit)));
-        sentences.push(format!(
-            "The declared mean of {name} is false: {name} of {action:?} lies between {low} and {high}, and {declared_low} to \
-             {declared_high} is declared. Nothing is promised then; start again with a wider range."
-        ));
-    }
-    sentences
-}
-
-impl Recommended {
-    /// What an engine recommends.
-    pub fn of(engine: &Engine) -> Self {
-        let problem = engine.problem();
-        let recommendation = engine.recommendation();
-        Self {
-            kind: recommendation.kind,
-            current: KnownStrategy::of(problem, recommendation.current),
-            cautious: recommendation
-                .cautious
-                .map(|prospect| KnownStrategy::of(problem, prospect)),
-        }
-    }
-}
-
-impl KnownStrategy {
-    fn of(problem: &Problem, prospect: Prospect) -> Self {
-        let intervals = std::iter::once(prospect.reward).chain(prospect.costs);
-        let quantities = intervals
-            .enumerate()
-            .map(|(quantity, interval)| KnownQuantity {
-                name: problem.quantity(quantity).name.clone(),
-                interval,
-                threshold: threshold(problem, quantity),
-            });
-        Self {
-            strategy: prospect.strategy,
-            quantities: quantities.collect(),
-        }
     }
 }
 
 fn verify(id: &str, head: &str) -> String {
     format!(
-        "Take the log of experiment {id} (GET /v1/experiments/{id}/log, all pages, in order) and run `debora audit \
-         LOG --head {head}`. It recomputes every decision, estimate, strategy and hash from spec, key and outcomes, and \
+        "Take the log of experiment {id} (GET /v1/experiments/{id}/log/download) and run `debora audit LOG --head {head}`. It recomputes every decision, estimate, strategy and hash from spec, key and outcomes, and \
          checks that SHA-256(salt, key) is the key_hash that was published before the first decision. Anyone who can \
          rewrite the whole log can also make new hashes: compare the head with one that was published or noted down while the \
          experiment went on. docs/audit.md says how every hash is made, so that another program can check it."

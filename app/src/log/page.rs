@@ -17,6 +17,9 @@ use crate::store::{
 /// The header in which the service gives the next page's cursor, as its body is all lines.
 pub const NEXT_HEADER: &str = "debora-next";
 
+/// How the last line begins of a log that could not be read to its end. No line of a log has this type.
+pub const ERROR_LINE: &str = r#"{"type":"error","#;
+
 /// The most lines in a page.
 pub const LINES_MAX: usize = 10_000;
 
@@ -98,6 +101,18 @@ fn parsed(text: &str, progress: &Progress) -> Result<Cursor> {
         }
     );
     Ok(cursor)
+}
+
+/// How many rounds the newest head stands for.
+pub fn closed_rounds(store: &mut dyn Store, id: &str, progress: &Progress) -> Result<u64> {
+    let row = store.epochs(id, progress.epoch, 1)?.into_iter().next();
+    let row = row.with_context(|| format!("epoch {} is missing", progress.epoch))?;
+    // The last epoch, complete or not, is closed with the experiment.
+    if row.closed_at.is_some() {
+        return Ok(progress.rounds());
+    }
+    let record: EpochRecord = serde_json::from_str(&row.record)?;
+    Ok(record.first_round - 1)
 }
 
 /// A walk through the rows in the log's order.

@@ -77,7 +77,7 @@ fn words(span: &Span) -> Markup {
 }
 
 /// A table that scrolls by itself: on a phone it is wider than the page, which must not be.
-fn table(table: &AnswerTable) -> Markup {
+pub fn table(table: &AnswerTable) -> Markup {
     let classes: Vec<Option<&str>> = table
         .columns
         .iter()

@@ -31,8 +31,21 @@ pub fn check_length(spec: &str) -> Result<(), Refusal> {
     within("the spec", spec.len(), SPEC_BYTES_MAX)
 }
 
+/// Refuses a spec that is not a live experiment's.
+pub fn check_live(spec: &Spec) -> Result<(), Refusal> {
+    check_spec(spec)?;
+    if spec.world.is_some() {
+        return Err(Refusal::World);
+    }
+    // Everyone with role read sees the spec, and anyone who has the key can predict decisions.
+    if spec.key_given {
+        return Err(Refusal::KeyInSpec);
+    }
+    Ok(())
+}
+
 /// Refuses names that are too long, and too many estimates.
-pub fn check_spec(spec: &Spec) -> Result<(), Refusal> {
+fn check_spec(spec: &Spec) -> Result<(), Refusal> {
     let problem = &spec.problem;
     let actions = problem.actions();
     let quantities = (0..problem.quantities()).map(|quantity| &problem.quantity(quantity).name);

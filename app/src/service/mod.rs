@@ -15,6 +15,7 @@ mod decide;
 pub mod http;
 pub mod limits;
 pub mod node;
+mod publish;
 mod recent;
 pub mod request;
 pub mod resident;

@@ -65,6 +65,15 @@ pub enum Request {
         /// Why, if that is said.
         reason: Option<String>,
     },
+    /// The newest head is published.
+    Publish {
+        /// The experiment.
+        id: String,
+        /// Where.
+        address: String,
+        /// Who does it.
+        actor: String,
+    },
     /// A session of the pages begins.
     LogIn {
         /// The name of the key that it stands for.
@@ -92,6 +101,7 @@ impl Request {
             Self::Decide { id, .. }
             | Self::Tell { id, .. }
             | Self::Change { id, .. }
+            | Self::Publish { id, .. }
             | Self::Tick { id } => id,
         }
     }
@@ -192,6 +202,11 @@ pub enum Granted {
     Told(Vec<Receipt>),
     /// The status after an administrative change.
     Changed(Status),
+    /// The log says that this head is published.
+    Published {
+        /// The head.
+        head: String,
+    },
     /// The token of a session, which is stored nowhere: 64 hexadecimal digits.
     LoggedIn(String),
     /// The session is over.

@@ -408,14 +408,7 @@ fn check_draft(id: &str, create: &Create) -> Result<(), Refusal> {
     limits::check_length(&create.spec)?;
     let spec =
         Spec::parse(&create.spec, "spec").map_err(|error| Refusal::Spec(error.to_string()))?;
-    limits::check_spec(&spec)?;
-    if spec.world.is_some() {
-        return Err(Refusal::World);
-    }
-    // Everyone with role read sees the spec, and anyone who has the key can predict decisions.
-    if spec.key_given {
-        return Err(Refusal::KeyInSpec);
-    }
+    limits::check_live(&spec)?;
     // A blind plan never compares anything, and nobody should learn that after a year of traffic.
     let plan = Plan::of(spec.problem);
     if plan.blind && !create.blind {

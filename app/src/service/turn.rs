@@ -108,6 +108,7 @@ impl Turn<'_> {
         if self.progress.status == Status::Closed && self.before.status != Status::Closed {
             self.close_early()?;
         }
+        self.publish(group, &mut answers)?;
         // A group of repetitions changes nothing, and then does not rewrite the row either.
         if let Some(observed) = &self.observed {
             let text = observed.text()?;

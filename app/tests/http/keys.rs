@@ -36,7 +36,7 @@ async fn send(
         .await
 }
 
-async fn with_key(house: &House, method: &str, path: &str, name: &str, body: Value) -> Reply {
+pub async fn with_key(house: &House, method: &str, path: &str, name: &str, body: Value) -> Reply {
     let bearer = format!("Bearer {}", token(name));
     send(house, method, path, &[("authorization", &bearer)], body).await
 }

@@ -123,7 +123,7 @@ async fn an_experiment_is_created_paused_and_closed_in_forms() {
     shows(
         &closed,
         200,
-        &["Closed after 1 of 64", "/v1/experiments/e/certificate"],
+        &["Closed after 1 of 64", "/experiments/e/certificate"],
     );
     assert!(
         !closed.text().contains("hx-trigger"),

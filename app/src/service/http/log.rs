@@ -55,14 +55,7 @@ pub async fn log(
         let message = format!("limit {limit} is outside 1 to {LINES_MAX}; read the log in pages");
         return Err(ApiError::unfit(message).against(format!("1 <= limit <= {LINES_MAX}"), limit));
     }
-    let reveal = caller.sees_keys();
-    let asked = id.clone();
-    let page = app
-        .read_page(move |store| read_page(store, &asked, after.as_deref(), limit as usize, reveal))
-        .await?;
-    let page = page
-        .map_err(bad_cursor)?
-        .ok_or(Refusal::NoExperiment { id })?;
+    let page = page_of(&app, &id, after, limit as usize, caller.sees_keys()).await?;
     let mut response = ([(CONTENT_TYPE, "application/x-ndjson")], page.lines).into_response();
     // The cursor goes into a header and not into the lines: pages joined in order are the log that is audited.
     if let Some(next) = page.next {
@@ -75,9 +68,25 @@ pub async fn log(
 }
 
 /// A page as it is sent: its lines, and the cursor of the next one.
-struct WrittenPage {
-    lines: Vec<u8>,
-    next: Option<String>,
+pub struct WrittenPage {
+    pub lines: Vec<u8>,
+    pub next: Option<String>,
+}
+
+/// A page of an experiment's log.
+pub async fn page_of(
+    app: &AppState,
+    id: &str,
+    after: Option<String>,
+    limit: usize,
+    reveal: bool,
+) -> Result<WrittenPage, ApiError> {
+    let asked = id.to_owned();
+    let page = app
+        .read_page(move |store| read_page(store, &asked, after.as_deref(), limit, reveal))
+        .await?;
+    let none = || Refusal::NoExperiment { id: id.to_owned() };
+    Ok(page.map_err(bad_cursor)?.ok_or_else(none)?)
 }
 
 /// A page of the log; `None` if there is no such experiment.
@@ -128,16 +137,25 @@ pub async fn certificate(
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Certificate>, ApiError> {
-    caller.require_for(Role::Read, &id)?;
-    let (asked, reveal) = (id.clone(), caller.sees_keys());
+    Ok(Reply(certificate_of(&app, &caller, &id).await?))
+}
+
+/// The certificate of an experiment, if it is over.
+pub async fn certificate_of(
+    app: &AppState,
+    caller: &Caller,
+    id: &str,
+) -> Result<Certificate, ApiError> {
+    caller.require_for(Role::Read, id)?;
+    let (asked, reveal) = (id.to_owned(), caller.sees_keys());
     if let Some(certificate) = app
         .read_page(move |store| certificate::of(store, &asked, reveal))
         .await?
     {
-        return Ok(Reply(certificate));
+        return Ok(certificate);
     }
     // Only a missing certificate needs to know why: the experiment goes on, or there is none.
-    let (_, progress) = row(&app, &id).await?;
+    let (_, progress) = row(app, id).await?;
     let message = format!("experiment {id:?} is not over; let it reach its horizon, or close it");
     let error = ApiError::new(StatusCode::CONFLICT, "not_over", message);
     Err(error.against("status done or closed", json!(progress.status)))

@@ -10,15 +10,18 @@
 
 pub mod access;
 pub mod decisions;
+pub mod download;
 pub mod error;
 pub mod experiments;
 pub mod extract;
 pub mod guard;
+pub mod head;
 pub mod log;
 pub mod metrics;
 pub mod openapi;
 pub mod outcomes;
 pub mod pages;
+pub mod papers;
 pub mod readers;
 pub mod ready;
 pub mod server;
@@ -180,8 +183,14 @@ fn interface() -> OpenApiRouter<AppState> {
         .routes(routes!(decisions::decide))
         .routes(routes!(outcomes::tell))
         .routes(routes!(state::state))
+        .routes(routes!(head::head))
+        .routes(routes!(head::publish))
         .routes(routes!(log::log))
+        .routes(routes!(download::download))
         .routes(routes!(log::certificate))
+        .routes(routes!(papers::certificate))
+        .routes(routes!(papers::seal))
+        .routes(routes!(papers::seal_page))
         .routes(routes!(watch::health))
         .routes(routes!(ready::ready))
         .routes(routes!(watch::metrics))

@@ -295,9 +295,11 @@ fn documents(experiment: &ExperimentRow, state: &State, over: bool) -> Markup {
     html! {
         h2 { "For the record" }
         p {
-            a href=(to("log")) { "Log" } " · " a href=(to("state")) { "State" }
-            // There is none before, as it reveals the key.
-            @if over { " · " a href=(to("certificate")) { "Certificate" } }
+            // There is no certificate before the end, as it reveals the key.
+            @if over { a href={ "/experiments/" (state.id) "/certificate" } { "Certificate" } " · " }
+            a href={ "/experiments/" (state.id) "/seal" } { "Seal" } " · "
+            a href=(to("log/download")) { "Log" } " · " a href=(to("state")) { "State" } " · "
+            a href=(to("head")) { "Head" }
         }
         dl.facts {
             dt { "Id" } dd { code { (state.id) } }

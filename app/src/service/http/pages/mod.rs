@@ -8,6 +8,7 @@ mod experiment;
 mod figures;
 mod list;
 mod login;
+mod papers;
 mod text;
 
 use axum::Router;
@@ -35,7 +36,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false}"#;
 
 /// All pages, by path. A list, since a router cannot be asked which routes it has, and the metrics must know.
-pub fn routes() -> [(&'static str, MethodRouter<AppState>); 10] {
+pub fn routes() -> [(&'static str, MethodRouter<AppState>); 12] {
     [
         ("/", get(list::show)),
         ("/experiments", post(list::create)),
@@ -43,6 +44,8 @@ pub fn routes() -> [(&'static str, MethodRouter<AppState>); 10] {
         ("/experiments/{id}/pause", post(experiment::pause)),
         ("/experiments/{id}/resume", post(experiment::resume)),
         ("/experiments/{id}/close", post(experiment::close)),
+        ("/experiments/{id}/certificate", get(papers::certificate)),
+        ("/experiments/{id}/seal", get(papers::seal)),
         ("/experiments/{id}/figures/{name}", get(figures::show)),
         ("/login", get(login::show).post(login::enter)),
         ("/logout", post(login::leave)),
