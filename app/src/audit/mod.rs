@@ -13,6 +13,7 @@
 mod diff;
 mod epoch;
 mod order;
+mod promise;
 mod replay;
 mod rows;
 mod source;
@@ -27,6 +28,7 @@ use debora::{Engine, Key, Problem, VALUES_VERSION};
 use serde::Serialize;
 
 pub use diff::{Diff, Divergence, DivergingEstimate, DivergingTest, diff};
+pub use promise::{PairPromise, PairStanding};
 pub use source::{Credentials, Log, LogSource};
 pub use spec_diff::SpecDifference;
 
