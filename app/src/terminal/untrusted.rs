@@ -36,13 +36,13 @@ pub fn name(text: &str) -> String {
     // A name such as `x. All equal.` must not read as a sentence of ours, nor be broken so that a line begins with it.
     let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
     let (begin, rest) = cut(&quoted, NAME_MAX);
-    fixed(&format!("\"{begin}\"{rest}"))
+    fixed(&format!("\"{begin}\"")) + &rest
 }
 
 /// A value as a log or a store has it. Texts among them come with quotes.
 pub fn value(text: &str) -> String {
     let (begin, rest) = cut(text, VALUE_MAX);
-    fixed(&(begin + &rest))
+    fixed(&begin) + &rest
 }
 
 /// An error and its causes on one line.
@@ -129,10 +129,7 @@ mod tests {
         assert_eq!(name("a \"b\"\n"), "\"a\u{a0}\\\"b\\\"\\n\"");
         assert_eq!(name(""), "\"\"");
         let long = format!("{}{}", "x".repeat(60), "all equal.");
-        let shown = format!(
-            "\"{}\"..\u{a0}(10\u{a0}more\u{a0}characters)",
-            "x".repeat(60)
-        );
+        let shown = format!("\"{}\".. (10 more characters)", "x".repeat(60));
         assert_eq!(name(&long), shown);
     }
 
