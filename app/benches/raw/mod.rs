@@ -17,6 +17,7 @@ pub fn create(store: &mut dyn Store) {
         salt: [0; 16],
         created_at: 0,
         values_version: 1,
+        rule: 1,
     };
     let record = "{}".to_owned();
     let opened = EpochRow {
@@ -27,6 +28,9 @@ pub fn create(store: &mut dyn Store) {
         closed_at: None,
         rounds_hash: None,
         hash: None,
+        leases_hash: None,
+        journal_end: None,
+        journal: None,
     };
     let progress = Progress {
         status: Status::Running,
@@ -43,6 +47,8 @@ pub fn create(store: &mut dyn Store) {
         infeasible: 0,
         head: digits.clone(),
         digest: digits,
+        next_position: 0,
+        journal: String::new(),
     };
     store.begin().expect("begins");
     assert!(

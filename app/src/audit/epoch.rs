@@ -5,10 +5,11 @@ use debora::spec::OnWait;
 use debora::{EpochRecord, Problem};
 use sha2::{Digest as _, Sha256};
 
+use super::journal::JournalEnd;
 use super::{Auditor, Check, Replay, Rules, differs, equal};
-use crate::log::chain::{self, RoundsHash};
-use crate::log::{LeaseLine, ROUNDS_MAX};
-use crate::store::OutcomeRow;
+use crate::log::chain::{self, EpochParts, LeasesHash, RULE, RoundsHash};
+use crate::log::{LeaseLine, Line, ROUNDS_MAX};
+use crate::store::{OutcomeRow, UncountedOutcome};
 
 /// The epoch that is being read.
 pub struct OpenEpoch {
@@ -17,7 +18,11 @@ pub struct OpenEpoch {
     pub next_outcome: u64,
     /// The first round without an outcome, if later ones have one.
     pub missing: Option<u64>,
-    hash: RoundsHash,
+    opened_at: i64,
+    /// By rule 1, while that may still be the epoch's.
+    rounds_by_rule_1: Option<RoundsHash>,
+    rounds: RoundsHash,
+    leases: LeasesHash,
     pub next_serial: u64,
     last_overtime_outcome: u64,
     /// Whether a request was given fewer rounds than it asked for: no other may follow.
@@ -27,21 +32,27 @@ pub struct OpenEpoch {
     pub last_imputed: u64,
     /// Whether its end has been read.
     pub closed: bool,
+    /// Whether that was the experiment's end before the epoch was complete.
+    pub early: bool,
 }
 
 impl OpenEpoch {
-    fn of(record: EpochRecord) -> Self {
+    fn of(record: EpochRecord, opened_at: i64, rule: u32) -> Self {
         Self {
             next_outcome: record.first_round,
+            leases: LeasesHash::from(record.first_round),
             record,
             missing: None,
-            hash: RoundsHash::default(),
+            opened_at,
+            rounds_by_rule_1: (rule == 1).then(|| RoundsHash::by_rule(1)),
+            rounds: RoundsHash::by_rule(RULE),
             next_serial: 1,
             last_overtime_outcome: 0,
             cut: false,
             outcomes: 0,
             last_imputed: 0,
             closed: false,
+            early: false,
         }
     }
 
@@ -65,8 +76,20 @@ impl Auditor {
         (rules, replay, open)
     }
 
-    pub(super) fn open_epoch(&mut self, record: EpochRecord) -> Check {
+    pub(super) fn open_epoch(&mut self, record: EpochRecord, opened_at: i64) -> Check {
         let place = || format!("the record of epoch {}", record.epoch);
+        if self.open.as_ref().is_some_and(|open| open.early) {
+            return Err(differs(
+                place(),
+                "the epoch",
+                "opened",
+                "after the experiment was closed",
+            ));
+        }
+        // The transaction that closes an epoch opens the next.
+        if let Some(opens_at) = self.opens_at {
+            equal(place, "opened_at", &opened_at, &opens_at)?;
+        }
         let (Some(rules), Some(replay)) = (&self.rules, &mut self.replay) else {
             unreachable!("the order is checked")
         };
@@ -97,7 +120,24 @@ impl Auditor {
         replay.open(&record)?;
         self.audited.epochs += 1;
         self.counts.infeasible += u64::from(record.kind == Kind::Infeasible);
-        self.open = Some(OpenEpoch::of(record));
+        self.counts.rows.epochs += 1;
+        self.open = Some(OpenEpoch::of(record, opened_at, self.rule));
+        Ok(())
+    }
+
+    /// Takes what every lease has, whatever it was of.
+    fn lease(&mut self, place: &str, given: &LeaseLine, overtime: bool) -> Check {
+        let waits = given.waited.is_some();
+        equal(
+            || place.to_owned(),
+            "that it has a waiting clock",
+            &waits,
+            &(self.version > 1),
+        )?;
+        self.counts.rows.leases += 1;
+        let (_, _, open) = self.reading();
+        open.leases
+            .add(&given.lease(overtime), given.actor.as_deref());
         Ok(())
     }
 
@@ -137,10 +177,10 @@ impl Auditor {
             .for_each(|&action| self.counts.decided[action as usize] += 1);
         self.counts.next_round = given.end();
         self.audited.decisions += given.actions.len() as u64;
-        Ok(())
+        self.lease(&place(), given, false)
     }
 
-    pub(super) fn outcome(&mut self, outcome: &OutcomeRow) -> Check {
+    pub(super) fn outcome(&mut self, outcome: &OutcomeRow, actor: Option<&str>) -> Check {
         let next_round = self.counts.next_round;
         let (rules, replay, open) = self.reading();
         let (epoch, round) = (open.record.epoch, outcome.round);
@@ -161,12 +201,16 @@ impl Auditor {
         }
         open.next_outcome = round + 1;
         let action = replay.action(open.record.first_round, round);
-        // The hash is over rounds in order, so behind a gap there is nothing to hash yet, and an epoch with one is not closed.
+        // Rounds are told in order: what is behind a gap is not told, and an epoch with one is not complete.
         if open.missing.is_none() {
             replay.tell(outcome)?;
-            open.hash.add(action, outcome);
         }
+        if let Some(rounds) = &mut open.rounds_by_rule_1 {
+            rounds.add(action, outcome, None);
+        }
+        open.rounds.add(action, outcome, actor);
         open.outcomes += 1;
+        self.counts.rows.outcomes += 1;
         self.counts.outcomes[action as usize] += 1;
         self.audited.outcomes += 1;
         if outcome.imputed {
@@ -212,85 +256,212 @@ impl Auditor {
         }
         open.next_serial = given.end();
         self.audited.overtime += given.actions.len() as u64;
-        Ok(())
+        self.lease(&place(), given, true)
     }
 
     pub(super) fn overtime_outcome(
         &mut self,
-        epoch: u64,
-        serial: u64,
-        reward: f64,
-        costs: &[f64],
+        outcome: &UncountedOutcome,
+        actor: Option<&str>,
     ) -> Check {
-        let (rules, _, open) = self.reading();
-        let place = || {
-            format!(
-                "epoch {}, the outcome of serial {serial} of overtime",
-                open.record.epoch
-            )
+        let UncountedOutcome {
+            epoch,
+            number: serial,
+            ..
+        } = *outcome;
+        let place = format!("epoch {epoch}, the outcome of serial {serial} of overtime");
+        let next_serial = match outcome.position {
+            None => self.next_old_serial(&place, epoch, serial)?,
+            // Stored at any time after its decision, so of any epoch.
+            Some(_) => self.next_serial(epoch),
         };
-        equal(place, "its epoch", &epoch, &open.record.epoch)?;
-        // In order and once each; some are never told.
-        if !(open.last_overtime_outcome + 1..open.next_serial).contains(&serial) {
+        if !(1..next_serial).contains(&serial) {
             return Err(differs(
-                place(),
+                place,
                 "its serial",
                 serial,
                 "one that was given, in order",
             ));
         }
-        in_range(&rules.problem, &place(), reward, costs)?;
+        let (rules, ..) = self.reading();
+        in_range(&rules.problem, &place, outcome.reward, &outcome.costs)?;
+        self.enter_uncounted(&place, outcome, actor)
+    }
+
+    /// The serial after the last that an epoch served.
+    fn next_serial(&self, epoch: u64) -> u64 {
+        let open = self.open.as_ref().expect("the order of lines is checked");
+        if epoch == open.record.epoch {
+            return open.next_serial;
+        }
+        let served = usize::try_from(epoch).ok();
+        served
+            .and_then(|epoch| self.journal.served.get(epoch))
+            .map_or(1, |served| *served)
+    }
+
+    /// The same, for an outcome that stands in its epoch: in order and once each; some are never told.
+    fn next_old_serial(&mut self, place: &str, epoch: u64, serial: u64) -> Check<u64> {
+        let (_, _, open) = self.reading();
+        equal(|| place.to_owned(), "its epoch", &epoch, &open.record.epoch)?;
+        if serial <= open.last_overtime_outcome {
+            return Err(differs(
+                place,
+                "its serial",
+                serial,
+                "one that was given, in order",
+            ));
+        }
         open.last_overtime_outcome = serial;
+        Ok(open.next_serial)
+    }
+
+    pub(super) fn close_epoch(&mut self, line: &Line) -> Check {
+        let Line::Closed {
+            epoch,
+            rounds,
+            rounds_hash,
+            previous,
+            hash,
+            closed_at,
+            leases_hash,
+            journal_end,
+            journal,
+            early,
+        } = line
+        else {
+            unreachable!("only called with the end of an epoch")
+        };
+        let (next_round, head_before) = (self.counts.next_round, self.head.clone());
+        let (_, _, open) = self.reading();
+        let number = open.record.epoch;
+        let place = || format!("the end of epoch {number}");
+        equal(place, "its epoch", epoch, &number)?;
+        let rounds_decided = next_round - open.record.first_round;
+        equal(place, "its number of rounds", rounds, &rounds_decided)?;
+        if !early {
+            self.check_complete(&place())?;
+        }
+        equal(place, "the hash before", previous, &head_before)?;
+        let head = match (leases_hash, journal_end, journal) {
+            (Some(leases_hash), Some(end), Some(journal)) => {
+                let end = JournalEnd {
+                    epoch: number,
+                    end: *end,
+                    journal: journal.clone(),
+                };
+                self.hash_by_rule_2(rounds_hash, leases_hash, end, *closed_at, *early)?
+            }
+            (None, None, None) if self.rule == 1 && !early => self.hash_by_rule_1(rounds_hash)?,
+            _ => {
+                let expected = "those of the rule before, or of a later one";
+                return Err(differs(
+                    place(),
+                    "what it has of its hash",
+                    "other parts",
+                    expected,
+                ));
+            }
+        };
+        equal(place, "its hash", hash, &head)?;
+        self.end_epoch(head, *early);
         Ok(())
     }
 
-    pub(super) fn close_epoch(
-        &mut self,
-        epoch: u64,
-        rounds: u64,
-        rounds_hash: &str,
-        before: &str,
-        hash: &str,
-    ) -> Check {
-        let (next_round, head_before) = (self.counts.next_round, self.head.clone());
-        let values_version = self.audited.values_version;
+    /// An epoch is closed when all its rounds are decided and have their outcomes.
+    fn check_complete(&mut self, place: &str) -> Check {
+        let next_round = self.counts.next_round;
         let (_, replay, open) = self.reading();
-        let number = open.record.epoch;
-        let place = || format!("the end of epoch {number}");
-        equal(place, "its epoch", &epoch, &number)?;
         if open.first_missing() < next_round {
-            let place = format!("{}, round {}", place(), open.first_missing());
+            let place = format!("{place}, round {}", open.first_missing());
             return Err(differs(place, "its outcome", "missing", "due"));
         }
         if replay.is_complete() == Some(false) {
             return Err(differs(
-                place(),
+                place,
                 "the epoch",
                 "closed",
                 format_args!("going on with round {next_round}"),
             ));
         }
-        // The hash is over the record's text, so it is made again from what was recomputed, never taken from the log.
-        let rounds_decided = next_round - open.record.first_round;
-        let record = open.record.clone().with_rounds(rounds_decided);
-        equal(place, "its number of rounds", &rounds, &record.rounds)?;
-        let text = chain::record_text(&record, values_version);
-        let recomputed = open.hash.to_hex();
+        Ok(())
+    }
+
+    fn hash_by_rule_1(&mut self, rounds_hash: &String) -> Check<String> {
+        let (head, record) = (self.head.clone(), self.closed_record());
+        let text = chain::record_text(&record, self.audited.values_version);
+        self.audited.epochs_by_rule_1 += 1;
+        let (_, _, open) = self.reading();
+        let rounds = open.rounds_by_rule_1.as_ref();
+        let recomputed = rounds.map(RoundsHash::to_hex).unwrap_or_default();
+        let place = || format!("the end of epoch {}", record.epoch);
+        equal(place, "the hash of its rounds", rounds_hash, &recomputed)?;
+        Ok(chain::epoch_hash_by_rule_1(&head, &text, &recomputed))
+    }
+
+    fn hash_by_rule_2(
+        &mut self,
+        rounds_hash: &String,
+        leases_hash: &String,
+        end: JournalEnd,
+        closed_at: i64,
+        early: bool,
+    ) -> Check<String> {
+        let (head, record) = (self.head.clone(), self.closed_record());
+        let text = chain::record_text(&record, self.audited.values_version);
+        let (_, _, open) = self.reading();
+        let place = || format!("the end of epoch {}", record.epoch);
         equal(
             place,
             "the hash of its rounds",
-            &rounds_hash,
-            &recomputed.as_str(),
+            rounds_hash,
+            &open.rounds.to_hex(),
         )?;
-        let head = chain::epoch_hash(&head_before, &text, &recomputed);
-        equal(place, "the hash before", &before, &head_before.as_str())?;
-        equal(place, "its hash", &hash, &head.as_str())?;
-        open.closed = true;
-        self.counts.imputed_before.clone_from(&self.counts.imputed);
-        self.digest = digest(self.digest, &record);
+        equal(
+            place,
+            "the hash of its requests",
+            leases_hash,
+            &open.leases.to_hex(),
+        )?;
+        let parts = EpochParts {
+            record: &text,
+            opened_at: open.opened_at,
+            closed_at,
+            rounds_hash,
+            leases_hash,
+            journal_end: end.end,
+            journal: &end.journal,
+            early,
+        };
+        let hash = parts.hash(&head);
+        // What it says of the journal is held against the lines that follow all epochs.
+        self.journal.expect(end);
+        (self.rule, self.opens_at) = (RULE, Some(closed_at));
+        Ok(hash)
+    }
+
+    /// The record as the epoch was closed: the hash is over its text, so it is made again from what was recomputed.
+    fn closed_record(&mut self) -> EpochRecord {
+        let next_round = self.counts.next_round;
+        let (_, _, open) = self.reading();
+        let rounds = next_round - open.record.first_round;
+        open.record.clone().with_rounds(rounds)
+    }
+
+    fn end_epoch(&mut self, head: String, early: bool) {
+        let record = self.closed_record();
+        let (_, _, open) = self.reading();
+        (open.closed, open.early) = (true, early);
+        let next_serial = open.next_serial;
+        self.journal.served.push(next_serial);
+        // Epochs that were not complete are in no digest, and what they imputed counts as the open epoch's.
+        if !early {
+            self.counts.imputed_before.clone_from(&self.counts.imputed);
+            self.digest = digest(self.digest, &record);
+        }
+        self.journal.over = early || self.at_horizon();
         self.tick_off_head(&head);
         self.head = head;
-        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@
 
 mod diff;
 mod epoch;
+mod journal;
 mod order;
 mod promise;
 mod replay;
@@ -35,9 +36,10 @@ pub use spec_diff::SpecDifference;
 use crate::hex;
 use crate::log::chain;
 use crate::log::{Heading, LOG_VERSION, Line};
-use crate::store::Status;
+use crate::store::{Event, OutcomeRow, RowCounts, Status, UncountedOutcome};
 use debora::measure::words::whole;
 use epoch::OpenEpoch;
+use journal::Journal;
 use order::LineKind;
 use replay::Replay;
 
@@ -152,7 +154,11 @@ pub struct Audited {
     pub outstanding: u64,
     /// Whether the experiment went on while its log was read: then the last counts are ahead of the lines.
     pub moved: bool,
-    /// The hash of the last closed epoch.
+    /// Closed epochs that were hashed by rule 1: their times, actors, request keys and waiting are in no hash.
+    pub epochs_by_rule_1: u64,
+    /// Uncounted outcomes and events that are older than rule 2, and in no hash.
+    pub facts_by_rule_1: u64,
+    /// The newest hash of the chain.
     pub head: String,
 }
 
@@ -210,8 +216,17 @@ struct Auditor {
     rules: Option<Rules>,
     replay: Option<Replay>,
     open: Option<OpenEpoch>,
-    /// The hash of the last closed epoch, recomputed.
+    /// The newest hash of the chain, recomputed.
     head: String,
+    /// The version of the log's lines.
+    version: u32,
+    /// The rule that the first head was made by.
+    first_rule: u32,
+    /// The rule of the last closed epoch: no earlier one may follow.
+    rule: u32,
+    /// When the next epoch must be opened, if that is known.
+    opens_at: Option<i64>,
+    journal: Journal,
     /// Over the strategies of closed epochs.
     digest: [u8; 32],
     counts: SeenCounts,
@@ -243,7 +258,10 @@ struct SeenCounts {
     // Runs, not rounds: where outcomes stop coming, whole leases are imputed one after the other.
     /// First and last of each run of imputed rounds.
     imputed_runs: Vec<(u64, u64)>,
+    /// The last late outcome without a position.
     last_late: u64,
+    /// As many rows as lines show.
+    rows: RowCounts,
 }
 
 impl SeenCounts {
@@ -282,7 +300,7 @@ impl Auditor {
         match line {
             // An error of it means that the log cannot be audited at all, unlike those of the others.
             Line::Experiment(_) => unreachable!("taken above"),
-            Line::Epoch { record, .. } => self.open_epoch(record.record),
+            Line::Epoch { record, opened_at } => self.open_epoch(record.record, opened_at),
             Line::Decisions(given) => self.decisions(&given),
             Line::Outcome {
                 round,
@@ -290,39 +308,75 @@ impl Auditor {
                 costs,
                 imputed,
                 at,
-                ..
-            } => self.outcome(&crate::store::OutcomeRow {
-                round,
-                reward,
-                costs,
-                imputed,
-                at,
-                // Who told it is in no hash.
-                actor: 0,
-            }),
+                actor,
+            } => self.outcome(
+                &OutcomeRow {
+                    round,
+                    reward,
+                    costs,
+                    imputed,
+                    at,
+                    // Hashes have the name.
+                    actor: 0,
+                },
+                actor.as_deref(),
+            ),
             Line::Overtime(given) => self.overtime(&given),
             Line::OvertimeOutcome {
                 epoch,
                 serial,
                 reward,
                 costs,
-                ..
-            } => self.overtime_outcome(epoch, serial, reward, &costs),
-            Line::Closed {
-                epoch,
-                rounds,
-                rounds_hash,
-                previous,
-                hash,
-                ..
-            } => self.close_epoch(epoch, rounds, &rounds_hash, &previous, &hash),
+                at,
+                actor,
+                position,
+            } => self.overtime_outcome(
+                &UncountedOutcome {
+                    epoch,
+                    overtime: true,
+                    number: serial,
+                    reward,
+                    costs,
+                    at,
+                    actor: 0,
+                    position,
+                },
+                actor.as_deref(),
+            ),
+            line @ Line::Closed { .. } => self.close_epoch(&line),
             Line::Late {
                 round,
                 reward,
                 costs,
-                ..
-            } => self.late(round, reward, &costs),
-            Line::Event { what, .. } => self.event(&what),
+                at,
+                actor,
+                position,
+            } => self.late(
+                &UncountedOutcome {
+                    epoch: 0,
+                    overtime: false,
+                    number: round,
+                    reward,
+                    costs,
+                    at,
+                    actor: 0,
+                    position,
+                },
+                actor.as_deref(),
+            ),
+            Line::Event {
+                at,
+                actor,
+                what,
+                reason,
+                position,
+            } => self.event(&Event {
+                at,
+                actor,
+                what,
+                reason,
+                position,
+            }),
             Line::State { progress, moved } => self.state(&progress, moved),
         }
     }
@@ -331,7 +385,11 @@ impl Auditor {
     fn begin(&mut self, heading: Heading) -> Result<Check> {
         self.audited.experiment.clone_from(&heading.id);
         check_versions(&heading)?;
-        let genesis = chain::genesis(heading.values_version, &heading.spec, &heading.key_hash);
+        let genesis = recomputed_genesis(&heading);
+        self.version = heading.log;
+        (self.first_rule, self.rule) = (heading.rule, heading.rule);
+        // The transaction that creates an experiment opens its first epoch.
+        self.opens_at = (heading.rule > 1).then_some(heading.created_at);
         let key = match check_heading(&heading, &genesis) {
             Ok(key) => key,
             Err(difference) => return Ok(Err(difference)),
@@ -383,12 +441,28 @@ impl Auditor {
     }
 }
 
+fn recomputed_genesis(heading: &Heading) -> String {
+    let (version, key_hash) = (heading.values_version, &heading.key_hash);
+    match heading.rule {
+        1 => chain::genesis_by_rule_1(version, &heading.spec, key_hash),
+        _ => chain::genesis(
+            version,
+            &heading.spec,
+            key_hash,
+            &heading.id,
+            heading.created_at,
+        ),
+    }
+}
+
 /// A later version is not a difference: this program cannot say what the log should be.
 fn check_versions(heading: &Heading) -> Result<()> {
     ensure!(
-        heading.log == LOG_VERSION,
-        "this is log version {}, and this program audits version {LOG_VERSION}",
-        heading.log
+        (1..=LOG_VERSION).contains(&heading.log) && (1..=heading.log).contains(&heading.rule),
+        "this is log version {} with rule {}, and this program audits versions and rules up to {LOG_VERSION}; audit it with a \
+         newer debora",
+        heading.log,
+        heading.rule
     );
     let version = heading.values_version;
     ensure!(

@@ -19,6 +19,7 @@ pub enum LineKind {
     Closed,
     Late,
     Events,
+    Journal,
     State,
 }
 
@@ -26,6 +27,15 @@ impl LineKind {
     /// The kind of a line.
     pub fn of(line: &Line) -> Self {
         match line {
+            Line::OvertimeOutcome {
+                position: Some(_), ..
+            }
+            | Line::Late {
+                position: Some(_), ..
+            }
+            | Line::Event {
+                position: Some(_), ..
+            } => Self::Journal,
             Line::Experiment(_) => Self::Experiment,
             Line::Epoch { .. } => Self::Epoch,
             Line::Decisions(_) => Self::Decisions,
@@ -49,6 +59,7 @@ impl LineKind {
                 | Self::OvertimeOutcomes
                 | Self::Late
                 | Self::Events
+                | Self::Journal
         )
     }
 
@@ -80,6 +91,7 @@ impl fmt::Display for LineKind {
             Self::Closed => "closed",
             Self::Late => "late",
             Self::Events => "events",
+            Self::Journal => "what has a position",
             Self::State => "state",
         })
     }

@@ -3,10 +3,11 @@
 use super::epoch::in_range;
 use super::{Auditor, Check, differs, equal};
 use crate::hex;
-use crate::store::{Progress, Status};
+use crate::store::{Event, Progress, Status, UncountedOutcome};
 
 impl Auditor {
-    pub(super) fn late(&mut self, round: u64, reward: f64, costs: &[f64]) -> Check {
+    pub(super) fn late(&mut self, outcome: &UncountedOutcome, actor: Option<&str>) -> Check {
+        let round = outcome.number;
         let place = || format!("the late outcome of round {round}");
         // Runs are in order, so the one that could hold the round is the last that begins before it.
         let after = self
@@ -24,8 +25,12 @@ impl Auditor {
                 "one that was imputed, in order",
             )
         };
-        if round <= self.counts.last_late {
-            return Err(difference());
+        // Those without a position come by round.
+        if outcome.position.is_none() {
+            if round <= self.counts.last_late {
+                return Err(difference());
+            }
+            self.counts.last_late = round;
         }
         if !imputed {
             // If the experiment went on while its log was read, the round may have been imputed after its line was.
@@ -38,15 +43,15 @@ impl Auditor {
                 .expect("after the experiment's line")
                 .problem,
             &place(),
-            reward,
-            costs,
+            outcome.reward,
+            &outcome.costs,
         )?;
-        self.counts.last_late = round;
         self.audited.late += 1;
-        Ok(())
+        self.enter_uncounted(&place(), outcome, actor)
     }
 
-    pub(super) fn event(&mut self, what: &str) -> Check {
+    pub(super) fn event(&mut self, event: &Event) -> Check {
+        let what = event.what.as_str();
         // Repeating a change is answered and not logged, so each event changes the status.
         let next = match (self.status, what) {
             (None, "created") | (Some(Status::Paused), "resumed") => Status::Running,
@@ -65,7 +70,7 @@ impl Auditor {
             }
         };
         self.status = Some(next);
-        Ok(())
+        self.enter_event(event)
     }
 
     pub(super) fn state(&mut self, progress: &Progress, moved: bool) -> Check {
@@ -73,12 +78,21 @@ impl Auditor {
         self.audited.moved = moved;
         self.audited.outstanding = self.audited.decisions - self.audited.outcomes;
         self.audited.head.clone_from(&self.head);
+        self.end_journal()?;
         let done = self.at_horizon();
+        let early = self.open.as_ref().is_some_and(|open| open.early);
+        // What an experiment had so far when it was closed is in the hash over its end.
+        equal(
+            || "the end".to_owned(),
+            "that its last epoch was left as it was",
+            &early,
+            &self.journal.closed,
+        )?;
         // In a finished experiment nothing is imputed, so its lines cannot have missed an imputation.
         if let Some(difference) = self.unmatched_late.take().filter(|_| !moved || done) {
             return Err(difference);
         }
-        if !done {
+        if !done && !early {
             let open = self.open.as_ref().expect("the order of lines is checked");
             self.audited.open_epoch = Some(open.record.epoch);
             self.audited.unhashed_outcomes = open.outcomes;
@@ -86,12 +100,15 @@ impl Auditor {
         match (moved, done) {
             (false, _) => self.same_state(progress, done),
             (true, false) => self.check_not_behind(progress),
-            // After the horizon only late outcomes still come.
+            // After the horizon only facts with a position still come.
             (true, true) => {
                 self.check_not_behind(progress)?;
                 self.same_state(
                     &Progress {
                         late: self.audited.late,
+                        next_position: self.journal.next,
+                        journal: self.journal.hash.clone(),
+                        head: self.head.clone(),
                         ..progress.clone()
                     },
                     done,
@@ -101,13 +118,14 @@ impl Auditor {
     }
 
     /// Whether the last epoch is closed at the horizon.
-    fn at_horizon(&self) -> bool {
+    pub(super) fn at_horizon(&self) -> bool {
         let horizon = self
             .rules
             .as_ref()
             .map_or(0, |rules| rules.problem.horizon());
         let closed = self.open.as_ref().is_some_and(|open| open.closed);
-        closed && self.counts.next_round > horizon
+        let early = self.open.as_ref().is_some_and(|open| open.early);
+        closed && !early && self.counts.next_round > horizon
     }
 
     fn same_state(&self, progress: &Progress, done: bool) -> Check {
@@ -115,7 +133,7 @@ impl Auditor {
         let place = || "the state".to_owned();
         // The transaction that takes an epoch's last outcome closes it: a complete epoch is never left open.
         let complete = self.replay.as_ref().and_then(super::Replay::is_complete) == Some(true);
-        if !done && (open.closed || complete) {
+        if !done && ((open.closed && !open.early) || complete) {
             return Err(differs(
                 place(),
                 "the last epoch",
@@ -139,6 +157,7 @@ impl Auditor {
             &hex::encode(&self.digest),
         )?;
         equal(place, "head", &progress.head, &self.head)?;
+        equal(place, "journal", &progress.journal, &self.journal.hash)?;
         equal(place, "status", &Some(progress.status), &status)?;
         self.check_impute_from(progress, done)
     }
@@ -151,6 +170,7 @@ impl Auditor {
             ("late", progress.late, audited.late),
             ("overtime", progress.overtime, audited.overtime),
             ("infeasible", progress.infeasible, seen.infeasible),
+            ("next_position", progress.next_position, self.journal.next),
         ];
         let lists = [
             ("decided", &progress.decided, &seen.decided),
@@ -214,6 +234,7 @@ impl Auditor {
             && below(&counts.outcomes, &progress.outcomes)
             && below(&counts.imputed, &progress.imputed)
             && counts.next_round <= progress.next_round
+            && self.journal.next <= progress.next_position
             && self.audited.late <= progress.late
             && self.audited.overtime <= progress.overtime
             && self

@@ -227,6 +227,7 @@ fn document(
         salt,
         created_at,
         values_version,
+        ..
     } = experiment;
     let mut spec = Spec::parse(&text, &id)?;
     // The spec of a live experiment has no key: the fingerprint is that of the key it was run with.

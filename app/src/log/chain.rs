@@ -1,20 +1,98 @@
-//! The hash chain over closed epochs: a change of a stored round, record or hash breaks it from there on.
+//! The hash chain: whatever is stored of an experiment is in the hash of the epoch in whose time it was stored, and that hash
+//! is in all that follow.
 //!
 //! ```text
 //! key hash    = SHA-256(salt, key)
-//! head before = SHA-256("debora log 1\n", values version, SHA-256(spec), key hash)
-//! rounds hash = SHA-256 over the epoch's rounds in order of (round, action, imputed, reward, costs)
-//! hash        = SHA-256("debora epoch 1\n", hash before, record as JSON, rounds hash)
+//! head before = SHA-256("debora log 2\n", values version, SHA-256(spec), key hash, id, created_at)
+//! rounds hash = SHA-256 over the epoch's rounds in order of (round, action, imputed, reward, costs, at, actor)
+//! leases hash = SHA-256 over its leases, counted ones by round, then overtime by serial, of
+//!               (overtime, first, number of actions, actions, asked, request key, at, waited, actor)
+//! journal     = SHA-256("debora fact 2\n", journal before, position, fact), empty before the first fact; a fact is
+//!               an event ("event", at, actor, what, reason) or an uncounted outcome
+//!               ("late" or "aside", epoch, round or serial, number of costs, reward, costs, at, actor)
+//! hash        = SHA-256("debora epoch 2\n", hash before, record as JSON, opened_at, closed_at, rounds hash, leases hash,
+//!               next position, journal)
 //! ```
 //!
-//! Integers are little endian (rounds 8 bytes, actions 4, imputed 1), numbers the 8 bytes of their bits, hashes 32 bytes.
-//! Times and request keys are not hashed: two experiments with the same salt, key and outcomes have the same hashes.
+//! An experiment that is closed early ends with a hash over what its open epoch has so far, made in the same way after
+//! "debora final 2\n". What comes after the end is chained one by one: head = SHA-256("debora after 2\n", head, journal).
+//!
+//! Integers are little endian, of 8 bytes (actions and the values version 4, truth values 1), numbers the 8 bytes of their
+//! bits, hashes 32 bytes. A text is its length and its bytes; one that may be missing has 1 before it, or is a single 0.
+//!
+//! Rule 1, by which programs before this one hashed, left out all that is not a round's number or values. What it closed stays
+//! as it is, and is only ever checked ([`genesis_by_rule_1`], [`epoch_hash_by_rule_1`]).
 
 use debora::{Engine, EpochRecord, Error, Key, Tally};
 use sha2::{Digest as _, Sha256};
 
 use crate::hex;
-use crate::store::{ExperimentRow, OutcomeRow};
+use crate::store::{Event, ExperimentRow, Lease, OutcomeRow, Progress, UncountedOutcome};
+
+/// The rule by which this program hashes.
+pub const RULE: u32 = 2;
+
+/// What a hash is over, part by part: written so that no two lists of parts give the same bytes.
+#[derive(Clone, Debug, Default)]
+struct Parts(Sha256);
+
+impl Parts {
+    fn after(prefix: &str) -> Self {
+        // The prefixes differ, so that no head can be passed off as another kind of hash, and name the rule.
+        Self(Sha256::new_with_prefix(prefix))
+    }
+
+    fn number(&mut self, number: u64) -> &mut Self {
+        self.0.update(number.to_le_bytes());
+        self
+    }
+
+    fn time(&mut self, time: i64) -> &mut Self {
+        self.0.update(time.to_le_bytes());
+        self
+    }
+
+    fn action(&mut self, action: u32) -> &mut Self {
+        self.0.update(action.to_le_bytes());
+        self
+    }
+
+    fn truth(&mut self, truth: bool) -> &mut Self {
+        self.0.update([u8::from(truth)]);
+        self
+    }
+
+    /// The reward, then the costs.
+    fn values(&mut self, reward: f64, costs: &[f64]) -> &mut Self {
+        // The bits, not a rounded text of them: an audit must see every change of what was told.
+        for value in std::iter::once(&reward).chain(costs) {
+            self.0.update(value.to_bits().to_le_bytes());
+        }
+        self
+    }
+
+    fn text(&mut self, text: &str) -> &mut Self {
+        self.number(text.len() as u64).0.update(text);
+        self
+    }
+
+    fn maybe(&mut self, text: Option<&str>) -> &mut Self {
+        match text {
+            None => self.truth(false),
+            Some(text) => self.truth(true).text(text),
+        }
+    }
+
+    fn hash(&mut self, hash: &str) -> &mut Self {
+        // What is not hexadecimal was never a hash: it hashes as nothing, and the comparison that follows finds it out.
+        self.0.update(hex::decode(hash).unwrap_or_default());
+        self
+    }
+
+    fn to_hex(&self) -> String {
+        hex::encode(&self.0.clone().finalize())
+    }
+}
 
 /// What is published of a key before the experiment is over.
 pub fn key_hash(salt: [u8; 16], key: Key) -> String {
@@ -26,23 +104,48 @@ pub fn key_hash(salt: [u8; 16], key: Key) -> String {
     )
 }
 
-/// The head before any epoch is closed.
-pub fn genesis(values_version: u32, spec: &str, key_hash: &str) -> String {
-    // The prefixes differ, so that no head can be passed off as an epoch's hash, and name the version of the format.
-    let hash = Sha256::new_with_prefix("debora log 1\n").chain_update(values_version.to_le_bytes());
-    hex::encode(
-        &hash
-            .chain_update(Sha256::digest(spec))
-            // What is not hexadecimal was never a hash: it hashes as nothing, and the comparison that follows finds it out.
-            .chain_update(hex::decode(key_hash).unwrap_or_default())
-            .finalize(),
-    )
+/// The head before any epoch is closed, by rule 1: the same for two experiments with one spec, key and salt.
+pub fn genesis_by_rule_1(values_version: u32, spec: &str, key_hash: &str) -> String {
+    before_first("debora log 1\n", values_version, spec, key_hash).to_hex()
 }
 
-/// The same, for an experiment.
+/// The head before any epoch is closed.
+pub fn genesis(
+    values_version: u32,
+    spec: &str,
+    key_hash: &str,
+    id: &str,
+    created_at: i64,
+) -> String {
+    before_first("debora log 2\n", values_version, spec, key_hash)
+        .text(id)
+        .time(created_at)
+        .to_hex()
+}
+
+fn before_first(prefix: &str, values_version: u32, spec: &str, key_hash: &str) -> Parts {
+    let mut parts = Parts::after(prefix);
+    parts.action(values_version).0.update(Sha256::digest(spec));
+    parts.hash(key_hash);
+    parts
+}
+
+/// The same, for an experiment, by the rule it was created under.
 pub fn head(experiment: &ExperimentRow) -> String {
-    let key_hash = key_hash(experiment.salt, experiment.key);
-    genesis(experiment.values_version, &experiment.spec, &key_hash)
+    let ExperimentRow {
+        id,
+        spec,
+        key,
+        salt,
+        created_at,
+        values_version,
+        rule,
+    } = experiment;
+    let key_hash = key_hash(*salt, *key);
+    match rule {
+        1 => genesis_by_rule_1(*values_version, spec, &key_hash),
+        _ => genesis(*values_version, spec, &key_hash, id, *created_at),
+    }
 }
 
 /// A record as it is hashed: the text that the program of its values version wrote.
@@ -59,37 +162,193 @@ pub fn record_text(record: &EpochRecord, values_version: u32) -> String {
         .fold(text, |text, field| text.replace(field, ""))
 }
 
-/// The hash of a closed epoch.
-pub fn epoch_hash(before: &str, record: &str, rounds_hash: &str) -> String {
-    let hash = Sha256::new_with_prefix("debora epoch 1\n")
-        .chain_update(hex::decode(before).unwrap_or_default());
-    hex::encode(
-        &hash
-            .chain_update(record)
-            .chain_update(hex::decode(rounds_hash).unwrap_or_default())
-            .finalize(),
-    )
+/// The hash of an epoch that was closed by rule 1.
+pub fn epoch_hash_by_rule_1(before: &str, record: &str, rounds_hash: &str) -> String {
+    let mut parts = Parts::after("debora epoch 1\n");
+    parts.hash(before).0.update(record);
+    parts.hash(rounds_hash).to_hex()
+}
+
+/// What an epoch's hash is over, beside the hash before.
+#[derive(Clone, Copy, Debug)]
+pub struct EpochParts<'a> {
+    /// The record's text, with its number of rounds.
+    pub record: &'a str,
+    /// When it was opened.
+    pub opened_at: i64,
+    /// When it was closed.
+    pub closed_at: i64,
+    /// Over its rounds.
+    pub rounds_hash: &'a str,
+    /// Over its leases.
+    pub leases_hash: &'a str,
+    /// The position of the next fact.
+    pub journal_end: u64,
+    /// The journal so far.
+    pub journal: &'a str,
+    /// Whether the experiment was closed before the epoch was complete.
+    pub early: bool,
+}
+
+impl EpochParts<'_> {
+    /// The hash of the closed epoch.
+    pub fn hash(&self, before: &str) -> String {
+        let prefix = match self.early {
+            true => "debora final 2\n",
+            false => "debora epoch 2\n",
+        };
+        Parts::after(prefix)
+            .hash(before)
+            .text(self.record)
+            .time(self.opened_at)
+            .time(self.closed_at)
+            .hash(self.rounds_hash)
+            .hash(self.leases_hash)
+            .number(self.journal_end)
+            .hash(self.journal)
+            .to_hex()
+    }
+}
+
+/// What is stored outside of rounds and leases.
+#[derive(Clone, Copy, Debug)]
+pub enum Fact<'a> {
+    /// An outcome that does not count, and who told it.
+    Uncounted(&'a UncountedOutcome, Option<&'a str>),
+    /// A change.
+    Event(&'a Event),
+}
+
+impl Fact<'_> {
+    /// The journal after this fact.
+    pub fn journal(&self, before: &str, position: u64) -> String {
+        let mut parts = Parts::after("debora fact 2\n");
+        parts.hash(before).number(position);
+        match self {
+            Self::Uncounted(outcome, actor) => parts
+                .text(if outcome.overtime { "aside" } else { "late" })
+                .number(outcome.epoch)
+                .number(outcome.number)
+                .number(outcome.costs.len() as u64)
+                .values(outcome.reward, &outcome.costs)
+                .time(outcome.at)
+                .maybe(*actor),
+            Self::Event(event) => parts
+                .text("event")
+                .time(event.at)
+                .text(&event.actor)
+                .text(&event.what)
+                .maybe(event.reason.as_deref()),
+        };
+        parts.to_hex()
+    }
+
+    /// Enters it into an experiment's journal; once the experiment is over, into its head, too.
+    pub fn enter(&self, position: u64, progress: &mut Progress) {
+        progress.journal = self.journal(&progress.journal, position);
+        progress.next_position = position + 1;
+        // No epoch will be closed over it any more, and yet every head that was shown must stay in the chain.
+        if !progress.status.is_open() {
+            progress.head = head_after(&progress.head, &progress.journal);
+        }
+    }
+}
+
+/// Gives an event its position, and enters it.
+pub fn enter_event(event: &mut Event, progress: &mut Progress) {
+    let position = progress.next_position;
+    event.position = Some(position);
+    Fact::Event(event).enter(position, progress);
+}
+
+/// The head after a fact that came after the end.
+pub fn head_after(before: &str, journal: &str) -> String {
+    Parts::after("debora after 2\n")
+        .hash(before)
+        .hash(journal)
+        .to_hex()
 }
 
 /// The hash over an epoch's rounds, in order.
-#[derive(Clone, Debug, Default)]
-pub struct RoundsHash(Sha256);
+#[derive(Clone, Debug)]
+pub struct RoundsHash {
+    parts: Parts,
+    rule: u32,
+}
 
 impl RoundsHash {
+    /// Before the first round.
+    pub fn by_rule(rule: u32) -> Self {
+        Self {
+            parts: Parts::default(),
+            rule,
+        }
+    }
+
     /// Adds the next round.
-    pub fn add(&mut self, action: u32, outcome: &OutcomeRow) {
-        self.0.update(outcome.round.to_le_bytes());
-        self.0.update(action.to_le_bytes());
-        self.0.update([u8::from(outcome.imputed)]);
-        // The bits, not a rounded text of them: an audit must see every change of what was told.
-        for value in std::iter::once(&outcome.reward).chain(&outcome.costs) {
-            self.0.update(value.to_bits().to_le_bytes());
+    pub fn add(&mut self, action: u32, outcome: &OutcomeRow, actor: Option<&str>) {
+        let parts = self
+            .parts
+            .number(outcome.round)
+            .action(action)
+            .truth(outcome.imputed)
+            .values(outcome.reward, &outcome.costs);
+        if self.rule > 1 {
+            parts.time(outcome.at).maybe(actor);
         }
     }
 
     /// As 64 hexadecimal digits.
     pub fn to_hex(&self) -> String {
-        hex::encode(&self.0.clone().finalize())
+        self.parts.to_hex()
+    }
+}
+
+/// The hash over an epoch's leases: counted ones by round, then overtime by serial, which is the order they are given in.
+#[derive(Clone, Debug)]
+pub struct LeasesHash {
+    /// The first round of the next one that counts.
+    pub next_round: u64,
+    /// The first serial of the next overtime.
+    pub next_serial: u64,
+    parts: Parts,
+}
+
+impl LeasesHash {
+    /// Before the first lease of an epoch that begins with this round.
+    pub fn from(first_round: u64) -> Self {
+        Self {
+            next_round: first_round,
+            next_serial: 1,
+            parts: Parts::default(),
+        }
+    }
+
+    /// Adds the next lease.
+    pub fn add(&mut self, lease: &Lease, actor: Option<&str>) {
+        let end = lease.first.saturating_add(lease.actions.len() as u64);
+        match lease.overtime {
+            true => self.next_serial = end,
+            false => self.next_round = end,
+        }
+        self.parts
+            .truth(lease.overtime)
+            .number(lease.first)
+            .number(lease.actions.len() as u64);
+        for action in &lease.actions {
+            self.parts.action(*action);
+        }
+        self.parts
+            .number(lease.asked)
+            .maybe(lease.request_key.as_deref())
+            .time(lease.at)
+            .time(lease.waited)
+            .maybe(actor);
+    }
+
+    /// As 64 hexadecimal digits.
+    pub fn to_hex(&self) -> String {
+        self.parts.to_hex()
     }
 }
 
@@ -110,20 +369,26 @@ impl EpochSum {
         Self {
             next: engine.open_record().first_round,
             tally: Tally::new(problem.actions().len(), problem.quantities()),
-            hash: RoundsHash::default(),
+            hash: RoundsHash::by_rule(RULE),
             // Kept between rounds: an epoch may have millions, and each would allocate.
             fixed: vec![0; problem.quantities()],
         }
     }
 
     /// Adds the next round.
-    pub fn add(&mut self, action: u32, outcome: &OutcomeRow, engine: &Engine) -> Result<(), Error> {
+    pub fn add(
+        &mut self,
+        action: u32,
+        outcome: &OutcomeRow,
+        actor: Option<&str>,
+        engine: &Engine,
+    ) -> Result<(), Error> {
         // Sums are exact, like those of the engine round by round: whatever the order of a sum, its bits are the same.
         engine
             .problem()
             .to_fixed(outcome.reward, &outcome.costs, &mut self.fixed)?;
         self.tally.add(action, &self.fixed);
-        self.hash.add(action, outcome);
+        self.hash.add(action, outcome, actor);
         self.next += 1;
         Ok(())
     }
@@ -133,9 +398,9 @@ impl EpochSum {
         &self.tally
     }
 
-    /// The hash of all rounds added.
-    pub fn rounds_hash(&self) -> String {
-        self.hash.to_hex()
+    /// The hash of all rounds added, to go on with.
+    pub fn rounds_hash(&self) -> &RoundsHash {
+        &self.hash
     }
 }
 
@@ -149,10 +414,11 @@ mod tests {
     fn small_experiment(values_version: u32) -> (String, String) {
         let problem = debora::spec::Spec::parse(SPEC, "spec").unwrap().problem;
         let mut engine = Engine::new(problem, Key::from(7u64));
-        let mut head = genesis(values_version, SPEC, &key_hash([9; 16], Key::from(7u64)));
+        let key_hash = key_hash([9; 16], Key::from(7u64));
+        let mut head = genesis_by_rule_1(values_version, SPEC, &key_hash);
         let mut record = String::new();
         while !engine.is_done() {
-            let mut epoch_sum = EpochSum::of(&engine);
+            let mut rounds = RoundsHash::by_rule(1);
             for decision in engine.ask_many(40) {
                 let (reward, cost) = (
                     0.1 * (decision.round % 7) as f64,
@@ -166,12 +432,12 @@ mod tests {
                     at: 0,
                     actor: 0,
                 };
-                epoch_sum.add(decision.action, &outcome, &engine).unwrap();
+                rounds.add(decision.action, &outcome, None);
                 engine.tell(decision.round, reward, &[cost]).unwrap();
             }
             // Only what is hashed is looked at here, so an opening record serves as well as a closed one.
             record = record_text(engine.open_record(), values_version);
-            head = epoch_hash(&head, &record, &epoch_sum.rounds_hash());
+            head = epoch_hash_by_rule_1(&head, &record, &rounds.to_hex());
         }
         (head, record)
     }

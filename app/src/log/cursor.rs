@@ -6,7 +6,7 @@ use std::str::FromStr;
 use sha2::{Digest as _, Sha256};
 
 use crate::hex;
-use crate::store::{Progress, Status};
+use crate::store::Progress;
 
 /// A kind of lines, in the order of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +19,12 @@ pub enum LogSection {
     Closed,
     Late,
     Events,
+    Journal,
     State,
 }
 
 // The names are part of cursors that readers hold, so they stay, whatever the sections are called here.
-const SECTIONS: [(LogSection, &str); 9] = [
+const SECTIONS: [(LogSection, &str); 10] = [
     (LogSection::Epoch, "epoch"),
     (LogSection::Decisions, "decisions"),
     (LogSection::Outcomes, "outcomes"),
@@ -32,6 +33,7 @@ const SECTIONS: [(LogSection, &str); 9] = [
     (LogSection::Closed, "closed"),
     (LogSection::Late, "late"),
     (LogSection::Events, "events"),
+    (LogSection::Journal, "journal"),
     (LogSection::State, "state"),
 ];
 
@@ -55,6 +57,8 @@ pub struct Mark {
     pub next_round: u64,
     /// Nor were serials from here on.
     pub next_serial: u64,
+    /// Nor was anything stored that has a position from here on.
+    pub next_position: u64,
     /// Of all counts, to see whether they moved.
     pub hash: String,
 }
@@ -63,9 +67,10 @@ impl Mark {
     pub fn of(progress: &Progress) -> Self {
         let text = serde_json::to_string(progress).expect("counts are written as JSON");
         Self {
-            open: progress.status != Status::Done,
+            open: progress.status.is_open(),
             next_round: progress.next_round,
             next_serial: progress.next_serial,
+            next_position: progress.next_position,
             // Eight bytes: nobody gains by a collision, which would only hide that an experiment went on.
             hash: hex::encode(&Sha256::digest(text)[..8]),
         }
@@ -112,11 +117,12 @@ impl fmt::Display for Cursor {
                 open,
                 next_round,
                 next_serial,
+                next_position,
                 hash,
             }) => {
                 write!(
                     f,
-                    ".{}.{next_round}.{next_serial}.{hash}",
+                    ".{}.{next_round}.{next_serial}.{next_position}.{hash}",
                     if *open { "open" } else { "done" }
                 )
             }
@@ -144,10 +150,17 @@ fn parse(text: &str) -> Option<Cursor> {
     let mark = match mark {
         // Before the last epoch a cursor needs no mark: what is closed does not change.
         [] => None,
-        [open @ ("open" | "done"), next_round, next_serial, hash] => Some(Mark {
+        [
+            open @ ("open" | "done"),
+            next_round,
+            next_serial,
+            next_position,
+            hash,
+        ] => Some(Mark {
             open: *open == "open",
             next_round: next_round.parse().ok()?,
             next_serial: next_serial.parse().ok()?,
+            next_position: next_position.parse().ok()?,
             hash: (*hash).to_owned(),
         }),
         _ => return None,
@@ -171,6 +184,7 @@ mod tests {
             open: true,
             next_round: 600,
             next_serial: 2,
+            next_position: 5,
             hash: "0011223344556677".into(),
         };
         for (section, _) in SECTIONS {
@@ -198,7 +212,8 @@ mod tests {
             "3.epochs.0",
             "-1.epoch.0",
             "3.epoch.0.open",
-            "3.epoch.0.shut.1.1.00",
+            "3.epoch.0.open.1.1.00",
+            "3.epoch.0.shut.1.1.1.00",
         ] {
             assert_eq!(text.parse::<Cursor>(), Err(BadCursor { text: text.into() }));
         }

@@ -9,7 +9,7 @@ use crate::log::chain;
 use crate::store::{Lease, Progress};
 
 /// The version of the lines and of the hashes over them.
-pub const LOG_VERSION: u32 = 1;
+pub const LOG_VERSION: u32 = 2;
 
 /// The most rounds one request is given, and so the most actions in one line.
 pub const ROUNDS_MAX: u64 = 10_000;
@@ -48,7 +48,7 @@ pub enum Line {
     },
     /// What one request was given while the epoch waited: `first` is a serial.
     Overtime(LeaseLine),
-    /// What came of a decision outside the horizon; never counted.
+    /// What came of a decision outside the horizon; never counted. With a position it stands at the end, without one in its epoch.
     // Frozen: the first logs have this tag, and they must stay readable.
     #[serde(rename = "aside")]
     OvertimeOutcome {
@@ -65,6 +65,9 @@ pub enum Line {
         /// Who told it, if that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         actor: Option<String>,
+        /// Its place among the uncounted outcomes and events, in the order stored; absent of what is older than rule 2.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        position: Option<u64>,
     },
     /// The epoch ends.
     Closed {
@@ -76,10 +79,22 @@ pub enum Line {
         rounds_hash: String,
         /// The hash before.
         previous: String,
-        /// SHA-256 over the hash before, the record and the rounds' hash.
+        /// The newest hash of the chain.
         hash: String,
         /// When.
         closed_at: i64,
+        /// SHA-256 over its leases; absent if it was closed by rule 1, as are those below.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        leases_hash: Option<String>,
+        /// The position of the next uncounted outcome or event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        journal_end: Option<u64>,
+        /// The hash over those before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        journal: Option<String>,
+        /// Whether the experiment was closed before the epoch was complete.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        early: bool,
     },
     /// What came of a round after it was imputed; never counted.
     Late {
@@ -94,6 +109,9 @@ pub enum Line {
         /// Who told it, if that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         actor: Option<String>,
+        /// Its place among the uncounted outcomes and events, in the order stored; absent of what is older than rule 2.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        position: Option<u64>,
     },
     /// An administrative change.
     Event {
@@ -106,6 +124,9 @@ pub enum Line {
         /// Why, if that was said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// Its place among the uncounted outcomes and events, in the order stored; absent of what is older than rule 2.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        position: Option<u64>,
     },
     /// The counts at the end: always the last line.
     State {
@@ -170,6 +191,17 @@ pub struct Heading {
     pub values_version: u32,
     /// The head before any epoch is closed.
     pub genesis: String,
+    /// The rule by which that was made.
+    #[serde(default = "rule_1", skip_serializing_if = "is_rule_1")]
+    pub rule: u32,
+}
+
+fn rule_1() -> u32 {
+    1
+}
+
+fn is_rule_1(rule: &u32) -> bool {
+    *rule == 1
 }
 
 /// A lease as its line has it: consecutive rounds, or serials, of one epoch.
@@ -188,6 +220,9 @@ pub struct LeaseLine {
     pub request_key: Option<String>,
     /// When.
     pub at: i64,
+    /// What the store's waiting clock showed; absent in logs of version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<i64>,
     /// Who asked, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
@@ -203,6 +238,7 @@ impl LeaseLine {
             asked,
             request_key,
             at,
+            waited,
             ..
         } = lease;
         Self {
@@ -212,7 +248,23 @@ impl LeaseLine {
             asked,
             request_key,
             at,
+            waited: Some(waited),
             actor,
+        }
+    }
+
+    /// As it was stored, but for its actor's number.
+    pub fn lease(&self, overtime: bool) -> Lease {
+        Lease {
+            epoch: self.epoch,
+            overtime,
+            first: self.first,
+            actions: self.actions.clone(),
+            asked: self.asked,
+            request_key: self.request_key.clone(),
+            at: self.at,
+            waited: self.waited.unwrap_or_default(),
+            actor: 0,
         }
     }
 

@@ -5,9 +5,13 @@
 //!
 //! ```text
 //! experiment
-//!     epoch, decisions.., outcome.., overtime.., aside.., closed      for every epoch in order; of the open one, no `closed`
-//! late.., event.., state
+//!     epoch, decisions.., outcome.., overtime.., closed       for every epoch in order; of the open one, no `closed`
+//! late, aside and event..     as they were stored
+//! state
 //! ```
+//!
+//! What is older than rule 2 of the chain has no order of its own: such an `aside` stands in its epoch, before `closed`, and
+//! such a `late` or `event` after all epochs.
 //!
 //! Lines are read in pages, while the experiment goes on. A page's cursor says where the next begins; what is closed never
 //! changes, so its lines are the same whenever they are read. Of the open epoch the log shows what was decided when its

@@ -10,7 +10,9 @@ use super::line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord};
 use crate::hex;
 use crate::log::certificate::is_revealed;
 use crate::log::chain;
-use crate::store::{EpochRow, ExperimentRow, Progress, Store};
+use crate::store::{
+    EpochRow, Event, ExperimentRow, JournalRow, Progress, Status, Store, UncountedOutcome,
+};
 
 /// The header in which the service gives the next page's cursor, as its body is all lines.
 pub const NEXT_HEADER: &str = "debora-next";
@@ -123,6 +125,7 @@ impl PageWalk<'_> {
             salt,
             created_at,
             values_version,
+            rule,
         } = &self.experiment;
         Line::Experiment(Box::new(Heading {
             log: LOG_VERSION,
@@ -134,12 +137,13 @@ impl PageWalk<'_> {
             values_version: *values_version,
             genesis: chain::head(&self.experiment),
             key_hash: chain::key_hash(*salt, *key),
+            rule: *rule,
         }))
     }
 
     /// Whom a row's number stands for.
     fn actor(&self, number: u64) -> Option<String> {
-        // 0 is nobody. A name that is missing is damage, but no hash covers it: it must not keep the rest from being read.
+        // 0 is nobody. A name that is missing is damage, which the hashes show: it must not keep the rest from being read.
         self.actors.get(&number).cloned()
     }
 
@@ -153,6 +157,7 @@ impl PageWalk<'_> {
             LogSection::OvertimeOutcomes | LogSection::Late => self.uncounted(&mut cursor, room)?,
             LogSection::Closed => self.closed(&mut cursor)?,
             LogSection::Events => self.events(&mut cursor, room)?,
+            LogSection::Journal => self.journal(&mut cursor, room)?,
             LogSection::State => {
                 // Then the counts are ahead of the lines, and the audit checks only that they are not behind.
                 let moved = cursor.mark != Some(Mark::of(&self.progress));
@@ -251,7 +256,11 @@ impl PageWalk<'_> {
         // Outcomes know their round, not their epoch: the epoch's are those before its end.
         let record = &self.row(cursor.epoch)?.1;
         let closed_end = record.first_round.saturating_add(record.rounds);
-        let end = open(cursor).map_or(closed_end, |mark| mark.next_round);
+        // The last epoch's may have no end: an experiment that was closed by hand left it as it was.
+        let end = cursor
+            .mark
+            .as_ref()
+            .map_or(closed_end, |mark| mark.next_round);
         let room = room.min(OUTCOMES_A_READ);
         let outcomes = self
             .store
@@ -279,6 +288,7 @@ impl PageWalk<'_> {
         Ok(())
     }
 
+    /// Uncounted outcomes that are older than rule 2.
     fn uncounted(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
         let overtime = cursor.section == LogSection::OvertimeOutcomes;
         // Late outcomes come after all epochs and are of any of them: they are stored under epoch 0.
@@ -287,34 +297,25 @@ impl PageWalk<'_> {
             .filter(|_| overtime)
             .map_or(u64::MAX, |mark| mark.next_serial);
         let room = room.min(OUTCOMES_A_READ);
-        let rows =
-            self.store
-                .uncounted(&self.experiment.id, epoch, overtime, cursor.position, room)?;
-        let mut shown = 0;
+        let rows = match self.experiment.rule {
+            1 => {
+                self.store
+                    .uncounted(&self.experiment.id, epoch, overtime, cursor.position, room)?
+            }
+            // All have a position.
+            _ => Vec::new(),
+        };
+        let mut read = 0;
         for outcome in rows.into_iter().take_while(|outcome| outcome.number < end) {
-            shown += 1;
+            read += 1;
             cursor.position = outcome.number + 1;
-            self.bytes += LINE_BYTES + VALUE_BYTES * outcome.costs.len();
-            let actor = self.actor(outcome.actor);
-            self.lines.push(match overtime {
-                true => Line::OvertimeOutcome {
-                    epoch,
-                    serial: outcome.number,
-                    reward: outcome.reward,
-                    costs: outcome.costs,
-                    at: outcome.at,
-                    actor,
-                },
-                false => Line::Late {
-                    round: outcome.number,
-                    reward: outcome.reward,
-                    costs: outcome.costs,
-                    at: outcome.at,
-                    actor,
-                },
-            });
+            // What has a position is shown in the order of positions.
+            if outcome.position.is_none() {
+                let line = self.uncounted_line(outcome);
+                self.lines.push(line);
+            }
         }
-        if shown < room {
+        if read < room {
             let next = match overtime {
                 true => LogSection::Closed,
                 false => LogSection::Events,
@@ -322,6 +323,40 @@ impl PageWalk<'_> {
             cursor.enter(next, 0);
         }
         Ok(())
+    }
+
+    fn uncounted_line(&mut self, outcome: UncountedOutcome) -> Line {
+        self.bytes += LINE_BYTES + VALUE_BYTES * outcome.costs.len();
+        let UncountedOutcome {
+            epoch,
+            overtime,
+            number,
+            reward,
+            costs,
+            at,
+            actor,
+            position,
+        } = outcome;
+        let actor = self.actor(actor);
+        match overtime {
+            true => Line::OvertimeOutcome {
+                epoch,
+                serial: number,
+                reward,
+                costs,
+                at,
+                actor,
+                position,
+            },
+            false => Line::Late {
+                round: number,
+                reward,
+                costs,
+                at,
+                actor,
+                position,
+            },
+        }
     }
 
     fn closed(&mut self, cursor: &mut Cursor) -> Result<()> {
@@ -333,8 +368,10 @@ impl PageWalk<'_> {
         };
         // An epoch that was open at the mark stays open in this log, even if it has been closed in the meantime.
         if open(cursor).is_none() {
+            // A finished experiment's last epoch was complete, one that was closed by hand left its last one as it was.
+            let early = cursor.mark.is_some() && self.progress.status == Status::Closed;
             let (row, record) = self.row(epoch)?;
-            let line = closed_line(row, record.rounds, previous);
+            let line = closed_line(row, record.rounds, previous, early);
             self.lines.extend(line);
         }
         match cursor.mark {
@@ -351,30 +388,74 @@ impl PageWalk<'_> {
         Ok(())
     }
 
+    /// Events that are older than rule 2.
     fn events(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
-        // Numbered without gaps from 0, so the position is how many were shown.
-        let events = self
-            .store
-            .events(&self.experiment.id, cursor.position, room)?;
+        // Numbered without gaps from 0, so the position is how many were read.
+        let events = match self.experiment.rule {
+            1 => self
+                .store
+                .events(&self.experiment.id, cursor.position, room)?,
+            // All have a position.
+            _ => Vec::new(),
+        };
         cursor.position += events.len() as u64;
-        // Each may have a reason of a kilobyte; they are few.
-        self.bytes += LINE_BYTES * events.len();
         if events.len() < room {
-            cursor.enter(LogSection::State, 0);
+            cursor.enter(LogSection::Journal, 0);
         }
-        let lines = events.into_iter().map(|event| Line::Event {
+        let old = events.into_iter().filter(|event| event.position.is_none());
+        for event in old {
+            let line = self.event_line(event);
+            self.lines.push(line);
+        }
+        Ok(())
+    }
+
+    fn event_line(&mut self, event: Event) -> Line {
+        // Each may have a reason of a kilobyte; they are few.
+        self.bytes += LINE_BYTES;
+        Line::Event {
             at: event.at,
             actor: event.actor,
             what: event.what,
             reason: event.reason,
-        });
-        self.lines.extend(lines);
+            position: event.position,
+        }
+    }
+
+    /// Uncounted outcomes and events in the order in which they were stored.
+    fn journal(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
+        // Up to the mark and no further: then the journal's hash is the state's, unless that moved.
+        let end = cursor
+            .mark
+            .as_ref()
+            .map_or(u64::MAX, |mark| mark.next_position);
+        let room = room.min(OUTCOMES_A_READ);
+        let rows = self
+            .store
+            .journal(&self.experiment.id, cursor.position, room)?;
+        let mut shown = 0;
+        for row in rows {
+            let position = row.position().unwrap_or_default();
+            if position >= end {
+                break;
+            }
+            shown += 1;
+            cursor.position = position + 1;
+            let line = match row {
+                JournalRow::Uncounted(outcome) => self.uncounted_line(outcome),
+                JournalRow::Event(event) => self.event_line(event),
+            };
+            self.lines.push(line);
+        }
+        if shown < room {
+            cursor.enter(LogSection::State, 0);
+        }
         Ok(())
     }
 }
 
 /// The line that ends an epoch; `None` while it is open.
-fn closed_line(row: &EpochRow, rounds: u64, previous: String) -> Option<Line> {
+fn closed_line(row: &EpochRow, rounds: u64, previous: String, early: bool) -> Option<Line> {
     Some(Line::Closed {
         epoch: row.epoch,
         rounds,
@@ -382,6 +463,10 @@ fn closed_line(row: &EpochRow, rounds: u64, previous: String) -> Option<Line> {
         previous,
         hash: row.hash.clone()?,
         closed_at: row.closed_at?,
+        leases_hash: row.leases_hash.clone(),
+        journal_end: row.journal_end,
+        journal: row.journal.clone(),
+        early,
     })
 }
 

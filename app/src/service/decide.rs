@@ -88,8 +88,14 @@ impl Turn<'_> {
             }
         }
         // In one statement for the whole group, which costs the store far less than one for each.
-        let leases = leases.leases(answers);
-        self.store.add_leases(self.id, &leases)
+        self.store.add_leases(self.id, &leases.leases(answers))?;
+        for &place in &leases.fresh {
+            if let Some(decided) = decided(&answers[place]) {
+                self.resident
+                    .note_lease(&decided.lease, group[place].actor(), &self.progress);
+            }
+        }
+        Ok(())
     }
 
     /// What the group's request keys were given before, by key.

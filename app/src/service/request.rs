@@ -411,5 +411,7 @@ pub(super) fn beginning(actions: usize, head: String, digest: String) -> Progres
         infeasible: 0,
         head,
         digest,
+        next_position: 0,
+        journal: String::new(),
     }
 }

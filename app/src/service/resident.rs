@@ -6,13 +6,16 @@ use anyhow::{Context, Result, bail, ensure};
 use debora::Engine;
 use debora::spec::{ServiceSpec, Spec};
 
-use crate::log::chain::EpochSum;
+use crate::log::chain::{EpochSum, LeasesHash};
 use crate::log::check_values;
 use crate::service::request::EpochLabels;
-use crate::store::{Progress, Store};
+use crate::store::{Lease, Progress, Store};
 
 /// Outcomes read at once, and how many gather before they are added up.
 const CHUNK: usize = 1_024;
+
+/// Leases read at once: each may hold ten thousand actions.
+const LEASES_A_READ: usize = 256;
 
 /// An experiment in memory.
 pub struct Resident {
@@ -24,19 +27,25 @@ pub struct Resident {
     pub labels: Arc<EpochLabels>,
     /// The open epoch's rounds, as far as they are told without a gap and were read.
     epoch_sum: EpochSum,
+    /// The open epoch's leases, as far as they were read or written here.
+    leases: LeasesHash,
+    /// When the open epoch was opened.
+    pub opened_at: i64,
     /// How many of the open epoch's rounds were told when outcomes were last added up.
     told_at_last_read: u64,
 }
 
 impl Resident {
     /// Of an engine at the beginning of an epoch.
-    pub fn new(engine: Engine, rules: ServiceSpec) -> Self {
+    pub fn new(engine: Engine, rules: ServiceSpec, opened_at: i64) -> Self {
         let labels = EpochLabels::new(
             engine.problem().actions().to_vec(),
             engine.strategy().probabilities().to_vec(),
         );
         Self {
             epoch_sum: EpochSum::of(&engine),
+            leases: LeasesHash::from(engine.open_record().first_round),
+            opened_at,
             labels: Arc::new(labels),
             engine,
             rules,
@@ -56,11 +65,12 @@ impl Resident {
         let rows = store.epochs(id, epoch, 1)?;
         // From the snapshot, not by replaying the log: a restart takes as long after a billion
         // rounds as after ten. `debora audit` checks the snapshot against the log.
-        let snapshot = rows
+        let (row, snapshot) = rows
             .first()
-            .and_then(|row| row.snapshot.as_ref())
+            .and_then(|row| Some((row, row.snapshot.as_ref()?)))
             .with_context(|| format!("experiment {id} has no snapshot of epoch {epoch}"))?;
-        let mut resident = Self::new(Engine::from_bytes(snapshot)?, spec.service);
+        let engine = Engine::from_bytes(snapshot)?;
+        let mut resident = Self::new(engine, spec.service, row.opened_at);
         // Not added up at once: an experiment that is asked for now and then would have its whole epoch read each time.
         resident.told_at_last_read = resident.told(&progress);
         Ok(Some(resident))
@@ -119,8 +129,91 @@ impl Resident {
         if told >= self.told_at_last_read + CHUNK as u64 {
             self.told_at_last_read = told;
             while self.add_chunk(store, id, progress)? {}
+            self.read_leases(store, id, progress)?;
         }
         Ok(())
+    }
+
+    /// Hashes a lease that was just written, if all before it are hashed: most are never read again.
+    pub fn note_lease(&mut self, lease: &Lease, actor: Option<&str>, progress: &Progress) {
+        // Overtime comes after all rounds of its epoch. Of a lease that does not follow, the ones before are another node's, or
+        // older than this resident: all of them are read when they are needed.
+        let follows = match lease.overtime {
+            true => {
+                (lease.first, progress.next_round)
+                    == (self.leases.next_serial, self.leases.next_round)
+            }
+            false => lease.first == self.leases.next_round,
+        };
+        if follows {
+            self.leases.add(lease, actor);
+        }
+    }
+
+    /// Hashes the epoch's leases that are not hashed yet.
+    fn read_leases(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<()> {
+        let epoch = progress.epoch;
+        for (overtime, end) in [(false, progress.next_round), (true, progress.next_serial)] {
+            loop {
+                let next = match overtime {
+                    true => self.leases.next_serial,
+                    false => self.leases.next_round,
+                };
+                if next >= end {
+                    break;
+                }
+                let leases = store.leases(id, epoch, overtime, next, LEASES_A_READ)?;
+                // The progress counts them, so one that is missing is damage: a hash without it would be another than the
+                // audit finds.
+                ensure!(
+                    leases.first().is_some_and(|lease| lease.first == next),
+                    "experiment {id}: the request that was given {next} in epoch {epoch} is missing; run `debora audit` to \
+                     find out more"
+                );
+                for lease in &leases {
+                    let actor = store.actor_name(lease.actor)?;
+                    self.leases.add(lease, actor.as_deref());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The hash over the open epoch's leases.
+    pub fn leases_hash(
+        &mut self,
+        store: &mut dyn Store,
+        id: &str,
+        progress: &Progress,
+    ) -> Result<String> {
+        self.read_leases(store, id, progress)?;
+        Ok(self.leases.to_hex())
+    }
+
+    /// The hash over the rounds of the open epoch that have an outcome, with gaps where they are outstanding.
+    pub fn rounds_hash_so_far(
+        &self,
+        store: &mut dyn Store,
+        id: &str,
+        progress: &Progress,
+    ) -> Result<String> {
+        let mut hash = self.epoch_sum.rounds_hash().clone();
+        let mut next = self.epoch_sum.next;
+        loop {
+            let mut outcomes = store.outcomes(id, next, CHUNK)?;
+            outcomes.retain(|outcome| outcome.round < progress.next_round);
+            let Some(last) = outcomes.last() else {
+                return Ok(hash.to_hex());
+            };
+            next = last.round + 1;
+            let mut actions = vec![0; outcomes.len()];
+            let rounds = outcomes.iter().map(|outcome| outcome.round);
+            self.engine.decide_many(rounds, &mut actions);
+            for (outcome, action) in outcomes.iter().zip(actions) {
+                let actor = store.actor_name(outcome.actor)?;
+                hash.add(action, outcome, actor.as_deref());
+            }
+        }
     }
 
     /// Adds up to a chunk of rounds. False where a gap stops it, or the last decided round.
@@ -138,7 +231,9 @@ impl Resident {
         // permuted block share its order.
         self.engine.decide_many(before.., &mut actions);
         for (outcome, action) in outcomes.iter().zip(actions) {
-            self.epoch_sum.add(action, outcome, &self.engine)?;
+            let actor = store.actor_name(outcome.actor)?;
+            self.epoch_sum
+                .add(action, outcome, actor.as_deref(), &self.engine)?;
         }
         Ok(told == CHUNK)
     }

@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 
 use anyhow::{Result, bail};
 
+use crate::log::chain::Fact;
 use crate::service::behind;
 use crate::service::request::{DecisionId, Receipt, Refusal, Request, ToldOutcome};
 use crate::service::turn::Turn;
@@ -19,10 +20,11 @@ struct Values<'a> {
     costs: &'a [f64],
 }
 
-/// An outcome, and the number of whoever tells it.
+/// An outcome, and whoever tells it, by name and number.
 #[derive(Clone, Copy)]
 struct Sent<'a> {
     outcome: &'a ToldOutcome,
+    name: &'a str,
     actor: u64,
 }
 
@@ -59,7 +61,7 @@ impl Turn<'_> {
     /// Records the outcomes of all requests that tell, and gives each its receipts.
     pub(super) fn tell(&mut self, group: &[&Request]) -> Result<Vec<(usize, ToldReceipts)>> {
         let mut answers = Vec::new();
-        let mut accepted: Vec<(usize, &[ToldOutcome], u64)> = Vec::new();
+        let mut accepted: Vec<(usize, &[ToldOutcome], &str)> = Vec::new();
         for (place, request) in group.iter().enumerate() {
             let Request::Tell {
                 outcomes, actor, ..
@@ -70,7 +72,7 @@ impl Turn<'_> {
             // All outcomes of a request are checked before any is recorded: all or nothing.
             match self.check(outcomes) {
                 Err(refusal) => answers.push((place, Err(refusal))),
-                Ok(()) => accepted.push((place, outcomes, self.actors[&**actor])),
+                Ok(()) => accepted.push((place, outcomes, actor)),
             }
         }
         if accepted.is_empty() {
@@ -79,8 +81,13 @@ impl Turn<'_> {
         // The outcomes are told together: one statement of the store takes the outcomes of all requests.
         let outcomes: Vec<Sent<'_>> = accepted
             .iter()
-            .flat_map(|&(_, outcomes, actor)| {
-                outcomes.iter().map(move |outcome| Sent { outcome, actor })
+            .flat_map(|&(_, outcomes, name)| {
+                let actor = self.actors[name];
+                outcomes.iter().map(move |outcome| Sent {
+                    outcome,
+                    name,
+                    actor,
+                })
             })
             .collect();
         let mut receipts = self.record(&outcomes)?.into_iter();
@@ -183,16 +190,22 @@ impl Turn<'_> {
         outcomes: &[Sent<'_>],
         rounds: &mut BTreeMap<u64, ToldRound>,
     ) -> Result<()> {
-        let rows: Vec<UncountedOutcome> = rounds
-            .iter()
-            .filter(|(_, told)| told.is_imputed())
-            // Late outcomes are kept under epoch 0, whatever their round's: a round is unique.
-            .map(|(&round, told)| self.uncounted(0, false, round, outcomes[told.first]))
-            .collect();
+        let late = rounds.iter().filter(|(_, told)| told.is_imputed());
+        // Late outcomes are kept under epoch 0, whatever their round's: a round is unique.
+        let (rows, names): (Vec<UncountedOutcome>, Vec<&str>) = late
+            .map(|(&round, told)| (round, outcomes[told.first]))
+            .zip(self.progress.next_position..)
+            .map(|((round, sent), position)| {
+                (self.uncounted(0, false, round, sent, position), sent.name)
+            })
+            .unzip();
         if rows.is_empty() {
             return Ok(());
         }
         let known = self.store.add_uncounted(self.id, &rows)?;
+        for ((row, name), known) in rows.iter().zip(names).zip(&known) {
+            self.enter(row, name, known.as_ref());
+        }
         self.progress.late += known.iter().filter(|known| known.is_none()).count() as u64;
         let imputed = rounds.values_mut().filter(|told| told.is_imputed());
         for (round, known) in imputed.zip(known) {
@@ -217,8 +230,11 @@ impl Turn<'_> {
                 Entry::Occupied(told) => told.into_mut(),
                 Entry::Vacant(_) if !self.was_served(epoch, serial)? => continue,
                 Entry::Vacant(untold) => {
-                    let row = self.uncounted(epoch, true, serial, *sent);
-                    let stored = self.store.add_uncounted(self.id, &[row])?.swap_remove(0);
+                    let position = self.progress.next_position;
+                    let row = self.uncounted(epoch, true, serial, *sent, position);
+                    let rows = std::slice::from_ref(&row);
+                    let stored = self.store.add_uncounted(self.id, rows)?.swap_remove(0);
+                    self.enter(&row, sent.name, stored.as_ref());
                     untold.insert((place, stored))
                 }
             };
@@ -240,7 +256,14 @@ impl Turn<'_> {
         Ok(lease.is_some_and(|lease| lease.first <= serial))
     }
 
-    fn row(&self, round: u64, Sent { outcome, actor }: Sent<'_>) -> OutcomeRow {
+    /// Enters an outcome into the journal, unless there was one before it: then its position stays empty.
+    fn enter(&mut self, row: &UncountedOutcome, name: &str, before: Option<&UncountedOutcome>) {
+        if let (Some(position), None) = (row.position, before) {
+            Fact::Uncounted(row, Some(name)).enter(position, &mut self.progress);
+        }
+    }
+
+    fn row(&self, round: u64, Sent { outcome, actor, .. }: Sent<'_>) -> OutcomeRow {
         OutcomeRow {
             round,
             reward: outcome.reward,
@@ -256,7 +279,8 @@ impl Turn<'_> {
         epoch: u64,
         overtime: bool,
         number: u64,
-        Sent { outcome, actor }: Sent<'_>,
+        Sent { outcome, actor, .. }: Sent<'_>,
+        position: u64,
     ) -> UncountedOutcome {
         UncountedOutcome {
             epoch,
@@ -266,6 +290,7 @@ impl Turn<'_> {
             costs: outcome.costs.clone(),
             at: self.time.at,
             actor,
+            position: Some(position),
         }
     }
 

@@ -215,7 +215,15 @@ impl Transaction<'_> {
         let spec = Spec::parse(&experiment.spec, &experiment.id)?;
         let engine = Engine::new(spec.problem, experiment.key);
         let head = chain::head(&experiment);
-        let progress = beginning(engine.problem().actions().len(), head, engine.digest());
+        let mut progress = beginning(engine.problem().actions().len(), head, engine.digest());
+        let mut event = Event {
+            at: self.time.at,
+            actor: create.actor.clone(),
+            what: "created".into(),
+            reason: None,
+            position: None,
+        };
+        chain::enter_event(&mut event, &mut progress);
         let first_epoch = opened(&engine, self.time.at)?;
         // The store decides whether the id is free, and not a look beforehand: another node may
         // create the same one at this moment.
@@ -223,14 +231,8 @@ impl Transaction<'_> {
             return self.created_before(create, experiment.id);
         }
         let id = experiment.id;
-        let event = Event {
-            at: self.time.at,
-            actor: create.actor.clone(),
-            what: "created".into(),
-            reason: None,
-        };
         self.store.add_event(&id, &event)?;
-        let resident = Resident::new(engine, spec.service);
+        let resident = Resident::new(engine, spec.service, self.time.at);
         self.residents.insert(&id, resident);
         Ok(Ok(Granted::Created {
             id,
@@ -388,6 +390,7 @@ fn draft(create: &Create, now: i64) -> Result<Result<ExperimentRow, Refusal>> {
         salt: random()?,
         created_at: now,
         values_version: VALUES_VERSION,
+        rule: chain::RULE,
     }))
 }
 

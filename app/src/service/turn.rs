@@ -4,7 +4,7 @@ use anyhow::Result;
 use debora::Engine;
 use debora::record::Kind;
 
-use crate::log::chain;
+use crate::log::chain::{self, EpochParts};
 use crate::service::clock::{Moment, Stopwatch};
 use crate::service::request::{Change, Granted, Refusal, Request};
 use crate::service::resident::Resident;
@@ -28,6 +28,9 @@ pub(super) fn opened(engine: &Engine, now: i64) -> Result<EpochRow> {
         closed_at: None,
         rounds_hash: None,
         hash: None,
+        leases_hash: None,
+        journal_end: None,
+        journal: None,
     })
 }
 
@@ -91,6 +94,10 @@ impl Turn<'_> {
             .catch_up(self.store, self.id, &self.progress)?;
         self.close_if_complete()?;
         self.decide_and_change(group, &mut answers)?;
+        // Last, as the group may have been given rounds before it was closed: nothing is stored of the epoch after its hash.
+        if self.progress.status == Status::Closed && self.before.status != Status::Closed {
+            self.close_early()?;
+        }
         // A group of repetitions changes nothing, and then does not rewrite the row either.
         if self.progress != self.before {
             self.store.set_progress(self.id, &self.progress)?;
@@ -119,17 +126,20 @@ impl Turn<'_> {
         // A repeated change is not another event: the log is to show what happened, not how often
         // it was asked for.
         if self.progress.status != status {
-            self.progress.status = status;
-            if !status.is_open() {
-                self.due = None;
-            }
-            let event = Event {
+            let mut event = Event {
                 at: self.time.at,
                 actor: actor.to_owned(),
                 what: past_tense(change).to_owned(),
                 reason: reason.map(str::to_owned),
+                position: None,
             };
+            // Before the status: the event that ends an experiment is in the hash over its end.
+            chain::enter_event(&mut event, &mut self.progress);
             self.store.add_event(self.id, &event)?;
+            self.progress.status = status;
+            if !status.is_open() {
+                self.due = None;
+            }
         }
         Ok(Ok(Granted::Changed(status)))
     }
@@ -238,29 +248,62 @@ impl Turn<'_> {
             .resident
             .whole_epoch_sum(self.store, self.id, &self.progress)?;
         let record = serde_json::to_string(&engine.tell_epoch(epoch_sum.tally())?)?;
-        let rounds_hash = epoch_sum.rounds_hash();
-        let hash = chain::epoch_hash(&self.progress.head, &record, &rounds_hash);
-        let closed = EpochRow {
-            epoch: self.progress.epoch,
-            record,
-            // The store keeps the time it was opened and, of the last epoch, the snapshot: a
-            // finished experiment is read from it.
-            snapshot: None,
-            opened_at: self.time.at,
-            closed_at: Some(self.time.at),
-            rounds_hash: Some(rounds_hash),
-            hash: Some(hash.clone()),
-        };
+        let rounds_hash = epoch_sum.rounds_hash().to_hex();
+        let closed = self.closed(record, rounds_hash, false)?;
         let next = if engine.is_done() {
             None
         } else {
             Some(opened(&engine, self.time.at)?)
         };
         self.store.close_epoch(self.id, &closed, next.as_ref())?;
-        self.progress.head = hash;
         self.progress.digest = engine.digest();
         self.go_on_with(engine);
         Ok(())
+    }
+
+    /// Ends the chain of an experiment that was closed by hand with what its open epoch has so far.
+    fn close_early(&mut self) -> Result<()> {
+        let record = self.resident.engine.open_record();
+        let rounds = self.progress.next_round - record.first_round;
+        let record = serde_json::to_string(&record.clone().with_rounds(rounds))?;
+        let rounds_hash = self
+            .resident
+            .rounds_hash_so_far(self.store, self.id, &self.progress)?;
+        let closed = self.closed(record, rounds_hash, true)?;
+        // No epoch follows: the store keeps the snapshot, which the certificate is made from.
+        self.store.close_epoch(self.id, &closed, None)
+    }
+
+    /// The row of the open epoch as it is closed, whose hash becomes the head.
+    fn closed(&mut self, record: String, rounds_hash: String, early: bool) -> Result<EpochRow> {
+        let leases_hash = self
+            .resident
+            .leases_hash(self.store, self.id, &self.progress)?;
+        let parts = EpochParts {
+            record: &record,
+            opened_at: self.resident.opened_at,
+            closed_at: self.time.at,
+            rounds_hash: &rounds_hash,
+            leases_hash: &leases_hash,
+            journal_end: self.progress.next_position,
+            journal: &self.progress.journal,
+            early,
+        };
+        self.progress.head = parts.hash(&self.progress.head);
+        Ok(EpochRow {
+            epoch: self.progress.epoch,
+            record,
+            // The store keeps the time it was opened and, of the last epoch, the snapshot: a
+            // finished experiment is read from it.
+            snapshot: None,
+            opened_at: self.resident.opened_at,
+            closed_at: Some(self.time.at),
+            rounds_hash: Some(rounds_hash),
+            hash: Some(self.progress.head.clone()),
+            leases_hash: Some(leases_hash),
+            journal_end: Some(self.progress.next_position),
+            journal: Some(self.progress.journal.clone()),
+        })
     }
 
     /// Moves progress and resident on to the epoch that an engine has opened, or to the end.
@@ -279,7 +322,7 @@ impl Turn<'_> {
         }
         self.progress.epoch = engine.epoch();
         self.progress.infeasible += u64::from(engine.open_record().kind == Kind::Infeasible);
-        *self.resident = Resident::new(engine, self.resident.rules.clone());
+        *self.resident = Resident::new(engine, self.resident.rules.clone(), self.time.at);
     }
 }
 

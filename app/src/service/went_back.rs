@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use crate::log::chain;
 use crate::service::request::{Refusal, Request};
 use crate::service::transaction::{Answered, Transaction};
 use crate::store::{Event, Progress, Status};
@@ -20,13 +21,15 @@ impl Transaction<'_> {
         self.residents.remove(id);
         if progress.status == Status::Running {
             progress.status = Status::Paused;
-            self.store.set_progress(id, &progress)?;
-            let event = Event {
+            let mut event = Event {
                 at: self.time.at,
                 actor: "debora".into(),
                 what: "paused".into(),
                 reason: Some(lost.to_owned()),
+                position: None,
             };
+            chain::enter_event(&mut event, &mut progress);
+            self.store.set_progress(id, &progress)?;
             self.store.add_event(id, &event)?;
         }
         self.touched.push((id.to_owned(), progress));
@@ -47,6 +50,7 @@ pub fn lost(seen: &Progress, stored: &Progress) -> Option<String> {
         lost_rounds(seen, stored),
         lost_outcomes(seen, stored),
         lost_overtime(seen, stored),
+        lost_facts(seen, stored),
         lost_end(seen, stored),
     ]
     .into_iter()
@@ -72,8 +76,10 @@ fn lost_epochs(seen: &Progress, stored: &Progress) -> Option<String> {
     if after < before {
         return Some(format!("the end of epoch {after}"));
     }
-    // Another history may have as many epochs.
-    (after == before && stored.head != seen.head)
+    // Another history may have as many epochs. What another node has stored since then may have moved the head on: of an
+    // experiment that is over, every fact does.
+    let went_on = stored.next_position > seen.next_position;
+    (after == before && !went_on && stored.head != seen.head)
         .then(|| format!("the head {} after {before} epochs", seen.head))
 }
 
@@ -96,6 +102,12 @@ fn lost_outcomes(seen: &Progress, stored: &Progress) -> Option<String> {
 fn lost_overtime(seen: &Progress, stored: &Progress) -> Option<String> {
     let lost = seen.overtime.saturating_sub(stored.overtime);
     (lost > 0).then(|| format!("{lost} overtime decisions"))
+}
+
+fn lost_facts(seen: &Progress, stored: &Progress) -> Option<String> {
+    let lost = seen.next_position > stored.next_position;
+    // How many is not known: not every position is taken.
+    lost.then(|| "late or overtime outcomes, or events".to_owned())
 }
 
 fn lost_end(seen: &Progress, stored: &Progress) -> Option<String> {

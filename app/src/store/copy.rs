@@ -119,6 +119,9 @@ fn copy_epochs(
                 closed_at: None,
                 rounds_hash: None,
                 hash: None,
+                leases_hash: None,
+                journal_end: None,
+                journal: None,
                 ..row.clone()
             };
             match &last {

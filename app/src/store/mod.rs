@@ -17,6 +17,7 @@ mod codec;
 pub mod copy;
 mod database;
 mod failure;
+mod foreign;
 pub mod postgres;
 pub mod rows;
 pub mod schema;
@@ -26,14 +27,15 @@ mod tables;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use anyhow::Result;
 use debora::Key;
 
 pub use failure::{Failure, FileMoved};
 pub use rows::{
-    ApiKey, EpochRow, Event, ExperimentRow, KEYLESS, Lease, Locked, OutcomeRow, Progress, Role,
-    Session, StartRow, Status, UncountedOutcome, WaitingClock,
+    ApiKey, EpochRow, Event, ExperimentRow, JournalRow, KEYLESS, Lease, Locked, OutcomeRow,
+    Progress, Role, RowCounts, Session, StartRow, Status, UncountedOutcome, WaitingClock,
 };
 
 /// The version of the schema that this program writes. Migrations lead here from every earlier one.
@@ -114,6 +116,13 @@ pub trait Store: Send {
     ) -> Result<Vec<UncountedOutcome>>;
     /// Events from this number on, in order; the first is 0.
     fn events(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Event>>;
+    /// Uncounted outcomes and events from this position on, in order; those without a position are not among them.
+    fn journal(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<JournalRow>>;
+    /// How many rows an experiment has, whether or not the other methods show them.
+    fn row_counts(&mut self, id: &str) -> Result<RowCounts>;
+    /// In what the store differs from one that this program makes: tables, columns, indices, triggers, views, and rows of no
+    /// experiment. Each in words.
+    fn foreign(&mut self) -> Result<Vec<String>>;
 
     /// Adds an experiment, with its first epoch. False, and nothing is written, if the id is taken.
     fn create(
@@ -149,6 +158,8 @@ pub trait Store: Send {
     /// The number that stands for somebody's name in leases and outcomes, given when it is first asked for; from 1. In rows, 0 is
     /// nobody.
     fn actor(&mut self, name: &str) -> Result<u64>;
+    /// The name that a number stands for; `None` for 0. An error if it stands for nobody.
+    fn actor_name(&mut self, number: u64) -> Result<Option<Arc<str>>>;
     /// The names, by number.
     fn actors(&mut self) -> Result<BTreeMap<u64, String>>;
 

@@ -18,6 +18,7 @@ use postgres::{Client, Row, SimpleQueryMessage, SimpleQueryRow, Statement};
 
 use super::Purpose;
 use super::database::{Began, Columns, Database, Each, SqlTable, SqlValue};
+use super::foreign;
 use super::sql::Sql;
 
 pub use opening::{parse, shown};
@@ -173,6 +174,15 @@ impl Database for PostgresServer {
         } else {
             " FOR UPDATE"
         }
+    }
+
+    fn objects(&mut self) -> Result<BTreeSet<String>> {
+        let mut objects = BTreeSet::new();
+        self.query(foreign::IN_POSTGRES, &[], &mut |row| {
+            objects.extend(row.text(0)?.map(String::from));
+            Ok(())
+        })?;
+        Ok(objects)
     }
 
     fn query(&mut self, sql: &str, values: &[SqlValue<'_>], each: Each<'_>) -> Result<()> {

@@ -18,6 +18,8 @@ pub struct ExperimentRow {
     pub created_at: i64,
     /// The version of the values that it decides with.
     pub values_version: u32,
+    /// The rule by which its first head was made: 1 of what is older than rule 2.
+    pub rule: u32,
 }
 
 /// Whether an experiment decides.
@@ -43,7 +45,9 @@ impl Status {
 
 /// What changes as an experiment goes on, but for its growing lists: one row, rewritten.
 // Kept small and rewritten whole: it is the row that nodes lock, so one read gives all that a request depends on.
+// Unknown fields are refused: the last line of a log is this row, and an audit must not pass over what it does not know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Progress {
     /// Whether it decides.
     pub status: Status,
@@ -72,10 +76,17 @@ pub struct Progress {
     pub impute_from: u64,
     /// Epochs, closed or open, whose estimates left no strategy within the thresholds.
     pub infeasible: u64,
-    /// The hash of the last closed epoch; before, of the spec and the key's hash. 64 hexadecimal digits.
+    /// The newest hash of the chain: of the last closed epoch, or of what came after the end; before, of the spec and the
+    /// key's hash. 64 hexadecimal digits.
     pub head: String,
     /// SHA-256 over the strategies of all closed epochs, as the engine gives it.
     pub digest: String,
+    /// The position of the next uncounted outcome or event.
+    #[serde(default)]
+    pub next_position: u64,
+    /// The hash over those that have a position, as 64 hexadecimal digits; empty before the first.
+    #[serde(default)]
+    pub journal: String,
 }
 
 impl Progress {
@@ -110,8 +121,14 @@ pub struct EpochRow {
     pub closed_at: Option<i64>,
     /// SHA-256 over its rounds, as 64 hexadecimal digits; once closed.
     pub rounds_hash: Option<String>,
-    /// SHA-256 over the hash before, the record and the rounds' hash; once closed.
+    /// The newest hash of the chain when it was closed; once closed.
     pub hash: Option<String>,
+    /// SHA-256 over its leases; once closed. `None` if it was closed by rule 1.
+    pub leases_hash: Option<String>,
+    /// The position of the next uncounted outcome or event when it was closed. `None` if it was closed by rule 1.
+    pub journal_end: Option<u64>,
+    /// The hash over those before. `None` if it was closed by rule 1.
+    pub journal: Option<String>,
 }
 
 /// What one request was given: consecutive rounds of one epoch.
@@ -172,6 +189,9 @@ pub struct UncountedOutcome {
     pub at: i64,
     /// Who told it ([`super::Store::actor`]).
     pub actor: u64,
+    /// Its place among the experiment's uncounted outcomes and events, in the order stored; some numbers are left out. `None`
+    /// of what is older than rule 2.
+    pub position: Option<u64>,
 }
 
 /// What stands for the name of a key where none is needed, on the loopback address.
@@ -188,6 +208,27 @@ pub struct Event {
     pub what: String,
     /// Why, if that was said.
     pub reason: Option<String>,
+    /// Its place among the experiment's uncounted outcomes and events ([`UncountedOutcome::position`]).
+    pub position: Option<u64>,
+}
+
+/// What has a position.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JournalRow {
+    /// An uncounted outcome.
+    Uncounted(UncountedOutcome),
+    /// An event.
+    Event(Event),
+}
+
+impl JournalRow {
+    /// Its position.
+    pub fn position(&self) -> Option<u64> {
+        match self {
+            Self::Uncounted(outcome) => outcome.position,
+            Self::Event(event) => event.position,
+        }
+    }
 }
 
 /// What a caller may do; each role may do what those before it may.
@@ -269,4 +310,19 @@ pub struct Locked {
     pub progress: Progress,
     /// What the [`WaitingClock`] shows when a missing outcome may be due; `None` while nothing can be.
     pub due: Option<i64>,
+}
+
+/// How many rows an experiment has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowCounts {
+    /// Epochs.
+    pub epochs: u64,
+    /// Leases, overtime too.
+    pub leases: u64,
+    /// Outcomes that count.
+    pub outcomes: u64,
+    /// Late outcomes, and those of overtime.
+    pub uncounted: u64,
+    /// Events.
+    pub events: u64,
 }

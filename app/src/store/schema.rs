@@ -83,7 +83,8 @@ CREATE TABLE api_keys (
 ALTER TABLE experiments ADD COLUMN values_version INTEGER NOT NULL DEFAULT 1;
 ",
     // Of what is there already, nobody knows who asked or told (actor 0), when it is due (0: to be looked at once), and how
-    // long it has waited: it waits anew, as nothing may be imputed early.
+    // long it has waited: it waits anew, as nothing may be imputed early. Nor does it have a position: rule 1 of the chain left
+    // out what has one, and nobody knows the order it was stored in.
     "
 CREATE TABLE store (number INTEGER NOT NULL PRIMARY KEY, identity TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE starts (
@@ -112,6 +113,14 @@ ALTER TABLE leases ADD COLUMN actor INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE outcomes ADD COLUMN actor INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE asides ADD COLUMN actor INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE events ADD COLUMN reason TEXT;
+ALTER TABLE experiments ADD COLUMN rule INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE epochs ADD COLUMN leases_hash TEXT;
+ALTER TABLE epochs ADD COLUMN journal_end INTEGER;
+ALTER TABLE epochs ADD COLUMN journal TEXT;
+ALTER TABLE asides ADD COLUMN position INTEGER;
+ALTER TABLE events ADD COLUMN position INTEGER;
+CREATE INDEX aside_positions ON asides (experiment, position) WHERE position IS NOT NULL;
+CREATE INDEX event_positions ON events (experiment, position) WHERE position IS NOT NULL;
 ALTER TABLE api_keys ADD COLUMN experiments TEXT;
 ",
 ];

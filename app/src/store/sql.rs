@@ -1,25 +1,31 @@
 //! The one store there is, over any database: each statement is written once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use debora::Key;
 
 use super::codec::{self, bound, stored, unstored};
 use super::database::{Began, Columns, Database, SqlValue, values};
+use super::foreign;
 use super::tables::*;
 use super::{
-    ApiKey, EpochRow, Event, ExperimentRow, Lease, Locked, OutcomeRow, Progress, Session, StartRow,
-    Store, UncountedOutcome, WaitingClock,
+    ApiKey, EpochRow, Event, ExperimentRow, JournalRow, Lease, Locked, OutcomeRow, Progress,
+    RowCounts, Session, StartRow, Store, UncountedOutcome, WaitingClock,
 };
 
 // Statements that several functions share. The table of uncounted outcomes is called `asides`: stores that exist have it.
-const EXPERIMENTS: &str = "SELECT id, spec, key, salt, created_at, values_version, progress
+const EXPERIMENTS: &str = "SELECT id, spec, key, salt, created_at, values_version, rule, progress
     FROM experiments JOIN progress ON experiment = number";
 const OUTCOMES_READ: &str =
     "SELECT round, feedback, imputed, at, actor FROM outcomes WHERE experiment = $1";
-const UNCOUNTED_READ: &str = "SELECT epoch, overtime, number, feedback, at, actor FROM asides
-    WHERE experiment = $1 AND epoch = $2 AND overtime = $3";
+const UNCOUNTED_READ: &str =
+    "SELECT epoch, overtime, number, feedback, at, actor, position FROM asides
+    WHERE experiment = $1";
+const UNCOUNTED_OF: &str = "epoch = $2 AND overtime = $3";
+const EVENTS_READ: &str = "SELECT at, actor, what, reason, position FROM events
+    WHERE experiment = $1";
 const LEASES_READ: &str =
     "SELECT epoch, overtime, first, rounds, actions, asked, request_key, at, waited, actor FROM leases
     WHERE experiment = $1";
@@ -34,6 +40,8 @@ pub struct Sql<D> {
     numbers: BTreeMap<String, i64>,
     /// The numbers of actors, by their names.
     actors: BTreeMap<String, u64>,
+    /// Their names, by their numbers.
+    names: BTreeMap<u64, Arc<str>>,
     transaction: TransactionState,
     began: Began,
 }
@@ -54,6 +62,7 @@ impl<D: Database> Sql<D> {
             database,
             numbers: BTreeMap::new(),
             actors: BTreeMap::new(),
+            names: BTreeMap::new(),
             transaction: TransactionState::None,
             began: Began::default(),
         }
@@ -156,6 +165,7 @@ impl<D: Database> Sql<D> {
     fn forget_numbers(&mut self) {
         self.numbers.clear();
         self.actors.clear();
+        self.names.clear();
     }
 
     /// The one row that a query gives, if any.
@@ -176,8 +186,8 @@ impl<D: Database> Sql<D> {
     /// False if the id is taken.
     fn add_experiment(&mut self, experiment: &ExperimentRow) -> Result<bool> {
         // Two nodes may create one id at the same time: the database decides, not a look beforehand.
-        let sql = "INSERT INTO experiments (id, spec, key, salt, created_at, values_version)
-            VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO NOTHING";
+        let sql = "INSERT INTO experiments (id, spec, key, salt, created_at, values_version, rule)
+            VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING";
         let key = experiment.key.to_hex();
         let values = values![
             &experiment.id,
@@ -185,7 +195,8 @@ impl<D: Database> Sql<D> {
             &key,
             experiment.salt.as_slice(),
             experiment.created_at,
-            i64::from(experiment.values_version)
+            i64::from(experiment.values_version),
+            i64::from(experiment.rule)
         ];
         Ok(self.database.execute(sql, &values)? == 1)
     }
@@ -382,7 +393,8 @@ impl<D: Database> Store for Sql<D> {
 
     fn epochs(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<EpochRow>> {
         let sql =
-            "SELECT epoch, record, snapshot, opened_at, closed_at, rounds_hash, hash FROM epochs
+            "SELECT epoch, record, snapshot, opened_at, closed_at, rounds_hash, hash, leases_hash,
+                journal_end, journal FROM epochs
             WHERE experiment = $1 AND epoch >= $2 ORDER BY epoch LIMIT $3";
         self.page(
             id,
@@ -446,7 +458,9 @@ impl<D: Database> Store for Sql<D> {
         from: u64,
         limit: usize,
     ) -> Result<Vec<UncountedOutcome>> {
-        let sql = format!("{UNCOUNTED_READ} AND number >= $4 ORDER BY number LIMIT $5");
+        let sql = format!(
+            "{UNCOUNTED_READ} AND {UNCOUNTED_OF} AND number >= $4 ORDER BY number LIMIT $5"
+        );
         self.page(
             id,
             &sql,
@@ -456,14 +470,66 @@ impl<D: Database> Store for Sql<D> {
     }
 
     fn events(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<Event>> {
-        let sql = "SELECT at, actor, what, reason FROM events
-            WHERE experiment = $1 AND number >= $2 ORDER BY number LIMIT $3";
+        let sql = format!("{EVENTS_READ} AND number >= $2 ORDER BY number LIMIT $3");
         self.page(
             id,
-            sql,
+            &sql,
             &values![bound(from), bound(limit as u64)],
             read_event,
         )
+    }
+
+    fn journal(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<JournalRow>> {
+        let order = "AND position >= $2 ORDER BY position LIMIT $3";
+        let values = values![bound(from), bound(limit as u64)];
+        let outcomes = format!("{UNCOUNTED_READ} {order}");
+        let outcomes = self.page(id, &outcomes, &values, read_uncounted)?;
+        let events = self.page(id, &format!("{EVENTS_READ} {order}"), &values, read_event)?;
+        let outcomes = outcomes.into_iter().map(JournalRow::Uncounted);
+        let mut rows: Vec<_> = outcomes
+            .chain(events.into_iter().map(JournalRow::Event))
+            .collect();
+        rows.sort_by_key(JournalRow::position);
+        // Each table gave as many as were asked for: those beyond may have others between them.
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
+    fn row_counts(&mut self, id: &str) -> Result<RowCounts> {
+        let mut count = |table: &str| {
+            let sql = format!("SELECT count(*) FROM {table} WHERE experiment = $1");
+            let counted = self.page(id, &sql, &[], |row| unstored(number(row, 0)?))?;
+            Ok::<_, anyhow::Error>(counted.into_iter().sum())
+        };
+        Ok(RowCounts {
+            epochs: count("epochs")?,
+            leases: count("leases")?,
+            outcomes: count("outcomes")?,
+            uncounted: count("asides")?,
+            events: count("events")?,
+        })
+    }
+
+    fn foreign(&mut self) -> Result<Vec<String>> {
+        let mut found = foreign::differences(&foreign::expected()?, &self.database.objects()?);
+        for table in foreign::OF_EXPERIMENTS {
+            let sql = foreign::strays(table);
+            let strays = self.rows(&sql, &[], |row| number(row, 0))?;
+            found.extend(
+                strays
+                    .iter()
+                    .map(|number| format!("a row of {table} of no experiment, number {number}")),
+            );
+        }
+        // An experiment is found through its progress.
+        let sql =
+            "SELECT number FROM experiments WHERE number NOT IN (SELECT experiment FROM progress)";
+        let lost = self.rows(sql, &[], |row| number(row, 0))?;
+        found.extend(
+            lost.iter()
+                .map(|number| format!("an experiment without progress, number {number}")),
+        );
+        Ok(found)
     }
 
     fn create(
@@ -570,7 +636,7 @@ impl<D: Database> Store for Sql<D> {
                 .collect::<Result<Vec<_>>>()?;
             let added = store.database.insert(&UNCOUNTED, &rows)?;
             // One by one: such outcomes are few, and so are those that are told twice.
-            let sql = format!("{UNCOUNTED_READ} AND number = $4");
+            let sql = format!("{UNCOUNTED_READ} AND {UNCOUNTED_OF} AND number = $4");
             let mut before = Vec::new();
             for (row, added) in rows.iter().zip(added) {
                 before.push(match added {
@@ -592,14 +658,18 @@ impl<D: Database> Store for Sql<D> {
     ) -> Result<()> {
         self.write_to(id, |store, number| {
             // Of nodes that close an epoch at the same time one wins: the others find it closed, and fail.
-            let sql = "UPDATE epochs SET record = $1, closed_at = $2, rounds_hash = $3, hash = $4
-                WHERE experiment = $5 AND epoch = $6 AND closed_at IS NULL";
+            let sql = "UPDATE epochs SET record = $1, closed_at = $2, rounds_hash = $3, hash = $4,
+                leases_hash = $5, journal_end = $6, journal = $7
+                WHERE experiment = $8 AND epoch = $9 AND closed_at IS NULL";
             let epoch = stored(closed.epoch)?;
             let values = values![
                 &closed.record,
                 closed.closed_at,
                 &closed.rounds_hash,
                 &closed.hash,
+                &closed.leases_hash,
+                closed.journal_end.map(stored).transpose()?,
+                &closed.journal,
                 number,
                 epoch
             ];
@@ -624,15 +694,16 @@ impl<D: Database> Store for Sql<D> {
             let next = store
                 .rows(sql, &values![experiment], |row| number(row, 0))?
                 .pop();
-            let sql = "INSERT INTO events (experiment, number, at, actor, what, reason)
-                VALUES ($1, $2, $3, $4, $5, $6)";
+            let sql = "INSERT INTO events (experiment, number, at, actor, what, reason, position)
+                VALUES ($1, $2, $3, $4, $5, $6, $7)";
             let values = values![
                 experiment,
                 next,
                 event.at,
                 &event.actor,
                 &event.what,
-                &event.reason
+                &event.reason,
+                event.position.map(stored).transpose()?
             ];
             store.database.execute(sql, &values).map(drop)
         })
@@ -671,6 +742,18 @@ impl<D: Database> Store for Sql<D> {
         let number = number.with_context(|| format!("the actor {name:?} is not there"))?;
         self.actors.insert(name.to_owned(), number);
         Ok(number)
+    }
+
+    fn actor_name(&mut self, number: u64) -> Result<Option<Arc<str>>> {
+        if number == 0 || self.names.contains_key(&number) {
+            return Ok(self.names.get(&number).cloned());
+        }
+        // All of them, as there are few: one statement serves every row that is hashed until a fresh name is met.
+        let names = self.actors()?.into_iter();
+        self.names = names.map(|(number, name)| (number, name.into())).collect();
+        let name = self.names.get(&number).cloned();
+        name.map(Some)
+            .with_context(|| format!("the store has no actor {number}"))
     }
 
     fn actors(&mut self) -> Result<BTreeMap<u64, String>> {

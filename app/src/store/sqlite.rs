@@ -9,6 +9,7 @@ mod lock;
 mod opening;
 mod presence;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Result;
@@ -17,6 +18,7 @@ use rusqlite::{Row, Statement, params_from_iter};
 
 use super::Purpose;
 use super::database::{Began, Columns, Database, Each, SqlTable, SqlValue};
+use super::foreign;
 use super::sql::Sql;
 use presence::Presence;
 
@@ -91,6 +93,10 @@ impl Database for SqliteFile {
     fn for_update(&self) -> &'static str {
         // A writer's transaction has the file to itself.
         ""
+    }
+
+    fn objects(&mut self) -> Result<BTreeSet<String>> {
+        foreign::in_sqlite(&self.connection)
     }
 
     fn query(&mut self, sql: &str, values: &[SqlValue<'_>], each: Each<'_>) -> Result<()> {

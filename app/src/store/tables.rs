@@ -22,6 +22,9 @@ pub const EPOCHS: SqlTable = SqlTable {
         "closed_at",
         "rounds_hash",
         "hash",
+        "leases_hash",
+        "journal_end",
+        "journal",
     ],
     keys: 2,
 };
@@ -58,6 +61,7 @@ pub const UNCOUNTED: SqlTable = SqlTable {
         "feedback",
         "at",
         "actor",
+        "position",
     ],
     keys: 4,
 };
@@ -71,6 +75,9 @@ pub fn epoch_values(number: i64, row: &EpochRow) -> Result<Vec<SqlValue<'_>>> {
         closed_at,
         rounds_hash,
         hash,
+        leases_hash,
+        journal_end,
+        journal,
     } = row;
     Ok(values![
         number,
@@ -80,7 +87,10 @@ pub fn epoch_values(number: i64, row: &EpochRow) -> Result<Vec<SqlValue<'_>>> {
         *opened_at,
         *closed_at,
         rounds_hash,
-        hash
+        hash,
+        leases_hash,
+        journal_end.map(stored).transpose()?,
+        journal
     ]
     .to_vec())
 }
@@ -143,6 +153,7 @@ pub fn uncounted_values(experiment: i64, outcome: &UncountedOutcome) -> Result<V
         costs,
         at,
         actor,
+        position,
     } = outcome;
     Ok(values![
         experiment,
@@ -151,7 +162,8 @@ pub fn uncounted_values(experiment: i64, outcome: &UncountedOutcome) -> Result<V
         stored(*number)?,
         codec::feedback(*reward, costs),
         *at,
-        stored(*actor)?
+        stored(*actor)?,
+        position.map(stored).transpose()?
     ]
     .to_vec())
 }
@@ -181,8 +193,12 @@ pub fn read_experiment(row: &dyn Columns) -> Result<(ExperimentRow, Progress)> {
         created_at: number(row, 4)?,
         values_version: u32::try_from(number(row, 5)?)
             .context("the store holds an invalid values version")?,
+        rule: u32::try_from(number(row, 6)?)
+            .ok()
+            .filter(|rule| (1..=2).contains(rule))
+            .context("the store holds an experiment hashed by neither rule 1 nor rule 2")?,
     };
-    Ok((experiment, codec::parse_progress(text(row, 6)?)?))
+    Ok((experiment, codec::parse_progress(text(row, 7)?)?))
 }
 
 pub fn read_epoch(row: &dyn Columns) -> Result<EpochRow> {
@@ -194,6 +210,9 @@ pub fn read_epoch(row: &dyn Columns) -> Result<EpochRow> {
         closed_at: row.number(4)?,
         rounds_hash: row.text(5)?.map(String::from),
         hash: row.text(6)?.map(String::from),
+        leases_hash: row.text(7)?.map(String::from),
+        journal_end: row.number(8)?.map(unstored).transpose()?,
+        journal: row.text(9)?.map(String::from),
     })
 }
 
@@ -233,6 +252,7 @@ pub fn read_uncounted(row: &dyn Columns) -> Result<UncountedOutcome> {
         costs,
         at: number(row, 4)?,
         actor: unstored(number(row, 5)?)?,
+        position: row.number(6)?.map(unstored).transpose()?,
     })
 }
 
@@ -242,6 +262,7 @@ pub fn read_event(row: &dyn Columns) -> Result<Event> {
         actor: text(row, 1)?.into(),
         what: text(row, 2)?.into(),
         reason: row.text(3)?.map(String::from),
+        position: row.number(4)?.map(unstored).transpose()?,
     })
 }
 

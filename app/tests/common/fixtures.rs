@@ -17,6 +17,7 @@ pub fn experiment(id: &str) -> ExperimentRow {
         salt: [7; 16],
         created_at,
         values_version: 1,
+        rule: 1,
     }
 }
 
@@ -36,6 +37,8 @@ pub fn progress() -> Progress {
         infeasible: 0,
         head: "ab".repeat(32),
         digest: "cd".repeat(32),
+        next_position: 0,
+        journal: String::new(),
     }
 }
 
@@ -48,5 +51,8 @@ pub fn epoch(epoch: u64) -> EpochRow {
         closed_at: None,
         rounds_hash: None,
         hash: None,
+        leases_hash: None,
+        journal_end: None,
+        journal: None,
     }
 }

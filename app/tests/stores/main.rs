@@ -162,12 +162,13 @@ const HARD_VALUES: [f64; 10] = [
 ];
 
 fn closed(row: u64) -> EpochRow {
-    let hashes = [Some("12".repeat(32)), Some("34".repeat(32))];
-    let [rounds_hash, hash] = hashes;
     EpochRow {
         closed_at: Some(99),
-        rounds_hash,
-        hash,
+        rounds_hash: Some("12".repeat(32)),
+        hash: Some("34".repeat(32)),
+        leases_hash: Some("56".repeat(32)),
+        journal_end: Some(7),
+        journal: Some("78".repeat(32)),
         ..epoch(row)
     }
 }
@@ -206,6 +207,7 @@ fn uncounted(number: u64, reward: f64) -> UncountedOutcome {
         costs: HARD_VALUES.to_vec(),
         at: 5,
         actor: 0,
+        position: Some(number),
     }
 }
 
@@ -287,6 +289,7 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
         actor: "ann".into(),
         what: what.into(),
         reason: (what == "paused").then(|| "naïve \"why\"".into()),
+        position: (what == "paused").then_some(3),
     });
     let later = Progress {
         status: Status::Paused,
@@ -1021,6 +1024,7 @@ fn a_copy_holds_every_row(place: &Place) {
                     actor: "ann".into(),
                     what: "created".into(),
                     reason: Some("why".into()),
+                    position: Some(9),
                 },
             )
             .unwrap();

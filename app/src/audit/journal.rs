@@ -1,0 +1,121 @@
+//! Uncounted outcomes and events in the order in which they were stored: the hash over them, which every closed epoch names.
+
+use std::collections::BTreeSet;
+
+use super::{Auditor, Check, differs, equal};
+use crate::log::chain::{self, Fact};
+use crate::store::{Event, UncountedOutcome};
+
+/// The journal, as far as it was read, and what is still to be held against it.
+#[derive(Default)]
+pub struct Journal {
+    /// The position after the last.
+    pub next: u64,
+    /// The hash over all so far.
+    pub hash: String,
+    /// What closed epochs say of it, in order: they were read before it.
+    ends: std::collections::VecDeque<JournalEnd>,
+    /// Whether the chain of epochs is at its end, so that what comes moves the head.
+    pub over: bool,
+    /// Whether an event with a position closed the experiment.
+    pub closed: bool,
+    /// The serials that epochs served, from epoch 0 on.
+    pub served: Vec<u64>,
+    /// The overtime and the rounds that were told, to see whether one was told twice.
+    told: BTreeSet<(bool, u64, u64)>,
+}
+
+/// What a closed epoch says of the journal.
+pub struct JournalEnd {
+    pub epoch: u64,
+    pub end: u64,
+    pub journal: String,
+}
+
+impl Journal {
+    pub fn expect(&mut self, end: JournalEnd) {
+        self.ends.push_back(end);
+    }
+
+    /// Checks the epochs that were closed before this position; all that are left, if there is none.
+    fn check_ends(&mut self, before: Option<u64>) -> Check {
+        while let Some(end) = self.ends.front() {
+            if before.is_some_and(|position| end.end > position) {
+                break;
+            }
+            let place = || format!("the end of epoch {}", end.epoch);
+            equal(
+                place,
+                "the position of what comes next",
+                &end.end,
+                &self.next,
+            )?;
+            equal(
+                place,
+                "the hash of uncounted outcomes and events",
+                &end.journal,
+                &self.hash,
+            )?;
+            self.ends.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Whether an uncounted outcome is the first of its decision.
+    fn is_first(&mut self, outcome: &UncountedOutcome) -> bool {
+        self.told
+            .insert((outcome.overtime, outcome.epoch, outcome.number))
+    }
+}
+
+impl Auditor {
+    /// Takes what has a position, and counts what has none.
+    fn enter(&mut self, place: &str, position: Option<u64>, fact: Fact<'_>) -> Check {
+        let Some(position) = position else {
+            // An experiment that was begun under rule 2 has none of these.
+            if self.first_rule > 1 {
+                return Err(differs(place, "its position", "missing", "there"));
+            }
+            self.audited.facts_by_rule_1 += 1;
+            return Ok(());
+        };
+        if position < self.journal.next {
+            let expected = format!("{} or more", self.journal.next);
+            return Err(differs(place, "its position", position, expected));
+        }
+        self.journal.check_ends(Some(position))?;
+        self.journal.hash = fact.journal(&self.journal.hash, position);
+        self.journal.next = position + 1;
+        // Only what no epoch's hash holds moves the head.
+        if self.journal.over && self.journal.ends.is_empty() {
+            self.head = chain::head_after(&self.head, &self.journal.hash);
+            self.tick_off_head(&self.head.clone());
+        }
+        Ok(())
+    }
+
+    pub(super) fn enter_uncounted(
+        &mut self,
+        place: &str,
+        outcome: &UncountedOutcome,
+        actor: Option<&str>,
+    ) -> Check {
+        if !self.journal.is_first(outcome) {
+            return Err(differs(place, "it", "told again", "told once"));
+        }
+        self.counts.rows.uncounted += 1;
+        self.enter(place, outcome.position, Fact::Uncounted(outcome, actor))
+    }
+
+    pub(super) fn enter_event(&mut self, event: &Event) -> Check {
+        self.counts.rows.events += 1;
+        self.journal.closed |= event.what == "closed" && event.position.is_some();
+        // Events are in the order of their numbers, so an old one never follows.
+        self.enter("the events", event.position, Fact::Event(event))
+    }
+
+    /// Checks that the journal goes as far as the last closed epoch says.
+    pub(super) fn end_journal(&mut self) -> Check {
+        self.journal.check_ends(None)
+    }
+}
