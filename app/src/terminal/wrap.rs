@@ -5,8 +5,7 @@ use super::untrusted::FIXED_BLANK;
 /// The width of a line: every terminal has so much, and longer lines are hard to read.
 const WIDTH: usize = 80;
 
-/// What begins each line but the first of a word that is wider than a line: such a word is a value that somebody else wrote, and
-/// none of its lines may look like one of ours.
+/// What begins a line of a value that somebody else wrote, where it could be taken for one of ours.
 const CONTINUED: &str = "  | ";
 
 /// A sentence as lines that fit. A word that is wider than a line begins one of its own.
@@ -21,9 +20,11 @@ pub(super) fn broken(sentence: &str) -> Vec<String> {
         }
         if !open.is_empty() {
             open.push(' ');
+        } else if reads_as_ours(word) {
+            open += CONTINUED;
         }
         if shown(word) > WIDTH {
-            open += &continued(word, &mut lines);
+            open = continued(word, open, &mut lines);
         } else {
             open += word;
         }
@@ -36,9 +37,13 @@ pub(super) fn broken(sentence: &str) -> Vec<String> {
         .collect()
 }
 
+/// Whether a value of several words would begin a line as a sentence of ours does: without a quote, a bracket or a digit.
+fn reads_as_ours(word: &str) -> bool {
+    word.contains(FIXED_BLANK) && word.starts_with(char::is_alphabetic)
+}
+
 /// Breaks a word wherever its line is full; what is left for the last line is returned.
-fn continued(word: &str, lines: &mut Vec<String>) -> String {
-    let mut open = String::new();
+fn continued(word: &str, mut open: String, lines: &mut Vec<String>) -> String {
     for letter in word.chars() {
         if shown(&open) == WIDTH {
             lines.push(std::mem::replace(&mut open, CONTINUED.to_owned()));
@@ -76,14 +81,17 @@ mod tests {
 
     #[test]
     fn lines_of_a_value_cannot_be_taken_for_others() {
-        let value = format!("{}all{FIXED_BLANK}equal.", "x".repeat(80));
+        let value = format!("{}all{FIXED_BLANK}equal.", "x".repeat(76));
         let lines = broken(&format!("It is {value} here"));
         let parts = [
             "It is".to_owned(),
-            "x".repeat(80),
+            format!("  | {}", "x".repeat(76)),
             "  | all equal. here".into(),
         ];
         assert_eq!(lines, parts);
+        let value = format!("all{FIXED_BLANK}equal.");
+        let lines = broken(&format!("{} {value}", "word ".repeat(15)));
+        assert_eq!(lines.last().unwrap(), "  | all equal.");
     }
 
     #[test]
