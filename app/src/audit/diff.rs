@@ -16,6 +16,7 @@ use debora::spec::Spec;
 use debora::{EpochRecord, Estimate, Kind, Problem};
 use serde::Serialize;
 
+use super::promise::{self, PairPromise};
 use super::source::Log;
 use super::spec_diff::{SpecDifference, differences};
 use crate::log::{Heading, Line};
@@ -25,10 +26,16 @@ use crate::log::{Heading, Line};
 pub struct Diff {
     /// Their names.
     pub experiments: [String; 2],
+    /// The names of their actions. What one says of an action is held against what the other says of the one of that name.
+    pub actions: [Vec<String>; 2],
     /// In what their specs differ.
     pub specs: Vec<SpecDifference>,
     /// Whether they have one key; `None` if that cannot be known yet.
     pub same_key: Option<bool>,
+    /// What was published of each key before its first decision. Salted, so one key has many.
+    pub key_hashes: [String; 2],
+    /// Which keys are revealed.
+    pub keys_revealed: [bool; 2],
     /// Rounds with the same decision in both, from the first on.
     pub rounds: u64,
     /// Epochs that both have reached, up to the one where they diverge.
@@ -41,6 +48,8 @@ pub struct Diff {
     pub decided: [u64; 2],
     /// Where they diverge.
     pub divergence: Option<Divergence>,
+    /// What rho promises of such a pair, and whether this is within it.
+    pub promise: PairPromise,
 }
 
 /// Where two experiments diverge.
@@ -50,9 +59,7 @@ pub struct Divergence {
     pub epoch: u64,
     /// Its first round.
     pub first_round: u64,
-    /// The names of the actions.
-    pub actions: Vec<String>,
-    /// The strategies.
+    /// The strategies, each over its own experiment's actions.
     pub strategies: [Vec<f64>; 2],
     /// The estimates in force that lie in different cells of one grid.
     pub diverging_estimates: Vec<DivergingEstimate>,
@@ -62,7 +69,7 @@ pub struct Divergence {
     pub first_different: Option<(u64, [String; 2])>,
 }
 
-/// A clear test with different results. Values are in the reward's units.
+/// A clear test with different results. Values are in each side's units of the reward.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DivergingTest {
     /// Its stage, from 0.
@@ -73,23 +80,25 @@ pub struct DivergingTest {
     pub leaders: [String; 2],
     /// By how much.
     pub leads: [f64; 2],
-    /// What both leads were compared with.
-    pub threshold: f64,
+    /// What both leads were compared with: one value, in the units of either.
+    pub thresholds: [f64; 2],
     /// How far each lead is from it.
     pub distances: [f64; 2],
     /// Which of the two committed.
     pub committed: [bool; 2],
+    /// Means this far apart are at most this probable where both see outcomes of the same distributions.
+    pub chance_max: f64,
 }
 
-/// An estimate that fell into different cells. Values are in the user's units.
+/// An estimate that fell into different cells. Values are in each side's own units.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DivergingEstimate {
     /// The action's number in the spec, from 0.
     pub action: u32,
     /// The action's name.
     pub name: String,
-    /// The quantity.
-    pub quantity: String,
+    /// What each side calls the quantity.
+    pub quantities: [String; 2],
     /// The epoch at whose start it was made.
     pub epoch: u64,
     /// From how many samples.
@@ -104,6 +113,8 @@ pub struct DivergingEstimate {
     pub distances: [f64; 2],
     /// The same in cells.
     pub distances_in_cells: [f64; 2],
+    /// Means this far apart are at most this probable where both see outcomes of the same distributions.
+    pub chance_max: f64,
 }
 
 /// Compares two logs up to the first epoch where they diverge.
@@ -114,53 +125,85 @@ pub fn diff(logs: [Log; 2]) -> Result<Diff> {
         LogWalk::begin(one).context("the first log")?,
         LogWalk::begin(two).context("the second log")?,
     ];
-    let mut diff = Diff {
-        experiments: [0, 1].map(|side| walks[side].heading.id.clone()),
-        specs: spec_differences(&walks),
-        same_key: same_key(&walks[0].heading, &walks[1].heading),
-        rounds: 0,
-        epochs: 0,
-        estimates: 0,
-        estimates_diverged: 0,
-        decided: [0, 0],
-        divergence: None,
-    };
+    let mut diff = Diff::begin(&walks);
+    let matching = matching(&walks);
     while let [Some(one), Some(two)] = [walks[0].next_epoch()?, walks[1].next_epoch()?] {
         diff.epochs += 1;
-        diff.count_estimates(&one, &two);
-        let same = course(&one) == course(&two);
-        let first_different =
-            diff.compare_decisions(&mut walks, one.first_round == two.first_round)?;
+        diff.count_estimates(&matching, &one, &two);
+        let same = walks[0].course(&one) == walks[1].course(&two);
+        let aligned = one.first_round == two.first_round;
+        let first_different = if aligned {
+            diff.compare_decisions(&matching, &mut walks)?
+        } else {
+            // Epochs that begin at different rounds cannot be walked side by side.
+            None
+        };
         // A decision is a function of key, strategy and round.
         if same && first_different.is_some() && diff.specs.is_empty() {
             diff.same_key = Some(false);
         }
         if !same || first_different.is_some() {
-            diff.divergence = Some(Divergence::of(&walks, one, two, first_different));
-            return Ok(diff);
+            let looks = diff.estimates.max(1);
+            let divergence = Divergence::of(&walks, &matching, [one, two], looks);
+            diff.divergence = Some(divergence.at(&walks, first_different));
+            break;
         }
     }
-    diff.decided = [walks[0].read_on()?, walks[1].read_on()?];
+    if diff.divergence.is_none() {
+        diff.decided = [walks[0].read_on()?, walks[1].read_on()?];
+    }
+    diff.promise = promise::of(&diff);
     Ok(diff)
 }
 
+/// For each action of the first experiment, the number that the second has for the one of that name.
+fn matching(walks: &[LogWalk; 2]) -> Vec<Option<u32>> {
+    let [one, two] = [0, 1].map(|side| walks[side].spec.problem.actions());
+    let number = |name| (0..).zip(two).find(|(_, other)| *other == name);
+    one.iter()
+        .map(|name| number(name).map(|(number, _)| number))
+        .collect()
+}
+
 impl Diff {
+    fn begin(walks: &[LogWalk; 2]) -> Self {
+        let headings = [0, 1].map(|side| &walks[side].heading);
+        let problems = [0, 1].map(|side| &walks[side].spec.problem);
+        Self {
+            experiments: headings.map(|heading| heading.id.clone()),
+            actions: problems.map(|problem| problem.actions().to_vec()),
+            specs: spec_differences(walks),
+            same_key: same_key(headings[0], headings[1]),
+            key_hashes: headings.map(|heading| heading.key_hash.clone()),
+            keys_revealed: headings.map(|heading| heading.key.is_some()),
+            rounds: 0,
+            epochs: 0,
+            estimates: 0,
+            estimates_diverged: 0,
+            decided: [0, 0],
+            divergence: None,
+            promise: PairPromise::before(problems[0].rho()),
+        }
+    }
+
     /// Counts the estimates made at the start of an epoch. Different offsets mean different keys, revealed or not.
-    fn count_estimates(&mut self, one: &EpochRecord, two: &EpochRecord) {
+    fn count_estimates(&mut self, matching: &[Option<u32>], one: &EpochRecord, two: &EpochRecord) {
         // A test's threshold comes from the key and its stage alone, so it tells as much as an offset does.
         if let (None, Some(one), Some(two)) = (self.same_key, &one.test, &two.test)
             && one.stage == two.stage
         {
             self.same_key = Some(one.uniform == two.uniform);
         }
-        for (one, two) in one.estimates.iter().zip(&two.estimates) {
+        for one in &one.estimates {
+            let same = |two: &&Estimate| is_same_estimate(matching, one, two);
+            let Some(two) = two.estimates.iter().find(same) else {
+                continue;
+            };
             self.estimates += 1;
             self.estimates_diverged += u64::from(one.index != two.index);
             // The offset of a grid is a function of the key and of what is estimated, from how many rounds: so it gives the key
             // away before that is revealed, though not the key itself.
-            if self.same_key.is_none()
-                && (one.action, one.quantity, one.count) == (two.action, two.quantity, two.count)
-            {
+            if self.same_key.is_none() && (one.level, one.count) == (two.level, two.count) {
                 self.same_key = Some(one.offset == two.offset);
             }
         }
@@ -169,16 +212,12 @@ impl Diff {
     /// Compares the decisions of an epoch, as far as both go: the first round with different actions.
     fn compare_decisions(
         &mut self,
+        matching: &[Option<u32>],
         walks: &mut [LogWalk; 2],
-        aligned: bool,
     ) -> Result<Option<(u64, [u32; 2])>> {
-        // Epochs that begin at different rounds cannot be walked side by side.
-        if !aligned {
-            return Ok(None);
-        }
         let [one, two] = walks;
         while let [Some(first), Some(second)] = [one.next_decision()?, two.next_decision()?] {
-            if first != second {
+            if matching[first as usize] != Some(second) {
                 return Ok(Some((self.rounds + 1, [first, second])));
             }
             self.rounds += 1;
@@ -187,104 +226,119 @@ impl Diff {
     }
 }
 
+/// Whether two estimates are of one quantity of one action, by the number and the action's name: with another number, an action has
+/// another grid.
+fn is_same_estimate(matching: &[Option<u32>], one: &Estimate, two: &Estimate) -> bool {
+    matching[one.action as usize] == Some(one.action)
+        && (one.action, one.quantity) == (two.action, two.quantity)
+}
+
 impl Divergence {
     fn of(
         walks: &[LogWalk; 2],
-        one: EpochRecord,
-        two: EpochRecord,
-        first_different: Option<(u64, [u32; 2])>,
+        matching: &[Option<u32>],
+        [one, two]: [EpochRecord; 2],
+        looks: u64,
     ) -> Self {
-        let [first, second] = walks;
-        let problem = &first.spec.problem;
+        let problems = [0, 1].map(|side| &walks[side].spec.problem);
         // All estimates in force, not those of this epoch alone: an older one may have differed without any effect until here.
-        let pairs = first
-            .estimates
-            .iter()
-            .filter_map(|(place, one)| Some((one, second.estimates.get(place)?)));
-        let name =
-            |walk: &LogWalk, action: u32| walk.spec.problem.actions()[action as usize].clone();
+        let pairs = walks[0].estimates.iter().filter_map(|(place, one)| {
+            let two = walks[1].estimates.get(place)?;
+            is_same_estimate(matching, one, two).then_some((one, two))
+        });
         Self {
             epoch: one.epoch,
             first_round: one.first_round,
-            actions: problem.actions().to_vec(),
-            diverging_test: DivergingTest::of(walks, &one, &two),
-            strategies: [one.strategy, two.strategy],
+            diverging_test: DivergingTest::of(problems, [&one, &two]),
             diverging_estimates: pairs
-                .filter_map(|(one, two)| DivergingEstimate::of(problem, one, two))
+                .filter_map(|(one, two)| DivergingEstimate::of(problems, one, two, looks))
                 .collect(),
+            strategies: [one.strategy, two.strategy],
+            first_different: None,
+        }
+    }
+
+    /// The same, with the first round whose actions differ.
+    fn at(self, walks: &[LogWalk; 2], first_different: Option<(u64, [u32; 2])>) -> Self {
+        let name =
+            |side: usize, action: u32| walks[side].spec.problem.actions()[action as usize].clone();
+        Self {
             first_different: first_different
-                .map(|(round, [one, two])| (round, [name(first, one), name(second, two)])),
+                .map(|(round, [one, two])| (round, [name(0, one), name(1, two)])),
+            ..self
         }
     }
 }
 
 impl DivergingTest {
     /// `None` if no test was made, or both had the same result, or their thresholds differ.
-    fn of(walks: &[LogWalk; 2], one: &EpochRecord, two: &EpochRecord) -> Option<Self> {
+    fn of(problems: [&Problem; 2], [one, two]: [&EpochRecord; 2]) -> Option<Self> {
         let tests = [one.test.as_ref()?, two.test.as_ref()?];
         // With other keys or other plans there is no threshold that both were held against.
         let shared = |test: &ClearTest| (test.stage, test.count, test.threshold.to_bits());
-        let result = |test: &ClearTest| test.passed.then_some(test.leader);
-        if shared(tests[0]) != shared(tests[1]) || result(tests[0]) == result(tests[1]) {
+        let leaders =
+            [0, 1].map(|side| problems[side].actions()[tests[side].leader as usize].clone());
+        let result = |side: usize| tests[side].passed.then_some(&leaders[side]);
+        if shared(tests[0]) != shared(tests[1]) || result(0) == result(1) {
             return None;
         }
-        let problem = &walks[0].spec.problem;
-        let span = problem.quantity(0).range.span();
-        let [leads, thresholds] =
-            [0, 1].map(|which| tests.map(|test| test.gap_and_threshold()[which] * span));
-        let names = |side: usize| {
-            let actions = walks[side].spec.problem.actions();
-            actions[tests[side].leader as usize].clone()
+        let in_units = |which: usize| {
+            [0, 1].map(|side| {
+                let span = problems[side].quantity(0).range.span();
+                tests[side].gap_and_threshold()[which] * span
+            })
         };
+        let [leads, thresholds] = [in_units(0), in_units(1)];
+        let apart = tests[0].means.iter().zip(&tests[1].means);
+        let apart = apart.map(|(one, two)| (one - two).abs());
+        let count = tests[0].count;
+        // Each test looks at every action, and there was one test per stage.
+        let looks = u64::from(tests[0].stage + 1) * tests[0].means.len() as u64;
         Some(Self {
             stage: tests[0].stage,
-            count: tests[0].count,
-            leaders: [names(0), names(1)],
+            count,
+            leaders,
             leads,
-            threshold: thresholds[0],
-            distances: leads.map(|lead| (lead - thresholds[0]).abs()),
+            thresholds,
+            distances: [0, 1].map(|side: usize| (leads[side] - thresholds[side]).abs()),
             committed: tests.map(|test| test.passed),
+            chance_max: promise::chance_max(apart.fold(0.0, f64::max), [count; 2], looks),
         })
     }
 }
 
 impl DivergingEstimate {
     /// `None` if both lie in one cell, or on different grids.
-    fn of(problem: &Problem, one: &Estimate, two: &Estimate) -> Option<Self> {
+    fn of(problems: [&Problem; 2], one: &Estimate, two: &Estimate, looks: u64) -> Option<Self> {
         let cells = [one.index?, two.index?];
         if cells[0] == cells[1] || (one.offset, one.cell) != (two.offset, two.cell) {
             return None;
         }
         // The lower mean's cell ends at the edge above it, the higher one's begins at the edge below it.
         let edges = [one.nearest_edge(cells[1])?, two.nearest_edge(cells[0])?];
-        let away = [(edges[0] - one.mean).abs(), (edges[1] - two.mean).abs()];
-        let quantity = problem.quantity(one.quantity as usize);
+        let means = [one.mean, two.mean];
+        let away = [0, 1].map(|side: usize| (edges[side] - means[side]).abs());
+        // In each side's own units: the same cell may mean another price.
+        let quantities = problems.map(|problem| problem.quantity(one.quantity as usize));
+        let to_user = |side: usize, value: f64| quantities[side].range.to_user(value);
         Some(Self {
             action: one.action,
-            name: problem.actions()[one.action as usize].clone(),
-            quantity: quantity.name.clone(),
+            name: problems[0].actions()[one.action as usize].clone(),
+            quantities: quantities.map(|quantity| quantity.name.clone()),
             epoch: one.epoch,
             count: one.count,
-            means: [one.mean, two.mean].map(|mean| quantity.range.to_user(mean)),
+            means: [0, 1].map(|side| to_user(side, means[side])),
             cells,
-            edges: edges.map(|edge| quantity.range.to_user(edge)),
-            distances: away.map(|away| away * quantity.range.span()),
+            edges: [0, 1].map(|side| to_user(side, edges[side])),
+            distances: [0, 1].map(|side| away[side] * quantities[side].range.span()),
             distances_in_cells: away.map(|away| away / one.cell),
+            chance_max: promise::chance_max(
+                (one.mean - two.mean).abs(),
+                [one.count, two.count],
+                looks,
+            ),
         })
     }
-}
-
-/// What two runs that go the same way have in common at the start of an epoch.
-fn course(record: &EpochRecord) -> (u64, bool, Vec<u64>) {
-    // A run that commits plays its leader for good, one that goes on may do so for an epoch: no later epoch of theirs can be
-    // compared, so the difference is named here.
-    let commits = record.kind == Kind::Commit;
-    // By bits: a probability that differs in its last one is another strategy, and some round will tell.
-    let strategy = record
-        .strategy
-        .iter()
-        .map(|probability| probability.to_bits());
-    (record.first_round, commits, strategy.collect())
 }
 
 /// In what two experiments differ before any data: their specs, and the version of the values.
@@ -310,6 +364,19 @@ fn same_key(one: &Heading, two: &Heading) -> Option<bool> {
         _ if one.key_hash == two.key_hash => Some(true),
         _ => None,
     }
+}
+
+/// First round, whether it commits, and the probability of each action that is played.
+fn course<'a>(actions: &'a [String], record: &EpochRecord) -> (u64, bool, BTreeMap<&'a str, u64>) {
+    // A run that commits plays its leader for good, one that goes on may do so for an epoch: no later epoch of theirs can be
+    // compared, so the difference is named here.
+    let commits = record.kind == Kind::Commit;
+    // By bits: a probability that differs in its last one is another strategy, and some round will tell. An action that is never
+    // played may be missing in the other experiment.
+    let strategy = actions.iter().zip(&record.strategy);
+    let played = strategy.filter(|(_, probability)| **probability != 0.0);
+    let bits = played.map(|(name, probability)| (name.as_str(), probability.to_bits()));
+    (record.first_round, commits, bits.collect())
 }
 
 /// A log, epoch by epoch.
@@ -346,6 +413,11 @@ impl LogWalk {
             decided: 0,
             estimates: BTreeMap::new(),
         })
+    }
+
+    /// What two runs that go the same way have in common at the start of an epoch.
+    fn course(&self, record: &EpochRecord) -> (u64, bool, BTreeMap<&str, u64>) {
+        course(self.spec.problem.actions(), record)
     }
 
     fn next_line(&mut self) -> Result<Option<Line>> {
@@ -439,6 +511,10 @@ mod tests {
         let mut committed = engine.open_record().clone();
         committed.kind = Kind::Commit;
         assert_eq!(committed.strategy, engine.open_record().strategy);
-        assert_ne!(course(&committed), course(engine.open_record()));
+        let actions = engine.problem().actions();
+        assert_ne!(
+            course(actions, &committed),
+            course(actions, engine.open_record())
+        );
     }
 }

@@ -14,6 +14,7 @@ mod diff;
 mod epoch;
 mod journal;
 mod order;
+mod promise;
 mod replay;
 mod rows;
 mod source;
@@ -28,6 +29,7 @@ use debora::{Engine, Key, Problem, VALUES_VERSION};
 use serde::Serialize;
 
 pub use diff::{Diff, Divergence, DivergingEstimate, DivergingTest, diff};
+pub use promise::{PairPromise, PairStanding};
 pub use source::{Credentials, Log, LogSource};
 pub use spec_diff::SpecDifference;
 

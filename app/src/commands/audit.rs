@@ -1,12 +1,12 @@
 //! `debora audit`: every decision of a live experiment, recomputed.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::args::Common;
-use crate::audit::{self, Audited, Credentials, LogSource, Verdict};
+use crate::audit::{self, Audited, Credentials, Difference, LogSource, Verdict};
 use crate::commands::print;
-use crate::terminal::{ink_for_stdout, laid_out};
+use crate::terminal::{self, ink_for_stdout, json_text, laid_out, one_line};
 use debora::VALUES_VERSION;
 use debora::measure::answer::{Answer, Sentence, Tone};
 use debora::measure::words::{counted, whole};
@@ -16,7 +16,7 @@ enum Finding {
     /// All that could be recomputed is equal.
     Equal(Audited),
     /// The first difference.
-    Different(Audited, audit::Difference),
+    Different(Audited, Difference),
     /// It cannot be audited.
     Failed(Option<String>, anyhow::Error),
 }
@@ -30,7 +30,9 @@ pub fn audit(
     common: &Common,
 ) -> Result<bool> {
     let (source, named) = LogSource::of(source)?;
-    let experiments = source.experiments(experiment.or(named.as_deref()))?;
+    let experiments = source
+        .experiments(experiment.or(named.as_deref()))
+        .map_err(|error| anyhow!(one_line(&error)))?;
     check_head(head, experiments.len())?;
     let (mut documents, mut different, mut unknown) = (Vec::new(), false, Vec::new());
     for experiment in experiments {
@@ -44,7 +46,7 @@ pub fn audit(
         }
     }
     if common.json {
-        print(&format!("{:#}\n", json!({ "experiments": documents })))?;
+        print(&(json_text(&json!({ "experiments": documents })) + "\n"))?;
     }
     // A difference weighs more than what is not known: exit code 1, not 2.
     if different {
@@ -101,18 +103,20 @@ impl Finding {
                     "{} was decided with values version {version}, and this program has {VALUES_VERSION}, so its actions, \
                      estimates and strategies were not recomputed; audit it with a debora that has {version} (`debora --version` \
                      tells)",
-                    audited.experiment
+                    terminal::name(&audited.experiment)
                 ))
             }
             Self::Equal(audited) => Some(format!(
                 "the key of {} is not revealed, so its actions, estimates and strategies were not recomputed; audit it with \
                  an admin's API key, or once it is over",
-                audited.experiment
+                terminal::name(&audited.experiment)
             )),
-            Self::Failed(Some(experiment), error) => {
-                Some(format!("{experiment} cannot be audited: {error:#}"))
-            }
-            Self::Failed(None, error) => Some(format!("{error:#}")),
+            Self::Failed(Some(experiment), error) => Some(format!(
+                "{} cannot be audited: {}",
+                terminal::name(experiment),
+                one_line(error)
+            )),
+            Self::Failed(None, error) => Some(one_line(error)),
             _ => None,
         }
     }
@@ -144,22 +148,33 @@ impl Finding {
         match self {
             Self::Equal(audited) => answer.paragraph(equal(audited)),
             Self::Different(audited, difference) => {
-                let name = &audited.experiment;
+                let name = terminal::name(&audited.experiment);
                 let before = counted(audited.decisions, "decision", "decisions");
                 let mut sentences = vec![
                     Sentence::of(Tone::Alarm, format!("{name}: a difference."))
-                        .and(Tone::Plain, format!(" At {difference}.")),
+                        .and(Tone::Plain, format!(" At {}.", quoting(difference))),
                 ];
                 sentences.extend(difference.meaning().map(Sentence::plain));
                 sentences.push(Sentence::plain(format!("Equal before it: {before}.")));
                 answer.paragraph(sentences);
             }
             Self::Failed(experiment, _) => {
-                let name = experiment.as_deref().unwrap_or("The log");
+                let name = experiment
+                    .as_deref()
+                    .map_or("The log".into(), terminal::name);
                 answer.paragraph([Sentence::of(Tone::Alarm, format!("{name}: not audited."))]);
             }
         }
         answer
+    }
+}
+
+/// A difference with its values as a log may have them: whatever they say, they are read as values.
+fn quoting(difference: &Difference) -> Difference {
+    Difference {
+        recorded: terminal::value(&difference.recorded),
+        recomputed: terminal::value(&difference.recomputed),
+        ..difference.clone()
     }
 }
 
@@ -189,7 +204,7 @@ fn equal(audited: &Audited) -> Vec<Sentence> {
 }
 
 fn recomputed(audited: &Audited) -> Sentence {
-    let name = &audited.experiment;
+    let name = terminal::name(&audited.experiment);
     let decisions = counted(audited.decisions, "decision", "decisions");
     let epochs = counted(audited.epochs, "epoch", "epochs");
     if audited.recomputed {

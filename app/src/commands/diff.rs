@@ -2,32 +2,33 @@
 
 use std::cmp::Ordering;
 
-use anyhow::{Context as _, Result, bail};
-use serde_json::json;
+use anyhow::{Context as _, Result, anyhow, bail};
 
 use crate::args::Common;
 use crate::audit::{
     self, Credentials, Diff, Divergence, DivergingEstimate, DivergingTest, Log, LogSource,
-    SpecDifference,
+    PairStanding, SpecDifference,
 };
 use crate::commands::print;
-use crate::terminal::{ink_for_stdout, laid_out};
+use crate::terminal::{ink_for_stdout, json_text, laid_out, name, one_line, value};
 use debora::measure::answer::{Answer, AnswerTable, Sentence, Tone};
 use debora::measure::words::{counted, listed, percent, significant, whole};
 
 /// False if they diverge.
 pub fn diff(first: &str, second: &str, credentials: &Credentials, common: &Common) -> Result<bool> {
-    let logs = [
-        open(first, credentials).context("A")?,
-        open(second, credentials).context("B")?,
-    ];
-    let diff = audit::diff(logs)?;
+    // Errors quote what they cannot read, so they are shown as the logs' own text is.
+    let diff = compared([first, second], credentials).map_err(|error| anyhow!(one_line(&error)))?;
     if common.json {
-        print(&format!("{:#}\n", json!(diff)))?;
+        print(&(json_text(&diff) + "\n"))?;
     } else {
         print(&laid_out(&answer(&diff), ink_for_stdout()))?;
     }
     Ok(diff.divergence.is_none())
+}
+
+fn compared(sources: [&str; 2], credentials: &Credentials) -> Result<Diff> {
+    let [first, second] = sources.map(|source| open(source, credentials));
+    audit::diff([first.context("A")?, second.context("B")?])
 }
 
 /// The one log that is meant.
@@ -49,12 +50,15 @@ fn open(text: &str, credentials: &Credentials) -> Result<Log> {
 
 fn answer(diff: &Diff) -> Answer {
     let [one, two] = &diff.experiments;
+    let mut sentences = vec![Sentence::plain(format!(
+        "A is {}, B is {}.",
+        name(one),
+        name(two)
+    ))];
     // Premises first: with another spec or key, divergence is not news.
-    let mut sentences = vec![
-        Sentence::plain(format!("A is {one}, B is {two}.")),
-        Sentence::plain(premises(diff)),
-        Sentence::of(Tone::Strong, verdict(diff)),
-    ];
+    sentences.push(Sentence::plain(premises(diff)));
+    sentences.push(Sentence::of(Tone::Strong, verdict(diff)));
+    sentences.push(Sentence::plain(promise(diff)));
     let mut answer = Answer::default();
     match &diff.divergence {
         None => {
@@ -70,7 +74,7 @@ fn answer(diff: &Diff) -> Answer {
                 "The strategies from round {first} on:"
             )));
             answer.paragraph(sentences);
-            answer.table(strategies(divergence));
+            answer.table(strategies(&diff.actions, divergence));
         }
     }
     answer
@@ -88,6 +92,49 @@ fn verdict(diff: &Diff) -> String {
             divergence.epoch
         ),
     }
+}
+
+/// Whether what happened is within what rho promises.
+fn promise(diff: &Diff) -> String {
+    let rho = diff.promise.rho;
+    let (share, rest) = (percent(rho), percent(1.0 - rho));
+    match diff.promise.standing {
+        PairStanding::Together => format!(
+            "With rho = {rho}, two such experiments stay together to the horizon with a probability of at least {rest}."
+        ),
+        PairStanding::Within => format!(
+            "One such divergence is within what rho = {rho} promises: up to {share} of pairs may diverge. After it, nothing further \
+             is promised of this pair."
+        ),
+        PairStanding::OtherOutcomes => format!(
+            "It says nothing about rho = {rho}, which is a promise for outcomes of the same distributions: {}.",
+            improbable(diff)
+        ),
+        PairStanding::Unexplained => {
+            format!("It is not within what rho = {rho} promises: nothing in the data explains it.")
+        }
+        PairStanding::UnknownKey => {
+            format!("If they share a key, rho = {rho} allows up to {share} of pairs to diverge.")
+        }
+        PairStanding::NothingPromised => "Of such a pair nothing is promised.".into(),
+    }
+}
+
+/// How improbable the means are that differ most.
+fn improbable(diff: &Diff) -> String {
+    let divergence = diff.divergence.iter();
+    let chances = divergence.flat_map(|divergence| {
+        let tests = divergence.diverging_test.iter();
+        let estimates = divergence.diverging_estimates.iter();
+        tests
+            .map(|test| test.chance_max)
+            .chain(estimates.map(|estimate| estimate.chance_max))
+    });
+    let chance = chances.fold(1.0, f64::min);
+    format!(
+        "with those, means this far apart have a probability of at most {}",
+        significant(chance, 1)
+    )
 }
 
 /// Which of the two went on longer, if one did.
@@ -121,13 +168,14 @@ fn premises(diff: &Diff) -> String {
     let specs = if diff.specs.is_empty() {
         "Their specs are equivalent.".into()
     } else {
-        let differences: Vec<String> = diff.specs.iter().map(difference).collect();
+        let differences = diff.specs.iter();
+        let differences: Vec<String> = differences.map(|one| difference(one, diff)).collect();
         format!("Their specs differ in {}.", listed(&differences))
     };
     let keys = match diff.same_key {
-        Some(true) => "They share a key.",
-        Some(false) => "They have different keys.",
-        None => "Whether they share a key is unknown: the keys have not been revealed.",
+        Some(true) => "They share a key.".into(),
+        Some(false) => "They have different keys.".into(),
+        None => unknown_keys(diff),
     };
     // An unknown key alone is not a reason to expect other decisions.
     let conclusion = if !diff.specs.is_empty() || diff.same_key == Some(false) {
@@ -138,11 +186,56 @@ fn premises(diff: &Diff) -> String {
     format!("{specs} {keys}{conclusion}")
 }
 
+/// What is known of keys that cannot be compared.
+fn unknown_keys(diff: &Diff) -> String {
+    // The commitments are what each side can be held to once it reveals its key.
+    let side = |side: usize| match diff.keys_revealed[side] {
+        true => "is revealed".to_owned(),
+        false => format!("has the hash {}", value(&diff.key_hashes[side])),
+    };
+    format!(
+        "Whether they share a key is unknown: the keys have not both been revealed (A's {}, B's {}).",
+        side(0),
+        side(1)
+    )
+}
+
 /// Where the specs differ, and both values.
-fn difference(difference: &SpecDifference) -> String {
-    let [first, second] =
-        [&difference.first, &difference.second].map(|value| value.as_deref().unwrap_or("nothing"));
+fn difference(difference: &SpecDifference, diff: &Diff) -> String {
+    // Of many actions only those that differ are worth reading.
+    if difference.what == "actions" {
+        return format!("actions ({})", other_actions(&diff.actions));
+    }
+    let [first, second] = [&difference.first, &difference.second]
+        .map(|text| text.as_deref().map_or("nothing".into(), quoted));
     format!("{} ({first} against {second})", difference.what)
+}
+
+/// A value of a spec. Numbers and lists of them need no quotes.
+fn quoted(text: &str) -> String {
+    let is_number = |letter: char| letter.is_ascii_digit() || "[]., -e".contains(letter);
+    if text.chars().all(is_number) {
+        return value(text);
+    }
+    name(text)
+}
+
+/// Which actions only one of them has.
+fn other_actions(actions: &[Vec<String>; 2]) -> String {
+    let only = |side: usize| -> Vec<String> {
+        let others = &actions[1 - side];
+        let own = actions[side].iter().filter(|name| !others.contains(name));
+        own.map(|own| name(own)).collect()
+    };
+    let sides = ["A", "B"].into_iter().zip([only(0), only(1)]);
+    let sides: Vec<String> = sides
+        .filter(|(_, only)| !only.is_empty())
+        .map(|(side, only)| format!("only {side} has {}", listed(&only)))
+        .collect();
+    if sides.is_empty() {
+        return "the same in another order".into();
+    }
+    sides.join("; ")
 }
 
 fn reasons(divergence: &Divergence, diff: &Diff) -> Vec<String> {
@@ -180,15 +273,25 @@ fn test_sentence(test: &DivergingTest) -> String {
         };
         format!(
             "{} was ahead by {}, {} {beyond} it, {verdict}",
-            test.leaders[place],
+            name(&test.leaders[place]),
             precise(test.leads[place]),
             short(test.distances[place])
+        )
+    };
+    let [first, second] = test.thresholds;
+    let threshold = if first == second {
+        precise(first)
+    } else {
+        format!(
+            "{} in A's units and {} in B's",
+            precise(first),
+            precise(second)
         )
     };
     format!(
         "The clear test after {} rounds each, with a threshold of {}, had different results: in A {}; in B {}.",
         whole(test.count),
-        precise(test.threshold),
+        threshold,
         side(0),
         side(1)
     )
@@ -205,22 +308,26 @@ fn sentence(estimate: &DivergingEstimate) -> String {
     } else {
         ("above", "below")
     };
-    // Neighbouring cells have one edge between them, which is then named once.
-    let edge = if one.abs_diff(two) == 1 {
-        format!("the edge between them at {}", precise(estimate.edges[0]))
+    // Neighbouring cells have one edge between them, which is then named once, unless each side has units of its own.
+    let shared = one.abs_diff(two) == 1 && estimate.edges[0] == estimate.edges[1];
+    let (edge, second_edge) = if shared {
+        let edge = format!("the edge between them at {}", precise(estimate.edges[0]));
+        (edge, "it".to_owned())
     } else {
-        format!("its edge at {}", precise(estimate.edges[0]))
+        let [first, second] = estimate
+            .edges
+            .map(|edge| format!("its edge at {}", precise(edge)));
+        (first, second)
     };
-    let second_edge = if one.abs_diff(two) == 1 {
-        "it".to_owned()
-    } else {
-        format!("its edge at {}", precise(estimate.edges[1]))
+    let quantity = match &estimate.quantities {
+        [first, second] if first == second => name(first),
+        [first, second] => format!("{} (in B {})", name(first), name(second)),
     };
     format!(
         "The estimate of {} of {}, made in epoch {} from {} each, fell into cell {one} in A and cell {two} in B: A's mean {} \
          lies {} ({} cells) {first_side} {edge}, B's mean {} lies {} ({} cells) {second_side} {second_edge}.",
-        estimate.quantity,
-        estimate.name,
+        quantity,
+        name(&estimate.name),
         estimate.epoch,
         counted(estimate.count, "sample", "samples"),
         precise(estimate.means[0]),
@@ -235,24 +342,26 @@ fn sentence(estimate: &DivergingEstimate) -> String {
 fn first_different(divergence: &Divergence) -> String {
     match &divergence.first_different {
         Some((round, [one, two])) => format!(
-            "The first different decision is that of round {}: {one} in A, {two} in B.",
-            whole(*round)
+            "The first different decision is that of round {}: {} in A, {} in B.",
+            whole(*round),
+            name(one),
+            name(two)
         ),
         None => "The decisions that both have made in this epoch are still the same.".into(),
     }
 }
 
-fn strategies(divergence: &Divergence) -> AnswerTable {
-    let rows = (0..divergence.actions.len())
-        .map(|action| {
-            // The other spec may have fewer actions.
-            let share = |side: usize| {
-                divergence.strategies[side]
-                    .get(action)
-                    .map_or("none".into(), |share| percent(*share))
-            };
-            vec![divergence.actions[action].clone(), share(0), share(1)]
-        })
-        .collect();
-    AnswerTable::of_numbers(["action", "A", "B"], rows)
+/// The probability of each action, by name: first the actions of A, then those that only B has.
+fn strategies(actions: &[Vec<String>; 2], divergence: &Divergence) -> AnswerTable {
+    let added = actions[1].iter().filter(|name| !actions[0].contains(name));
+    let rows = actions[0].iter().chain(added).map(|action| {
+        let share = |side: usize| {
+            let place = actions[side].iter().position(|own| own == action);
+            place.map_or("none".into(), |place| {
+                percent(divergence.strategies[side][place])
+            })
+        };
+        vec![name(action), share(0), share(1)]
+    });
+    AnswerTable::of_numbers(["action", "A", "B"], rows.collect())
 }

@@ -4,6 +4,7 @@ use debora::measure::answer::{Answer, Item, Sentence};
 
 use crate::terminal::Ink;
 use crate::terminal::table::aligned;
+use crate::terminal::untrusted::escaped;
 use crate::terminal::wrap::broken;
 
 /// The answer as a terminal shows it: blank lines between paragraphs and tables, each sentence on a line of its own.
@@ -21,7 +22,7 @@ pub fn laid_out(answer: &Answer, ink: Ink) -> String {
                 }
             }
             Item::Table(table) => text += &aligned(table),
-            Item::Note(note) => text += &ink.faint(&format!("  {note}\n")),
+            Item::Note(note) => text += &ink.faint(&format!("  {}\n", escaped(note))),
         }
     }
     text
@@ -29,7 +30,10 @@ pub fn laid_out(answer: &Answer, ink: Ink) -> String {
 
 fn toned(sentence: &Sentence, ink: Ink) -> String {
     let spans = sentence.0.iter();
-    spans.map(|span| ink.toned(span.tone, &span.text)).collect()
+    // Before the tone is added: what an answer quotes must not bring escape sequences or line breaks of its own.
+    spans
+        .map(|span| ink.toned(span.tone, &escaped(&span.text)))
+        .collect()
 }
 
 #[cfg(test)]

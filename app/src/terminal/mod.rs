@@ -4,9 +4,11 @@ mod answer;
 mod ink;
 mod progress;
 mod table;
+mod untrusted;
 mod wrap;
 
 pub use answer::laid_out;
 pub use ink::{Ink, ink_for_stdout};
 pub use progress::progress_bar;
 pub use table::table;
+pub use untrusted::{escaped, json_text, name, one_line, value};

@@ -2,6 +2,8 @@
 
 use debora::measure::answer::{Align, AnswerTable};
 
+use super::untrusted::{FIXED_BLANK, escaped};
+
 /// Rows under a heading, columns aligned: the first to the left, the others to the right.
 pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     aligned(&AnswerTable::of_numbers(
@@ -12,12 +14,16 @@ pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
 
 /// A table, indented so that it stands out from the sentences.
 pub(super) fn aligned(table: &AnswerTable) -> String {
-    let heading: Vec<String> = table
-        .columns
+    let columns = table.columns.iter();
+    let heading: Vec<String> = columns.map(|column| escaped(&column.name)).collect();
+    // Escaped before widths are taken, as a cell is as wide as it is shown. Rows are not wrapped: their blanks may all be plain.
+    let cell = |cell: &String| escaped(cell).replace(FIXED_BLANK, " ");
+    let rows: Vec<Vec<String>> = table
+        .rows
         .iter()
-        .map(|column| column.name.clone())
+        .map(|row| row.iter().map(cell).collect())
         .collect();
-    let lines = || std::iter::once(&heading).chain(&table.rows);
+    let lines = || std::iter::once(&heading).chain(&rows);
     let width = |column: usize| {
         let widths = lines().map(|line| line[column].chars().count());
         widths.max().unwrap_or(0)

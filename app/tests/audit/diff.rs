@@ -85,7 +85,7 @@ fn check_diverging(diverging: &DivergingEstimate, spec: &Spec, estimates: [&[Est
     let action = diverging.action;
     assert_eq!(problem.actions()[action as usize], diverging.name);
     let quantity = (0..problem.quantities())
-        .find(|q| problem.quantity(*q).name == diverging.quantity)
+        .find(|q| problem.quantity(*q).name == diverging.quantities[0])
         .unwrap();
     let range = problem.quantity(quantity).range;
     let [one, two] = estimates.map(|all| {
@@ -281,6 +281,6 @@ fn a_clear_test_with_other_results_is_the_reason() {
     assert_eq!((test.stage, test.count, test.leads), (0, 64, [1.0, 0.25]));
     assert_eq!(test.committed, [true, false]);
     assert_eq!(test.leaders, ["b", "b"]);
-    let distances = test.leads.map(|lead| (lead - test.threshold).abs());
+    let distances = test.leads.map(|lead| (lead - test.thresholds[0]).abs());
     assert_eq!(test.distances, distances);
 }
