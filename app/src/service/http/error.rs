@@ -18,7 +18,7 @@ use crate::store::Role;
 const RETRY_SECONDS: u16 = 1;
 
 /// Why a request was not done. Nothing has changed, unless the code is `store`, `stopping` or `internal`.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 pub struct ApiError {
     #[serde(skip)]
     pub status: StatusCode,
