@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
+use anyhow::Result;
 use axum::extract::FromRequestParts;
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, REFERER};
 use axum::http::request::Parts;
@@ -19,7 +20,7 @@ use tokio::sync::watch;
 use crate::service::http::error::ApiError;
 use crate::service::http::{AppState, session};
 use crate::service::request::{Refusal, token_hash};
-use crate::store::{ApiKey, KEYLESS, Role};
+use crate::store::{ApiKey, KEYLESS, Role, Store};
 
 /// How long a key that was added or revoked may go unnoticed, in milliseconds: another process does both, and reading the keys
 /// for each request would cost more than the request.
@@ -68,15 +69,36 @@ impl Caller {
     pub fn require_scope(&self, id: Option<&str>) -> Result<(), ApiError> {
         match &self.scope {
             Some(scope) if !id.is_some_and(|id| self.sees(id)) => {
-                Err(ApiError::out_of_scope(&self.name, scope, id))
+                let remedy = "give one of these ids, or use a key for all experiments";
+                Err(ApiError::out_of_scope(&self.name, scope, remedy)
+                    .against(format!("one of {scope:?}"), id))
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether experiments' keys are shown before their end: anyone who has one can predict decisions.
-    pub fn sees_keys(&self) -> bool {
-        self.role == Role::Admin
+    /// Refuses a key that is for some experiments alone.
+    pub fn require_all(&self) -> Result<(), ApiError> {
+        self.scope.as_ref().map_or(Ok(()), |scope| {
+            let remedy = "this is about all, so use a key for all experiments";
+            Err(ApiError::out_of_scope(&self.name, scope, remedy)
+                .against("a key for all experiments", &*self.name))
+        })
+    }
+
+    /// Whether an experiment's key is shown to the caller before its end: anyone who has it can predict the decisions of all
+    /// experiments that share it.
+    pub fn sees_key_of(&self, store: &mut dyn Store, id: &str) -> Result<bool> {
+        if self.role < Role::Admin || self.scope.is_none() {
+            return Ok(self.role == Role::Admin);
+        }
+        let Some((experiment, _)) = store.experiment(id)? else {
+            return Ok(false);
+        };
+        // So for a key of some experiments, all that the key would tell of must be among them.
+        let sharing = store.experiments_of_key(experiment.key)?;
+        let mut open = sharing.iter().filter(|row| row.1.status.is_open());
+        Ok(open.all(|row| self.sees(&row.0.id)))
     }
 
     /// Whether the key is for this experiment.
