@@ -207,3 +207,28 @@ fn a_stop_that_cannot_leave_one_file_says_so() {
     assert_eq!(stop(folder.serve("store.db")).0, Some(0));
     assert_eq!(folder.names(), ["store.db"]);
 }
+
+/// What was moved away is not left in one file, whatever else went well.
+#[test]
+fn a_stop_without_its_file_says_so() {
+    let folder = Folder::new();
+    for replaced in [false, true] {
+        let server = folder.serve("store.db");
+        let _ = fs::copy(folder.path("store.db"), folder.path("other.db"));
+        fs::rename(folder.path("store.db"), folder.path("aside.db")).unwrap();
+        if replaced {
+            fs::rename(folder.path("other.db"), folder.path("store.db")).unwrap();
+        }
+        let (code, log) = stop(server);
+        assert_eq!(code, Some(2), "{log}");
+        let what = if replaced {
+            "another file"
+        } else {
+            "moved away"
+        };
+        for words in ["not left in one file", "put it back", what] {
+            assert!(log.contains(words), "{words:?} is not in {log}");
+        }
+        fs::rename(folder.path("aside.db"), folder.path("store.db")).unwrap();
+    }
+}

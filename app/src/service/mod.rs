@@ -19,6 +19,7 @@ mod publish;
 mod recent;
 pub mod request;
 pub mod resident;
+mod seldom;
 mod tell;
 pub mod tick;
 pub mod transaction;

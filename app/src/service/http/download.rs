@@ -44,13 +44,12 @@ pub async fn download(
     Id(id): Id,
 ) -> Result<Response, ApiError> {
     caller.require_for(Role::Read, &id)?;
-    let reveal = caller.sees_keys();
     // The first page before the answer begins: what is wrong by then can still be told by a status.
-    let first = page_of(&app, &id, None, LINES_MAX, reveal).await?;
+    let first = page_of(&app, &caller, &id, None, LINES_MAX).await?;
     let name = format!("attachment; filename=\"{id}.jsonl\"");
     let name = HeaderValue::from_str(&name).map_err(ApiError::store)?;
     let (sender, pages) = channel(1);
-    tokio::spawn(send_pages(app, id, reveal, first, sender));
+    tokio::spawn(send_pages(app, caller, id, first, sender));
     let headers = [
         (
             CONTENT_TYPE,
@@ -64,8 +63,8 @@ pub async fn download(
 /// Sends page after page, until the last, an error, or the end of the connection.
 async fn send_pages(
     app: AppState,
+    caller: Caller,
     id: String,
-    reveal: bool,
     first: WrittenPage,
     sender: Sender<Bytes>,
 ) {
@@ -73,7 +72,7 @@ async fn send_pages(
     // Sending fails once nobody takes the pages: then nothing more is read.
     while sender.send(page.lines.into()).await.is_ok() {
         let Some(after) = page.next else { return };
-        page = match patiently(&app, &id, after, reveal).await {
+        page = match patiently(&app, &caller, &id, after).await {
             Ok(page) => page,
             Err(error) => {
                 let _ = sender.send(error_line(error)).await;
@@ -86,17 +85,17 @@ async fn send_pages(
 /// The next page, waiting longer for its turn than a request does that can be repeated.
 async fn patiently(
     app: &AppState,
+    caller: &Caller,
     id: &str,
     after: String,
-    reveal: bool,
 ) -> Result<WrittenPage, ApiError> {
     for _ in 1..ATTEMPTS {
-        match page_of(app, id, Some(after.clone()), LINES_MAX, reveal).await {
+        match page_of(app, caller, id, Some(after.clone()), LINES_MAX).await {
             Err(error) if error.code == "busy" => {}
             page => return page,
         }
     }
-    page_of(app, id, Some(after), LINES_MAX, reveal).await
+    page_of(app, caller, id, Some(after), LINES_MAX).await
 }
 
 /// The last line of a log that cannot be read to its end.

@@ -36,7 +36,8 @@ pub struct LogPageQuery {
 
 /// The log, as lines of JSON
 ///
-/// Role read; the key is in it for role admin, and for all once every experiment that has it is over. A page is at most `limit` lines, and
+/// Role read; the key is in it for role admin, if all open experiments that have it are within the caller's scope, and for all once
+/// every experiment that has it is over. A page is at most `limit` lines, and
 /// about a mebibyte; the header `debora-next` has the cursor of the next page, and is absent on the last. `debora audit` reads all
 /// pages, in order.
 #[utoipa::path(get, path = "/v1/experiments/{id}/log", tag = "experiments",
@@ -55,7 +56,7 @@ pub async fn log(
         let message = format!("limit {limit} is outside 1 to {LINES_MAX}; read the log in pages");
         return Err(ApiError::unfit(message).against(format!("1 <= limit <= {LINES_MAX}"), limit));
     }
-    let page = page_of(&app, &id, after, limit as usize, caller.sees_keys()).await?;
+    let page = page_of(&app, &caller, &id, after, limit as usize).await?;
     let mut response = ([(CONTENT_TYPE, "application/x-ndjson")], page.lines).into_response();
     // The cursor goes into a header and not into the lines: pages joined in order are the log that is audited.
     if let Some(next) = page.next {
@@ -76,15 +77,17 @@ pub struct WrittenPage {
 /// A page of an experiment's log.
 pub async fn page_of(
     app: &AppState,
+    caller: &Caller,
     id: &str,
     after: Option<String>,
     limit: usize,
-    reveal: bool,
 ) -> Result<WrittenPage, ApiError> {
-    let asked = id.to_owned();
-    let page = app
-        .read_page(move |store| read_page(store, &asked, after.as_deref(), limit, reveal))
-        .await?;
+    let (asked, asking) = (id.to_owned(), caller.clone());
+    let read = move |store: &mut dyn Store| {
+        let reveal = asking.sees_key_of(store, &asked)?;
+        read_page(store, &asked, after.as_deref(), limit, reveal)
+    };
+    let page = app.read_page(read).await?;
     let none = || Refusal::NoExperiment { id: id.to_owned() };
     Ok(page.map_err(bad_cursor)?.ok_or_else(none)?)
 }
@@ -126,8 +129,8 @@ fn bad_cursor(bad: BadCursor) -> ApiError {
 /// The certificate of an experiment that is over
 ///
 /// Role read. What it was, what it found, its key, and how to check all of it; 409 `not_over` before the end. While another
-/// experiment that has the same key is not over, `key`, `salt` and `fingerprint` are null for all but role admin, and
-/// `key_withheld` says why.
+/// experiment that has the same key is not over, `key`, `salt` and `fingerprint` are null, and
+/// `key_withheld` says why, for all but role admin with that experiment in its scope.
 #[utoipa::path(get, path = "/v1/experiments/{id}/certificate", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "The certificate", body = Object),
@@ -147,11 +150,12 @@ pub async fn certificate_of(
     id: &str,
 ) -> Result<Certificate, ApiError> {
     caller.require_for(Role::Read, id)?;
-    let (asked, reveal) = (id.to_owned(), caller.sees_keys());
-    if let Some(certificate) = app
-        .read_page(move |store| certificate::of(store, &asked, reveal))
-        .await?
-    {
+    let (asked, asking) = (id.to_owned(), caller.clone());
+    let read = move |store: &mut dyn Store| {
+        let reveal = asking.sees_key_of(store, &asked)?;
+        certificate::of(store, &asked, reveal)
+    };
+    if let Some(certificate) = app.read_page(read).await? {
         return Ok(certificate);
     }
     // Only a missing certificate needs to know why: the experiment goes on, or there is none.

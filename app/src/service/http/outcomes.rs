@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use axum::extract::State;
+use axum::extract::{FromRequest as _, Request as HttpRequest, State};
 use axum::http::StatusCode;
 use debora::{Error, Problem};
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -161,9 +161,11 @@ pub async fn tell(
     State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
-    body: Json,
+    request: HttpRequest,
 ) -> Result<axum::Json<Receipts>, ApiError> {
+    // Before the body: what is refused by the head alone takes no memory from others.
     caller.require_for(Role::Decide, &id)?;
+    let body = Json::from_request(request, &app).await?;
     let outcomes = read_outcomes(&app, &id, &body).await?;
     let first = outcomes.first().map(|outcome| outcome.decision);
     // Nothing borrows from it here, and others may be waiting for the memory.
