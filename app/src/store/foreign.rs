@@ -48,7 +48,7 @@ const IN_WORDS: &str = "
 
 /// The same of PostgreSQL's schema, a text a row.
 pub const IN_POSTGRES: &str = "
-    SELECT CASE relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' ELSE 'object ' || relkind END
+    SELECT CASE relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' ELSE 'object ' || relkind::text END
             || ' ' || relname
         FROM pg_class WHERE relnamespace = current_schema()::regnamespace
             AND relkind NOT IN ('i', 'S', 'c')
