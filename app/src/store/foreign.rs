@@ -89,10 +89,12 @@ fn texts(file: &Connection, sql: &str) -> Result<BTreeSet<String>> {
 }
 
 fn differences(expected: &BTreeSet<String>, found: &BTreeSet<String>) -> Vec<String> {
-    let more = found.difference(expected).cloned();
+    // Which it is, without the statement that made it.
+    let name = |object: &String| object.split(':').next().unwrap_or_default().to_owned();
+    let more = found.difference(expected).map(name);
     let less = expected
         .difference(found)
-        .map(|object| format!("that it lacks {object}"));
+        .map(|object| format!("that it lacks {}", name(object)));
     more.chain(less).collect()
 }
 
