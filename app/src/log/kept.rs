@@ -24,6 +24,17 @@ pub enum LimitVerdict {
     Unknown,
 }
 
+/// What estimates say that some rounds cost on average.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct ExpectedCost {
+    /// By the estimates themselves.
+    pub value: f64,
+    /// At least this, with probability 1 - delta.
+    pub low: f64,
+    /// At most this.
+    pub high: f64,
+}
+
 /// The average of a cost over some rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct CostAverage {
@@ -36,10 +47,9 @@ pub struct CostAverage {
     /// The average of the means of what was played lies in here, at any time one looks.
     #[schema(value_type = Object)]
     pub interval: Interval,
-    /// What the strategies that were played cost on average, by the estimates: it lies in here with probability 1 - delta. None
-    /// while an action that they play is not estimated, and under policy free.
-    #[schema(value_type = Option<Object>)]
-    pub expected: Option<Interval>,
+    /// What the strategies that were played cost on average, by the estimates. None while an action that they play is not
+    /// estimated, and under policy free.
+    pub expected: Option<ExpectedCost>,
     /// Whether the limit was kept in these rounds.
     pub verdict: LimitVerdict,
     /// The same in words.
@@ -133,16 +143,17 @@ fn in_rounds(standing: &Standing<'_>, quantity: usize, open_epoch: bool) -> Cost
 }
 
 /// What the strategies played cost by the estimates, each within its interval.
-fn expected(standing: &Standing<'_>, quantity: usize, open_epoch: bool) -> Option<Interval> {
+fn expected(standing: &Standing<'_>, quantity: usize, open_epoch: bool) -> Option<ExpectedCost> {
     let weights = standing.expected(open_epoch);
-    let mut ends = [0.0; 2];
+    let mut sums = [0.0; 3];
     let mut known = 0.0;
     for estimate in standing.engine.estimates() {
         if estimate.quantity as usize == quantity {
             let weight = weights[estimate.action as usize];
             known += weight;
-            for (end, of_action) in ends.iter_mut().zip(estimate.interval()) {
-                *end += weight * of_action;
+            let [low, high] = estimate.interval();
+            for (sum, of_action) in sums.iter_mut().zip([estimate.estimate, low, high]) {
+                *sum += weight * of_action;
             }
         }
     }
@@ -150,8 +161,8 @@ fn expected(standing: &Standing<'_>, quantity: usize, open_epoch: bool) -> Optio
     // Not by the sums, whose last digits differ: an action with a weight of its own and no estimate is a gap.
     let is_known = all > 0.0 && known > all * (1.0 - 1e-9);
     let range = standing.engine.problem().quantity(quantity).range;
-    let [low, high] = ends.map(|end| range.to_user((end / all).clamp(0.0, 1.0)));
-    is_known.then_some(Interval { low, high })
+    let [value, low, high] = sums.map(|sum| range.to_user((sum / all).clamp(0.0, 1.0)));
+    is_known.then_some(ExpectedCost { value, low, high })
 }
 
 impl CostAverage {

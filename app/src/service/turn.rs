@@ -327,7 +327,7 @@ impl Turn<'_> {
     fn go_on_with(&mut self, engine: Engine) {
         self.due = None;
         self.progress.impute_from = self.progress.next_round;
-        // The sample-ratio check tells closed epochs, which were waited for, from the open one.
+        // What the log's last line shows of closed epochs: earlier versions judged by it what was missing.
         self.progress
             .imputed_before
             .clone_from(&self.progress.imputed);
