@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::hex;
 use crate::log::kept::{self, LimitState};
 use crate::log::means::{self, ActionMean, IntervalMethods, METHODS};
-use crate::log::observed::{Observed, Standing};
+use crate::log::observed::{Observed, ToldAccount};
 use crate::log::sample_ratio::{self, SampleRatio};
 use crate::log::{chain, check_values};
 use crate::store::{Event, ExperimentRow, Progress, Status, Store};
@@ -246,7 +246,7 @@ fn document(
     // The spec of a live experiment has no key: the fingerprint is that of the key it was run with.
     spec.key = key;
     let done = progress.status == Status::Done;
-    let standing = Standing::new(engine, &progress, observed, &spec.service)?;
+    let account = ToldAccount::new(engine, &progress, observed, &spec.service)?;
     Ok(Certificate {
         fingerprint: Some(spec.fingerprint()),
         name: spec.name,
@@ -263,10 +263,10 @@ fn document(
         horizon: spec.problem.horizon(),
         recommendation: Recommended::of(engine),
         actions: ActionCounts::of(engine.problem(), &progress),
-        means: means::of(&standing),
-        limits: kept::of(&standing),
+        means: means::of(&account),
+        limits: kept::of(&account),
         intervals: METHODS,
-        sample_ratio: sample_ratio::check(&standing),
+        sample_ratio: sample_ratio::check(&account),
         late: progress.late,
         overtime: progress.overtime,
         infeasible: progress.infeasible,

@@ -169,24 +169,38 @@ impl Observed {
         observed.checked_from = stored.checked_from;
         let done = progress.status == Status::Done;
         for epoch in stored.checked_from..progress.epoch + u64::from(done) {
-            for row in store.epochs(id, epoch, 1)? {
-                let record: EpochRecord = serde_json::from_str(&row.record)?;
-                let (decided, told) = rounds_of(store, id, &record)?;
-                let counts = EpochCounts {
-                    strategy: &record.strategy,
-                    blocks: is_in_blocks(engine.problem(), record.kind),
-                    decided: &decided,
-                    told: &told,
-                };
-                if epoch < progress.epoch {
-                    observed.checks.close(counts);
-                } else {
-                    observed.checks.close_last(counts);
-                }
-            }
+            let last = epoch == progress.epoch;
+            observed.check_closed(store, id, epoch, last, engine.problem())?;
         }
         observed.checks.take_looks(&stored.checks);
         Ok(observed)
+    }
+
+    fn check_closed(
+        &mut self,
+        store: &mut dyn Store,
+        id: &str,
+        epoch: u64,
+        last: bool,
+        problem: &Problem,
+    ) -> Result<()> {
+        for row in store.epochs(id, epoch, 1)? {
+            let record: EpochRecord = serde_json::from_str(&row.record)?;
+            let (decided, told) = rounds_of(store, id, &record)?;
+            let counts = EpochCounts {
+                strategy: &record.strategy,
+                // The engine that played it is gone: by what is recorded.
+                blocks: is_in_blocks(problem, record.kind),
+                decided: &decided,
+                told: &told,
+            };
+            if last {
+                self.checks.close_last(counts);
+            } else {
+                self.checks.close(counts);
+            }
+        }
+        Ok(())
     }
 
     fn add_open_epoch(&mut self, store: &mut dyn Store, id: &str, engine: &Engine) -> Result<()> {
@@ -331,7 +345,7 @@ pub fn counts<'a>(engine: &'a Engine, decided: &'a [u64], told: &'a [u64]) -> Ep
 }
 
 /// An experiment's sums, put together: for whoever shows means.
-pub struct Standing<'a> {
+pub struct ToldAccount<'a> {
     /// At the beginning of the open epoch.
     pub engine: &'a Engine,
     /// How far it is.
@@ -342,7 +356,7 @@ pub struct Standing<'a> {
     imputed: Vec<u64>,
 }
 
-impl<'a> Standing<'a> {
+impl<'a> ToldAccount<'a> {
     /// Of an experiment with these rules.
     pub fn new(
         engine: &'a Engine,

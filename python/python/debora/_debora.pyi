@@ -20,6 +20,7 @@ __all__ = [
     "Estimate",
     "Level",
     "Measurement",
+    "ObservedMean",
     "Part",
     "Plan",
     "Problem",
