@@ -10,13 +10,10 @@ use std::sync::Arc;
 
 use common::{binomial_upper_tail, names};
 use debora::key::{Label, to_uniform};
-use debora::lab::observed::{average_at_any_time, interval_at_any_time};
+use debora::lab::observed::{MISS, average_at_any_time, interval_at_any_time};
 use debora::lab::sample_ratio::{ALARM, EpochCounts, LastRound, SampleChecks};
 use debora::{Ask, Engine, Key, Plan, Problem, Told, WorldKey};
 use rayon::prelude::*;
-
-/// The chance that an interval ever misses.
-const MISS: f64 = 0.01;
 
 /// The mean reward of each action, and how often it costs something: of that, half the time 1, and else a half.
 const MEANS: [[f64; 2]; 3] = [[0.5, 0.02], [0.8, 0.4], [0.1, 0.5]];

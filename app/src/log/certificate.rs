@@ -13,7 +13,7 @@ pub use crate::log::known::{
     ActionShare, KnownQuantity, KnownStrategy, Recommended, false_means, threshold,
 };
 use crate::log::means::{self, ActionMean, IntervalMethods, METHODS};
-use crate::log::observed::{Observed, Standing};
+use crate::log::observed::{Observed, ToldAccount};
 use crate::log::sample_ratio::{self, SampleRatio};
 use crate::log::seal::promised;
 use crate::log::{chain, check_values};
@@ -191,7 +191,7 @@ pub fn of(store: &mut dyn Store, id: &str, reveal: bool) -> Result<Option<Certif
     let shown = reveal || is_revealed(store, experiment.key)?;
     let spec = Spec::parse(&experiment.spec, id)?;
     let observed = Observed::read(store, id, &progress, &engine)?;
-    let standing = Standing::new(&engine, &progress, &observed, &spec.service)?;
+    let standing = ToldAccount::new(&engine, &progress, &observed, &spec.service)?;
     let certificate = document(experiment, spec, &standing, ended_at, history);
     Ok(Some(if shown {
         certificate
@@ -240,7 +240,7 @@ impl HistoryEntry {
 fn document(
     experiment: ExperimentRow,
     mut spec: Spec,
-    standing: &Standing<'_>,
+    standing: &ToldAccount<'_>,
     ended_at: i64,
     history: Vec<HistoryEntry>,
 ) -> Certificate {

@@ -4,14 +4,13 @@
 //! about. It holds at any time one looks, though strategies and thus means change ([`average_at_any_time`]).
 
 use debora::Policy;
-use debora::lab::observed::average_at_any_time;
+use debora::lab::observed::{MISS, average_at_any_time};
 use debora::measure::words::{amount, counted, whole};
 use debora::record::Interval;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::log::means::MISS;
-use crate::log::observed::{Standing, ToldSums};
+use crate::log::observed::{ToldAccount, ToldSums};
 
 /// Whether a limit was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -23,6 +22,17 @@ pub enum LimitVerdict {
     Exceeded,
     /// The threshold lies in it: not yet known.
     Unknown,
+}
+
+/// What estimates say that some rounds cost on average.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct ExpectedCost {
+    /// By the estimates themselves.
+    pub value: f64,
+    /// At least this, with probability 1 - delta.
+    pub low: f64,
+    /// At most this.
+    pub high: f64,
 }
 
 /// The average of a cost over some rounds.
@@ -37,10 +47,9 @@ pub struct CostAverage {
     /// The average of the means of what was played lies in here, at any time one looks.
     #[schema(value_type = Object)]
     pub interval: Interval,
-    /// What the strategies that were played cost on average, by the estimates: it lies in here with probability 1 - delta. None
-    /// while an action that they play is not estimated, and under policy free.
-    #[schema(value_type = Option<Object>)]
-    pub expected: Option<Interval>,
+    /// What the strategies that were played cost on average, by the estimates. None while an action that they play is not
+    /// estimated, and under policy free.
+    pub expected: Option<ExpectedCost>,
     /// Whether the limit was kept in these rounds.
     pub verdict: LimitVerdict,
     /// The same in words.
@@ -64,8 +73,8 @@ pub struct LimitState {
 }
 
 /// Every cost's.
-pub fn of(standing: &Standing<'_>) -> Vec<LimitState> {
-    let problem = standing.engine.problem();
+pub fn of(account: &ToldAccount<'_>) -> Vec<LimitState> {
+    let problem = account.engine.problem();
     (1..problem.quantities())
         .map(|quantity| {
             let range = problem.quantity(quantity).range;
@@ -75,9 +84,9 @@ pub fn of(standing: &Standing<'_>) -> Vec<LimitState> {
             LimitState {
                 name: problem.quantity(quantity).name.clone(),
                 threshold: problem.threshold(quantity - 1),
-                all: in_rounds(standing, quantity, false),
-                realised_overtime: average(&standing.observed.overtime),
-                last_epoch: in_rounds(standing, quantity, true),
+                all: in_rounds(account, quantity, false),
+                realised_overtime: average(&account.observed.overtime),
+                last_epoch: in_rounds(account, quantity, true),
             }
         })
         .collect()
@@ -100,32 +109,27 @@ pub fn contradictions(policy: Policy, limits: &[LimitState]) -> Vec<String> {
         .collect()
 }
 
-fn in_rounds(standing: &Standing<'_>, quantity: usize, open_epoch: bool) -> CostAverage {
-    let problem = standing.engine.problem();
+fn in_rounds(account: &ToldAccount<'_>, quantity: usize, open_epoch: bool) -> CostAverage {
+    let problem = account.engine.problem();
     let range = problem.quantity(quantity).range;
     let threshold = problem.threshold(quantity - 1);
     let (all, told) = (
-        standing.all_counted(open_epoch),
-        standing.all_told(open_epoch),
+        account.all_counted(open_epoch),
+        account.all_told(open_epoch),
     );
     let average = |told: &ToldSums| {
         (told.count > 0).then(|| range.to_user(told.sum(quantity) / told.count as f64))
     };
     let interval = average_at_any_time(all.count, all.sum(quantity), MISS);
     let [low, high] = interval.map(|end| range.to_user(end));
-    let verdict = match threshold {
-        _ if all.count == 0 => LimitVerdict::Unknown,
-        threshold if high <= threshold => LimitVerdict::Kept,
-        threshold if low > threshold => LimitVerdict::Exceeded,
-        _ => LimitVerdict::Unknown,
-    };
     let mut average = CostAverage {
         count: all.count,
         realised: average(&all),
         realised_told: average(&told),
         interval: Interval { low, high },
-        expected: expected(standing, quantity, open_epoch),
-        verdict,
+        expected: expected(account, quantity, open_epoch),
+        verdict: verdict(all.count, [low, high], threshold),
+        // Written from the rest of it.
         sentence: String::new(),
     };
     let name = &problem.quantity(quantity).name;
@@ -133,26 +137,37 @@ fn in_rounds(standing: &Standing<'_>, quantity: usize, open_epoch: bool) -> Cost
     average
 }
 
+fn verdict(count: u64, [low, high]: [f64; 2], threshold: f64) -> LimitVerdict {
+    match threshold {
+        // Of no round the interval is the range, and a threshold at its end would be kept.
+        _ if count == 0 => LimitVerdict::Unknown,
+        threshold if high <= threshold => LimitVerdict::Kept,
+        threshold if low > threshold => LimitVerdict::Exceeded,
+        _ => LimitVerdict::Unknown,
+    }
+}
+
 /// What the strategies played cost by the estimates, each within its interval.
-fn expected(standing: &Standing<'_>, quantity: usize, open_epoch: bool) -> Option<Interval> {
-    let weights = standing.expected(open_epoch);
-    let mut ends = [0.0; 2];
+fn expected(account: &ToldAccount<'_>, quantity: usize, open_epoch: bool) -> Option<ExpectedCost> {
+    let weights = account.expected(open_epoch);
+    let mut sums = [0.0; 3];
     let mut known = 0.0;
-    for estimate in standing.engine.estimates() {
+    for estimate in account.engine.estimates() {
         if estimate.quantity as usize == quantity {
             let weight = weights[estimate.action as usize];
             known += weight;
-            for (end, of_action) in ends.iter_mut().zip(estimate.interval()) {
-                *end += weight * of_action;
+            let [low, high] = estimate.interval();
+            for (sum, of_action) in sums.iter_mut().zip([estimate.estimate, low, high]) {
+                *sum += weight * of_action;
             }
         }
     }
     let all: f64 = weights.iter().sum();
     // Not by the sums, whose last digits differ: an action with a weight of its own and no estimate is a gap.
     let is_known = all > 0.0 && known > all * (1.0 - 1e-9);
-    let range = standing.engine.problem().quantity(quantity).range;
-    let [low, high] = ends.map(|end| range.to_user((end / all).clamp(0.0, 1.0)));
-    is_known.then_some(Interval { low, high })
+    let range = account.engine.problem().quantity(quantity).range;
+    let [value, low, high] = sums.map(|sum| range.to_user((sum / all).clamp(0.0, 1.0)));
+    is_known.then_some(ExpectedCost { value, low, high })
 }
 
 impl CostAverage {

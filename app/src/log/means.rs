@@ -1,16 +1,13 @@
 //! What was observed of each action, beside the estimate that replicates, and why they differ.
 
-use debora::lab::observed::interval_at_any_time;
+use debora::lab::observed::{MISS, interval_at_any_time};
 use debora::measure::words::{amount, counted, whole};
 use debora::record::Interval;
 use debora::{Estimate, Problem};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::log::observed::{Standing, ToldSums};
-
-/// The chance that an interval ever misses, each for itself.
-pub const MISS: f64 = 0.01;
+use crate::log::observed::{ToldAccount, ToldSums};
 
 /// How the intervals are made.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -83,12 +80,12 @@ impl ActionMean {
 }
 
 /// All means of an experiment, quantity by quantity within action by action.
-pub fn of(standing: &Standing<'_>) -> Vec<ActionMean> {
-    let problem = standing.engine.problem();
-    let estimates: Vec<Estimate> = standing.engine.estimates().collect();
+pub fn of(account: &ToldAccount<'_>) -> Vec<ActionMean> {
+    let problem = account.engine.problem();
+    let estimates: Vec<Estimate> = account.engine.estimates().collect();
     let mut means = Vec::new();
     for (action, name) in problem.actions().iter().enumerate() {
-        let told = standing.told(action);
+        let told = account.told(action);
         for quantity in 0..problem.quantities() {
             let found = |estimate: &&Estimate| {
                 (estimate.action as usize, estimate.quantity as usize) == (action, quantity)
@@ -100,7 +97,7 @@ pub fn of(standing: &Standing<'_>) -> Vec<ActionMean> {
                 quantity: problem.quantity(quantity).name.clone(),
                 observed: observed(problem, quantity, &told),
                 estimate: estimate.map(|estimate| replicable(problem, estimate)),
-                why: why(standing, action, quantity, estimate),
+                why: why(account, action, quantity, estimate),
             });
         }
     }
@@ -120,7 +117,7 @@ fn observed(problem: &Problem, quantity: usize, told: &ToldSums) -> ObservedMean
 
 fn replicable(problem: &Problem, estimate: &Estimate) -> ReplicableMean {
     let range = problem.quantity(estimate.quantity as usize).range;
-    let [low, high] = cell(estimate).map(|end| range.to_user(end));
+    let [low, high] = estimate.cell_ends().map(|end| range.to_user(end));
     ReplicableMean {
         // The middle of the outermost cells may lie outside the range, where no mean can be.
         value: range.to_user(estimate.estimate.clamp(0.0, 1.0)),
@@ -131,23 +128,13 @@ fn replicable(problem: &Problem, estimate: &Estimate) -> ReplicableMean {
     }
 }
 
-/// The ends of an estimate's cell, within the range.
-pub fn cell(estimate: &Estimate) -> [f64; 2] {
-    match estimate.index {
-        Some(index) => [index, index + 1]
-            .map(|edge| ((estimate.offset + edge as f64) * estimate.cell).clamp(0.0, 1.0)),
-        // A cell as wide as the range has no edge in it.
-        None => [0.0, 1.0],
-    }
-}
-
 fn why(
-    standing: &Standing<'_>,
+    account: &ToldAccount<'_>,
     action: usize,
     quantity: usize,
     estimate: Option<&Estimate>,
 ) -> String {
-    let problem = standing.engine.problem();
+    let problem = account.engine.problem();
     let Some(estimate) = estimate else {
         return if quantity < problem.quantities_estimated() {
             "There is no estimate yet: what was observed decides nothing until the action has been played more often.".into()
@@ -167,13 +154,13 @@ fn why(
          another run with this key is likely to find the same cell, and not the same mean",
         estimate.epoch
     );
-    let more = standing.progress.outcomes[action].saturating_sub(estimate.count);
+    let more = account.progress.outcomes[action].saturating_sub(estimate.count);
     if more > 0 {
         let rounds = counted(more, "round has", "rounds have");
         sentence += &format!("; {rounds} had an outcome since then");
     }
     // All of the action's: which of them the estimate has seen is not kept.
-    let imputed = standing.progress.imputed[action];
+    let imputed = account.progress.imputed[action];
     if imputed > 0 {
         let rounds = counted(imputed, "round was", "rounds were");
         sentence += &format!(

@@ -8,7 +8,7 @@ use debora::measure::words::{amount, percent, whole};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::log::observed::{Standing, counts};
+use crate::log::observed::{ToldAccount, counts};
 
 /// Told outcomes against decided rounds, and decided rounds against the strategy, action by action.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -25,31 +25,31 @@ pub struct SampleRatio {
 }
 
 /// Checks an experiment.
-pub fn check(standing: &Standing<'_>) -> SampleRatio {
-    let (decided, told) = standing
+pub fn check(account: &ToldAccount<'_>) -> SampleRatio {
+    let (decided, told) = account
         .observed
-        .open_epoch(standing.progress, standing.engine);
-    let open = counts(standing.engine, &decided, &told);
-    let verdict = standing.observed.checks.verdict(open);
+        .open_epoch(account.progress, account.engine);
+    let open = counts(account.engine, &decided, &told);
+    let verdict = account.observed.checks.verdict(open);
     let mismatch = verdict.p_value < ALARM;
     let sentence = match (mismatch, verdict.check) {
         (false, _) => format!(
             "Told outcomes are spread over the actions as decisions are (p {}, at any time one looks).",
             amount(verdict.p_value)
         ),
-        (true, SampleCheck::Decided) => biased(standing, verdict.action),
-        (true, _) => missing(standing, verdict.action, verdict.p_value),
+        (true, SampleCheck::Decided) => biased(account, verdict.action),
+        (true, _) => missing(account, verdict.action, verdict.p_value),
     };
     SampleRatio {
         p_value: verdict.p_value,
         mismatch,
         false_alarm_rate: ALARM,
-        sentence: sentence + &unchecked(standing),
+        sentence: sentence + &unchecked(account),
     }
 }
 
-fn missing(standing: &Standing<'_>, action: usize, p_value: f64) -> String {
-    let progress = standing.progress;
+fn missing(account: &ToldAccount<'_>, action: usize, p_value: f64) -> String {
+    let progress = account.progress;
     let told = |action: usize| (progress.told(action), progress.decided[action]);
     let share = |(told, decided): (u64, u64)| percent(told as f64 / decided.max(1) as f64);
     let all = (0..progress.decided.len())
@@ -58,7 +58,7 @@ fn missing(standing: &Standing<'_>, action: usize, p_value: f64) -> String {
     format!(
         "Whether an outcome goes missing depends on the action: after {:?} {} of {} were told ({}), over all actions {}. By chance \
          any experiment shows as much with probability at most {}; find out why before trusting the estimates.",
-        standing.engine.problem().actions()[action],
+        account.engine.problem().actions()[action],
         whole(told(action).0),
         whole(told(action).1),
         share(told(action)),
@@ -67,18 +67,18 @@ fn missing(standing: &Standing<'_>, action: usize, p_value: f64) -> String {
     )
 }
 
-fn biased(standing: &Standing<'_>, action: usize) -> String {
+fn biased(account: &ToldAccount<'_>, action: usize) -> String {
     format!(
         "Decisions are not spread over the actions as the strategies say: {:?} was decided {} times. The service draws them, so \
          the counts that are stored are wrong, or the program is; run `debora audit` to find out which.",
-        standing.engine.problem().actions()[action],
-        whole(standing.progress.decided[action])
+        account.engine.problem().actions()[action],
+        whole(account.progress.decided[action])
     )
 }
 
 /// What an earlier version closed without keeping what was missing in which epoch.
-fn unchecked(standing: &Standing<'_>) -> String {
-    match standing.observed.checked_from {
+fn unchecked(account: &ToldAccount<'_>) -> String {
+    match account.observed.checked_from {
         0 => String::new(),
         from => {
             format!(" Epochs before {from} were closed by an earlier version and are not checked.")

@@ -371,7 +371,7 @@ impl Turn<'_> {
     /// Moves progress and resident on to the epoch that an engine has opened, or to the end.
     fn go_on_with(&mut self, engine: Engine) {
         self.progress.impute_from = self.progress.next_round;
-        // The sample-ratio check tells closed epochs, which were waited for, from the open one.
+        // What the log's last line shows of closed epochs: earlier versions judged by it what was missing.
         self.progress
             .imputed_before
             .clone_from(&self.progress.imputed);

@@ -136,6 +136,8 @@ async fn a_limit_has_the_average_of_what_was_counted_told_and_overtime() {
     let all = (sum + 0.015 * imputed as f64) / (count + imputed) as f64;
     near(&limit["realised"], all);
     assert_eq!(limit["realised_overtime"], Value::Null);
+    // In epochs this short no cell is smaller than the range, so that each estimate is its middle.
+    near(&limit["expected"]["value"], 0.01);
     assert_eq!(limit["last_epoch"]["count"], 0);
     // The next epoch, left open, and an overtime decision beyond it.
     let decided = house.decide("e", 64).await;
@@ -315,4 +317,32 @@ async fn a_loss_of_15_percent_after_one_action_is_seen_at_once() {
         "{sentence}"
     );
     assert_eq!(state["alerts"][0], check["sentence"]);
+}
+
+/// One answer in three places: the state, the page and, in the end, the certificate.
+#[tokio::test]
+async fn page_and_certificate_say_what_the_state_says() {
+    let house = House::new();
+    house.create("e", EXPLORED).await;
+    play(&house, &[500; 3], 5).await;
+    let state = house.state("e").await;
+    let page = house.get("/experiments/e").await.text();
+    let limit = state["limits"][0]["sentence"].as_str().unwrap();
+    assert!(
+        page.contains("Were the limits kept?") && page.contains(limit),
+        "{page}"
+    );
+    assert!(page.contains("What was observed"), "{page}");
+    for mean in state["means"].as_array().unwrap() {
+        let why = mean["why"].as_str().unwrap();
+        assert!(page.contains(&format!("title=\"{why}\"")), "{why}");
+    }
+    house
+        .post("/v1/experiments/e/close", &json!({}))
+        .await
+        .expect(200);
+    let certificate = house.get("/v1/experiments/e/certificate").await.expect(200);
+    for field in ["means", "limits", "intervals", "sample_ratio"] {
+        assert_eq!(certificate[field], state[field], "{field}");
+    }
 }

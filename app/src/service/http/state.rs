@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use crate::log::certificate::{ActionCounts, KnownStrategy, Recommended, false_means, threshold};
 use crate::log::kept::{self, LimitState};
 use crate::log::means::{self, ActionMean, IntervalMethods, METHODS};
-use crate::log::observed::{Observed, Standing};
+use crate::log::observed::{Observed, ToldAccount};
 use crate::log::sample_ratio::{self, SampleRatio};
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
@@ -233,9 +233,9 @@ impl State {
         let outstanding = progress.outstanding();
         // A closed experiment waits for nothing, whatever is outstanding.
         let open = progress.status.is_open();
-        let standing = Standing::new(engine, &progress, observed, &resident.rules)?;
-        let limits = kept::of(&standing);
-        let sample_ratio = sample_ratio::check(&standing);
+        let account = ToldAccount::new(engine, &progress, observed, &resident.rules)?;
+        let limits = kept::of(&account);
+        let sample_ratio = sample_ratio::check(&account);
         let false_means = false_means(engine);
         Ok(Self {
             id: experiment.id,
@@ -257,7 +257,7 @@ impl State {
             strategy: by_name(problem, engine.strategy().probabilities()),
             actions: ActionCounts::of(problem, &progress),
             estimates: estimates(engine),
-            means: means::of(&standing),
+            means: means::of(&account),
             alerts: alerts(problem.policy(), &limits, &sample_ratio, &false_means),
             limits,
             intervals: METHODS,
