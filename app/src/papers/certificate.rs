@@ -10,6 +10,7 @@ use super::{between, columns, facts, sentences};
 use crate::log::certificate::{
     ActionCounts, ActionShare, Certificate, HistoryEntry, KnownQuantity, KnownStrategy,
 };
+use crate::log::kept::LimitVerdict;
 use crate::log::means::ActionMean;
 use crate::report::html::table;
 use crate::store::Status;
@@ -129,8 +130,9 @@ fn deploy(certificate: &Certificate) -> Markup {
     html! {
         @if recommendation.kind == Kind::Explore {
             p.alarm { "It ended while it explored: its last strategy says nothing about which action is best." }
+        } @else {
+            p { "The last strategy, the best by what is known, which still learns:" }
         }
-        p { "The last strategy, which is the best by what is known, and still learns:" }
         (strategy(policy, &recommendation.current))
         @match &recommendation.cautious {
             Some(cautious) => {
@@ -243,7 +245,9 @@ fn alarms(certificate: &Certificate) -> Vec<&str> {
 fn limits(certificate: &Certificate) -> Markup {
     html! {
         @for limit in &certificate.limits {
-            p.first { (limit.all.sentence) }
+            // Under policy free a threshold is stated only: that it was exceeded is a fact and no alarm.
+            @let alarming = limit.all.verdict == LimitVerdict::Exceeded && certificate.policy != Policy::Free;
+            p.(if alarming { "alarm" } else { "first" }) { (limit.all.sentence) }
             ul {
                 li { "In the last epoch: " (limit.last_epoch.sentence) }
                 @if let Some(overtime) = limit.realised_overtime {

@@ -174,13 +174,13 @@ async fn a_published_head_is_an_event_that_the_audit_checks() {
         noted["what"].as_str().unwrap(),
         &what(&json!("ab".repeat(32))),
     );
-    assert!(difference(&other).contains("the published head"));
+    assert!(difference(&other).contains("the head that was published"));
     let [one, two] = [noted, last].map(|event| event["what"].as_str().unwrap());
     let swapped = text
         .replace(one, "later")
         .replace(two, one)
         .replace("later", two);
-    assert!(difference(&swapped).contains("the published head"));
+    assert!(difference(&swapped).contains("the head that was published"));
     for (body, code) in [
         (json!({ "where": " " }), "unfit"),
         (json!({ "where": "\u{7}" }), "reason"),
