@@ -103,6 +103,7 @@ impl Seal {
     pub fn of_spec(text: &str, spec: &Spec) -> Self {
         let problem = &spec.problem;
         let plan = Plan::of(Arc::new(problem.clone()));
+        // Sentences need something to call it.
         let named = spec.name.as_deref().unwrap_or("The experiment");
         Self {
             seal: 1,

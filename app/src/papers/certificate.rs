@@ -40,6 +40,7 @@ pub fn content(certificate: &Certificate, address: &LogAddress) -> Markup {
             ("Ended", Some(&certificate.ended)),
         ]))
         @for sentence in alarms(certificate) { p.alarm { (sentence) } }
+        // In the order in which a reader asks: what was said before, what came of it, what to do, and whether to believe it.
         h2 { "What was promised" }
         (sentences(&certificate.promised))
         h2 { "What happened" }
@@ -206,6 +207,7 @@ fn known(certificate: &Certificate) -> Markup {
 fn means(means: &[ActionMean]) -> AnswerTable {
     let both = |interval: Interval| between([interval.low, interval.high]);
     let row = |mean: &ActionMean| {
+        // None before the first estimate, and of costs under policy free.
         let estimate = mean.estimate.as_ref();
         let observed = &mean.observed;
         vec![
