@@ -157,6 +157,16 @@ impl Estimate {
         [-1.0, 1.0].map(|sign| (self.estimate + sign * self.width).clamp(0.0, 1.0))
     }
 
+    /// The ends of the mean's cell, on the unit scale: any mean in it gives the same estimate.
+    pub fn cell_ends(&self) -> [f64; 2] {
+        match self.index {
+            Some(index) => [index, index + 1]
+                .map(|edge| ((self.offset + edge as f64) * self.cell).clamp(0.0, 1.0)),
+            // A cell as wide as the range has no edge in it.
+            None => [0.0, 1.0],
+        }
+    }
+
     /// The edge of the mean's cell that lies towards another cell, on the unit scale: what separates two runs whose
     /// means fell into these cells. None if the cell is as wide as the range.
     ///

@@ -14,9 +14,9 @@ use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::arrays::{self, RoundCosts, to_round};
-use crate::error::{refused, waiting};
+use crate::error::{Error, refused, waiting};
 use crate::problem::PyProblem;
-use crate::record::{PyEpochRecord, PyEstimate, PyRecommendation, PyToldMany};
+use crate::record::{PyEpochRecord, PyEstimate, PyObservedMean, PyRecommendation, PyToldMany};
 use crate::value::to_key;
 
 /// The rounds of one batch at most: its arrays take a third of a gigabyte.
@@ -361,6 +361,26 @@ impl PyEngine {
     #[getter]
     fn estimates(&self, py: Python<'_>) -> Vec<PyEstimate> {
         self.state(py).estimates().map(PyEstimate::from).collect()
+    }
+
+    /// The plain mean of each quantity of each action, as it was told, with an interval that holds at any time one looks: all
+    /// looks together miss the true mean with probability `miss` at most, each interval for itself. No decision sees them.
+    #[pyo3(signature = (miss = 0.01))]
+    fn observed(&self, py: Python<'_>, miss: f64) -> PyResult<Vec<PyObservedMean>> {
+        if !(miss > 0.0 && miss < 1.0) {
+            return Err(Error::new_err(format!(
+                "miss {miss} is outside (0, 1); give the chance that an interval ever misses, say 0.01"
+            )));
+        }
+        let state = self.state(py);
+        let problem = state.problem();
+        let quantities = problem.quantities() as u32;
+        let actions = 0..problem.actions().len() as u32;
+        let of_action = |action| {
+            let engine = &state;
+            (0..quantities).map(move |quantity| PyObservedMean::of(engine, action, quantity, miss))
+        };
+        Ok(actions.flat_map(of_action).collect())
     }
 
     /// The current strategy and what it is known to give: what to deploy when the experiment ends.

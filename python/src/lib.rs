@@ -28,7 +28,8 @@ mod _debora {
     use super::problem::{PyClear, PyLevel, PyPlan, PyProblem};
     #[pymodule_export]
     use super::record::{
-        PyClearTest, PyEpochRecord, PyEstimate, PyProspect, PyRecommendation, PyToldMany,
+        PyClearTest, PyEpochRecord, PyEstimate, PyObservedMean, PyProspect, PyRecommendation,
+        PyToldMany,
     };
     #[pymodule_export]
     use super::spec::{PySpec, PyWorld};

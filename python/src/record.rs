@@ -88,6 +88,65 @@ impl PyEstimate {
     }
 }
 
+/// The plain mean of what was told, in the user's units, with an interval that holds at any time one looks.
+#[pyclass(name = "ObservedMean", module = "debora", frozen, get_all, eq)]
+#[derive(PartialEq)]
+pub struct PyObservedMean {
+    /// The action.
+    action: u32,
+    /// The quantity; 0 is the reward.
+    quantity: u32,
+    /// The number of outcomes.
+    count: u64,
+    /// Their mean, which no decision sees; NaN without one.
+    mean: f64,
+    /// The true mean is at least this, at every look together, but for a chance of `miss`.
+    low: f64,
+    /// The true mean is at most this.
+    high: f64,
+}
+
+impl PyObservedMean {
+    /// Of a tally's action and quantity.
+    pub fn of(engine: &debora::Engine, action: u32, quantity: u32, miss: f64) -> Self {
+        let tally = engine.tally();
+        let range = engine.problem().quantity(quantity as usize).range;
+        let count = tally.counts()[action as usize];
+        let mean = match count {
+            // Nothing divided by nothing: the tally's own answer, without a panic to come of it.
+            0 => f64::NAN,
+            _ => tally.mean(action, quantity as usize),
+        };
+        let sum = if count == 0 { 0.0 } else { mean * count as f64 };
+        let [low, high] = debora::lab::observed::interval_at_any_time(count, sum, miss);
+        Self {
+            action,
+            quantity,
+            count,
+            mean: range.to_user(mean),
+            low: range.to_user(low),
+            high: range.to_user(high),
+        }
+    }
+}
+
+#[pymethods]
+impl PyObservedMean {
+    fn __repr__(&self) -> String {
+        let Self {
+            action,
+            quantity,
+            count,
+            mean,
+            low,
+            high,
+        } = self;
+        format!(
+            "ObservedMean(action={action}, quantity={quantity}, count={count}, mean={mean:?}, low={low:?}, high={high:?})"
+        )
+    }
+}
+
 /// A clear test: policy free commits to the leader if its lead exceeds a keyed threshold.
 #[pyclass(name = "ClearTest", module = "debora", frozen, get_all, eq)]
 #[derive(PartialEq)]

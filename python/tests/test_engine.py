@@ -301,3 +301,20 @@ def engine_after(engine: debora.Engine) -> debora.Engine:
         action = engine.decision(int(round)).action
         engine.tell(int(round), REWARDS[action], COSTS[action])
     return engine
+
+
+def test_observed_means_are_plain_means_with_intervals(soft: debora.Problem) -> None:
+    engine = play(debora.Engine(soft, 7))
+    observed = engine.observed()
+    assert len(observed) == len(soft.actions) * (1 + len(soft.costs))
+    for mean in observed:
+        values = REWARDS if mean.quantity == 0 else COSTS[:, mean.quantity - 1]
+        assert mean.count == engine.counts[mean.action]
+        assert mean.mean == pytest.approx(values[mean.action], abs=1e-12)
+        assert mean.low <= mean.mean <= mean.high
+        assert mean.high - mean.low < 0.5 * (2.0 if mean.quantity else 1.0)
+    wider = engine.observed(miss=1e-6)
+    assert all(w.low <= o.low and o.high <= w.high for w, o in zip(wider, observed, strict=True))
+    assert np.isnan(debora.Engine(soft, 7).observed()[0].mean)
+    with pytest.raises(debora.Error, match="miss 0.0 is outside"):
+        engine.observed(miss=0.0)

@@ -31,6 +31,9 @@
 
 use libm::{lgamma, log, log1p, sqrt};
 
+/// The chance that an interval that people are shown ever misses, each for itself.
+pub const MISS: f64 = 0.01;
+
 /// Above this Stirling's series has all digits.
 const LARGE: f64 = 64.0;
 
@@ -133,6 +136,7 @@ fn divergence(mean: f64, mu: f64) -> f64 {
 mod tests {
     use super::*;
 
+    // Larger than what is shown: misses are to be seen.
     const MISS: f64 = 0.05;
 
     /// ln M as it stands in the module's equation.

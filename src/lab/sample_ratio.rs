@@ -130,6 +130,12 @@ impl SampleChecks {
         }
     }
 
+    /// Takes over what looks of others found: when they were taken is not kept, and what was untold then cannot be found again.
+    pub fn take_looks(&mut self, others: &Self) {
+        self.open = others.open;
+        self.looks = others.looks;
+    }
+
     /// Whether to look, now that there are this many outcomes in all.
     pub fn is_due(&self, outcomes: u64) -> bool {
         outcomes >= self.next_look

@@ -5,6 +5,7 @@ use anyhow::Result;
 use super::replay::Replay;
 use super::{Auditor, Check, differs, equal};
 use crate::log::chain;
+use crate::log::observed::Observed;
 use crate::store::{EpochRow, Store};
 
 /// Epochs read at once.
@@ -26,7 +27,27 @@ pub fn check(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check
             None => break,
         }
     }
-    strays(store, id, auditor)
+    let strays = strays(store, id, auditor)?;
+    if strays.is_err() {
+        return Ok(strays);
+    }
+    observed(store, id, auditor)
+}
+
+/// The sums that are kept beside the progress, which people look at.
+fn observed(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check> {
+    let Some(Replay::Keyed { opening, .. }) = &auditor.replay else {
+        return Ok(Ok(()));
+    };
+    // Nothing is kept before the first request, and of a store of an earlier version until it is served.
+    let (Some(text), Some((_, progress))) = (store.observed(id)?, store.experiment(id)?) else {
+        return Ok(Ok(()));
+    };
+    let stored = Observed::parse(&text, opening.problem())?;
+    let recomputed = Observed::recomputed(&stored, store, id, &progress, opening)?;
+    let place = || "the observed sums".to_owned();
+    // As text: a field that nobody knows, or another spelling of a number, is a change too.
+    Ok(equal(place, "what was told", &text, &recomputed.text()?))
 }
 
 fn check_epoch(row: &EpochRow, auditor: &Auditor) -> Check {

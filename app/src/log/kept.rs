@@ -4,13 +4,12 @@
 //! about. It holds at any time one looks, though strategies and thus means change ([`average_at_any_time`]).
 
 use debora::Policy;
-use debora::lab::observed::average_at_any_time;
+use debora::lab::observed::{MISS, average_at_any_time};
 use debora::measure::words::{amount, counted, whole};
 use debora::record::Interval;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::log::means::MISS;
 use crate::log::observed::{Standing, ToldSums};
 
 /// Whether a limit was kept.

@@ -1,6 +1,6 @@
 //! What was observed of each action, beside the estimate that replicates, and why they differ.
 
-use debora::lab::observed::interval_at_any_time;
+use debora::lab::observed::{MISS, interval_at_any_time};
 use debora::measure::words::{amount, counted, whole};
 use debora::record::Interval;
 use debora::{Estimate, Problem};
@@ -8,9 +8,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::log::observed::{Standing, ToldSums};
-
-/// The chance that an interval ever misses, each for itself.
-pub const MISS: f64 = 0.01;
 
 /// How the intervals are made.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -74,6 +71,14 @@ pub struct ActionMean {
     pub why: String,
 }
 
+impl ActionMean {
+    /// Whether what was observed lies outside the cell of the estimate: somebody will ask why.
+    pub fn is_surprising(&self) -> bool {
+        let mean = self.observed.mean.zip(self.estimate.as_ref());
+        mean.is_some_and(|(mean, estimate)| mean < estimate.cell.low || mean > estimate.cell.high)
+    }
+}
+
 /// All means of an experiment, quantity by quantity within action by action.
 pub fn of(standing: &Standing<'_>) -> Vec<ActionMean> {
     let problem = standing.engine.problem();
@@ -112,7 +117,7 @@ fn observed(problem: &Problem, quantity: usize, told: &ToldSums) -> ObservedMean
 
 fn replicable(problem: &Problem, estimate: &Estimate) -> ReplicableMean {
     let range = problem.quantity(estimate.quantity as usize).range;
-    let [low, high] = cell(estimate).map(|end| range.to_user(end));
+    let [low, high] = estimate.cell_ends().map(|end| range.to_user(end));
     ReplicableMean {
         // The middle of the outermost cells may lie outside the range, where no mean can be.
         value: range.to_user(estimate.estimate.clamp(0.0, 1.0)),
@@ -120,16 +125,6 @@ fn replicable(problem: &Problem, estimate: &Estimate) -> ReplicableMean {
         // Wider than the range says no more than the range.
         width: estimate.width.min(1.0) * range.span(),
         count: estimate.count,
-    }
-}
-
-/// The ends of an estimate's cell, within the range.
-pub fn cell(estimate: &Estimate) -> [f64; 2] {
-    match estimate.index {
-        Some(index) => [index, index + 1]
-            .map(|edge| ((estimate.offset + edge as f64) * estimate.cell).clamp(0.0, 1.0)),
-        // A cell as wide as the range has no edge in it.
-        None => [0.0, 1.0],
     }
 }
 

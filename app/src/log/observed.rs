@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use debora::lab::sample_ratio::{EpochCounts, LastRound, SampleChecks};
 use debora::mean::FIXED_ONE;
 use debora::spec::ServiceSpec;
-use debora::{Engine, EpochRecord, Problem};
+use debora::{Engine, EpochRecord, Kind, Policy, Problem, Profile};
 use serde::{Deserialize, Serialize};
 
 use crate::store::{Progress, Status, Store};
@@ -156,6 +156,39 @@ impl Observed {
         Ok(observed)
     }
 
+    /// All that can be recomputed, for an audit: what stored looks found is taken as it is, as nobody knows any more what was
+    /// missing at their time.
+    pub fn recomputed(
+        stored: &Self,
+        store: &mut dyn Store,
+        id: &str,
+        progress: &Progress,
+        engine: &Engine,
+    ) -> Result<Self> {
+        let mut observed = Self::of_rows(store, id, progress, engine)?;
+        observed.checked_from = stored.checked_from;
+        let done = progress.status == Status::Done;
+        for epoch in stored.checked_from..progress.epoch + u64::from(done) {
+            for row in store.epochs(id, epoch, 1)? {
+                let record: EpochRecord = serde_json::from_str(&row.record)?;
+                let (decided, told) = rounds_of(store, id, &record)?;
+                let counts = EpochCounts {
+                    strategy: &record.strategy,
+                    blocks: is_in_blocks(engine.problem(), record.kind),
+                    decided: &decided,
+                    told: &told,
+                };
+                if epoch < progress.epoch {
+                    observed.checks.close(counts);
+                } else {
+                    observed.checks.close_last(counts);
+                }
+            }
+        }
+        observed.checks.take_looks(&stored.checks);
+        Ok(observed)
+    }
+
     fn add_open_epoch(&mut self, store: &mut dyn Store, id: &str, engine: &Engine) -> Result<()> {
         let mut from = engine.open_record().first_round;
         let mut fixed = vec![0; engine.problem().quantities()];
@@ -248,6 +281,43 @@ impl Observed {
             self.open.iter().map(|told| told.count).collect(),
         )
     }
+}
+
+/// Rounds of a closed epoch, per action: decided, and told.
+fn rounds_of(
+    store: &mut dyn Store,
+    id: &str,
+    record: &EpochRecord,
+) -> Result<(Vec<u64>, Vec<u64>)> {
+    let mut counts = (
+        vec![0; record.strategy.len()],
+        vec![0; record.strategy.len()],
+    );
+    let end = record.first_round + record.rounds;
+    let mut from = record.first_round;
+    while from < end {
+        let Some(lease) = store.leases(id, record.epoch, false, from, 1)?.pop() else {
+            break;
+        };
+        let length = lease.actions.len();
+        for &action in &lease.actions {
+            counts.0[action as usize] += 1;
+        }
+        for outcome in store.outcomes(id, lease.first, length)? {
+            // Where some are missing, the same number of outcomes reaches beyond the lease.
+            let place = (outcome.round - lease.first) as usize;
+            if let Some(&action) = lease.actions.get(place).filter(|_| !outcome.imputed) {
+                counts.1[action as usize] += 1;
+            }
+        }
+        from = lease.first + length as u64;
+    }
+    Ok(counts)
+}
+
+/// Whether an epoch of this kind is played in permuted blocks: under hard limits exploration is drawn, and profile paper's, too.
+fn is_in_blocks(problem: &Problem, kind: Kind) -> bool {
+    kind == Kind::Explore && problem.policy() != Policy::Hard && problem.profile() != Profile::Paper
 }
 
 /// An epoch as the checks see it.

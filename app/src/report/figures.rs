@@ -1,10 +1,11 @@
 //! Which figures a report has: the first run's strategies and estimates, all runs' curves, or the players' beside each other.
 
 use debora::lab::metrics::{Run, Spread, checkpoints};
+use debora::lab::observed::{MISS, interval_at_any_time};
 use debora::lab::replicate::Pair;
 use debora::measure::{FirstRun, MeasuredVerb, Part, SpecText};
 
-use crate::report::plots::{self, Figure, Series};
+use crate::report::plots::{self, DrawnMean, Figure, Series};
 
 /// The figures of a whole measurement.
 pub fn of_part(part: &Part, promised: f64) -> Vec<Figure> {
@@ -208,30 +209,38 @@ fn estimates(first_run: &FirstRun, spec: &SpecText) -> Vec<Figure> {
         .iter()
         .enumerate()
         .map(|(quantity, name)| {
-            let intervals: Vec<[f64; 3]> = (0..problem.actions().len())
-                .map(|action| interval(first_run, spec, action, quantity))
+            let means: Vec<DrawnMean> = (0..problem.actions().len())
+                .map(|action| drawn(first_run, spec, action, quantity))
                 .collect();
             plots::estimates(
                 name,
                 &problem.quantity(quantity).name,
                 problem.actions(),
-                &intervals,
+                &means,
                 quantity.checked_sub(1).map(|cost| problem.threshold(cost)),
             )
         })
         .collect()
 }
 
-/// Low end, estimate and high end in the user's units. Without an estimate, all that the range allows.
-fn interval(first_run: &FirstRun, spec: &SpecText, action: usize, quantity: usize) -> [f64; 3] {
+/// A mean in the user's units. Without an estimate, all that the range allows.
+fn drawn(first_run: &FirstRun, spec: &SpecText, action: usize, quantity: usize) -> DrawnMean {
     let range = spec.problem().quantity(quantity).range;
-    let ends = match first_run.estimate(action, quantity) {
-        None => [0.0, 0.5, 1.0],
-        Some(estimate) => {
-            let [low, high] = estimate.interval();
-            // A cell's middle may lie just outside of the range.
-            [low, estimate.estimate.clamp(0.0, 1.0), high]
-        }
+    let Some(estimate) = first_run.estimate(action, quantity) else {
+        return DrawnMean {
+            estimate: range.to_user(0.5),
+            interval: [0.0, 1.0].map(|end| range.to_user(end)),
+            cell: [range.to_user(0.5); 2],
+            observed: None,
+        };
     };
-    ends.map(|end| range.to_user(end))
+    let sum = estimate.mean * estimate.count as f64;
+    let [low, high] = interval_at_any_time(estimate.count, sum, MISS);
+    DrawnMean {
+        // A cell's middle may lie just outside of the range.
+        estimate: range.to_user(estimate.estimate.clamp(0.0, 1.0)),
+        interval: estimate.interval().map(|end| range.to_user(end)),
+        cell: estimate.cell_ends().map(|end| range.to_user(end)),
+        observed: Some([low, estimate.mean, high].map(|end| range.to_user(end))),
+    }
 }

@@ -1,5 +1,6 @@
 //! One self-contained page: the answer, the figures, the recommendation, the plan, and how to make it again. No network.
 
+use debora::lab::observed::{MISS, interval_at_any_time};
 use debora::measure::answer::{Align, Answer, AnswerTable, Item, Sentence, Span, Tone, clear_test};
 use debora::measure::words::{amount, percent, whole};
 use debora::measure::{FirstRun, KnownMean, SpecText};
@@ -42,6 +43,7 @@ pub fn render(page: &ReportPage) -> Markup {
                 (advice(page))
                 p { "What it is known to give, all intervals together with probability 1 - delta:" }
                 (known_means(page))
+                (observed_means(page))
                 (clear_tests(page))
                 h2 { "Plan" }
                 (facts(page.spec))
@@ -127,6 +129,41 @@ fn known_means(page: &ReportPage) -> Markup {
                 @let [low, high] = known.interval.map(amount);
                 tr { td { (known.name) } td { (low) " to " (high) } td { (beside(&known)) } }
             }
+        }
+    }
+}
+
+/// What the first run observed of each action when it was last estimated, beside the estimate and its cell.
+fn observed_means(page: &ReportPage) -> Markup {
+    let problem = page.spec.problem();
+    let span = |[low, high]: [f64; 2]| format!("{} to {}", amount(low), amount(high));
+    html! {
+        @if !page.first_run.estimates.is_empty() {
+            h2 { "What the first run observed" }
+            // The reader sees two numbers for one thing, and is told which does what.
+            p {
+                "The estimate decides: it is the middle of the cell that held the mean, so that another run with the same key finds "
+                "the same. The observed interval holds the true mean at every look together with probability " (percent(1.0 - MISS)) "."
+            }
+            div.scroll { table {
+                tr {
+                    th { "action" } th { "quantity" } th { "rounds" } th { "observed" } th { "interval" } th { "estimate" } th { "cell" }
+                }
+                @for estimate in &page.first_run.estimates {
+                    @let quantity = problem.quantity(estimate.quantity as usize);
+                    @let user = |end: f64| quantity.range.to_user(end);
+                    @let sum = estimate.mean * estimate.count as f64;
+                    tr {
+                        td { (problem.actions()[estimate.action as usize]) }
+                        td { (quantity.name) }
+                        td { (whole(estimate.count)) }
+                        td { (amount(user(estimate.mean))) }
+                        td { (span(interval_at_any_time(estimate.count, sum, MISS).map(user))) }
+                        td { (amount(user(estimate.estimate.clamp(0.0, 1.0)))) }
+                        td { (span(estimate.cell_ends().map(user))) }
+                    }
+                }
+            } }
         }
     }
 }

@@ -178,42 +178,75 @@ pub fn strategy_over_time(
     })
 }
 
-/// One quantity's estimates with their intervals, action by action, beside its threshold.
+/// An action's mean of a quantity, as it decides and as it was observed.
+#[derive(Clone, Copy)]
+pub struct DrawnMean {
+    pub estimate: f64,
+    pub interval: [f64; 2],
+    /// Any mean in here has the same estimate.
+    pub cell: [f64; 2],
+    /// The plain mean, between the ends of its interval.
+    pub observed: Option<[f64; 3]>,
+}
+
+impl DrawnMean {
+    /// Its lines, each with its width: the interval upright with the cell broad upon it and a bar across at the estimate; beside
+    /// it the observed interval, with a shorter bar at the mean.
+    fn lines(&self, place: f64) -> Vec<([(f64, f64); 2], f64)> {
+        let upright = |place: f64, [low, high]: [f64; 2]| [(place, low), (place, high)];
+        let across =
+            |place: f64, half: f64, level: f64| [(place - half, level), (place + half, level)];
+        let mut lines = vec![
+            (upright(place, self.interval), 2.0),
+            (upright(place, self.cell), 8.0),
+            (across(place, 0.15, self.estimate), 3.0),
+        ];
+        if let Some([low, mean, high]) = self.observed {
+            // Far enough to be told from the cell, near enough to belong to its action.
+            let place = place + 0.22;
+            lines.push((upright(place, [low, high]), 1.0));
+            lines.push((across(place, 0.06, mean), 2.0));
+        }
+        lines
+    }
+}
+
+/// One quantity's means with their intervals, action by action, beside its threshold.
 pub fn estimates(
     name: &'static str,
     label: &str,
     actions: &[String],
-    intervals: &[[f64; 3]],
+    means: &[DrawnMean],
     threshold: Option<f64>,
 ) -> Figure {
     let caption = match threshold {
-        None => format!("{label}: what each action gives, with the interval that holds it."),
+        None => format!(
+            "{label}: what each action gives. Each estimate with its cell and the interval that holds the true mean; thin, beside \
+             it: what was observed."
+        ),
         Some(_) => format!(
-            "{label}: what each action costs, with the interval that holds it; dashed: the threshold."
+            "{label}: what each action costs. Each estimate with its cell and the interval that holds the true mean; thin, beside \
+             it: what was observed; dashed: the threshold."
         ),
     };
     figure(name, caption, || {
         let mut plots = Vec::new();
-        for (action, [low, middle, high]) in intervals.iter().enumerate() {
+        for (action, mean) in means.iter().enumerate() {
             let colour = COLOURS[action % COLOURS.len()];
-            let place = action as f64 + 1.0;
-            // The interval upright, and a short bar across it at the estimate.
-            let upright = [(place, *low), (place, *high)];
-            let across = [(place - 0.15, *middle), (place + 0.15, *middle)];
-            for line in [upright, across] {
+            for (line, width) in mean.lines(action as f64 + 1.0) {
                 plots.push(Plot::Line(
                     LinePlot::new()
                         .with_data(line)
                         .with_color(colour)
-                        .with_stroke_width(3.0),
+                        .with_stroke_width(width),
                 ));
             }
         }
         // A line at the threshold or, without one, an unseen one: either way the actions stand well inside the frame.
-        let (level, colour) = threshold.map_or((intervals[0][1], "none"), |threshold| {
+        let (level, colour) = threshold.map_or((means[0].estimate, "none"), |threshold| {
             (threshold, "#D55E00")
         });
-        let ends = [(0.5, level), (intervals.len() as f64 + 0.5, level)];
+        let ends = [(0.5, level), (means.len() as f64 + 0.5, level)];
         plots.push(Plot::Line(
             LinePlot::new()
                 .with_data(ends)

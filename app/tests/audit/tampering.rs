@@ -313,9 +313,14 @@ fn other_stored(table: &str, column: &str, value: &Sql, open: bool) -> Vec<(Stri
             .into_iter()
             .map(|(place, bytes)| (format!("byte {place}"), Sql::Blob(bytes)))
             .collect(),
-        Sql::Text(text) if matches!(column, "record" | "progress") => {
+        Sql::Text(text) if matches!(column, "record" | "progress" | "observed") => {
             let mut below = Vec::new();
             leaves(&serde_json::from_str(text).unwrap(), "", &mut below);
+            // What a look at the open epoch found, and how many there were: what was missing then is not kept.
+            below.retain(|(path, _)| {
+                let looks = [".checks.open.", ".checks.looks"];
+                column != "observed" || !looks.iter().any(|look| path.starts_with(look))
+            });
             below
                 .into_iter()
                 .map(|(path, new)| (path, Sql::Text(new.to_string())))
@@ -330,7 +335,8 @@ fn other_stored(table: &str, column: &str, value: &Sql, open: bool) -> Vec<(Stri
                 .collect()
         }
     };
-    if *value != Sql::Null {
+    // Sums that are gone are made again from what was told.
+    if *value != Sql::Null && column != "observed" {
         changed.push(("to null".into(), Sql::Null));
     }
     match (table, column) {

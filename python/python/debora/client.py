@@ -195,7 +195,7 @@ class Client:
         return receipts
 
     def state(self) -> dict[str, Any]:
-        """Epoch, strategy, estimates, counts and what is outstanding."""
+        """Epoch, strategy, counts, estimates beside what was observed (`means`), whether limits were kept (`limits`), `alerts`."""
         return self._call("GET", self._path("state"))
 
     def certificate(self) -> dict[str, Any]:

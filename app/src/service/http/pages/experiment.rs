@@ -4,10 +4,12 @@ use axum::extract::State as Shared;
 use axum::response::{Html, Response};
 use debora::Policy;
 use debora::measure::words::{amount, listed, percent, whole};
-use debora::record::Kind;
+use debora::record::{Interval, Kind};
 use maud::{Markup, html};
 
 use super::{Guest, PageError, figures, page, see, text};
+use crate::log::kept::contradictions;
+use crate::log::means::ActionMean;
 use crate::service::http::AppState;
 use crate::service::http::experiments::{change, row};
 use crate::service::http::extract::Id;
@@ -100,6 +102,7 @@ fn live(state: &State) -> Markup {
             p.small { (state.sample_ratio.sentence) }
         }
         @for sentence in &state.false_means { p.alarm { (sentence) } }
+        @for sentence in contradictions(state.policy, &state.limits) { p.alarm { (sentence) } }
         // Before the end the strategy is that of the epoch, and not advice, unless nothing can change it.
         h2 {
             @if state.status == Status::Done || state.kind == Kind::Commit { "What to deploy" } @else { "The strategy" }
@@ -107,6 +110,7 @@ fn live(state: &State) -> Markup {
         div.scroll { (strategy(state)) }
         (expected(state.policy, &state.recommendation.expected))
         @if let Some(cautious) = &state.recommendation.cautious { (self::cautious(state.policy, cautious)) }
+        @if !state.limits.is_empty() { (limits(state)) }
         h2 { "What is known" }
         @if state.kind == Kind::Commit {
             p { "No mean is estimated: a run that commits needs none, and only its leader is still played." }
@@ -115,6 +119,7 @@ fn live(state: &State) -> Markup {
         } @else {
             div.scroll { (estimates(state)) }
         }
+        @if state.decided > 0 { (observed(state)) }
         (figures::shown(state))
     }
 }
@@ -199,6 +204,63 @@ fn estimates(state: &State) -> Markup {
                 }
             }
         }
+    }
+}
+
+fn limits(state: &State) -> Markup {
+    html! {
+        h2 { "Were the limits kept?" }
+        @for limit in &state.limits {
+            p { (limit.all.sentence) }
+            // An epoch that has just begun has nothing to say.
+            @if limit.last_epoch.count > 0 { p.small { "In epoch " (state.epoch) ": " (limit.last_epoch.sentence) } }
+            @if let Some(average) = limit.realised_overtime {
+                p.small { "Overtime decisions cost " (amount(average)) " of " (limit.name) " on average." }
+            }
+        }
+    }
+}
+
+/// What was told, beside the estimates: with intervals that hold whenever the page is looked at.
+fn observed(state: &State) -> Markup {
+    html! {
+        h2 { "What was observed" }
+        p.small {
+            "Plain means of what was told. Each interval holds its true mean at every look, but for a chance of "
+            (percent(state.intervals.miss)) "."
+        }
+        div.scroll { table {
+            thead {
+                tr {
+                    th { "Action" } th { "Quantity" } th.number { "Observed" } th.number { "Interval" } th.number { "Told" }
+                    th.number { "Estimate" } th.number { "Cell" }
+                }
+            }
+            tbody { @for mean in &state.means { (mean_row(mean)) } }
+        } }
+    }
+}
+
+fn mean_row(mean: &ActionMean) -> Markup {
+    let span =
+        |interval: &Interval| format!("{} to {}", amount(interval.low), amount(interval.high));
+    html! {
+        // The reason stands where the numbers differ, and takes no room until it is asked for.
+        tr title=(mean.why) {
+            td { (mean.name) }
+            td { (mean.quantity) }
+            td.number { (mean.observed.mean.map(amount).unwrap_or_default()) }
+            td.number { (span(&mean.observed.interval)) }
+            td.number { (whole(mean.observed.count)) }
+            @if let Some(estimate) = &mean.estimate {
+                td.number { (amount(estimate.value)) }
+                td.number { (span(&estimate.cell)) }
+            } @else {
+                td.number {} td.number {}
+            }
+        }
+        // Where the cell does not even hold what was observed, the reason is not left to a pointer that hovers.
+        @if mean.is_surprising() { tr { td colspan="7" { small { (mean.why) } } } }
     }
 }
 

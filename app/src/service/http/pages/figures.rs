@@ -8,10 +8,10 @@ use debora::EpochRecord;
 use maud::{Markup, html};
 
 use super::{Guest, PageError};
-use crate::report::plots::{self, Figure};
+use crate::report::plots::{self, DrawnMean, Figure};
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
-use crate::service::http::state::{self, State};
+use crate::service::http::state::{self, EstimateState, State};
 use crate::service::request::is_id;
 use crate::store::{Role, Store};
 
@@ -30,7 +30,10 @@ pub fn shown(state: &State) -> Markup {
                 (figure(state, "strategy", state.decided, "The strategy over time: the probability of each action."))
                 @for (place, (name, threshold)) in quantities.iter().enumerate() {
                     @let words = if threshold.is_some() { "; dashed: the threshold" } else { "" };
-                    @let caption = format!("{name}: each action's estimate and the interval of its true mean{words}.");
+                    @let caption = format!(
+                        "{name}: each action's estimate with its cell and the interval of its true mean; thin, beside it: what was \
+                         observed{words}."
+                    );
                     (figure(state, &format!("estimates-{place}"), state.epoch, &caption))
                 }
             }
@@ -128,7 +131,7 @@ enum Subject {
     Estimates {
         quantity: String,
         actions: Vec<String>,
-        intervals: Vec<[f64; 3]>,
+        means: Vec<DrawnMean>,
         threshold: Option<f64>,
     },
 }
@@ -144,9 +147,9 @@ impl Subject {
             Self::Estimates {
                 quantity,
                 actions,
-                intervals,
+                means,
                 threshold,
-            } => plots::estimates("estimates", quantity, actions, intervals, *threshold),
+            } => plots::estimates("estimates", quantity, actions, means, *threshold),
         }
     }
 }
@@ -207,18 +210,31 @@ fn estimates(state: &State, place: usize) -> Option<Subject> {
         .estimates
         .iter()
         .filter(|estimate| estimate.quantity == quantity);
-    let (actions, intervals) = of_it
-        .map(|estimate| {
-            (
-                estimate.name.clone(),
-                [estimate.low, estimate.estimate, estimate.high],
-            )
-        })
+    let (actions, means) = of_it
+        .map(|estimate| (estimate.name.clone(), drawn(state, estimate)))
         .unzip();
     Some(Subject::Estimates {
         quantity,
         actions,
-        intervals,
+        means,
         threshold,
     })
+}
+
+fn drawn(state: &State, estimate: &EstimateState) -> DrawnMean {
+    let mean = state
+        .means
+        .iter()
+        .find(|mean| mean.action == estimate.action && mean.quantity == estimate.quantity);
+    let cell = mean.and_then(|mean| mean.estimate.as_ref());
+    let told = mean.map(|mean| &mean.observed);
+    DrawnMean {
+        estimate: estimate.estimate,
+        interval: [estimate.low, estimate.high],
+        cell: cell.map_or([estimate.estimate; 2], |mean| {
+            [mean.cell.low, mean.cell.high]
+        }),
+        // An estimate may be of imputed rounds alone: then nothing was observed.
+        observed: told.and_then(|told| Some([told.interval.low, told.mean?, told.interval.high])),
+    }
 }
