@@ -193,11 +193,11 @@ const AUDIT_HELP: &str = "\
 Exit code 0: all equal. 1: a difference, which is named with both values. 2: it cannot be audited; if only the key is not \
 revealed yet, hashes and counts are still checked.
 
-What it finds: any change of a decision, of an outcome of a closed epoch, of a record, hash or count, by anyone who cannot \
-change everything that depends on it. Anyone who can rewrite the whole store can rehash it. Heads stop that: each head \
-stands for all closed epochs before it, so publish or note down heads while the experiment goes on, and give one with \
---head. What it does not find: changes of what nobody can recompute, which are times, request keys, the names of actors, and \
-the values of outcomes that do not count (late ones, and those of overtime) or are in no hash yet (the open epoch's).";
+What it finds: any change of what is stored or shown of an experiment, by anyone who cannot change everything that depends on it, \
+and anything in a store that debora does not make. Anyone who can rewrite the whole store can rehash it. Heads stop that: each head \
+stands for all that is in the chain before it, so publish or note down heads while the experiment goes on, and give one with \
+--head. What it does not find: changes of what is in no hash yet, which are the values that were told in the open epoch, and its \
+times, request keys and names of actors.";
 
 /// How a service is entered.
 #[derive(Args, Clone)]

@@ -205,7 +205,12 @@ impl<'a> World<'a> {
 
     /// Recomputes everything from what is stored.
     #[track_caller]
-    fn audit(&self) {
+    fn audit(&mut self) {
+        // The audit finds tables that no store has.
+        for table in TABLES {
+            let sql = format!("DROP TABLE IF EXISTS saved_{table}");
+            self.server.run(&sql);
+        }
         let source = LogSource::Store(self.location.clone());
         let mut log = source.open(Some(self.id), &Credentials::default()).unwrap();
         match audit(&mut log, None).unwrap() {
@@ -373,5 +378,72 @@ fn a_finished_experiment_that_is_not_finished_in_the_store_is_paused() {
         let reason = lost(world.decide(0, 1));
         assert!(reason.contains("that it was closed"), "{reason}");
         assert_eq!(world.progress().status, Status::Paused);
+    });
+}
+
+/// Each node hashes what it hands out itself and reads the rest: whoever closes an epoch, the hash is the same.
+#[test]
+fn nodes_that_take_turns_keep_one_chain() {
+    let spec = format!("{SHORT}[service]\non_wait = 'serve'\noutcome_wait = '60s'\n");
+    on_a_shared_store(&spec, |world| {
+        world.start();
+        let mut heads = vec![world.progress().head];
+        for turn in 0.. {
+            // Some nodes are started anew in the middle of an epoch.
+            if turn % 7 == 3 {
+                world.nodes.remove(turn % 2);
+                world.start();
+            }
+            let rounds = match world.decide(turn % 2, 3) {
+                Ok(_) => (1..world.progress().next_round).collect::<Vec<u64>>(),
+                Err(Refusal::Done { .. }) => break,
+                Err(refusal) => panic!("{refusal}"),
+            };
+            world.tell((turn + 1) % 2, &rounds, 1.0).unwrap();
+            heads.push(world.progress().head);
+        }
+        assert!(world.progress().epoch > 3);
+        world.audit();
+        heads.dedup();
+        assert_eq!(heads.len() as u64, world.progress().epoch + 2);
+    });
+}
+
+/// Late outcomes move the head of an experiment that is over: what another node was told is not a loss.
+#[test]
+fn what_another_node_stores_after_the_end_is_not_lost() {
+    let spec = format!("{SHORT}[service]\noutcome_wait = '2s'\n");
+    on_a_shared_store(&spec, |world| {
+        world.start();
+        // Two rounds that nobody tells until all is over.
+        for round in 1..=2 {
+            assert_eq!(world.decide(0, 1).unwrap(), [round]);
+            while world.progress().imputed.iter().sum::<u64>() < round {
+                world.time += 1_000;
+                world.server.set_clock(world.time);
+                for node in 0..2 {
+                    let moment = Moment::both(world.time);
+                    world.nodes[node].due(moment).unwrap();
+                }
+                let id = world.id.into();
+                world.serve(0, Request::Tick { id }).unwrap();
+            }
+        }
+        loop {
+            match world.decide(0, 7) {
+                Ok(rounds) => drop(world.tell(0, &rounds, 1.0).unwrap()),
+                Err(Refusal::Done { .. }) => break,
+                Err(refusal) => panic!("{refusal}"),
+            }
+        }
+        let ended = world.progress();
+        for (node, round) in [(1, 1), (0, 2)] {
+            let receipts = world.tell(node, &[round], 1.0);
+            assert_eq!(receipts.unwrap(), [Receipt::Late]);
+        }
+        let after = world.progress();
+        assert_eq!((ended.late, after.late), (0, 2));
+        assert_ne!(ended.head, after.head);
+        world.audit();
     });
 }

@@ -1,14 +1,12 @@
-//! One epoch of a log: its record, decisions, outcomes and hash.
+//! One epoch of a log: its record, decisions and outcomes.
 
 use debora::record::Kind;
 use debora::spec::OnWait;
 use debora::{EpochRecord, Problem};
-use sha2::{Digest as _, Sha256};
 
-use super::journal::JournalEnd;
 use super::{Auditor, Check, Replay, Rules, differs, equal};
-use crate::log::chain::{self, EpochParts, LeasesHash, RULE, RoundsHash};
-use crate::log::{LeaseLine, Line, ROUNDS_MAX};
+use crate::log::chain::{LeasesHash, RULE, RoundsHash};
+use crate::log::{LeaseLine, ROUNDS_MAX};
 use crate::store::{OutcomeRow, UncountedOutcome};
 
 /// The epoch that is being read.
@@ -18,11 +16,11 @@ pub struct OpenEpoch {
     pub next_outcome: u64,
     /// The first round without an outcome, if later ones have one.
     pub missing: Option<u64>,
-    opened_at: i64,
+    pub opened_at: i64,
     /// By rule 1, while that may still be the epoch's.
-    rounds_by_rule_1: Option<RoundsHash>,
-    rounds: RoundsHash,
-    leases: LeasesHash,
+    pub rounds_by_rule_1: Option<RoundsHash>,
+    pub rounds: RoundsHash,
+    pub leases: LeasesHash,
     pub next_serial: u64,
     last_overtime_outcome: u64,
     /// Whether a request was given fewer rounds than it asked for: no other may follow.
@@ -63,7 +61,7 @@ impl OpenEpoch {
 }
 
 impl Auditor {
-    fn reading(&mut self) -> (&Rules, &mut Replay, &mut OpenEpoch) {
+    pub(super) fn reading(&mut self) -> (&Rules, &mut Replay, &mut OpenEpoch) {
         let reading = (
             self.rules.as_ref(),
             self.replay.as_mut(),
@@ -315,154 +313,6 @@ impl Auditor {
         open.last_overtime_outcome = serial;
         Ok(open.next_serial)
     }
-
-    pub(super) fn close_epoch(&mut self, line: &Line) -> Check {
-        let Line::Closed {
-            epoch,
-            rounds,
-            rounds_hash,
-            previous,
-            hash,
-            closed_at,
-            leases_hash,
-            journal_end,
-            journal,
-            early,
-        } = line
-        else {
-            unreachable!("only called with the end of an epoch")
-        };
-        let (next_round, head_before) = (self.counts.next_round, self.head.clone());
-        let (_, _, open) = self.reading();
-        let number = open.record.epoch;
-        let place = || format!("the end of epoch {number}");
-        equal(place, "its epoch", epoch, &number)?;
-        let rounds_decided = next_round - open.record.first_round;
-        equal(place, "its number of rounds", rounds, &rounds_decided)?;
-        if !early {
-            self.check_complete(&place())?;
-        }
-        equal(place, "the hash before", previous, &head_before)?;
-        let head = match (leases_hash, journal_end, journal) {
-            (Some(leases_hash), Some(end), Some(journal)) => {
-                let end = JournalEnd {
-                    epoch: number,
-                    end: *end,
-                    journal: journal.clone(),
-                };
-                self.hash_by_rule_2(rounds_hash, leases_hash, end, *closed_at, *early)?
-            }
-            (None, None, None) if self.rule == 1 && !early => self.hash_by_rule_1(rounds_hash)?,
-            _ => {
-                let expected = "those of the rule before, or of a later one";
-                return Err(differs(
-                    place(),
-                    "what it has of its hash",
-                    "other parts",
-                    expected,
-                ));
-            }
-        };
-        equal(place, "its hash", hash, &head)?;
-        self.end_epoch(head, *early);
-        Ok(())
-    }
-
-    /// An epoch is closed when all its rounds are decided and have their outcomes.
-    fn check_complete(&mut self, place: &str) -> Check {
-        let next_round = self.counts.next_round;
-        let (_, replay, open) = self.reading();
-        if open.first_missing() < next_round {
-            let place = format!("{place}, round {}", open.first_missing());
-            return Err(differs(place, "its outcome", "missing", "due"));
-        }
-        if replay.is_complete() == Some(false) {
-            return Err(differs(
-                place,
-                "the epoch",
-                "closed",
-                format_args!("going on with round {next_round}"),
-            ));
-        }
-        Ok(())
-    }
-
-    fn hash_by_rule_1(&mut self, rounds_hash: &String) -> Check<String> {
-        let (head, record) = (self.head.clone(), self.closed_record());
-        let text = chain::record_text(&record, self.audited.values_version);
-        self.audited.epochs_by_rule_1 += 1;
-        let (_, _, open) = self.reading();
-        let rounds = open.rounds_by_rule_1.as_ref();
-        let recomputed = rounds.map(RoundsHash::to_hex).unwrap_or_default();
-        let place = || format!("the end of epoch {}", record.epoch);
-        equal(place, "the hash of its rounds", rounds_hash, &recomputed)?;
-        Ok(chain::epoch_hash_by_rule_1(&head, &text, &recomputed))
-    }
-
-    fn hash_by_rule_2(
-        &mut self,
-        rounds_hash: &String,
-        leases_hash: &String,
-        end: JournalEnd,
-        closed_at: i64,
-        early: bool,
-    ) -> Check<String> {
-        let (head, record) = (self.head.clone(), self.closed_record());
-        let text = chain::record_text(&record, self.audited.values_version);
-        let (_, _, open) = self.reading();
-        let place = || format!("the end of epoch {}", record.epoch);
-        equal(
-            place,
-            "the hash of its rounds",
-            rounds_hash,
-            &open.rounds.to_hex(),
-        )?;
-        equal(
-            place,
-            "the hash of its requests",
-            leases_hash,
-            &open.leases.to_hex(),
-        )?;
-        let parts = EpochParts {
-            record: &text,
-            opened_at: open.opened_at,
-            closed_at,
-            rounds_hash,
-            leases_hash,
-            journal_end: end.end,
-            journal: &end.journal,
-            early,
-        };
-        let hash = parts.hash(&head);
-        // What it says of the journal is held against the lines that follow all epochs.
-        self.journal.expect(end);
-        (self.rule, self.opens_at) = (RULE, Some(closed_at));
-        Ok(hash)
-    }
-
-    /// The record as the epoch was closed: the hash is over its text, so it is made again from what was recomputed.
-    fn closed_record(&mut self) -> EpochRecord {
-        let next_round = self.counts.next_round;
-        let (_, _, open) = self.reading();
-        let rounds = next_round - open.record.first_round;
-        open.record.clone().with_rounds(rounds)
-    }
-
-    fn end_epoch(&mut self, head: String, early: bool) {
-        let record = self.closed_record();
-        let (_, _, open) = self.reading();
-        (open.closed, open.early) = (true, early);
-        let next_serial = open.next_serial;
-        self.journal.served.push(next_serial);
-        // Epochs that were not complete are in no digest, and what they imputed counts as the open epoch's.
-        if !early {
-            self.counts.imputed_before.clone_from(&self.counts.imputed);
-            self.digest = digest(self.digest, &record);
-        }
-        self.journal.over = early || self.at_horizon();
-        self.tick_off_head(&head);
-        self.head = head;
-    }
 }
 
 /// Overtime is not part of the promise, but it must have been allowed.
@@ -476,21 +326,6 @@ fn check_overtime(rules: &Rules, replay: &Replay, place: &str) -> Check {
         return Ok(());
     };
     Err(differs(place, "overtime", "served", instead))
-}
-
-/// SHA-256 of the digest before, epoch, rounds and the bits of every probability, 8 bytes little endian each.
-fn digest(before: [u8; 32], record: &EpochRecord) -> [u8; 32] {
-    // From the records, not from an engine: without the key there is none.
-    let hash = Sha256::new_with_prefix(before).chain_update(record.epoch.to_le_bytes());
-    let hash = hash.chain_update(record.rounds.to_le_bytes());
-    record
-        .strategy
-        .iter()
-        .fold(hash, |hash, probability| {
-            hash.chain_update(probability.to_bits().to_le_bytes())
-        })
-        .finalize()
-        .into()
 }
 
 fn check_length(place: &str, given: &LeaseLine) -> Check {

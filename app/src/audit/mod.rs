@@ -10,6 +10,7 @@
 //! its own round by round. Lines stream through it: memory does not grow with the log, except for two numbers per run of
 //! imputed rounds and, without the key, one per round of the longest epoch.
 
+mod closing;
 mod diff;
 mod epoch;
 mod journal;

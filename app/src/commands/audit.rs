@@ -179,6 +179,18 @@ fn equal(audited: &Audited) -> Vec<Sentence> {
             whole(audited.outstanding)
         )));
     }
+    if audited.epochs_by_rule_1 + audited.facts_by_rule_1 > 0 {
+        // Nobody is to take them for covered: the chain was made by an older program there.
+        sentences.push(Sentence::plain(format!(
+            "Older than rule 2 of the chain, and without times, actors and request keys in their hashes: {}; in no hash: {}.",
+            counted(audited.epochs_by_rule_1, "epoch", "epochs"),
+            counted(
+                audited.facts_by_rule_1,
+                "uncounted outcome or event",
+                "uncounted outcomes and events"
+            )
+        )));
+    }
     if audited.moved {
         sentences.push(Sentence::plain(
             "The experiment went on while its log was read: the last counts are ahead of the lines, and only that was checked.",

@@ -335,9 +335,10 @@ impl LeasesHash {
             .truth(lease.overtime)
             .number(lease.first)
             .number(lease.actions.len() as u64);
-        for action in &lease.actions {
-            self.parts.action(*action);
-        }
+        // At once: a lease may have ten thousand.
+        let actions = lease.actions.iter();
+        let actions: Vec<u8> = actions.flat_map(|action| action.to_le_bytes()).collect();
+        self.parts.0.update(actions);
         self.parts
             .number(lease.asked)
             .maybe(lease.request_key.as_deref())

@@ -48,7 +48,7 @@ const IN_WORDS: &str = "
 
 /// The same of PostgreSQL's schema, a text a row.
 pub const IN_POSTGRES: &str = "
-    SELECT CASE relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' ELSE 'object ' || relkind END
+    SELECT CASE relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' ELSE 'object ' || relkind::text END
             || ' ' || relname
         FROM pg_class WHERE relnamespace = current_schema()::regnamespace
             AND relkind NOT IN ('i', 'S', 'c')
@@ -89,10 +89,12 @@ fn texts(file: &Connection, sql: &str) -> Result<BTreeSet<String>> {
 }
 
 fn differences(expected: &BTreeSet<String>, found: &BTreeSet<String>) -> Vec<String> {
-    let more = found.difference(expected).cloned();
+    // Which it is, without the statement that made it.
+    let name = |object: &String| object.split(':').next().unwrap_or_default().to_owned();
+    let more = found.difference(expected).map(name);
     let less = expected
         .difference(found)
-        .map(|object| format!("that it lacks {object}"));
+        .map(|object| format!("that it lacks {}", name(object)));
     more.chain(less).collect()
 }
 

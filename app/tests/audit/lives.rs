@@ -95,6 +95,9 @@ fn an_audit_finds_all_equal_at_every_point_of_an_experiments_life() {
 fn an_experiment_that_is_closed_early_has_all_it_had_so_far_in_its_last_hash() {
     let mut trial = Trial::new(SOFT, 7, 5);
     (0..80).for_each(|_| trial.step());
+    if trial.status() == Status::Paused {
+        trial.change(Change::Resume);
+    }
     trial.decide(6);
     (0..3).for_each(|_| trial.tell());
     trial.change(Change::Close);

@@ -300,6 +300,10 @@ fn other_stored(table: &str, column: &str, value: &Sql, open: bool) -> Vec<(Stri
         };
         (0..bytes.len()).map(flip).collect()
     };
+    // A few bytes of those that only a comparison reads: all of them would take minutes.
+    let compared = column.ends_with("hash") || matches!(column, "journal" | "request_key");
+    let some =
+        |place: usize, length: usize| !compared || [0, length / 2, length - 1].contains(&place);
     let mut changed: Vec<(String, Sql)> = match value {
         Sql::Null => vec![
             ("to 5".into(), Sql::Integer(5)),
@@ -327,7 +331,9 @@ fn other_stored(table: &str, column: &str, value: &Sql, open: bool) -> Vec<(Stri
                 .collect()
         }
         Sql::Text(text) => {
+            let length = text.len();
             let texts = flipped(text.as_bytes()).into_iter();
+            let texts = texts.filter(|(place, _)| some(*place, length));
             let texts =
                 texts.filter_map(|(place, bytes)| Some((place, String::from_utf8(bytes).ok()?)));
             texts

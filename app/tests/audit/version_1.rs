@@ -86,6 +86,10 @@ fn the_program_says_who_can_recompute_them_and_exits_with_2() {
         said.starts_with("first: hashes and counts of 70 decisions in 13 epochs are equal."),
         "{said}"
     );
+    assert!(
+        said.contains("request keys in their hashes: 13 epochs; in no hash: "),
+        "{said}"
+    );
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(
         error.contains("audit it with a debora that has 1"),

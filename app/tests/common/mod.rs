@@ -58,26 +58,30 @@ impl Store {
                 let mut client = Client::connect(url, NoTls).unwrap();
                 client.batch_execute(&scripted(&schema)).unwrap();
                 // Before PostgreSQL's own functions.
-                let path = format!("options=-csearch_path%3D{schema}%2Cpg_catalog");
+                let path =
+                    format!("options=-csearch_path%3D{schema}%2C{schema}_clock%2Cpg_catalog");
                 let url = format!("{url}&{path}&application_name={schema}");
                 play(&Location::Postgres(url), &id);
-                let drop = format!("DROP SCHEMA {schema} CASCADE");
+                let drop = format!("DROP SCHEMA {schema}, {schema}_clock CASCADE");
                 client.batch_execute(&drop).unwrap();
             }
         }
     }
 }
 
-/// A schema in which the server's clock, and when it was started, are what a table says.
+/// A schema, and beside it one in which the server's clock, and when it was started, are what a table says. An audit finds
+/// tables that no store has, so it is not the store's.
 fn scripted(schema: &str) -> String {
+    let clock = format!("{schema}_clock");
     format!(
         "CREATE SCHEMA {schema};
-        CREATE TABLE {schema}.script (clock BIGINT NOT NULL, started BIGINT NOT NULL);
-        INSERT INTO {schema}.script VALUES (0, 0);
-        CREATE FUNCTION {schema}.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS
-            'SELECT pg_catalog.to_timestamp(clock / 1000.0) FROM {schema}.script';
-        CREATE FUNCTION {schema}.pg_postmaster_start_time() RETURNS timestamptz LANGUAGE sql VOLATILE AS
-            'SELECT pg_catalog.to_timestamp(started) FROM {schema}.script';"
+        CREATE SCHEMA {clock};
+        CREATE TABLE {clock}.script (clock BIGINT NOT NULL, started BIGINT NOT NULL);
+        INSERT INTO {clock}.script VALUES (0, 0);
+        CREATE FUNCTION {clock}.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+            'SELECT pg_catalog.to_timestamp(clock / 1000.0) FROM {clock}.script';
+        CREATE FUNCTION {clock}.pg_postmaster_start_time() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+            'SELECT pg_catalog.to_timestamp(started) FROM {clock}.script';"
     )
 }
 

@@ -19,8 +19,9 @@ use std::time::Duration;
 
 use debora_app::store::sqlite::copying;
 use debora_app::store::{
-    self, ApiKey, EpochRow, Event, ExperimentRow, Lease, Location, Locked, OutcomeRow, Progress,
-    Purpose, Role, Session, StartRow, Status, Store, UncountedOutcome, WaitingClock,
+    self, ApiKey, EpochRow, Event, ExperimentRow, JournalRow, Lease, Location, Locked, OutcomeRow,
+    Progress, Purpose, Role, RowCounts, Session, StartRow, Status, Store, UncountedOutcome,
+    WaitingClock,
 };
 use fixtures::{epoch, experiment, progress, schema};
 use opening::{
@@ -145,6 +146,8 @@ on_every_store!(
     servers_that_start_together_agree,
     starts_are_numbered_and_of_one_store,
     a_copy_holds_every_row,
+    what_has_a_position_is_read_in_its_order,
+    whatever_this_program_does_not_make_is_foreign,
 );
 
 /// Doubles that are easily lost: signs of zero, whole numbers, subnormals, the ends, neighbours of a tenth.
@@ -838,6 +841,11 @@ fn actors_keep_their_numbers(place: &Place) {
     let named = named.map(|(number, name)| (number, name.to_owned()));
     assert_eq!(store.actors().unwrap(), named.into());
     assert_eq!(place.open(Purpose::Read).actors().unwrap().len(), 3);
+    let name = store.actor_name(bob).unwrap();
+    assert_eq!(name.as_deref(), Some("bob"));
+    assert_eq!(store.actor_name(0).unwrap(), None);
+    // A row without its name is damage: nobody may be hashed in its place.
+    assert!(store.actor_name(fay + 1).is_err());
 }
 
 fn sessions_end(place: &Place) {
@@ -1135,5 +1143,119 @@ fn addresses_keep_their_passwords() {
         ] {
             assert!(!said.contains("sesame"), "{url}: {said}");
         }
+    }
+}
+
+fn what_has_a_position_is_read_in_its_order(place: &Place) {
+    let mut store = place.open(Purpose::Serve);
+    let event = |position| Event {
+        at: 1,
+        actor: "ann".into(),
+        what: "paused".into(),
+        reason: None,
+        position,
+    };
+    let late = |number, position| UncountedOutcome {
+        position,
+        ..uncounted(number, 0.5)
+    };
+    write(&mut store, |store| {
+        store
+            .create(&experiment("a"), &progress(), &epoch(0))
+            .unwrap();
+        store
+            .add_uncounted("a", &[late(1, Some(7)), late(2, None), late(3, Some(2))])
+            .unwrap();
+        for position in [None, Some(0), Some(5)] {
+            store.add_event("a", &event(position)).unwrap();
+        }
+    });
+    let mut positions = |from, limit| -> Vec<u64> {
+        let rows = store.journal("a", from, limit).unwrap();
+        rows.iter().filter_map(JournalRow::position).collect()
+    };
+    assert_eq!(positions(0, 10), [0, 2, 5, 7]);
+    assert_eq!(positions(1, 2), [2, 5]);
+    assert_eq!(positions(8, 2), [0; 0]);
+    let counts = RowCounts {
+        epochs: 1,
+        uncounted: 3,
+        events: 3,
+        ..RowCounts::default()
+    };
+    assert_eq!(store.row_counts("a").unwrap(), counts);
+    assert_eq!(store.row_counts("b").unwrap(), RowCounts::default());
+}
+
+fn whatever_this_program_does_not_make_is_foreign(place: &Place) {
+    let mut store = place.open(Purpose::Serve);
+    write(&mut store, |store| {
+        store
+            .create(&experiment("a"), &progress(), &epoch(0))
+            .unwrap();
+    });
+    assert_eq!(store.foreign().unwrap(), [""; 0]);
+    let trigger = match place.location {
+        Location::Sqlite(_) => {
+            "CREATE TRIGGER t AFTER INSERT ON leases BEGIN DELETE FROM events; END"
+        }
+        Location::Postgres(_) => {
+            "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+             CREATE TRIGGER t BEFORE INSERT ON leases FOR EACH ROW EXECUTE FUNCTION nothing()"
+        }
+    };
+    // Each with what takes it back.
+    let changes = [
+        (trigger, "DROP TRIGGER t", "trigger t"),
+        (
+            "CREATE VIEW v AS SELECT * FROM events",
+            "DROP VIEW v",
+            "view v",
+        ),
+        (
+            "CREATE TABLE more (a INTEGER)",
+            "DROP TABLE more",
+            "table more",
+        ),
+        (
+            "ALTER TABLE leases ADD COLUMN more TEXT",
+            "ALTER TABLE leases DROP COLUMN more",
+            "more",
+        ),
+        (
+            "CREATE INDEX more ON leases (at)",
+            "DROP INDEX more",
+            "index",
+        ),
+        (
+            "DROP INDEX experiment_keys",
+            "CREATE INDEX experiment_keys ON experiments (key)",
+            "that it lacks index",
+        ),
+        (
+            "INSERT INTO progress (experiment, progress) VALUES (77, '{}')",
+            "DELETE FROM progress WHERE experiment = 77",
+            "a row of progress of no experiment, number 77",
+        ),
+        (
+            "UPDATE progress SET experiment = experiment + 100",
+            "UPDATE progress SET experiment = experiment - 100",
+            "an experiment without progress",
+        ),
+    ];
+    for (change, back, expected) in changes {
+        // PostgreSQL's statements know a table by its columns, so each look has a connection of its own.
+        place.run(change);
+        let found = place.open(Purpose::Read).foreign().unwrap();
+        assert!(
+            found.iter().any(|found| found.contains(expected)),
+            "{change}: {found:?}"
+        );
+        let back = match place.location {
+            Location::Postgres(_) if back == "DROP TRIGGER t" => "DROP TRIGGER t ON leases",
+            _ => back,
+        };
+        place.run(back);
+        assert_eq!(place.open(Purpose::Read).foreign().unwrap(), [""; 0]);
     }
 }
