@@ -141,11 +141,14 @@ def test_an_experiment_ends_with_a_certificate_and_an_audited_log(server: Server
     with pytest.raises(ServiceError) as early:
         client.certificate()
     assert early.value.status == 409
+    seal = client.seal()
+    assert seal["head"] == client.head()["head"] == client.publish("a journal")
     while decisions := client.ask_many(1000):
         feedback = [outcome(one.round or 0, one.action) for one in decisions]
         client.tell_many(decisions, [reward for reward, _ in feedback], [[cost] for _, cost in feedback])
     assert client.ask() is None
     assert client.certificate()["key"] == KEY
+    assert client.certificate()["key_hash"] == seal["key_hash"]
     log = tmp_path / "log.jsonl"
     log.write_text("".join(json.dumps(line) + "\n" for line in client.log()))
     audit = subprocess.run([PROGRAM, "audit", log], capture_output=True, text=True, check=True)

@@ -121,7 +121,12 @@ impl Auditor {
         let later = self.journal.ends.len();
         let newest = self.heads.len().checked_sub(later + 1);
         let newest = newest.map_or("none", |place| &self.heads[place]);
-        equal(|| "the events".into(), "the published head", &head, &newest)
+        equal(
+            || "the events".into(),
+            "the head that was published",
+            &head,
+            &newest,
+        )
     }
 
     /// Checks that the journal goes as far as the last closed epoch says.

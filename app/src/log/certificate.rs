@@ -191,8 +191,8 @@ pub fn of(store: &mut dyn Store, id: &str, reveal: bool) -> Result<Option<Certif
     let shown = reveal || is_revealed(store, experiment.key)?;
     let spec = Spec::parse(&experiment.spec, id)?;
     let observed = Observed::read(store, id, &progress, &engine)?;
-    let standing = ToldAccount::new(&engine, &progress, &observed, &spec.service)?;
-    let certificate = document(experiment, spec, &standing, ended_at, history);
+    let account = ToldAccount::new(&engine, &progress, &observed, &spec.service)?;
+    let certificate = document(experiment, spec, &account, ended_at, history);
     Ok(Some(if shown {
         certificate
     } else {
@@ -240,7 +240,7 @@ impl HistoryEntry {
 fn document(
     experiment: ExperimentRow,
     mut spec: Spec,
-    standing: &ToldAccount<'_>,
+    account: &ToldAccount<'_>,
     ended_at: i64,
     history: Vec<HistoryEntry>,
 ) -> Certificate {
@@ -253,10 +253,10 @@ fn document(
         values_version,
         ..
     } = experiment;
-    let (engine, progress) = (standing.engine, standing.progress);
+    let (engine, progress) = (account.engine, account.progress);
     // The spec of a live experiment has no key: the fingerprint is that of the key it was run with.
     spec.key = key;
-    let limits = kept::of(standing);
+    let limits = kept::of(account);
     let done = progress.status == Status::Done;
     let plan = Plan::of(spec.problem.clone());
     Certificate {
@@ -276,11 +276,11 @@ fn document(
         horizon: spec.problem.horizon(),
         policy: spec.problem.policy(),
         recommendation: Recommended::of(engine),
-        means: means::of(standing),
+        means: means::of(account),
         contradictions: kept::contradictions(spec.problem.policy(), &limits),
         limits,
         intervals: METHODS,
-        sample_ratio: sample_ratio::check(standing),
+        sample_ratio: sample_ratio::check(account),
         told: progress.outcomes.iter().sum::<u64>() - progress.imputed.iter().sum::<u64>(),
         imputed: progress.imputed.iter().sum(),
         outstanding: progress.outstanding(),

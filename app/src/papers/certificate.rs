@@ -10,6 +10,7 @@ use super::{between, columns, facts, sentences};
 use crate::log::certificate::{
     ActionCounts, ActionShare, Certificate, HistoryEntry, KnownQuantity, KnownStrategy,
 };
+use crate::log::kept::LimitVerdict;
 use crate::log::means::ActionMean;
 use crate::report::html::table;
 use crate::store::Status;
@@ -39,6 +40,7 @@ pub fn content(certificate: &Certificate, address: &LogAddress) -> Markup {
             ("Ended", Some(&certificate.ended)),
         ]))
         @for sentence in alarms(certificate) { p.alarm { (sentence) } }
+        // In the order in which a reader asks: what was said before, what came of it, what to do, and whether to believe it.
         h2 { "What was promised" }
         (sentences(&certificate.promised))
         h2 { "What happened" }
@@ -129,8 +131,9 @@ fn deploy(certificate: &Certificate) -> Markup {
     html! {
         @if recommendation.kind == Kind::Explore {
             p.alarm { "It ended while it explored: its last strategy says nothing about which action is best." }
+        } @else {
+            p { "The last strategy, the best by what is known, which still learns:" }
         }
-        p { "The last strategy, which is the best by what is known, and still learns:" }
         (strategy(policy, &recommendation.current))
         @match &recommendation.cautious {
             Some(cautious) => {
@@ -204,6 +207,7 @@ fn known(certificate: &Certificate) -> Markup {
 fn means(means: &[ActionMean]) -> AnswerTable {
     let both = |interval: Interval| between([interval.low, interval.high]);
     let row = |mean: &ActionMean| {
+        // None before the first estimate, and of costs under policy free.
         let estimate = mean.estimate.as_ref();
         let observed = &mean.observed;
         vec![
@@ -243,7 +247,9 @@ fn alarms(certificate: &Certificate) -> Vec<&str> {
 fn limits(certificate: &Certificate) -> Markup {
     html! {
         @for limit in &certificate.limits {
-            p.first { (limit.all.sentence) }
+            // Under policy free a threshold is stated only: that it was exceeded is a fact and no alarm.
+            @let alarming = limit.all.verdict == LimitVerdict::Exceeded && certificate.policy != Policy::Free;
+            p.(if alarming { "alarm" } else { "first" }) { (limit.all.sentence) }
             ul {
                 li { "In the last epoch: " (limit.last_epoch.sentence) }
                 @if let Some(overtime) = limit.realised_overtime {

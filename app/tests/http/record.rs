@@ -1,7 +1,11 @@
 //! What an auditor takes home: the whole log as one file, heads, and that they were published.
 
 use std::io::Cursor;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
 use debora_app::audit::{Audited, Log, Verdict, audit};
 use debora_app::store::Role;
 use serde_json::{Value, json};
@@ -105,6 +109,47 @@ async fn a_log_that_is_cut_off_is_not_taken_for_whole() {
     assert!(why.contains("ends before its last line"), "{why}");
 }
 
+/// A file that is half sent waits for its turn, where a page would be refused.
+#[tokio::test]
+async fn a_download_outlasts_a_crowd_of_readers() {
+    let house = House::new();
+    house.create("long", &long()).await;
+    play(&house, "long", 20_000).await;
+    let request = Request::get("/v1/experiments/long/log/download");
+    let response = house.app.answer(request.body(Body::empty()).unwrap()).await;
+    // All places of the lane are taken, until the gate is opened.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let places = (cores / 2).max(1);
+    let (open, gate) = channel::<()>();
+    let gate = Arc::new(Mutex::new(gate));
+    let (taken, mut started) = tokio::sync::mpsc::unbounded_channel();
+    for _ in 0..places {
+        let (app, gate, taken) = (
+            Arc::clone(&house.app.state),
+            Arc::clone(&gate),
+            taken.clone(),
+        );
+        tokio::spawn(async move {
+            let read = move |_: &mut dyn debora_app::store::Store| {
+                taken.send(()).unwrap();
+                Ok(gate.lock().unwrap().recv()?)
+            };
+            app.read_page(read).await
+        });
+    }
+    for _ in 0..places {
+        started.recv().await.unwrap();
+    }
+    let rest = tokio::spawn(to_bytes(response.into_body(), usize::MAX));
+    let refused = "debora_shed_total{reason=\"readers\"} 1";
+    while !house.get("/metrics").await.text().contains(refused) {
+        tokio::task::yield_now().await;
+    }
+    (0..places).for_each(|_| open.send(()).unwrap());
+    let text = String::from_utf8(rest.await.unwrap().unwrap().to_vec()).unwrap();
+    assert_eq!(equal(&text, None).decisions, 20_000);
+}
+
 #[tokio::test]
 async fn the_head_says_what_it_stands_for() {
     let house = House::new();
@@ -174,13 +219,13 @@ async fn a_published_head_is_an_event_that_the_audit_checks() {
         noted["what"].as_str().unwrap(),
         &what(&json!("ab".repeat(32))),
     );
-    assert!(difference(&other).contains("the published head"));
+    assert!(difference(&other).contains("the head that was published"));
     let [one, two] = [noted, last].map(|event| event["what"].as_str().unwrap());
     let swapped = text
         .replace(one, "later")
         .replace(two, one)
         .replace("later", two);
-    assert!(difference(&swapped).contains("the published head"));
+    assert!(difference(&swapped).contains("the head that was published"));
     for (body, code) in [
         (json!({ "where": " " }), "unfit"),
         (json!({ "where": "\u{7}" }), "reason"),

@@ -202,6 +202,19 @@ class Client:
         """What remains of an experiment that is over, with its key."""
         return self._call("GET", self._path("certificate"))
 
+    def seal(self) -> dict[str, Any]:
+        """What is fixed before the first decision: publish it before."""
+        return self._call("GET", self._path("seal"))
+
+    def head(self) -> dict[str, Any]:
+        """The newest head, which stands for all that is closed."""
+        return self._call("GET", self._path("head"))
+
+    def publish(self, where: str) -> str:
+        """Notes in the log that the newest head is published, and returns the head: publish it there."""
+        head: str = self._call("POST", self._path("publish"), {"where": where})["head"]
+        return head
+
     def log(self) -> Iterator[dict[str, Any]]:
         """The log, line by line; ``debora audit`` recomputes it."""
         after: str | None = None
