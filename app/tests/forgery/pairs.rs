@@ -66,7 +66,7 @@ const UNDETECTABLE: &[(&str, &[&str], Otherwise)] = &[
     ("an uncounted outcome's position", HASHES, PublishedHead),
     (
         "two uncounted outcomes in the other order",
-        HASHES,
+        &[REHASHED, BOTH, GOES_ON],
         PublishedHead,
     ),
     ("a reason", HASHES, PublishedHead),
@@ -200,6 +200,7 @@ fn cover(name: &str, lines: &mut [Line]) {
 fn every_pair_of_changes_of_a_store_is_found() {
     let (trial, other) = (life(0.0), life(0.05));
     let (honest, rewritten) = (file(&trial), file(&other));
+    let honest_rows = dump(&honest);
     let head = trial.progress().head;
     let names: Vec<&'static str> = store_changes::ALL.iter().map(|(name, _)| *name).collect();
     let pairs = pairs(&names);
@@ -216,7 +217,7 @@ fn every_pair_of_changes_of_a_store_is_found() {
             assert!(one != two || applied, "{one} changes nothing");
         }
         // One that was undone by the other is not a forgery.
-        if COVERS.contains(two) && dump(&forged) == dump(&honest) {
+        if dump(&forged) == honest_rows {
             continue;
         }
         if let Some(otherwise) = undetected(|head| audit_store(&forged, head), &head) {
