@@ -87,7 +87,9 @@ pub enum HardRule {
 }
 
 /// A clear test: policy free commits to the leader if its lead exceeds a keyed threshold.
+// Unknown fields are refused wherever a record is read: an audit must not pass over what it does not know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ClearTest {
     /// The stage it was made after, from 0.
@@ -120,6 +122,7 @@ impl ClearTest {
 
 /// One rounded mean and all that went into it, on the unit scale.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Estimate {
     /// The epoch at whose start it was made.
@@ -168,6 +171,7 @@ impl Estimate {
 
 /// One epoch: a line of the trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EpochRecord {
     /// Its number, from 0.

@@ -4,7 +4,6 @@
 //! in which they first appear, since SQLite counts them so.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use anyhow::Result;
 
@@ -84,8 +83,8 @@ pub trait Database: Send {
     /// What makes a row that is read stay as it is until the transaction's end.
     fn for_update(&self) -> &'static str;
 
-    /// What the database holds beside rows ([`super::foreign`]).
-    fn objects(&mut self) -> Result<BTreeSet<String>>;
+    /// In what it differs from one that this program makes, but for rows ([`super::foreign`]).
+    fn foreign(&mut self) -> Result<Vec<String>>;
     /// Runs a query.
     fn query(&mut self, sql: &str, values: &[SqlValue<'_>], each: Each<'_>) -> Result<()>;
     /// Runs a query that ends in `= $2`, for `$1` and each of these in the place of `$2`; rows come in any order.

@@ -1,72 +1,55 @@
-//! What a store holds that this program never makes: tables, columns, indices, triggers and views, in words that both databases
-//! share, and rows of no experiment.
+//! What a store holds that this program never makes: tables, columns, indices, triggers, views, and rows of no experiment.
+//!
+//! What is expected is not written down a second time: it is read from an empty store in memory. A file's must be the same
+//! text for text. PostgreSQL keeps no text, so its objects are compared in words:
 //!
 //! ```text
 //! table T    column T.c    index on T (a, b)    unique index on T (a)    index on T (a), partial
 //! ```
-//!
-//! What is expected is not written down a second time: it is read from an empty store in memory.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use anyhow::Result;
 use rusqlite::Connection;
 
 use super::schema;
 
-/// The tables whose rows belong to an experiment.
-pub const OF_EXPERIMENTS: [&str; 6] = [
-    "progress", "epochs", "leases", "outcomes", "asides", "events",
-];
-
-/// What a store of this version holds.
-pub fn expected() -> Result<BTreeSet<String>> {
-    let empty = Connection::open_in_memory()?;
-    empty.execute_batch(schema::META)?;
-    for migration in schema::MIGRATIONS {
-        empty.execute_batch(migration)?;
-    }
-    in_sqlite(&empty)
-}
-
-/// What a file holds.
-pub fn in_sqlite(file: &Connection) -> Result<BTreeSet<String>> {
-    let mut objects = BTreeSet::new();
-    let mut add = |sql: &str| -> Result<()> {
-        let mut statement = file.prepare(sql)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            objects.insert(row.get(0)?);
+/// The objects of a store of this version: as they were made, and in words.
+static EXPECTED: LazyLock<[BTreeSet<String>; 2]> = LazyLock::new(|| {
+    // Once: an audit of a store looks again for each experiment.
+    let empty = || -> Result<[BTreeSet<String>; 2]> {
+        let file = Connection::open_in_memory()?;
+        file.execute_batch(schema::META)?;
+        for migration in schema::MIGRATIONS {
+            file.execute_batch(migration)?;
         }
-        Ok(())
+        Ok([texts(&file, AS_MADE)?, texts(&file, IN_WORDS)?])
     };
-    // Names that begin with sqlite_ are SQLite's own: it refuses them to everyone else.
-    add("SELECT type || ' ' || name FROM sqlite_schema
-        WHERE type <> 'index' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")?;
-    // Hidden columns, which are generated ones, too.
-    add("SELECT 'column ' || t.name || '.' || c.name
-        FROM sqlite_schema t, pragma_table_xinfo(t.name) c
-        WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")?;
-    add(
-        "SELECT iif(i.\"unique\", 'unique ', '') || 'index on ' || t.name || ' ('
-            || (SELECT group_concat(coalesce(name, '?'), ', ') FROM pragma_index_info(i.name))
-            || ')' || iif(i.partial, ', partial', '')
-        FROM sqlite_schema t, pragma_index_list(t.name) i
-        WHERE t.type = 'table' AND i.origin <> 'pk'",
-    )?;
-    // Primary keys by themselves: an integer one has no index in SQLite, and one in PostgreSQL.
-    add(
-        "SELECT 'unique index on ' || t.name || ' (' || (SELECT group_concat(name, ', ')
+    empty().expect("an empty store can be made in memory")
+});
+
+// Names that begin with sqlite_ are SQLite's own: it refuses them to everyone else.
+const AS_MADE: &str = "SELECT type || ' ' || name || ': ' || sql FROM sqlite_schema
+    WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+
+// Primary keys by themselves: an integer one has no index in SQLite, and one in PostgreSQL.
+const IN_WORDS: &str = "
+    SELECT type || ' ' || name FROM sqlite_schema WHERE type <> 'index'
+    UNION ALL SELECT 'column ' || t.name || '.' || c.name
+        FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table'
+    UNION ALL SELECT iif(i.\"unique\", 'unique ', '') || 'index on ' || t.name || ' ('
+            || (SELECT group_concat(name, ', ') FROM pragma_index_info(i.name)) || ')'
+            || iif(i.partial, ', partial', '')
+        FROM sqlite_schema t, pragma_index_list(t.name) i WHERE t.type = 'table' AND i.origin <> 'pk'
+    UNION ALL SELECT 'unique index on ' || t.name || ' (' || (SELECT group_concat(name, ', ')
             FROM (SELECT name FROM pragma_table_info(t.name) WHERE pk > 0 ORDER BY pk)) || ')'
-        FROM sqlite_schema t
-        WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
-    )?;
-    Ok(objects)
-}
+        FROM sqlite_schema t WHERE t.type = 'table'";
 
 /// The same of PostgreSQL's schema, a text a row.
 pub const IN_POSTGRES: &str = "
-    SELECT CASE relkind WHEN 'r' THEN 'table ' WHEN 'v' THEN 'view ' ELSE relkind || ' ' END || relname
+    SELECT CASE relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' ELSE 'object ' || relkind END
+            || ' ' || relname
         FROM pg_class WHERE relnamespace = current_schema()::regnamespace
             AND relkind NOT IN ('i', 'S', 'c')
     UNION ALL SELECT 'column ' || c.relname || '.' || a.attname
@@ -89,25 +72,54 @@ pub const IN_POSTGRES: &str = "
     UNION ALL SELECT 'policy ' || p.policyname FROM pg_policies p
         WHERE p.schemaname = current_schema()";
 
-/// What one store holds more or less than expected, in words.
-pub fn differences(expected: &BTreeSet<String>, found: &BTreeSet<String>) -> Vec<String> {
+/// In what a file differs from an empty store.
+pub fn in_sqlite(file: &Connection) -> Result<Vec<String>> {
+    Ok(differences(&EXPECTED[0], &texts(file, AS_MADE)?))
+}
+
+/// In what a PostgreSQL schema does, by what it answers to [`IN_POSTGRES`].
+pub fn in_postgres(found: &BTreeSet<String>) -> Result<Vec<String>> {
+    Ok(differences(&EXPECTED[1], found))
+}
+
+fn texts(file: &Connection, sql: &str) -> Result<BTreeSet<String>> {
+    let mut statement = file.prepare(sql)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn differences(expected: &BTreeSet<String>, found: &BTreeSet<String>) -> Vec<String> {
     let more = found.difference(expected).cloned();
     let less = expected
         .difference(found)
-        .map(|object| format!("that it lacks the {object}"));
+        .map(|object| format!("that it lacks {object}"));
     more.chain(less).collect()
 }
 
-/// The query for the numbers of no experiment that a table's rows have.
-pub fn strays(table: &str) -> String {
-    // From each number to the next, in the index: to read every row would take as long as the audit itself.
+/// The query for rows of no experiment, in words, and for experiments without progress, which are found through it.
+pub fn strays() -> String {
+    let tables = [
+        "progress", "epochs", "leases", "outcomes", "asides", "events",
+    ];
+    // From each experiment to the next, in the index: to read every row would take as long as the audit itself.
+    let walk = |table| {
+        format!(
+            "{table}_of (number) AS (
+                SELECT min(experiment) FROM {table}
+                UNION ALL SELECT (SELECT min(experiment) FROM {table} WHERE experiment > {table}_of.number)
+                    FROM {table}_of WHERE {table}_of.number IS NOT NULL)"
+        )
+    };
+    let found = |table| {
+        format!(
+            "UNION ALL SELECT 'a row of {table} of no experiment, number ' || number FROM {table}_of
+                WHERE number IS NOT NULL AND number NOT IN (SELECT number FROM experiments)"
+        )
+    };
     format!(
-        "WITH RECURSIVE found (number) AS (
-            SELECT min(experiment) FROM {table}
-            UNION ALL
-            SELECT (SELECT min(experiment) FROM {table} WHERE experiment > found.number)
-                FROM found WHERE found.number IS NOT NULL)
-        SELECT number FROM found WHERE number IS NOT NULL
-            AND number NOT IN (SELECT number FROM experiments)"
+        "WITH RECURSIVE {} SELECT 'an experiment without progress, number ' || number FROM experiments
+            WHERE number NOT IN (SELECT experiment FROM progress) {}",
+        tables.map(walk).join(", "),
+        tables.map(found).join(" ")
     )
 }

@@ -176,13 +176,13 @@ impl Database for PostgresServer {
         }
     }
 
-    fn objects(&mut self) -> Result<BTreeSet<String>> {
+    fn foreign(&mut self) -> Result<Vec<String>> {
         let mut objects = BTreeSet::new();
         self.query(foreign::IN_POSTGRES, &[], &mut |row| {
             objects.extend(row.text(0)?.map(String::from));
             Ok(())
         })?;
-        Ok(objects)
+        foreign::in_postgres(&objects)
     }
 
     fn query(&mut self, sql: &str, values: &[SqlValue<'_>], each: Each<'_>) -> Result<()> {

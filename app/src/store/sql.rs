@@ -496,39 +496,17 @@ impl<D: Database> Store for Sql<D> {
     }
 
     fn row_counts(&mut self, id: &str) -> Result<RowCounts> {
-        let mut count = |table: &str| {
-            let sql = format!("SELECT count(*) FROM {table} WHERE experiment = $1");
-            let counted = self.page(id, &sql, &[], |row| unstored(number(row, 0)?))?;
-            Ok::<_, anyhow::Error>(counted.into_iter().sum())
-        };
-        Ok(RowCounts {
-            epochs: count("epochs")?,
-            leases: count("leases")?,
-            outcomes: count("outcomes")?,
-            uncounted: count("asides")?,
-            events: count("events")?,
-        })
+        let count = |table| format!("(SELECT count(*) FROM {table} WHERE experiment = $1)");
+        let tables = ["epochs", "leases", "outcomes", "asides", "events"];
+        let sql = format!("SELECT {}", tables.map(count).join(", "));
+        let counts = self.page(id, &sql, &[], read_row_counts)?.pop();
+        Ok(counts.unwrap_or_default())
     }
 
     fn foreign(&mut self) -> Result<Vec<String>> {
-        let mut found = foreign::differences(&foreign::expected()?, &self.database.objects()?);
-        for table in foreign::OF_EXPERIMENTS {
-            let sql = foreign::strays(table);
-            let strays = self.rows(&sql, &[], |row| number(row, 0))?;
-            found.extend(
-                strays
-                    .iter()
-                    .map(|number| format!("a row of {table} of no experiment, number {number}")),
-            );
-        }
-        // An experiment is found through its progress.
-        let sql =
-            "SELECT number FROM experiments WHERE number NOT IN (SELECT experiment FROM progress)";
-        let lost = self.rows(sql, &[], |row| number(row, 0))?;
-        found.extend(
-            lost.iter()
-                .map(|number| format!("an experiment without progress, number {number}")),
-        );
+        let mut found = self.database.foreign()?;
+        let strays = self.rows(&foreign::strays(), &[], |row| Ok(text(row, 0)?.to_owned()))?;
+        found.extend(strays);
         Ok(found)
     }
 

@@ -9,7 +9,6 @@ mod lock;
 mod opening;
 mod presence;
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Result;
@@ -95,7 +94,7 @@ impl Database for SqliteFile {
         ""
     }
 
-    fn objects(&mut self) -> Result<BTreeSet<String>> {
+    fn foreign(&mut self) -> Result<Vec<String>> {
         foreign::in_sqlite(&self.connection)
     }
 

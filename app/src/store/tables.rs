@@ -1,13 +1,13 @@
 //! Rows as their tables hold them: which columns, in which order.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use debora::Key;
 
 use super::codec::{self, stored, unstored};
 use super::database::{Columns, SqlTable, SqlValue, values};
 use super::{
-    ApiKey, EpochRow, Event, ExperimentRow, Lease, Locked, OutcomeRow, Progress, Session, StartRow,
-    UncountedOutcome,
+    ApiKey, EpochRow, Event, ExperimentRow, Lease, Locked, OutcomeRow, Progress, RowCounts,
+    Session, StartRow, UncountedOutcome,
 };
 
 // Columns of the primary key come first, since what an insert says of each row is said by its key.
@@ -244,9 +244,15 @@ pub fn read_outcome(row: &dyn Columns) -> Result<OutcomeRow> {
 
 pub fn read_uncounted(row: &dyn Columns) -> Result<UncountedOutcome> {
     let (reward, costs) = codec::parse_feedback(bytes(row, 3)?)?;
+    let (epoch, overtime) = (unstored(number(row, 0)?)?, codec::truth(number(row, 1)?)?);
+    // No line shows it, so another number would be a change that nobody sees.
+    ensure!(
+        overtime || epoch == 0,
+        "the store holds a late outcome under epoch {epoch}, where only 0 can be"
+    );
     Ok(UncountedOutcome {
-        epoch: unstored(number(row, 0)?)?,
-        overtime: codec::truth(number(row, 1)?)?,
+        epoch,
+        overtime,
         number: unstored(number(row, 2)?)?,
         reward,
         costs,
@@ -263,6 +269,16 @@ pub fn read_event(row: &dyn Columns) -> Result<Event> {
         what: text(row, 2)?.into(),
         reason: row.text(3)?.map(String::from),
         position: row.number(4)?.map(unstored).transpose()?,
+    })
+}
+
+pub fn read_row_counts(row: &dyn Columns) -> Result<RowCounts> {
+    Ok(RowCounts {
+        epochs: unstored(number(row, 0)?)?,
+        leases: unstored(number(row, 1)?)?,
+        outcomes: unstored(number(row, 2)?)?,
+        uncounted: unstored(number(row, 3)?)?,
+        events: unstored(number(row, 4)?)?,
     })
 }
 

@@ -39,10 +39,7 @@ fn fits(audited: &Audited, progress: &Progress) {
         (audited.epochs, &audited.head),
         (progress.epoch + 1, &progress.head)
     );
-    assert_eq!(
-        audited.open_epoch.is_none(),
-        progress.status == Status::Done
-    );
+    assert_eq!(audited.open_epoch.is_some(), progress.status.is_open());
 }
 
 #[test]
@@ -95,16 +92,53 @@ fn an_audit_finds_all_equal_at_every_point_of_an_experiments_life() {
 }
 
 #[test]
-fn a_closed_experiment_is_audited_with_its_open_epoch() {
+fn an_experiment_that_is_closed_early_has_all_it_had_so_far_in_its_last_hash() {
     let mut trial = Trial::new(SOFT, 7, 5);
     (0..80).for_each(|_| trial.step());
+    trial.decide(6);
+    (0..3).for_each(|_| trial.tell());
     trial.change(Change::Close);
     let audited = equal(trial.audit());
     assert_eq!(
         (audited.status, audited.open_epoch),
-        (Some(Status::Closed), Some(trial.progress().epoch))
+        (Some(Status::Closed), None)
+    );
+    // Not complete: some of its rounds have no outcome.
+    assert!(
+        audited.outstanding > 0 && audited.unhashed_outcomes == 0,
+        "{audited:?}"
     );
     fits(&audited, &trial.progress());
+    let line = |line: &Line| matches!(line, Line::Closed { early: true, .. });
+    assert_eq!(
+        trial
+            .log(1_000, true)
+            .iter()
+            .filter(|&each| line(each))
+            .count(),
+        1
+    );
+}
+
+/// Whoever notes a head down finds it in the chain, whatever comes after it, even after the end.
+#[test]
+fn every_head_that_was_ever_shown_stays_in_the_chain() {
+    let mut trial = Trial::new(PAPER, 42, 4);
+    let mut heads = std::collections::BTreeSet::new();
+    while trial.status() != Status::Done {
+        heads.insert(trial.progress().head);
+        trial.step();
+    }
+    for _ in 0..200 {
+        heads.insert(trial.progress().head);
+        trial.tell();
+    }
+    let epochs = trial.progress().epoch as usize + 1;
+    assert!(heads.len() > epochs + 1, "something came after the end");
+    let log = text(&trial.log(1_000, true));
+    for head in &heads {
+        equal(audit_text(&log, Some(head)));
+    }
 }
 
 #[test]

@@ -3,7 +3,9 @@
 #[path = "../common/binary.rs"]
 mod binary;
 mod diff;
+mod hidden;
 mod lives;
+mod migrated;
 mod program;
 #[path = "../common/scratch.rs"]
 mod scratch;

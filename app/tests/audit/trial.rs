@@ -394,6 +394,12 @@ impl Trial {
         )
     }
 
+    /// Whether an epoch is not closed.
+    pub fn is_open_epoch(&self, epoch: u64) -> bool {
+        let progress = self.progress();
+        progress.status.is_open() && epoch == progress.epoch
+    }
+
     /// Whether a round belongs to an epoch that is not closed.
     pub fn in_open_epoch(&self, round: u64) -> bool {
         let progress = self.progress();
@@ -403,7 +409,7 @@ impl Trial {
             .unwrap()
             .remove(0);
         let record: debora::EpochRecord = serde_json::from_str(&row.record).unwrap();
-        progress.status != Status::Done && round >= record.first_round
+        progress.status.is_open() && round >= record.first_round
     }
 
     /// Whether the request that got this first round was the last of its epoch.
@@ -413,11 +419,6 @@ impl Trial {
             .unwrap()
             .len()
             == 1
-    }
-
-    /// Whether no event follows this one.
-    pub fn is_last_event(&self, number: u64) -> bool {
-        self.reader().events(self.id, number, 2).unwrap().len() == 1
     }
 
     /// Reads the store beside the executor.
