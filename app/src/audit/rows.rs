@@ -111,6 +111,11 @@ fn strays(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check> {
             return Ok(Err(difference));
         }
     }
+    // Numbered from 0 without a gap, as a server numbers the next by them: none is beyond their number.
+    if let Some(event) = store.events(id, shown.events, 1)?.pop() {
+        let place = "the table events";
+        return Ok(Err(differs(place, "a number", "too large", event.what)));
+    }
     // A trigger or a view could show a server something else than an audit, and a column could hold what no line has.
     let hidden = store.foreign()?;
     Ok(match hidden.first() {

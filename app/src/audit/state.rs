@@ -93,6 +93,15 @@ impl Auditor {
             &early,
             &self.journal.closed,
         )?;
+        // Whoever reads a log, however late, is shown the epoch that was open when they began, or the horizon's.
+        if self.open.as_ref().is_some_and(|open| open.closed) && !early && !done {
+            return Err(differs(
+                "the end",
+                "the last epoch",
+                "closed",
+                "followed by another",
+            ));
+        }
         // In a finished experiment nothing is imputed, so its lines cannot have missed an imputation.
         if let Some(difference) = self.unmatched_late.take().filter(|_| !moved || done) {
             return Err(difference);
