@@ -34,7 +34,7 @@ pub fn answer(seal: &Seal) -> Answer {
     answer.table(quantities(seal));
     if !seal.looks.is_empty() {
         answer.table(looks(seal));
-        answer.note(LOOKS);
+        answer.paragraph([Sentence::plain(LOOKS)]);
     }
     answer.paragraph([Sentence::plain(seal.commitment)]);
     let named = hashes(seal).into_iter();
