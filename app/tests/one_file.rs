@@ -174,11 +174,18 @@ fn a_copy_that_is_behind_is_noticed() {
         let told = json!([{ "round": 1, "reward": 0.5 }, { "round": round, "reward": 0.5 }]);
         post(&copy, "/e/outcomes", &told);
     }
+    // Those who ask are told, and the log says it once, whatever it was that told.
+    let decisions = format!("http://{}/v1/experiments/e/decisions", copy.address);
+    for _ in 0..3 {
+        let asked = ureq::post(&decisions).content_type("application/json");
+        let refused = asked.send(json!({ "n": 1, "seen": 999 }).to_string());
+        assert!(matches!(refused, Err(ureq::Error::StatusCode(409))));
+    }
     let (code, log) = stop(copy);
     assert_eq!(code, Some(0));
     let warnings: Vec<_> = log
         .lines()
-        .filter(|line| line.contains("never decided here"))
+        .filter(|line| line.contains("a client has seen"))
         .collect();
     assert_eq!(warnings.len(), 1, "{log}");
     assert!(warnings[0].contains("seen=101 decided=100"), "{log}");
@@ -206,4 +213,29 @@ fn a_stop_that_cannot_leave_one_file_says_so() {
     drop(reader);
     assert_eq!(stop(folder.serve("store.db")).0, Some(0));
     assert_eq!(folder.names(), ["store.db"]);
+}
+
+/// What was moved away is not left in one file, whatever else went well.
+#[test]
+fn a_stop_without_its_file_says_so() {
+    let folder = Folder::new();
+    for replaced in [false, true] {
+        let server = folder.serve("store.db");
+        let _ = fs::copy(folder.path("store.db"), folder.path("other.db"));
+        fs::rename(folder.path("store.db"), folder.path("aside.db")).unwrap();
+        if replaced {
+            fs::rename(folder.path("other.db"), folder.path("store.db")).unwrap();
+        }
+        let (code, log) = stop(server);
+        assert_eq!(code, Some(2), "{log}");
+        let what = if replaced {
+            "another file"
+        } else {
+            "moved away"
+        };
+        for words in ["not left in one file", "put it back", what] {
+            assert!(log.contains(words), "{words:?} is not in {log}");
+        }
+        fs::rename(folder.path("aside.db"), folder.path("store.db")).unwrap();
+    }
 }

@@ -58,8 +58,7 @@ pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
         if keyless {
             tracing::warn!(
                 "there are no API keys: everyone on this machine is admin. A proxy in front needs keys, whatever headers it \
-                 adds; make one with `debora keys add NAME --role admin --store {}`",
-                service.location
+                 adds; make one with `debora keys add NAME --role admin` and the --store of this server"
             );
         }
         // One core is the writer's: with a handler on each, it waits for its turn and everyone for it.
@@ -102,7 +101,7 @@ fn check_keys(service: &Service, address: SocketAddr) -> Result<bool> {
     let store = &service.location;
     bail!(
         "{address} can be reached by others, and {store} has no API key, without which everyone is admin; create one with \
-         `debora keys add NAME --role admin --store {store}`, or listen on 127.0.0.1"
+         `debora keys add NAME --role admin` and the same --store, or listen on 127.0.0.1"
     )
 }
 

@@ -15,7 +15,7 @@
 //! small to be told from a slow answer can hasten a node's step by the time between its ticks: [`Stopwatch::margin`] covers it.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::calendar;
 use crate::store::WaitingClock;
@@ -29,6 +29,9 @@ const SHARED_STEP_MAX: i64 = 2_000;
 
 /// Clocks that differ by more over one step have jumped. Less may be a slow answer of the database.
 const JUMP: i64 = 5_000;
+
+/// Waits for the store from which on they are counted.
+const WAIT_NOTED: Duration = Duration::from_secs(1);
 
 /// How far the stored clock may be behind the one in memory: a crash makes what waits wait longer by so much.
 const UNSAVED_MAX: i64 = 5_000;
@@ -48,6 +51,17 @@ impl Moment {
         Self {
             wall: milliseconds,
             monotonic: milliseconds,
+        }
+    }
+
+    /// The moment at the end of a wait for the store, whose own time is of then: by both, a database that hangs is no jump.
+    pub fn after_wait(self, waited: Duration) -> Self {
+        // A short wait is far from a jump, and clocks that tests move by hand stay where they were put.
+        let waited = Some(waited).filter(|waited| *waited >= WAIT_NOTED);
+        let milliseconds = waited.unwrap_or_default().as_millis() as i64;
+        Self {
+            wall: self.wall + milliseconds,
+            monotonic: self.monotonic + milliseconds,
         }
     }
 }
@@ -379,6 +393,25 @@ mod tests {
     }
 
     /// The database jumps right after another node's lease, while the clock lags: this node must not catch up with it.
+    #[test]
+    fn a_database_that_hangs_is_not_a_clock_that_jumps() {
+        let stored = WaitingClock {
+            waited: 0,
+            read_at: 0,
+        };
+        let stopwatch = Stopwatch::of(stored, Moment::both(0), true);
+        let asked = Moment::both(1_000);
+        // What the database says when it wakes.
+        let wall = 49_000;
+        let at_once = Moment { wall, ..asked };
+        assert_eq!(stopwatch.jump(at_once), Some(48_000));
+        let waited = Moment {
+            wall,
+            ..asked.after_wait(Duration::from_secs(48))
+        };
+        assert_eq!(stopwatch.jump(waited), None);
+    }
+
     #[test]
     fn a_jump_adds_nothing_to_a_shared_clock() {
         let mut simulation = Simulation::new(0, 2, true);

@@ -19,6 +19,7 @@ mod recent;
 pub mod request;
 pub mod resident;
 pub mod sample_ratio;
+mod seldom;
 mod tell;
 pub mod tick;
 pub mod transaction;

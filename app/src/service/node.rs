@@ -3,6 +3,8 @@
 //! The store keeps each start. A connection that was made again may lead to a store that was restored, or to a standby that was
 //! behind: what is in memory is dropped, and a start that is gone is noted again.
 
+use std::time::Instant;
+
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -108,12 +110,13 @@ impl Executor {
 
     /// Begins a transaction, and gives the time that its rows get.
     pub(super) fn begin(&mut self, moment: Moment) -> Result<Moment> {
+        let asked = Instant::now();
         self.store.begin()?;
         while self.store.connection() != self.node.connection {
-            self.confirm_start(moment)?;
+            self.confirm_start(moment.after_wait(asked.elapsed()))?;
             self.store.begin()?;
         }
-        let now = time_of(&*self.store, moment);
+        let now = time_of(&*self.store, moment.after_wait(asked.elapsed()));
         if let Some(jump) = self.stopwatch.jump(now) {
             self.stopwatch.note_jump(now);
             tracing::error!(

@@ -11,7 +11,7 @@ mod presence;
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Row, Statement, params_from_iter};
 
@@ -83,9 +83,14 @@ impl Database for SqliteFile {
         }
     }
 
-    fn close(self) -> Result<()> {
+    fn close(mut self) -> Result<()> {
+        // Looked at before the log is moved and removed, which is no success if the file is not where it was.
+        let present = self.check_presence().context(
+            "the store was not left in one file; before you start a server on it or copy it, put it back with what lies beside it",
+        );
         // The lock goes last: nobody else may open the file before it is whole.
-        self.connection.close()
+        let closed = self.connection.close();
+        present.and(closed)
     }
 
     fn for_update(&self) -> &'static str {

@@ -1,10 +1,17 @@
 //! Who may do what, over every documented route.
 
-use axum::body::Body;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes};
 use axum::http::Request;
 use debora_app::hex;
 use debora_app::service::http::openapi;
 use debora_app::store::{ApiKey, Purpose, Role};
+use hyper::body::Frame;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -56,6 +63,49 @@ pub(crate) fn operations() -> Vec<(String, String, String)> {
         }
     }
     operations
+}
+
+/// A body that must not be asked for.
+struct Unasked(Arc<AtomicBool>);
+
+impl hyper::body::Body for Unasked {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.store(true, Ordering::Relaxed);
+        Poll::Ready(None)
+    }
+}
+
+/// A key that may not do it takes none of the memory that bodies share.
+#[tokio::test]
+async fn role_and_scope_are_known_before_the_body() {
+    let house = House::new();
+    house.create("e", SHORT).await;
+    set_key(&house, "read", Role::Read, None);
+    house.wait(2_000);
+    let json = operations()
+        .into_iter()
+        .filter(|(method, ..)| method == "POST");
+    let json = json.map(|(_, path, _)| (path.replace("{id}", "e"), "application/json"));
+    let form = (
+        "/experiments".to_owned(),
+        "application/x-www-form-urlencoded",
+    );
+    for (path, kind) in json.chain([form]) {
+        let asked = Arc::new(AtomicBool::new(false));
+        let request = Request::post(&path)
+            .header("content-type", kind)
+            .header("authorization", format!("Bearer {}", token("read")));
+        let body = Body::new(Unasked(Arc::clone(&asked)));
+        let refused = house.send(request.body(body).unwrap()).await;
+        assert_eq!(refused.status, 403, "{path}: {}", refused.text());
+        assert!(!asked.load(Ordering::Relaxed), "{path}");
+    }
 }
 
 #[tokio::test]

@@ -196,6 +196,29 @@ async fn a_session_ends_with_its_time_and_with_its_key() {
 }
 
 #[tokio::test]
+async fn a_key_has_a_hundred_sessions_and_the_oldest_ends() {
+    let house = House::new();
+    for name in ["ann", "bob"] {
+        set_key(&house, name, Role::Read, None);
+    }
+    house.wait(2_000);
+    let others = log_in(&house, "bob", &[]).await;
+    let mut cookies = Vec::new();
+    for _ in 0..101 {
+        house.wait(1);
+        cookies.push(log_in(&house, "ann", &[]).await);
+    }
+    for (cookie, shown) in [
+        (&cookies[0], false),
+        (&cookies[1], true),
+        (&cookies[100], true),
+        (&others, true),
+    ] {
+        assert_eq!(is_shown(&house, pair(cookie)).await, shown);
+    }
+}
+
+#[tokio::test]
 async fn a_cookie_travels_by_tls_alone_wherever_tls_is_known() {
     let house = House::new();
     set_key(&house, "boss", Role::Admin, None);
@@ -423,9 +446,13 @@ async fn a_key_for_some_experiments_sees_and_makes_only_these() {
         .await
         .expect(201);
 
-    with_key(&house, "GET", "/metrics", "scoped", json!({}))
-        .await
-        .refused(403, "out_of_scope");
+    let refused = with_key(&house, "GET", "/metrics", "scoped", json!({})).await;
+    let refused = refused.refused(403, "out_of_scope");
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.contains("use a key for all experiments") && !message.contains("ids"),
+        "{message}"
+    );
     assert_eq!(
         with_key(&house, "GET", "/metrics", "all", json!({}))
             .await
@@ -674,6 +701,42 @@ async fn a_shared_key_is_revealed_when_all_that_share_it_are_over() {
             (&json!(KEY), None)
         );
         assert!(audited(read(id, "log", "reader").await.text()).recomputed);
+    }
+}
+
+/// Whoever may see one of two experiments must not learn the decisions of the other.
+#[tokio::test]
+async fn a_shared_key_is_shown_to_those_who_may_see_all_that_share_it() {
+    let house = House::new();
+    for id in ["own", "own-2", "secret"] {
+        house.create(id, SHORT).await;
+    }
+    house
+        .post("/v1/experiments/own-2/close", &json!({}))
+        .await
+        .expect(200);
+    scope_key(&house, "part", Role::Admin, &["own", "own-2"]);
+    set_key(&house, "boss", Role::Admin, None);
+    house.wait(2_000);
+    let paths = [
+        "/v1/experiments/own",
+        "/v1/experiments/own/log",
+        "/v1/experiments/own-2/certificate",
+    ];
+    for (name, shown) in [("part", false), ("boss", true)] {
+        for path in paths {
+            let text = with_key(&house, "GET", path, name, json!({})).await.text();
+            assert_eq!(text.contains(KEY), shown, "{name} at {path}: {text}");
+        }
+    }
+    let close = "/v1/experiments/secret/close";
+    let closed = with_key(&house, "POST", close, "boss", json!({})).await;
+    closed.expect(200);
+    for path in paths {
+        let text = with_key(&house, "GET", path, "part", json!({}))
+            .await
+            .text();
+        assert!(text.contains(KEY), "{path}: {text}");
     }
 }
 

@@ -107,6 +107,15 @@ fn a_server_that_cannot_be_trusted_is_refused_with_the_remedy() {
         why.contains("for another name; use the name that the certificate has"),
         "{why}"
     );
+    // Of a wrong password, the refusal of the connection without TLS says nothing.
+    let right = address("encrypted", "localhost", "");
+    let password = variable("DEBORA_TEST_POSTGRES_PASSWORD");
+    let store = Location::of(&right.replace(&password, "wrong")).open(Purpose::Serve);
+    let why = format!("{:#}", store.err().unwrap());
+    assert!(
+        why.contains("with sslmode=prefer (first with TLS: password authentication failed"),
+        "{why}"
+    );
     // The server refuses, and so do we, to do otherwise than asked.
     refusal("encrypted", "localhost", "&sslmode=disable");
     refusal("plain", "localhost", "&sslmode=require");
@@ -128,6 +137,10 @@ fn what_an_address_says_of_tls_must_make_sense() {
         (
             "&sslmode=require&sslrootcert=system",
             "give sslmode=verify-full",
+        ),
+        (
+            "&sslcert=client.pem",
+            "has sslcert, which debora does not have; leave it out",
         ),
     ] {
         let why = opened("encrypted", "localhost", rest).expect_err(rest);

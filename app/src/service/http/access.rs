@@ -8,22 +8,27 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
+use anyhow::Result;
 use axum::extract::FromRequestParts;
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, REFERER};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use tokio::sync::Mutex;
+use tokio::sync::watch;
 
 use crate::service::http::error::ApiError;
 use crate::service::http::{AppState, session};
 use crate::service::request::{Refusal, token_hash};
-use crate::store::{ApiKey, KEYLESS, Role};
+use crate::store::{ApiKey, KEYLESS, Role, Store};
 
 /// How long a key that was added or revoked may go unnoticed, in milliseconds: another process does both, and reading the keys
 /// for each request would cost more than the request.
 pub const REFRESH_MILLISECONDS: i64 = 2_000;
+
+/// How long they are taken for what is stored while the store does not answer. A database that is slow for some seconds then turns
+/// away nobody for want of a look at the keys, and a key that was revoked meanwhile can do little: all it may ask for needs the store.
+const STALE_MILLISECONDS: i64 = 10_000;
 
 /// The caller of a request.
 #[derive(Clone, Debug)]
@@ -64,15 +69,36 @@ impl Caller {
     pub fn require_scope(&self, id: Option<&str>) -> Result<(), ApiError> {
         match &self.scope {
             Some(scope) if !id.is_some_and(|id| self.sees(id)) => {
-                Err(ApiError::out_of_scope(&self.name, scope, id))
+                let remedy = "give one of these ids, or use a key for all experiments";
+                Err(ApiError::out_of_scope(&self.name, scope, remedy)
+                    .against(format!("one of {scope:?}"), id))
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether experiments' keys are shown before their end: anyone who has one can predict decisions.
-    pub fn sees_keys(&self) -> bool {
-        self.role == Role::Admin
+    /// Refuses a key that is for some experiments alone.
+    pub fn require_all(&self) -> Result<(), ApiError> {
+        self.scope.as_ref().map_or(Ok(()), |scope| {
+            let remedy = "this is about all, so use a key for all experiments";
+            Err(ApiError::out_of_scope(&self.name, scope, remedy)
+                .against("a key for all experiments", &*self.name))
+        })
+    }
+
+    /// Whether an experiment's key is shown to the caller before its end: anyone who has it can predict the decisions of all
+    /// experiments that share it.
+    pub fn sees_key_of(&self, store: &mut dyn Store, id: &str) -> Result<bool> {
+        if self.role < Role::Admin || self.scope.is_none() {
+            return Ok(self.role == Role::Admin);
+        }
+        let Some((experiment, _)) = store.experiment(id)? else {
+            return Ok(false);
+        };
+        // So for a key of some experiments, all that the key would tell of must be among them.
+        let sharing = store.experiments_of_key(experiment.key)?;
+        let mut open = sharing.iter().filter(|row| row.1.status.is_open());
+        Ok(open.all(|row| self.sees(&row.0.id)))
     }
 
     /// Whether the key is for this experiment.
@@ -93,10 +119,14 @@ struct KnownKeys {
 }
 
 impl KnownKeys {
-    fn is_fresh(&self, now: i64) -> bool {
+    fn is_within(&self, milliseconds: i64, now: i64) -> bool {
         // From 0: a clock that was set back must not keep a revoked key alive.
         self.read_at
-            .is_some_and(|at| (0..REFRESH_MILLISECONDS).contains(&(now - at)))
+            .is_some_and(|at| (0..milliseconds).contains(&(now - at)))
+    }
+
+    fn is_fresh(&self, now: i64) -> bool {
+        self.is_within(REFRESH_MILLISECONDS, now)
     }
 
     fn holder(&self, token: &str) -> Option<Caller> {
@@ -111,14 +141,17 @@ impl KnownKeys {
     }
 }
 
+/// The keys, or why they could not be read; `None` while they are being read.
+type Reading = watch::Receiver<Option<Result<Arc<KnownKeys>, ApiError>>>;
+
 /// The keys in memory.
 #[derive(Default)]
 pub struct Access {
     known: RwLock<Arc<KnownKeys>>,
     /// Whether a key is needed, whatever the store says.
     keyed: AtomicBool,
-    /// Held while they are read, so that one request reads them and the others wait for it.
-    reading: Mutex<()>,
+    /// How they are being read, or were read last: once for all who wait, who share a failure, too.
+    reading: Mutex<Option<Reading>>,
 }
 
 impl Access {
@@ -175,19 +208,43 @@ impl Access {
         Ok(self.fresh(app).await?.holder(token))
     }
 
-    /// The keys as they were in the store at most two seconds ago.
+    /// The keys as they were in the store at most two seconds ago, or ten if it does not answer.
     async fn fresh(&self, app: &AppState) -> Result<Arc<KnownKeys>, ApiError> {
         let now = (app.service.clock)().monotonic;
         let known = self.current();
         if known.is_fresh(now) {
             return Ok(known);
         }
-        let _reading = self.reading.lock().await;
-        // Looked at again: whoever held the lock before has most likely read them.
-        let known = self.current();
-        if known.is_fresh(now) {
-            return Ok(known);
+        let mut reading = self.reading(app, now);
+        let read = reading.wait_for(Option::is_some).await;
+        // Dropped without a result only if the read panicked.
+        let read = read.ok().and_then(|read| read.clone());
+        match read.unwrap_or_else(|| Err(ApiError::store("the keys were not read"))) {
+            Err(error) if error.code == "busy" && known.is_within(STALE_MILLISECONDS, now) => {
+                Ok(known)
+            }
+            read => read,
         }
+    }
+
+    /// The read of the keys that is under way; begun if there is none.
+    fn reading(&self, app: &AppState, now: i64) -> Reading {
+        let mut reading = self.reading.lock().expect("no panic while reading keys");
+        // A read that has ended since this request looked is as good as one that begins now, unless it failed.
+        if let Some(reading) = reading.as_ref().filter(|reading| is_useful(reading, now)) {
+            return reading.clone();
+        }
+        let (sender, receiver) = watch::channel(None);
+        let app = Arc::clone(app);
+        // A task of its own: those who wait for it must not depend on the client who came first.
+        tokio::spawn(async move {
+            let _ = sender.send(Some(app.access.read(&app, now).await));
+        });
+        *reading = Some(receiver.clone());
+        receiver
+    }
+
+    async fn read(&self, app: &AppState, now: i64) -> Result<Arc<KnownKeys>, ApiError> {
         let keys = app.read(|store| store.keys()).await?;
         let known = Arc::new(KnownKeys {
             read_at: Some(now),
@@ -200,6 +257,15 @@ impl Access {
 
     fn current(&self) -> Arc<KnownKeys> {
         Arc::clone(&self.known.read().expect("no panic while reading keys"))
+    }
+}
+
+/// Whether a read is under way, or found what is fresh.
+fn is_useful(reading: &Reading, now: i64) -> bool {
+    match &*reading.borrow() {
+        // Its task is there, or it would never end.
+        None => reading.has_changed().is_ok(),
+        Some(read) => read.as_ref().is_ok_and(|known| known.is_fresh(now)),
     }
 }
 
@@ -326,7 +392,99 @@ impl FromRequestParts<AppState> for Caller {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicI64;
+    use std::sync::mpsc::{Sender, channel};
+    use std::time::{Duration, Instant};
+
     use super::*;
+    use crate::scratch::Scratch;
+    use crate::service::clock::Moment;
+    use crate::service::http::{Shared, TIMEOUT};
+    use crate::service::writer::Service;
+    use crate::store::{Location, Purpose};
+
+    /// Looks that do not end, in every place that there is, until what is given back is dropped.
+    async fn hang(app: &AppState) -> Sender<()> {
+        let (open, gate) = channel::<()>();
+        let (gate, began) = (Arc::new(Mutex::new(gate)), Arc::new(AtomicI64::new(0)));
+        for _ in 0..4 {
+            let (gate, began) = (Arc::clone(&gate), Arc::clone(&began));
+            let app = Arc::clone(app);
+            tokio::spawn(async move {
+                let stuck = app.read(move |_| {
+                    began.fetch_add(1, Ordering::Relaxed);
+                    let gate = gate.lock().unwrap_or_else(|dropped| dropped.into_inner());
+                    Ok(gate.recv()?)
+                });
+                let _ = stuck.await;
+            });
+        }
+        while began.load(Ordering::Relaxed) < 4 {
+            tokio::task::yield_now().await;
+        }
+        open
+    }
+
+    fn set_key(location: &Location, revoked_at: Option<i64>) {
+        let mut store = location.open(Purpose::Write).unwrap();
+        store.begin().unwrap();
+        let key = ApiKey {
+            name: "ops".into(),
+            role: Role::Admin,
+            hash: token_hash("debora_1"),
+            created_at: 0,
+            revoked_at,
+            experiments: None,
+        };
+        store.set_key(&key).unwrap();
+        store.commit().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_store_that_hangs_keeps_nobody_and_keys_are_known_for_ten_seconds() {
+        let folder = Scratch::new("hanging");
+        let location = Location::Sqlite(folder.join("store.db"));
+        let clock = Arc::new(AtomicI64::new(0));
+        let read_clock = Arc::clone(&clock);
+        let now = Arc::new(move || Moment::both(read_clock.load(Ordering::Relaxed)));
+        let service = Service::start(location.clone(), now).unwrap();
+        set_key(&location, None);
+        let app = Shared::new(Arc::clone(&service), TIMEOUT);
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, "Bearer debora_1".parse().unwrap())]);
+        let ask = |at: i64| {
+            clock.store(at, Ordering::Relaxed);
+            let (app, headers) = (Arc::clone(&app), headers.clone());
+            tokio::spawn(async move { app.access.caller(&app, &headers).await })
+        };
+        assert!(ask(0).await.unwrap().is_ok());
+        let open = hang(&app).await;
+        let begun = Instant::now();
+        let crowd: Vec<_> = (0..50).map(|_| ask(9_999)).collect();
+        for known in crowd {
+            assert!(known.await.unwrap().is_ok());
+        }
+        let crowd: Vec<_> = (0..50).map(|_| ask(10_000)).collect();
+        for told in crowd {
+            assert_eq!(told.await.unwrap().unwrap_err().code, "busy");
+        }
+        // Each crowd waits once, and not one after the other.
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            begun.elapsed()
+        );
+        set_key(&location, Some(1));
+        drop(open);
+        // As soon as the store answers, what is revoked is refused.
+        let refused = loop {
+            let answer = ask(10_000).await.unwrap().unwrap_err();
+            if answer.code != "busy" {
+                break answer;
+            }
+        };
+        assert_eq!(refused.code, "no_key");
+        service.stop().unwrap();
+    }
 
     #[test]
     fn only_names_of_the_machine_itself_are_local() {

@@ -2,13 +2,14 @@
 //!
 //! The answer is written straight into bytes: an epoch's decisions share their actions, whose part of the text is made once.
 
-use axum::extract::State;
+use axum::extract::{FromRequest as _, Request as HttpRequest, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::service::behind;
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
@@ -80,9 +81,11 @@ pub async fn decide(
     State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
-    body: Json,
+    request: HttpRequest,
 ) -> Result<Response, ApiError> {
+    // The head says all that this needs: a body that is refused anyway takes no memory from others.
     caller.require_for(Role::Decide, &id)?;
+    let body = Json::from_request(request, &app).await?;
     let Object(DecisionRequest {
         n,
         request_key,
@@ -110,12 +113,7 @@ pub async fn decide(
 /// One client may be wrong about what it has seen; if it is not, the operator must know before anyone else does.
 fn log_if_behind(refusal: &Refusal) {
     if let Refusal::Behind { id, seen, decided } = refusal {
-        tracing::error!(
-            id,
-            seen,
-            decided,
-            "a client has seen rounds that this store has not decided: was it restored, or is it a copy?"
-        );
+        behind::warn(id, *seen, *decided);
     }
 }
 

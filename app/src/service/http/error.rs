@@ -2,6 +2,8 @@
 //!
 //! The one place where a refusal of the service, or an error of the library, becomes HTTP.
 
+use std::time::{Duration, Instant};
+
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -12,13 +14,17 @@ use serde_json::{Value, json};
 use crate::log::{OtherValues, ROUNDS_MAX};
 use crate::service::limits::ESTIMATES_MAX;
 use crate::service::request::{NAME_MAX, Refusal};
+use crate::service::seldom::Seldom;
 use crate::store::Role;
 
 /// Seconds after which a request that found the service busy or waiting is worth repeating. The header has whole seconds.
 const RETRY_SECONDS: u16 = 1;
 
+/// The most bytes of each text in an answer: what a request had of 8 MiB is not sent back, nor kept for a client that does not read.
+const TEXT_BYTES_MAX: usize = 4_000;
+
 /// Why a request was not done. Nothing has changed, unless the code is `store`, `stopping` or `internal`.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 pub struct ApiError {
     #[serde(skip)]
     pub status: StatusCode,
@@ -59,7 +65,7 @@ impl ApiError {
         Self {
             status,
             code,
-            message: message.into(),
+            message: shortened(message.into()),
             rule: None,
             value: None,
             outstanding: None,
@@ -70,9 +76,13 @@ impl ApiError {
 
     /// With the condition that was violated, and the value that did it.
     pub fn against(self, rule: impl Into<Box<str>>, value: impl Into<Value>) -> Self {
+        let value = match value.into() {
+            Value::String(text) => Value::String(shortened(text.into()).into()),
+            value => value,
+        };
         Self {
-            rule: Some(rule.into()),
-            value: Some(value.into()),
+            rule: Some(shortened(rule.into())),
+            value: Some(value),
             ..self
         }
     }
@@ -124,12 +134,9 @@ impl ApiError {
     }
 
     /// A key for some experiments, used for what is not about one of them.
-    pub fn out_of_scope(name: &str, scope: &[String], id: Option<&str>) -> Self {
-        let message = format!(
-            "the key {name:?} is for the experiments {scope:?} alone; give one of these ids, or use a key for all experiments"
-        );
+    pub fn out_of_scope(name: &str, scope: &[String], remedy: &str) -> Self {
+        let message = format!("the key {name:?} is for the experiments {scope:?} alone; {remedy}");
         Self::new(StatusCode::FORBIDDEN, "out_of_scope", message)
-            .against(format!("one of {scope:?}"), id)
     }
 
     /// A key that does not allow it.
@@ -247,10 +254,36 @@ fn outcome(api: ApiError, error: &Error) -> ApiError {
     }
 }
 
+/// A text within its limit.
+fn shortened(text: Box<str>) -> Box<str> {
+    if text.len() <= TEXT_BYTES_MAX {
+        return text;
+    }
+    // Out of its middle: the beginning says what, and the end what to do.
+    let beginning = text.floor_char_boundary(TEXT_BYTES_MAX / 2);
+    let end = text.ceil_char_boundary(text.len() - TEXT_BYTES_MAX / 2);
+    format!("{} ... {}", &text[..beginning], &text[end..]).into()
+}
+
+/// While the store fails every request does, and its disk, most often the log's too, may be the one that is full.
+static STORE_FAILED: Seldom = Seldom::new(Duration::from_secs(1));
+
+fn log(code: &str, detail: &str) {
+    // The others are bugs, each of which is worth its line.
+    let due = if code == "store" {
+        STORE_FAILED.due(Instant::now())
+    } else {
+        Some(0)
+    };
+    if let Some(left_out) = due {
+        tracing::error!(code, detail, left_out, "a request failed");
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         if let Some(detail) = &self.detail {
-            tracing::error!(code = self.code, detail, "a request failed");
+            log(self.code, detail);
         }
         let mut response = (self.status, axum::Json(&self)).into_response();
         if let Some(seconds) = self.retry_after {
@@ -266,5 +299,43 @@ impl IntoResponse for ApiError {
         }
         response.extensions_mut().insert(Code(self.code));
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// What is logged.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_store_that_fails_writes_a_line_a_second_however_many_ask() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
+        let begun = Instant::now();
+        tracing::subscriber::with_default(subscriber.finish(), || {
+            for _ in 0..1_000 {
+                drop(ApiError::store("disk full").into_response());
+            }
+        });
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let most = 1 + begun.elapsed().as_secs() as usize;
+        assert!(text.lines().count() <= most, "{text}");
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::Json as Reply;
-use axum::extract::{FromRequest, Request as HttpRequest, State};
+use axum::extract::{FromRequest as _, Request as HttpRequest, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -197,21 +197,15 @@ pub struct ReasonBody {
     reason: Option<String>,
 }
 
-/// A reason, if the request has a body.
-pub struct Reason(Option<String>);
-
-impl FromRequest<AppState> for Reason {
-    type Rejection = ApiError;
-
-    async fn from_request(request: HttpRequest, app: &AppState) -> Result<Self, ApiError> {
-        // Most changes come without a reason, and then without a body and its type.
-        if request.body().is_end_stream() {
-            return Ok(Self(None));
-        }
-        let body = Json::from_request(request, app).await?;
-        let Object(ReasonBody { reason }) = body.read()?;
-        Ok(Self(reason))
+/// The reason, if the request has a body.
+async fn reason(request: HttpRequest, app: &AppState) -> Result<Option<String>, ApiError> {
+    // Most changes come without a reason, and then without a body and its type.
+    if request.body().is_end_stream() {
+        return Ok(None);
     }
+    let body = Json::from_request(request, app).await?;
+    let Object(ReasonBody { reason }) = body.read()?;
+    Ok(reason)
 }
 
 /// A status after a change.
@@ -233,9 +227,10 @@ pub struct Changed {
 pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
-    body: Json,
+    request: HttpRequest,
 ) -> Result<Response, ApiError> {
     caller.require(Role::Admin)?;
+    let body = Json::from_request(request, &app).await?;
     let Object(new): Object<NewExperiment> = body.read()?;
     caller.require_scope(new.id.as_deref())?;
     let create = Create {
@@ -247,7 +242,9 @@ pub async fn create(
     };
     let (id, repeated) = created(&app, create).await?;
     // Read back: if it was there before, its key is the one that was drawn then.
-    let (experiment, _) = row(&app, &id).await?;
+    let read = row(&app, &id).await;
+    // Not `busy`, which would say that nothing was done.
+    let (experiment, _) = read.map_err(|error| ApiError::store(error.message))?;
     let address = format!("/v1/experiments/{id}");
     let location = HeaderValue::from_str(&address).expect("ids are plain characters");
     // So that a client which repeats a lost request can tell whether it made the experiment.
@@ -343,7 +340,8 @@ pub async fn row(app: &AppState, id: &str) -> Result<(ExperimentRow, Progress), 
 
 /// Show an experiment
 ///
-/// Role read; the key and its salt are shown to role admin alone, and in the certificate.
+/// Role read; the key and its salt are shown to role admin alone, if all open experiments that have it are within the caller's
+/// scope, and in the certificate.
 #[utoipa::path(get, path = "/v1/experiments/{id}", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "What it is", body = Shown)))]
@@ -355,10 +353,13 @@ pub async fn show(
     caller.require_for(Role::Read, &id)?;
     let asked = id.clone();
     // A spec and a plan may be a megabyte each, so this is read, and counted, with the pages.
-    let row = app.read_page(move |store| store.experiment(&asked)).await?;
+    let read = move |store: &mut dyn Store| {
+        let revealed = caller.sees_key_of(store, &asked)?;
+        Ok((store.experiment(&asked)?, revealed))
+    };
+    let (row, revealed) = app.read_page(read).await?;
     let (experiment, progress) = row.ok_or_else(|| Refusal::NoExperiment { id: id.clone() })?;
     let info = app.info_of(&id, &experiment.spec)?;
-    let revealed = caller.sees_keys();
     Ok(Reply(Shown {
         listed: Listed::of(&experiment, &progress, &info),
         key_hash: chain::key_hash(experiment.salt, experiment.key),
@@ -385,10 +386,9 @@ pub async fn pause(
     State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
-    reason: Reason,
+    request: HttpRequest,
 ) -> Result<Reply<Changed>, ApiError> {
-    let changed = change(&app, &caller, id, Change::Pause, reason.0).await?;
-    Ok(Reply(changed))
+    asked(&app, &caller, id, Change::Pause, request).await
 }
 
 /// Resume an experiment
@@ -401,10 +401,9 @@ pub async fn resume(
     State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
-    reason: Reason,
+    request: HttpRequest,
 ) -> Result<Reply<Changed>, ApiError> {
-    let changed = change(&app, &caller, id, Change::Resume, reason.0).await?;
-    Ok(Reply(changed))
+    asked(&app, &caller, id, Change::Resume, request).await
 }
 
 /// Close an experiment
@@ -417,10 +416,22 @@ pub async fn close(
     State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
-    reason: Reason,
+    request: HttpRequest,
 ) -> Result<Reply<Changed>, ApiError> {
-    let changed = change(&app, &caller, id, Change::Close, reason.0).await?;
-    Ok(Reply(changed))
+    asked(&app, &caller, id, Change::Close, request).await
+}
+
+async fn asked(
+    app: &AppState,
+    caller: &Caller,
+    id: String,
+    what: Change,
+    request: HttpRequest,
+) -> Result<Reply<Changed>, ApiError> {
+    // Before the body: what is refused by the head alone takes no memory from others.
+    caller.require_for(Role::Admin, &id)?;
+    let reason = reason(request, app).await?;
+    change(app, caller, id, what, reason).await.map(Reply)
 }
 
 /// Makes an administrative change, if the caller may.

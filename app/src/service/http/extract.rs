@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::service::counts::Shed;
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
+use crate::service::limits::quoted;
 use crate::service::request::{self, Refusal};
 
 /// The longest body: 10,000 outcomes, the most in a request, with 800 bytes for each.
@@ -38,10 +39,14 @@ const DROPPED_BYTES_MAX: usize = 64 << 20;
 /// How long such a body may bring nothing: a client that sends no more waits for its answer as long.
 const DROPPED_STALL: Duration = Duration::from_millis(500);
 
+/// How much of a body takes nothing of what bodies share, so that long ones never hold up requests for decisions. What all of
+/// these take together is bounded by the connections: 64 MiB by default.
+const FREE_BYTES: usize = 64 << 10;
+
 /// A body within its limits. While it is held, it counts towards what all bodies together may take.
 pub struct Raw {
     bytes: Bytes,
-    _budget: Budget,
+    _budget: Option<Budget>,
 }
 
 /// A body of JSON.
@@ -73,7 +78,7 @@ impl Json {
             .err()
             .map(|failed| failed.path().to_string())
             .filter(|path| path != ".")
-            .map_or(String::new(), |path| format!(" at {path:?}"))
+            .map_or(String::new(), |path| format!(" at {:?}", quoted(&path)))
     }
 }
 
@@ -101,8 +106,8 @@ impl<T: DeserializeOwned> FromRequest<AppState> for StrangerForm<T> {
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiError> {
         expect(request.headers(), "application/x-www-form-urlencoded")?;
-        let bytes = within(request, app.timeout, STRANGER_BYTES_MAX, |_| Ok(())).await?;
-        fields(&bytes).map(Self)
+        let raw = within(request, app.timeout, STRANGER_BYTES_MAX, None).await?;
+        fields(&raw.bytes).map(Self)
     }
 }
 
@@ -133,30 +138,24 @@ fn expect(headers: &HeaderMap, wanted: &str) -> Result<(), ApiError> {
     )
 }
 
-/// Reads a body of at most this many bytes. Its memory is taken from what all bodies share as it arrives, not as it is declared:
-/// a client that declares much and sends nothing holds nothing.
+/// Reads a body. Its memory is taken from what all bodies share as it arrives, not as it is declared: a client that declares much
+/// and sends nothing holds nothing.
 async fn read(request: Request, app: &AppState) -> Result<Raw, ApiError> {
-    let mut budget = Budget::of(app)?;
-    let bytes = within(request, app.timeout, BODY_BYTES_MAX, |length| {
-        budget.cover(length)
-    })
-    .await;
-    if bytes.as_ref().is_err_and(|error| error.code == "busy") {
+    let budget = Some(Budget::of(app));
+    let raw = within(request, app.timeout, BODY_BYTES_MAX, budget).await;
+    if raw.as_ref().is_err_and(|error| error.code == "busy") {
         app.service.counts.shed(Shed::Bodies);
     }
-    Ok(Raw {
-        bytes: bytes?,
-        _budget: budget,
-    })
+    raw
 }
 
-/// Reads a body of at most `most` bytes, each length of which must be allowed before more is read.
+/// Reads a body of at most `most` bytes, which takes its memory from a budget if there is one.
 async fn within(
     request: Request,
     timeout: Duration,
     most: usize,
-    allow: impl FnMut(usize) -> Result<(), ApiError>,
-) -> Result<Bytes, ApiError> {
+    mut budget: Option<Budget>,
+) -> Result<Raw, ApiError> {
     let declared = declared_length(request.headers());
     // A client that asks before it sends is refused right away, and sends nothing.
     let asks_first = request.headers().contains_key(EXPECT);
@@ -164,15 +163,24 @@ async fn within(
     let collected = if declared.is_some_and(|length| length > most) {
         Err(too_large(most))
     } else {
-        let collected = tokio::time::timeout(timeout, collect(&mut body, timeout, most, allow));
-        collected.await.unwrap_or_else(|_| Err(too_slow(timeout)))
+        let collected = collect(&mut body, timeout, most, budget.as_mut());
+        let collected = tokio::time::timeout(timeout, collected).await;
+        collected.unwrap_or_else(|_| Err(too_slow(timeout)))
     };
+    let error = match collected {
+        Ok(bytes) => {
+            let _budget = budget;
+            return Ok(Raw { bytes, _budget });
+        }
+        Err(error) => error,
+    };
+    // What was read is gone, and its memory with it: the rest, which may take long to come, takes none.
+    drop(budget);
     // What has stopped arriving is not worth waiting for.
-    let arriving = |error: &ApiError| error.status != StatusCode::REQUEST_TIMEOUT;
-    if collected.as_ref().is_err_and(arriving) && !asks_first {
+    if error.status != StatusCode::REQUEST_TIMEOUT && !asks_first {
         let _ = tokio::time::timeout(timeout, drop_rest(body)).await;
     }
-    collected
+    Err(error)
 }
 
 fn declared_length(headers: &HeaderMap) -> Option<usize> {
@@ -189,22 +197,21 @@ struct Budget {
 }
 
 impl Budget {
-    /// One kibibyte, so that many empty bodies are bounded, too.
-    fn of(app: &AppState) -> Result<Self, ApiError> {
+    /// Nothing so far.
+    fn of(app: &AppState) -> Self {
         let shared = Arc::clone(&app.bodies);
-        let taken = Arc::clone(&shared).try_acquire_owned().map_err(|_| {
-            app.service.counts.shed(Shed::Bodies);
-            too_many_bodies()
-        })?;
-        Ok(Self { shared, taken })
+        let taken = Arc::clone(&shared).try_acquire_many_owned(0);
+        Self {
+            taken: taken.expect("the semaphore is never closed"),
+            shared,
+        }
     }
 
     /// Takes what is missing for this many bytes. Refused at once if it is not there: to wait would hold up a client that can
     /// go elsewhere.
     fn cover(&mut self, bytes: usize) -> Result<(), ApiError> {
-        let missing = bytes
-            .div_ceil(1024)
-            .saturating_sub(self.taken.num_permits());
+        let counted = bytes.saturating_sub(FREE_BYTES).div_ceil(1024);
+        let missing = counted.saturating_sub(self.taken.num_permits());
         let more = Arc::clone(&self.shared).try_acquire_many_owned(missing as u32);
         self.taken.merge(more.map_err(|_| too_many_bodies())?);
         Ok(())
@@ -215,7 +222,7 @@ async fn collect(
     body: &mut Body,
     timeout: Duration,
     most: usize,
-    mut allow: impl FnMut(usize) -> Result<(), ApiError>,
+    mut budget: Option<&mut Budget>,
 ) -> Result<Bytes, ApiError> {
     let mut bytes = Vec::new();
     let stall = timeout.min(STALL_MAX);
@@ -231,7 +238,9 @@ async fn collect(
         if bytes.len() + data.len() > most {
             return Err(too_large(most));
         }
-        allow(bytes.len() + data.len())?;
+        if let Some(budget) = &mut budget {
+            budget.cover(bytes.len() + data.len())?;
+        }
         bytes.extend_from_slice(data);
     }
     Ok(bytes.into())
@@ -248,7 +257,9 @@ async fn drop_rest(mut body: Body) {
 }
 
 fn too_many_bodies() -> ApiError {
-    ApiError::busy("the service is reading as many bodies as it can hold; repeat the request later")
+    ApiError::busy(format!(
+        "the service is reading as many long bodies as it can hold; repeat the request later, or send at most {FREE_BYTES} bytes"
+    ))
 }
 
 fn too_slow(limit: Duration) -> ApiError {
@@ -326,6 +337,13 @@ impl<T: DeserializeOwned> FromRequestParts<AppState> for QueryParams<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Poll};
+
+    use hyper::body::Frame;
+
     use super::*;
     use crate::scratch::Scratch;
     use crate::service::clock::Moment;
@@ -339,27 +357,70 @@ mod tests {
         let location = Location::Sqlite(folder.join("store.db"));
         let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
         let app = Shared::new(Arc::clone(&service), Duration::from_millis(50));
-        let ask = |body: &'static str| read(Request::new(Body::from(body)), &app);
+        let ask = |bytes: usize| read(Request::new(Body::from(" ".repeat(bytes))), &app);
         let take = |kibibytes: usize| {
             Arc::clone(&app.bodies)
                 .try_acquire_many_owned(kibibytes as u32)
                 .unwrap()
         };
-        let long: &'static str = " ".repeat(1025).leak();
+        let long = FREE_BYTES + 1025;
         // Full, and with room for the first of two kibibytes.
-        for (others, body) in [(BODIES_KIBIBYTES, "{}"), (BODIES_KIBIBYTES - 1, long)] {
+        for others in [BODIES_KIBIBYTES, BODIES_KIBIBYTES - 1] {
             let others = take(others);
-            let refused = ask(body).await.err().unwrap();
+            let refused = ask(long).await.err().unwrap();
             assert_eq!(
                 (refused.status.as_u16(), refused.code, refused.retry_after),
                 (503, "busy", Some(1))
             );
+            // What requests for decisions need is always there.
+            assert!(ask(FREE_BYTES).await.is_ok());
             drop(others);
         }
         let one = ask(long).await.ok().unwrap();
         assert_eq!(app.bodies.available_permits(), BODIES_KIBIBYTES - 2);
         drop(one);
         assert_eq!(app.bodies.available_permits(), BODIES_KIBIBYTES);
+        service.stop().unwrap();
+    }
+
+    /// A body in frames, which at its end notes what is left of the memory.
+    struct Frames {
+        frames: Vec<Bytes>,
+        shared: Arc<Semaphore>,
+        left: Arc<AtomicUsize>,
+    }
+
+    impl hyper::body::Body for Frames {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            let left = self.shared.available_permits();
+            self.left.store(left, Ordering::Relaxed);
+            Poll::Ready(self.frames.pop().map(|frame| Ok(Frame::data(frame))))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_refused_holds_nothing_while_its_rest_is_dropped() {
+        let folder = Scratch::new("refused-bodies");
+        let location = Location::Sqlite(folder.join("store.db"));
+        let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
+        let app = Shared::new(Arc::clone(&service), Duration::from_millis(50));
+        let left = Arc::new(AtomicUsize::new(0));
+        let spaces = |bytes| Bytes::from(vec![b' '; bytes]);
+        let body = Frames {
+            // The second is too much, and the third is what is dropped.
+            frames: vec![spaces(1), spaces(BODY_BYTES_MAX), spaces(2 * FREE_BYTES)],
+            shared: Arc::clone(&app.bodies),
+            left: Arc::clone(&left),
+        };
+        let refused = read(Request::new(Body::new(body)), &app).await;
+        assert_eq!(refused.err().unwrap().code, "too_large");
+        assert_eq!(left.load(Ordering::Relaxed), BODIES_KIBIBYTES);
         service.stop().unwrap();
     }
 }

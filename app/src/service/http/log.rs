@@ -36,7 +36,8 @@ pub struct LogPageQuery {
 
 /// The log, as lines of JSON
 ///
-/// Role read; the key is in it for role admin, and for all once every experiment that has it is over. A page is at most `limit` lines, and
+/// Role read; the key is in it for role admin, if all open experiments that have it are within the caller's scope, and for all once
+/// every experiment that has it is over. A page is at most `limit` lines, and
 /// about a mebibyte; the header `debora-next` has the cursor of the next page, and is absent on the last. `debora audit` reads all
 /// pages, in order.
 #[utoipa::path(get, path = "/v1/experiments/{id}/log", tag = "experiments",
@@ -55,11 +56,12 @@ pub async fn log(
         let message = format!("limit {limit} is outside 1 to {LINES_MAX}; read the log in pages");
         return Err(ApiError::unfit(message).against(format!("1 <= limit <= {LINES_MAX}"), limit));
     }
-    let reveal = caller.sees_keys();
     let asked = id.clone();
-    let page = app
-        .read_page(move |store| read_page(store, &asked, after.as_deref(), limit as usize, reveal))
-        .await?;
+    let read = move |store: &mut dyn Store| {
+        let reveal = caller.sees_key_of(store, &asked)?;
+        read_page(store, &asked, after.as_deref(), limit as usize, reveal)
+    };
+    let page = app.read_page(read).await?;
     let page = page
         .map_err(bad_cursor)?
         .ok_or(Refusal::NoExperiment { id })?;
@@ -117,8 +119,8 @@ fn bad_cursor(bad: BadCursor) -> ApiError {
 /// The certificate of an experiment that is over
 ///
 /// Role read. What it was, what it found, its key, and how to check all of it; 409 `not_over` before the end. While another
-/// experiment that has the same key is not over, `key`, `salt` and `fingerprint` are null for all but role admin, and
-/// `key_withheld` says why.
+/// experiment that has the same key is not over, `key`, `salt` and `fingerprint` are null, and
+/// `key_withheld` says why, for all but role admin with that experiment in its scope.
 #[utoipa::path(get, path = "/v1/experiments/{id}/certificate", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "The certificate", body = Object),
@@ -129,11 +131,12 @@ pub async fn certificate(
     Id(id): Id,
 ) -> Result<Reply<Certificate>, ApiError> {
     caller.require_for(Role::Read, &id)?;
-    let (asked, reveal) = (id.clone(), caller.sees_keys());
-    if let Some(certificate) = app
-        .read_page(move |store| certificate::of(store, &asked, reveal))
-        .await?
-    {
+    let asked = id.clone();
+    let read = move |store: &mut dyn Store| {
+        let reveal = caller.sees_key_of(store, &asked)?;
+        certificate::of(store, &asked, reveal)
+    };
+    if let Some(certificate) = app.read_page(read).await? {
         return Ok(Reply(certificate));
     }
     // Only a missing certificate needs to know why: the experiment goes on, or there is none.

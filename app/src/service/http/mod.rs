@@ -41,7 +41,6 @@ use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::service::counts::Shed;
 use crate::service::recent::Recent;
 use crate::service::request::Refusal;
 use crate::service::writer::Service;
@@ -108,8 +107,7 @@ impl Shared {
         self: &Arc<Self>,
         read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let read = self.readers.look.read(read).await;
-        read.unwrap_or_else(|| Err(self.too_many_readers()))
+        self.readers.look.read(read).await
     }
 
     /// Reads much of the store: in a lane of its own, and with what time the others leave.
@@ -117,13 +115,7 @@ impl Shared {
         self: &Arc<Self>,
         read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let read = self.readers.pages.read(read).await;
-        read.unwrap_or_else(|| Err(self.too_many_readers()))
-    }
-
-    fn too_many_readers(&self) -> ApiError {
-        self.service.counts.shed(Shed::Readers);
-        ApiError::busy("too many others are reading; repeat the request later")
+        self.readers.pages.read(read).await
     }
 
     /// What never changes about an experiment.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use axum::extract::State;
+use axum::extract::{FromRequest as _, Request as HttpRequest, State};
 use axum::http::StatusCode;
 use debora::{Error, Problem};
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -15,6 +15,7 @@ use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
+use crate::service::limits::quoted;
 use crate::service::request::{DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome};
 use crate::store::Role;
 
@@ -161,9 +162,11 @@ pub async fn tell(
     State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
-    body: Json,
+    request: HttpRequest,
 ) -> Result<axum::Json<Receipts>, ApiError> {
+    // Before the body: what is refused by the head alone takes no memory from others.
     caller.require_for(Role::Decide, &id)?;
+    let body = Json::from_request(request, &app).await?;
     let outcomes = read_outcomes(&app, &id, &body).await?;
     let first = outcomes.first().map(|outcome| outcome.decision);
     // Nothing borrows from it here, and others may be waiting for the memory.
@@ -280,8 +283,9 @@ fn by_order(
         .find(|(name, _)| names().all(|known| known != name))
     {
         let names: Vec<&str> = names().collect();
+        let name = quoted(name);
         let message = format!("outcome {index}: there is no cost {name:?}; the spec has {names:?}");
-        return Err(ApiError::unfit(message).against(format!("one of {names:?}"), name.as_ref()));
+        return Err(ApiError::unfit(message).against(format!("one of {names:?}"), name));
     }
     if named.len() != costs {
         let error = Error::CostCount {

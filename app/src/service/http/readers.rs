@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Who has waited for a place longer than [`WAIT_MAX`] is refused: those behind would wait longer still, and a client that is
-//! told can go elsewhere.
+//! told can go elsewhere. So is who waits for a store that does not answer, which a database that hangs may do for hours.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -14,13 +14,21 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::service::counts::Shed;
 use crate::service::http::error::ApiError;
 use crate::service::writer::Service;
 use crate::store::Store;
 
 /// The longest that a read waits for its place.
 const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// The longest that a look takes, with the wait for its place: every request needs one now and then.
+const LOOK_MAX: Duration = WAIT_MAX;
+
+/// The same for a page. Far more than the longest takes on threads that give way to all others.
+const PAGE_MAX: Duration = Duration::from_secs(30);
 
 /// Looks at a time; each has a connection of its own.
 const LOOKS: usize = 4;
@@ -35,6 +43,10 @@ pub struct Lane {
     service: Arc<Service>,
     places: Arc<Semaphore>,
     jobs: Sender<Job>,
+    /// The longest that a caller is kept.
+    answer_max: Duration,
+    /// When a place was last taken.
+    taken_at: Mutex<Instant>,
 }
 
 /// Both lanes.
@@ -49,15 +61,15 @@ impl Readers {
     pub fn new(service: &Arc<Service>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            look: Lane::new(service, LOOKS, 0),
-            pages: Lane::new(service, (cores / 2).max(1), PAGES_NICE),
+            look: Lane::new(service, LOOKS, 0, LOOK_MAX),
+            pages: Lane::new(service, (cores / 2).max(1), PAGES_NICE, PAGE_MAX),
         }
     }
 }
 
 impl Lane {
     /// With this many threads, which end with it.
-    fn new(service: &Arc<Service>, threads: usize, nice: i32) -> Self {
+    fn new(service: &Arc<Service>, threads: usize, nice: i32, answer_max: Duration) -> Self {
         let (jobs, received) = channel();
         let received = Arc::new(Mutex::new(received));
         for _ in 0..threads {
@@ -69,28 +81,58 @@ impl Lane {
             service: Arc::clone(service),
             places: Arc::new(Semaphore::new(threads)),
             jobs,
+            answer_max,
+            taken_at: Mutex::new(Instant::now()),
         }
     }
 
-    /// Reads, once there is a place; `None` if there was none in time.
+    /// Reads, once there is a place.
     pub async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
-    ) -> Option<Result<T, ApiError>> {
-        let place = tokio::time::timeout(WAIT_MAX, Arc::clone(&self.places).acquire_owned());
-        let place = place.await.ok()?.ok()?;
+    ) -> Result<T, ApiError> {
+        let deadline = Instant::now() + self.answer_max;
+        let place = self.place().await?;
         let (sender, answer) = oneshot::channel();
         let service = Arc::clone(&self.service);
         let job = move || {
             let _ = sender.send(read_at(place, &service, read));
         };
         let _ = self.jobs.send(Box::new(job));
-        // Dropped unanswered only by a read that panicked.
-        let lost = |_| ApiError::store("a read ended without an answer");
-        Some(match answer.await.map_err(lost) {
+        let answer = timeout_at(deadline, answer).await;
+        match answer.map_err(|_| self.no_answer())? {
             Ok(result) => result.map_err(ApiError::unread),
-            Err(error) => Err(error),
-        })
+            // Dropped unanswered only by a read that panicked.
+            Err(_) => Err(ApiError::store("a read ended without an answer")),
+        }
+    }
+
+    async fn place(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        if self.is_stuck() {
+            return Err(self.no_answer());
+        }
+        let place = timeout(WAIT_MAX, Arc::clone(&self.places).acquire_owned()).await;
+        let place = place
+            .ok()
+            .and_then(Result::ok)
+            .ok_or_else(|| self.busy("too many others are reading; repeat the request later"))?;
+        *self.taken_at.lock().expect("no panic while taking a place") = Instant::now();
+        Ok(place)
+    }
+
+    /// Whether every place is held by a read whose caller was told that the store does not answer: one more would only wait.
+    fn is_stuck(&self) -> bool {
+        let taken_at = *self.taken_at.lock().expect("no panic while taking a place");
+        self.places.available_permits() == 0 && taken_at.elapsed() > self.answer_max
+    }
+
+    fn no_answer(&self) -> ApiError {
+        self.busy("the store does not answer; repeat the request later")
+    }
+
+    fn busy(&self, message: &str) -> ApiError {
+        self.service.counts.shed(Shed::Readers);
+        ApiError::busy(message)
     }
 }
 
@@ -144,7 +186,7 @@ mod tests {
                 let read = readers
                     .pages
                     .read(move |_| Ok(gate.lock().unwrap().recv()?));
-                read.await.is_some()
+                read.await.is_ok()
             })
         };
         let slow: Vec<_> = (0..places).map(read_slowly).collect();
@@ -153,12 +195,44 @@ mod tests {
         }
         slow.iter().for_each(|reader| reader.abort());
         // Refused after its time, though the callers before it are gone.
-        assert!(readers.pages.read(|store| store.keys()).await.is_none());
-        let look = readers.look.read(|store| store.keys()).await;
-        assert!(look.is_some_and(|keys| keys.is_ok()));
+        let refused = readers.pages.read(|store| store.keys()).await;
+        assert!(refused.is_err_and(|error| error.code == "busy"));
+        assert!(readers.look.read(|store| store.keys()).await.is_ok());
         slow.iter().for_each(|_| open.send(()).unwrap());
-        let page = readers.pages.read(|store| store.keys()).await;
-        assert!(page.is_some_and(|keys| keys.is_ok()));
+        assert!(readers.pages.read(|store| store.keys()).await.is_ok());
+        service.stop().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_store_that_does_not_answer_keeps_nobody_waiting() {
+        let folder = Scratch::new("readers-stuck");
+        let location = Location::Sqlite(folder.join("store.db"));
+        let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
+        let lane = Lane::new(&service, 2, 0, Duration::from_millis(200));
+        let (open, gate) = channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let stuck = || {
+            let gate = Arc::clone(&gate);
+            lane.read(move |_| Ok(gate.lock().unwrap().recv()?))
+        };
+        // Both are told, though neither read ends.
+        let (one, other) = tokio::join!(stuck(), stuck());
+        for told in [one, other] {
+            assert!(told.is_err_and(|error| error.code == "busy"));
+        }
+        assert_eq!(lane.places.available_permits(), 0);
+        // Everyone else is told at once: nobody waits for a place that does not become free.
+        let begun = Instant::now();
+        for _ in 0..100 {
+            let told = lane.read(|store| store.keys()).await;
+            assert!(told.is_err_and(|error| error.message.contains("does not answer")));
+        }
+        assert!(begun.elapsed() < WAIT_MAX, "{:?}", begun.elapsed());
+        drop(open);
+        while lane.places.available_permits() < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert!(lane.read(|store| store.keys()).await.is_ok());
         service.stop().unwrap();
     }
 
@@ -170,10 +244,9 @@ mod tests {
         let readers = Readers::new(&service);
         for _ in 0..2 {
             let read = readers.pages.read(|_| -> Result<()> { panic!("a bug") });
-            assert!(read.await.is_some_and(|lost| lost.is_err()));
+            assert!(read.await.is_err_and(|lost| lost.code == "store"));
         }
-        let read = readers.pages.read(|store| store.keys()).await;
-        assert!(read.is_some_and(|keys| keys.is_ok()));
+        assert!(readers.pages.read(|store| store.keys()).await.is_ok());
         service.stop().unwrap();
     }
 }

@@ -76,7 +76,7 @@ pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, A
 pub async fn metrics(State(app): State<AppState>, caller: Caller) -> Result<Response, ApiError> {
     // The names of routes and the load are nobody else's business: a scraper has a key with role read.
     caller.require(Role::Read)?;
-    caller.require_scope(None)?;
+    caller.require_all()?;
     // Looked at for the gauge, which would otherwise tell of the last time that somebody asked.
     app.readiness.ask(&app.service).await;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -16,7 +16,7 @@ use std::error::Error as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use postgres::config::{Host, SslMode};
 use postgres::{Client, Config, NoTls};
 use rustls::pki_types::CertificateDer;
@@ -69,6 +69,15 @@ impl TlsRules {
         let (own, others): (Vec<_>, Vec<_>) = query
             .split('&')
             .partition(|pair| pair.starts_with("sslmode=") || pair.starts_with("sslrootcert="));
+        let name = |pair: &&str| pair.split('=').next().unwrap_or_default().to_owned();
+        let mut names = others.iter().map(name);
+        if let Some(unknown) = names.find(|name| is_unsupported(name)) {
+            // Without its value, which may be a password.
+            bail!(
+                "the address of the PostgreSQL store has {unknown}, which debora does not have; leave it out (of TLS there are \
+                 sslmode, sslrootcert and sslnegotiation)"
+            );
+        }
         // The form's decoder, but here a plus is a plus.
         let own = own.join("&").replace('+', "%2B");
         let own: Vec<(String, String)> = serde_urlencoded::from_str(&own)?;
@@ -114,16 +123,19 @@ impl TlsRules {
             TlsMode::Prefer => (SslMode::Prefer, Some(SslMode::Disable)),
             _ => (SslMode::Require, None),
         };
+        let mut before = String::new();
         let connected = config.ssl_mode(first).connect(tls.clone());
         let connected = match (connected, second) {
             (Err(error), Some(second)) if was_refused(&error) => {
+                // Said, too: after a wrong password, the answer to the other kind only says that the server wants this one.
+                before = format!(" (first {})", refusal(&error, first));
                 config.ssl_mode(second).connect(tls)
             }
             (connected, _) => connected,
         };
         connected.map_err(|error| {
             let advice = self.advice(&error);
-            let failed = format!("with sslmode={}{advice}", self.mode.name());
+            let failed = format!("with sslmode={}{before}{advice}", self.mode.name());
             anyhow::Error::new(error).context(failed)
         })
     }
@@ -207,6 +219,27 @@ fn is_socket(host: &Host) -> bool {
 fn was_refused(error: &postgres::Error) -> bool {
     let source = error.source();
     error.as_db_error().is_some() || source.is_some_and(|source| source.is::<HandshakeError>())
+}
+
+/// What a server said to a kind of connection.
+fn refusal(error: &postgres::Error, mode: SslMode) -> String {
+    let kind = if mode == SslMode::Disable {
+        "without TLS"
+    } else {
+        "with TLS"
+    };
+    let source = error
+        .source()
+        .map_or(error.to_string(), ToString::to_string);
+    let why = error
+        .as_db_error()
+        .map_or(source, |error| error.message().to_owned());
+    format!("{kind}: {why}")
+}
+
+/// Whether libpq has this parameter of TLS, and debora does not.
+fn is_unsupported(name: &str) -> bool {
+    name.starts_with("ssl") && name != "sslnegotiation"
 }
 
 fn home_roots() -> Option<PathBuf> {

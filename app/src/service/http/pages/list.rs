@@ -1,6 +1,6 @@
 //! All experiments, and the form that creates one.
 
-use axum::extract::State;
+use axum::extract::{FromRequest as _, Request, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 use debora::measure::words::{percent, whole};
@@ -68,9 +68,10 @@ pub async fn show(
 pub async fn create(
     State(app): State<AppState>,
     guest: Guest,
-    Form(draft): Form<ExperimentForm>,
+    request: Request,
 ) -> Result<Response, PageError> {
     guest.0.require(Role::Admin)?;
+    let Form(draft) = Form::<ExperimentForm>::from_request(request, &app).await?;
     match created(&app, &guest, &draft).await {
         Ok(id) => Ok(see(&format!("/experiments/{id}"))),
         // Shown above the form, with what was typed: on a page of its own the spec would be lost.
