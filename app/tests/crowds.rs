@@ -132,7 +132,7 @@ fn connections_beyond_the_limit_are_told_at_once_and_some_are_served() {
     }
     assert!(crowded.decide().starts_with("HTTP/1.1 200"));
     // More than the reserve holds, and silent: they take none of it.
-    let first: Vec<_> = (0..40).map(|_| crowded.connect()).collect();
+    let few: Vec<_> = (0..40).map(|_| crowded.connect()).collect();
     let health = crowded.ask(&request("GET /health", "", ""));
     assert!(health.starts_with("HTTP/1.1 200"), "{health}");
     assert!(crowded.decide().starts_with("HTTP/1.1 200"));
@@ -143,8 +143,7 @@ fn connections_beyond_the_limit_are_told_at_once_and_some_are_served() {
         told.starts_with("HTTP/1.1 503") && told.contains("all connections are taken"),
         "{told}"
     );
-    drop((first, silent));
-    drop(held);
+    drop((few, silent, held));
     let begun = Instant::now();
     while !crowded
         .ask(&request(list, "", ""))

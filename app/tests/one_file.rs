@@ -174,11 +174,18 @@ fn a_copy_that_is_behind_is_noticed() {
         let told = json!([{ "round": 1, "reward": 0.5 }, { "round": round, "reward": 0.5 }]);
         post(&copy, "/e/outcomes", &told);
     }
+    // Those who ask are told, and the log says it once, whatever it was that told.
+    let decisions = format!("http://{}/v1/experiments/e/decisions", copy.address);
+    for _ in 0..3 {
+        let asked = ureq::post(&decisions).content_type("application/json");
+        let refused = asked.send(json!({ "n": 1, "seen": 999 }).to_string());
+        assert!(matches!(refused, Err(ureq::Error::StatusCode(409))));
+    }
     let (code, log) = stop(copy);
     assert_eq!(code, Some(0));
     let warnings: Vec<_> = log
         .lines()
-        .filter(|line| line.contains("never decided here"))
+        .filter(|line| line.contains("a client has seen"))
         .collect();
     assert_eq!(warnings.len(), 1, "{log}");
     assert!(warnings[0].contains("seen=101 decided=100"), "{log}");

@@ -8,7 +8,7 @@ use debora::EpochRecord;
 use debora::spec::OnWait;
 
 use crate::log::ROUNDS_MAX;
-use crate::service::limits::is_name;
+use crate::service::limits::{is_name, quoted};
 use crate::service::request::{Decided, EpochLabels, Granted, Refusal, Request};
 use crate::service::transaction::Answered;
 use crate::service::turn::Turn;
@@ -268,7 +268,7 @@ fn check_request(rounds: u64, request_key: Option<&str>) -> Result<(), Refusal> 
     }
     match request_key {
         Some(key) if !is_name(key) => Err(Refusal::RequestKey {
-            request_key: key.to_owned(),
+            request_key: quoted(key),
         }),
         _ => Ok(()),
     }

@@ -26,6 +26,11 @@ pub fn is_name(text: &str) -> bool {
     (1..=NAME_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
+/// As much of a text as a name may have, for an error: an answer is not to grow with what it refuses.
+pub fn quoted(text: &str) -> String {
+    text.chars().take(NAME_MAX).collect()
+}
+
 /// Refuses a spec that is too long, before time is spent on it.
 pub fn check_length(spec: &str) -> Result<(), Refusal> {
     within("the spec", spec.len(), SPEC_BYTES_MAX)
@@ -52,8 +57,7 @@ fn check_spec(spec: &Spec) -> Result<(), Refusal> {
     for name in spec.name.iter().chain(actions).chain(quantities) {
         if !is_name(name) {
             return Err(Refusal::Name {
-                // As much of it as a name may have: the answer is not to grow with what it refuses.
-                name: name.chars().take(NAME_MAX).collect(),
+                name: quoted(name),
                 bytes: name.len(),
             });
         }

@@ -25,6 +25,9 @@ use crate::store::{Event, ExperimentRow, Failure, Locked, Progress, Session, Sta
 /// How long a session of the pages lasts: a working day, so that a browser left open does not decide for ever.
 const SESSION_MILLISECONDS: i64 = 12 * 60 * 60 * 1_000;
 
+/// Sessions of a key at a time: a team that shares one, each with some browsers.
+const SESSIONS_MAX: usize = 100;
+
 /// A request's answer, or why it was refused.
 pub type Answered = Result<Granted, Refusal>;
 
@@ -242,8 +245,10 @@ impl Transaction<'_> {
 
     /// Begins a session, in the group's transaction like all that is written: a connection of its own would hold up decisions.
     fn log_in(&mut self, key_name: &str) -> Result<Answered> {
-        // Swept here: sessions are few, and nobody begins one without passing by.
+        // Swept here: nobody begins one without passing by. And bounded, or a key could make as many as it likes, each of
+        // which costs every later log-in time.
         self.store.end_sessions(self.time.at)?;
+        self.store.end_oldest_sessions(key_name, SESSIONS_MAX - 1)?;
         let token = hex::encode(&random::<32>()?);
         self.store.add_session(&Session {
             hash: token_hash(&token),
@@ -403,7 +408,9 @@ fn draft(create: &Create, now: i64) -> Result<Result<ExperimentRow, Refusal>> {
 
 fn check_draft(id: &str, create: &Create) -> Result<(), Refusal> {
     if !is_id(id) {
-        return Err(Refusal::IdText { id: id.to_owned() });
+        return Err(Refusal::IdText {
+            id: limits::quoted(id),
+        });
     }
     limits::check_length(&create.spec)?;
     let spec =

@@ -181,6 +181,8 @@ pub trait Store: Send {
     fn end_session(&mut self, hash: &str) -> Result<()>;
     /// Ends all that expire at this time or before.
     fn end_sessions(&mut self, expired_at: i64) -> Result<()>;
+    /// Ends all of a key but this many, the oldest first.
+    fn end_oldest_sessions(&mut self, key_name: &str, kept: usize) -> Result<()>;
 }
 
 /// Where a store is.

@@ -775,4 +775,10 @@ impl<D: Database> Store for Sql<D> {
         let sql = "DELETE FROM sessions WHERE expires_at <= $1";
         self.execute(sql, &values![expired_at]).map(drop)
     }
+
+    fn end_oldest_sessions(&mut self, key_name: &str, kept: usize) -> Result<()> {
+        let sql = "DELETE FROM sessions WHERE key_name = $1 AND hash NOT IN
+            (SELECT hash FROM sessions WHERE key_name = $1 ORDER BY expires_at DESC LIMIT $2)";
+        self.execute(sql, &values![key_name, kept as i64]).map(drop)
+    }
 }

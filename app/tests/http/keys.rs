@@ -196,6 +196,29 @@ async fn a_session_ends_with_its_time_and_with_its_key() {
 }
 
 #[tokio::test]
+async fn a_key_has_a_hundred_sessions_and_the_oldest_ends() {
+    let house = House::new();
+    for name in ["ann", "bob"] {
+        set_key(&house, name, Role::Read, None);
+    }
+    house.wait(2_000);
+    let others = log_in(&house, "bob", &[]).await;
+    let mut cookies = Vec::new();
+    for _ in 0..101 {
+        house.wait(1);
+        cookies.push(log_in(&house, "ann", &[]).await);
+    }
+    for (cookie, shown) in [
+        (&cookies[0], false),
+        (&cookies[1], true),
+        (&cookies[100], true),
+        (&others, true),
+    ] {
+        assert_eq!(is_shown(&house, pair(cookie)).await, shown);
+    }
+}
+
+#[tokio::test]
 async fn a_cookie_travels_by_tls_alone_wherever_tls_is_known() {
     let house = House::new();
     set_key(&house, "boss", Role::Admin, None);

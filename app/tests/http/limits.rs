@@ -55,6 +55,44 @@ async fn names_and_specs_that_are_too_long_are_refused_with_the_rule() {
     assert_eq!(listed["experiments"], json!([]));
 }
 
+/// A refusal says what it refuses, and does not send all of it back.
+#[tokio::test]
+async fn a_refusal_does_not_grow_with_what_it_refuses() {
+    let house = House::new();
+    house.create("e", SHORT).await;
+    // Each takes two bytes, and six when it is quoted.
+    let long = "\u{85}".repeat(200_000);
+    let outcome = json!({ "round": 1, "reward": 1, "costs": { &long: 0.01 } });
+    for (path, body, words) in [
+        (
+            "e/decisions",
+            json!({ "n": 1, "request_key": long }),
+            "1 to 128 bytes",
+        ),
+        ("e/decisions", json!({ "n": long }), "mistyped fields"),
+        (
+            "e/decisions",
+            json!({ "n": 1, &long: 1 }),
+            "expected one of",
+        ),
+        ("e/outcomes", json!([outcome]), "the spec has"),
+        ("e/pause", json!({ &long: "" }), "expected `reason`"),
+        (
+            "",
+            json!({ "id": long, "spec": SHORT }),
+            "1 to 128 lower-case",
+        ),
+        ("", json!({ "spec": long }), "not TOML"),
+    ] {
+        let path = format!("/v1/experiments/{path}");
+        let refused = house.post(path.trim_end_matches('/'), &body).await;
+        let text = refused.text();
+        assert_eq!(refused.status, 422, "{path}: {:.999}", text);
+        assert!(text.len() < 64 << 10, "{path}: {} bytes", text.len());
+        assert!(text.contains(words), "{path}: {text}");
+    }
+}
+
 /// The longest names, written as long as JSON can make them.
 #[tokio::test]
 async fn ten_thousand_decisions_of_the_longest_names_stay_within_the_bound() {

@@ -862,6 +862,17 @@ fn sessions_end(place: &Place) {
     });
     assert_eq!(store.session("y").unwrap(), Some(session("y", 20)));
     write(&mut store, |store| {
+        let of_another = Session {
+            key_name: "bob".into(),
+            ..session("w", 5)
+        };
+        store.add_session(&of_another).unwrap();
+        store.add_session(&session("v", 15)).unwrap();
+        store.end_oldest_sessions("ann", 2).unwrap();
+    });
+    let left = ["v", "w", "x", "y", "z"].map(|hash| store.session(hash).unwrap().is_some());
+    assert_eq!(left, [false, true, false, true, true]);
+    write(&mut store, |store| {
         store.end_session("z").unwrap();
         store.end_session("none").unwrap();
         store.end_sessions(10).unwrap();

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::service::behind;
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
@@ -112,12 +113,7 @@ pub async fn decide(
 /// One client may be wrong about what it has seen; if it is not, the operator must know before anyone else does.
 fn log_if_behind(refusal: &Refusal) {
     if let Refusal::Behind { id, seen, decided } = refusal {
-        tracing::error!(
-            id,
-            seen,
-            decided,
-            "a client has seen rounds that this store has not decided: was it restored, or is it a copy?"
-        );
+        behind::warn(id, *seen, *decided);
     }
 }
 

@@ -20,6 +20,9 @@ use crate::store::Role;
 /// Seconds after which a request that found the service busy or waiting is worth repeating. The header has whole seconds.
 const RETRY_SECONDS: u16 = 1;
 
+/// The most bytes of each text in an answer: what a request had of 8 MiB is not sent back, nor kept for a client that does not read.
+const TEXT_BYTES_MAX: usize = 4_000;
+
 /// Why a request was not done. Nothing has changed, unless the code is `store`, `stopping` or `internal`.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 pub struct ApiError {
@@ -62,7 +65,7 @@ impl ApiError {
         Self {
             status,
             code,
-            message: message.into(),
+            message: shortened(message.into()),
             rule: None,
             value: None,
             outstanding: None,
@@ -73,9 +76,13 @@ impl ApiError {
 
     /// With the condition that was violated, and the value that did it.
     pub fn against(self, rule: impl Into<Box<str>>, value: impl Into<Value>) -> Self {
+        let value = match value.into() {
+            Value::String(text) => Value::String(shortened(text.into()).into()),
+            value => value,
+        };
         Self {
-            rule: Some(rule.into()),
-            value: Some(value.into()),
+            rule: Some(shortened(rule.into())),
+            value: Some(value),
             ..self
         }
     }
@@ -245,6 +252,17 @@ fn outcome(api: ApiError, error: &Error) -> ApiError {
         // The others cannot come of an outcome; their sentence says it all.
         _ => api,
     }
+}
+
+/// A text within its limit.
+fn shortened(text: Box<str>) -> Box<str> {
+    if text.len() <= TEXT_BYTES_MAX {
+        return text;
+    }
+    // Out of its middle: the beginning says what, and the end what to do.
+    let beginning = text.floor_char_boundary(TEXT_BYTES_MAX / 2);
+    let end = text.ceil_char_boundary(text.len() - TEXT_BYTES_MAX / 2);
+    format!("{} ... {}", &text[..beginning], &text[end..]).into()
 }
 
 /// While the store fails every request does, and its disk, most often the log's too, may be the one that is full.

@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::service::counts::Shed;
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
+use crate::service::limits::quoted;
 use crate::service::request::{self, Refusal};
 
 /// The longest body: 10,000 outcomes, the most in a request, with 800 bytes for each.
@@ -77,7 +78,7 @@ impl Json {
             .err()
             .map(|failed| failed.path().to_string())
             .filter(|path| path != ".")
-            .map_or(String::new(), |path| format!(" at {path:?}"))
+            .map_or(String::new(), |path| format!(" at {:?}", quoted(&path)))
     }
 }
 

@@ -15,6 +15,7 @@ use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
+use crate::service::limits::quoted;
 use crate::service::request::{DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome};
 use crate::store::Role;
 
@@ -282,8 +283,9 @@ fn by_order(
         .find(|(name, _)| names().all(|known| known != name))
     {
         let names: Vec<&str> = names().collect();
+        let name = quoted(name);
         let message = format!("outcome {index}: there is no cost {name:?}; the spec has {names:?}");
-        return Err(ApiError::unfit(message).against(format!("one of {names:?}"), name.as_ref()));
+        return Err(ApiError::unfit(message).against(format!("one of {names:?}"), name));
     }
     if named.len() != costs {
         let error = Error::CostCount {

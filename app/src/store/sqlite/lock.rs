@@ -1,7 +1,7 @@
 //! A server's right to a file: a lock on a file beside it, which is gone when the server is.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -48,6 +48,8 @@ fn take(path: &Path) -> Result<File> {
         .write(true)
         .create(true)
         .truncate(false)
+        // As the store's own: whoever can open it can lock it, and so keep a server from starting.
+        .mode(0o600)
         .open(path);
     let file = file.with_context(|| format!("cannot create the lock {shown}"))?;
     match file.try_lock() {
@@ -78,6 +80,14 @@ mod tests {
 
     use super::*;
     use crate::scratch::Scratch;
+
+    #[test]
+    fn nobody_else_can_take_it() {
+        let folder = Scratch::new("lock-mode");
+        let store = folder.join("store.db");
+        let lock = Lock::of(&store).unwrap();
+        assert_eq!(lock.file.metadata().unwrap().mode() & 0o777, 0o600);
+    }
 
     #[test]
     fn two_never_hold_it_whoever_removes_it_when() {
