@@ -9,9 +9,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::hex;
+use crate::log::account::ToldAccount;
 use crate::log::kept::{self, LimitState};
 use crate::log::means::{self, ActionMean, IntervalMethods, METHODS};
-use crate::log::observed::{Observed, ToldAccount};
+use crate::log::observed::Observed;
 use crate::log::sample_ratio::{self, SampleRatio};
 use crate::log::{chain, check_values};
 use crate::store::{Event, ExperimentRow, Progress, Status, Store};
