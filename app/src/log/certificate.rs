@@ -8,12 +8,13 @@ use utoipa::ToSchema;
 
 use crate::calendar::iso;
 use crate::hex;
+use crate::log::account::ToldAccount;
 use crate::log::kept::{self, LimitState};
 pub use crate::log::known::{
     ActionShare, KnownQuantity, KnownStrategy, Recommended, false_means, threshold,
 };
 use crate::log::means::{self, ActionMean, IntervalMethods, METHODS};
-use crate::log::observed::{Observed, ToldAccount};
+use crate::log::observed::Observed;
 use crate::log::sample_ratio::{self, SampleRatio};
 use crate::log::seal::promised;
 use crate::log::{chain, check_values};

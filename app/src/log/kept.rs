@@ -10,7 +10,8 @@ use debora::record::Interval;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::log::observed::{ToldAccount, ToldSums};
+use crate::log::account::ToldAccount;
+use crate::log::observed::ToldSums;
 
 /// Whether a limit was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]

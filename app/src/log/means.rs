@@ -7,7 +7,8 @@ use debora::{Estimate, Problem};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::log::observed::{ToldAccount, ToldSums};
+use crate::log::account::ToldAccount;
+use crate::log::observed::ToldSums;
 
 /// How the intervals are made.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]

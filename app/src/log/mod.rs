@@ -17,6 +17,7 @@
 //! changes, so its lines are the same whenever they are read. Of the open epoch the log shows what was decided when its
 //! `epoch` line was written, and if the experiment went on before the last line, that line says so.
 
+pub mod account;
 pub mod certificate;
 pub mod chain;
 mod cursor;

@@ -8,7 +8,8 @@ use debora::measure::words::{amount, percent, whole};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::log::observed::{ToldAccount, counts};
+use crate::log::account::ToldAccount;
+use crate::log::observed::counts;
 
 /// Told outcomes against decided rounds, and decided rounds against the strategy, action by action.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]

@@ -9,10 +9,11 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
+use crate::log::account::ToldAccount;
 use crate::log::certificate::{ActionCounts, KnownStrategy, Recommended, false_means, threshold};
 use crate::log::kept::{self, LimitState};
 use crate::log::means::{self, ActionMean, IntervalMethods, METHODS};
-use crate::log::observed::{Observed, ToldAccount};
+use crate::log::observed::Observed;
 use crate::log::sample_ratio::{self, SampleRatio};
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
