@@ -64,7 +64,7 @@ fn decide(trial: &mut Trial, actor: &Arc<str>, step: u64) -> Vec<DecisionId> {
     let request = Request::Decide {
         id: trial.id.into(),
         rounds: 2 + step % 3,
-        request_key: (step % 2 == 0).then(|| format!("request {step}")),
+        request_key: step.is_multiple_of(2).then(|| format!("request {step}")),
         seen: 0,
         actor: actor.clone(),
     };
