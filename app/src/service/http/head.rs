@@ -1,7 +1,7 @@
 //! `GET /v1/experiments/{id}/head` and `POST .../publish`: what to give out of the operator's reach while an experiment runs.
 
 use axum::Json as Reply;
-use axum::extract::State;
+use axum::extract::{FromRequest as _, Request as HttpRequest, State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -92,9 +92,11 @@ pub async fn publish(
     State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
-    body: Json,
+    request: HttpRequest,
 ) -> Result<Reply<PublishedHead>, ApiError> {
+    // Before the body, as everywhere: what is refused anyway takes no memory from others.
     caller.require_for(Role::Admin, &id)?;
+    let body = Json::from_request(request, &app).await?;
     let Object(PublishBody { r#where: address }) = body.read()?;
     limits::check_reason(&address)?;
     if address.trim().is_empty() {
