@@ -1233,7 +1233,7 @@ fn whatever_this_program_does_not_make_is_foreign(place: &Place) {
         (
             "ALTER TABLE leases ADD COLUMN more TEXT",
             "ALTER TABLE leases DROP COLUMN more",
-            "more",
+            "leases",
         ),
         (
             "CREATE INDEX more ON leases (at)",
