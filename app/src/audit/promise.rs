@@ -76,7 +76,9 @@ fn standing(diff: &Diff) -> PairStanding {
 /// How probable it is at most that any of `looks` pairs of means, over so many values in [0, 1] each, is this far apart although
 /// they have one expectation.
 ///
-///     P(|difference| >= d) <= 2 exp(-2 d^2 / (1/n + 1/m)),   Hoeffding
+/// ```text
+/// P(|difference| >= d) <= 2 exp(-2 d^2 / (1/n + 1/m)),   Hoeffding
+/// ```
 pub(super) fn chance_max(apart: f64, counts: [u64; 2], looks: u64) -> f64 {
     let spread: f64 = counts.iter().map(|count| 1.0 / *count as f64).sum();
     // Times the looks: the pair that is shown is the one that differs, not one that was chosen before.
