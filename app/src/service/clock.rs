@@ -33,8 +33,9 @@ const JUMP: i64 = 5_000;
 /// Waits for the store from which on they are counted.
 const WAIT_NOTED: Duration = Duration::from_secs(1);
 
-/// How far the stored clock may be behind the one in memory: a crash makes what waits wait longer by so much.
-const UNSAVED_MAX: i64 = 5_000;
+/// How far the stored clock may be behind the one in memory: a crash makes what waits wait longer by so much. A tick, as a server
+/// that is killed before it stores the clock never moves it on.
+const UNSAVED_MAX: i64 = 1_000;
 
 /// A moment, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
