@@ -6,6 +6,7 @@
 pub mod args;
 pub mod audit;
 mod calendar;
+pub mod chart;
 pub mod commands;
 pub mod files;
 pub mod hex;

@@ -1,12 +1,15 @@
 //! One experiment: where it stands, in words first, then in numbers, then in figures.
 
 use axum::extract::State as Shared;
-use axum::response::{Html, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use debora::Policy;
 use debora::measure::words::{amount, listed, percent, whole};
 use debora::record::{Interval, Kind};
 use maud::{Markup, html};
 
+use super::live::Live;
+use super::parts::{self, Tab};
 use super::{Guest, PageError, figures, page, see, text};
 use crate::log::kept::contradictions;
 use crate::log::means::ActionMean;
@@ -20,8 +23,9 @@ use crate::store::{ExperimentRow, Role, Status};
 pub async fn show(
     Shared(app): Shared<AppState>,
     guest: Guest,
+    headers: HeaderMap,
     Id(id): Id,
-) -> Result<Html<String>, PageError> {
+) -> Result<Response, PageError> {
     guest.0.require_for(Role::Read, &id)?;
     let asked = id.clone();
     let state = app
@@ -31,22 +35,21 @@ pub async fn show(
     let (experiment, _) = row(&app, &id).await?;
     let name = state.name.clone().unwrap_or(id);
     let over = !state.status.is_open();
-    let content = html! {
-        h1 { (name) }
-        // What is over does not change, and is not asked for again.
-        @if over {
-            div #live { (live(&state)) }
-        } @else {
-            // The same page again, of which htmx takes the part that changes: there is no second
-            // rendering to keep alike. What is typed or unfolded below it stays.
-            div #live hx-get={ "/experiments/" (state.id) } hx-select="#live" hx-swap="outerHTML" hx-trigger="every 4s" {
-                (live(&state))
-            }
-        }
-        @if guest.0.role == Role::Admin && !over { (buttons(&state)) }
-        (documents(&experiment, &state, over))
+    let address = format!("/experiments/{}", state.id);
+    let live = if over {
+        Live::over(&live(&state))
+    } else {
+        Live::new(&address, &live(&state))
     };
-    Ok(page(&name, Some(&guest), &content))
+    Ok(live.respond(&headers, || {
+        let content = html! {
+            (parts::heading(&state.id, &name, Tab::Overview))
+            (live.markup)
+            @if guest.0.role == Role::Admin && !over { (buttons(&state)) }
+            (documents(&experiment, &state, over))
+        };
+        page(&name, Some(&guest), &content)
+    }))
 }
 
 pub async fn pause(

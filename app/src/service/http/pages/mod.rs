@@ -4,11 +4,14 @@
 //! a session, whose token is in a cookie that scripts cannot read and that other sites cannot send.
 
 mod assets;
+mod compress;
 mod experiment;
 mod figures;
 mod list;
+mod live;
 mod login;
 mod papers;
+mod parts;
 mod text;
 
 use axum::Router;
@@ -23,21 +26,26 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use maud::{DOCTYPE, Markup, html};
+use sha2::{Digest as _, Sha256};
 
+use crate::calendar;
+use crate::hex;
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::{ApiError, Code};
+use crate::store::Role;
 
 /// What the browser may load: our own files alone. A spec's names are escaped; should one slip through, it still runs nothing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// htmx must not write styles into the page, nor evaluate text: the policy forbids both.
-const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false}"#;
+/// An answer that takes longer than its timeout counts as none, so that the page shows that it is stale.
+const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"timeout":10000}"#;
 
 /// All pages, by path. A list, since a router cannot be asked which routes it has, and the metrics must know.
-pub fn routes() -> [(&'static str, MethodRouter<AppState>); 12] {
-    [
+pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
+    vec![
         ("/", get(list::show)),
         ("/experiments", post(list::create)),
         ("/experiments/{id}", get(experiment::show)),
@@ -64,12 +72,17 @@ pub fn router() -> Router<AppState> {
 }
 
 async fn protect(request: Request, next: Next) -> Response {
+    let small = compress::takes_gzip(request.headers());
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    response
+    if small {
+        compress::compressed(response).await
+    } else {
+        response
+    }
 }
 
 /// The caller of a page. A type of its own, as its refusal is a page, too.
@@ -124,8 +137,24 @@ fn see(path: &str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
 }
 
+/// The first digits of a SHA-256: enough to tell one text of ours from another.
+fn short_hash(bytes: &[u8]) -> String {
+    hex::encode(&Sha256::digest(bytes)[..8])
+}
+
 /// A whole page.
 fn page(title: &str, guest: Option<&Guest>, content: &Markup) -> Html<String> {
+    page_with(title, guest, &[], content)
+}
+
+/// The same, with scripts of its own.
+fn page_with(
+    title: &str,
+    guest: Option<&Guest>,
+    scripts: &[&str],
+    content: &Markup,
+) -> Html<String> {
+    let common = ["htmx.min.js", "idiomorph-ext.min.js", "debora.js"];
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -137,27 +166,61 @@ fn page(title: &str, guest: Option<&Guest>, content: &Markup) -> Html<String> {
                 title { (title) " · debora" }
                 // Empty, or browsers ask for /favicon.ico.
                 link rel="icon" href="data:,";
-                link rel="stylesheet" href="/assets/pico.min.css";
-                link rel="stylesheet" href="/assets/debora.css";
-                script src="/assets/htmx.min.js" defer {}
+                @for name in ["pico.min.css", "debora.css"] {
+                    link rel="stylesheet" href=(assets::address(name));
+                }
+                @for name in common.iter().chain(scripts) { script src=(assets::address(name)) defer {} }
             }
             body {
-                header.container {
-                    nav {
-                        ul { li { strong { a.contrast href="/" { "debora" } } } }
-                        ul {
-                            li { a href="/openapi.json" { "API" } }
-                            // Without keys there is nobody to log out.
-                            @if let Some(Guest(caller)) = guest.filter(|guest| guest.0.keyed) {
-                                li.small { (caller.name) }
-                                li { form method="post" action="/logout" { button.outline.secondary { "Log out" } } }
-                            }
-                        }
-                    }
-                }
-                main.container { (content) }
+                a.skip href="#content" { "Skip to the content" }
+                (header(guest))
+                // Said aloud when it appears: the script unhides it when answers stop.
+                p #stale.container role="alert" hidden { "" }
+                main #content.container tabindex="-1" { (content) }
+                (footer())
             }
         }
     };
     Html(page.into_string())
+}
+
+fn header(guest: Option<&Guest>) -> Markup {
+    let caller = guest.map(|Guest(caller)| caller);
+    let admin = caller.filter(|caller| caller.role == Role::Admin);
+    html! {
+        header.top {
+            nav.container aria-label="Main" {
+                a.brand href="/" { "debora" }
+                // A stranger and an error have nowhere to go but home.
+                @if caller.is_some() {
+                    ul.places {
+                        li { a href="/" { "Experiments" } }
+                        // Others would be refused.
+                        @if admin.is_some() { li { a href="/new" { "New experiment" } } }
+                        li { a href="/api" { "API" } }
+                        @if admin.is_some_and(|caller| caller.scope.is_none()) { li { a href="/admin" { "Admin" } } }
+                    }
+                }
+                // Without keys there is nobody to log out.
+                @if let Some(caller) = caller.filter(|caller| caller.keyed) {
+                    form.leave method="post" action="/logout" {
+                        bdi.small { (caller.name) }
+                        button.outline.secondary { "Log out" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn footer() -> Markup {
+    let time = calendar::utc(calendar::now());
+    let clock = time.split_once(' ').map_or(&*time, |(_, clock)| clock);
+    html! {
+        footer.container.small {
+            // The script writes the time of every answer here.
+            span { "As of " time #updated { (clock) " UTC" } "." }
+            span { "debora " (env!("CARGO_PKG_VERSION")) }
+        }
+    }
 }

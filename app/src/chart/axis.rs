@@ -1,0 +1,249 @@
+//! Where a value stands on an axis, and which numbers are written beside it.
+
+use debora::measure::words::{amount, percent, whole};
+
+use crate::calendar::utc;
+
+/// About how many numbers an axis has.
+const TICKS: f64 = 5.0;
+
+const SECOND: f64 = 1_000.0;
+const DAY: f64 = 86_400.0 * SECOND;
+
+/// Steps between times, in milliseconds, as clocks and calendars have them.
+const TIME_STEPS: [f64; 16] = [
+    SECOND,
+    5.0 * SECOND,
+    15.0 * SECOND,
+    60.0 * SECOND,
+    300.0 * SECOND,
+    900.0 * SECOND,
+    3_600.0 * SECOND,
+    10_800.0 * SECOND,
+    21_600.0 * SECOND,
+    43_200.0 * SECOND,
+    DAY,
+    2.0 * DAY,
+    7.0 * DAY,
+    30.0 * DAY,
+    90.0 * DAY,
+    365.0 * DAY,
+];
+
+/// An axis of a figure.
+pub struct Axis {
+    /// What is along it.
+    pub label: String,
+    /// Where it begins.
+    pub low: f64,
+    /// Where it ends.
+    pub high: f64,
+    /// The numbers beside it, each at a share of its length.
+    pub ticks: Vec<(f64, String)>,
+    logarithmic: bool,
+}
+
+impl Axis {
+    /// From one value to another, in equal steps.
+    pub fn linear(label: &str, low: f64, high: f64) -> Self {
+        let (low, high) = widened(low, high);
+        let step = nice_step(high - low);
+        Self::with(
+            label,
+            low,
+            high,
+            false,
+            multiples(low, high, step),
+            |tick| {
+                // The sum of many steps is not quite the tick: without this, 0 would be 5.6e-17.
+                amount((tick / step).round() * step)
+            },
+        )
+    }
+
+    /// Shares from 0 to 1.
+    pub fn shares() -> Self {
+        let ticks = [0.0, 0.25, 0.5, 0.75, 1.0].to_vec();
+        Self::with("", 0.0, 1.0, false, ticks, percent)
+    }
+
+    /// Rounds, by their logarithm or not.
+    pub fn rounds(first: u64, last: u64, logarithmic: bool) -> Self {
+        let (low, high) = widened(first.max(1) as f64, last as f64);
+        let ticks = if logarithmic {
+            decades(low, high)
+        } else {
+            multiples(low, high, nice_step(high - low))
+        };
+        Self::with("round", low, high, logarithmic, ticks, |tick| {
+            round_text(tick as u64)
+        })
+    }
+
+    /// Amounts above zero by their logarithm.
+    pub fn logarithmic(label: &str, low: f64, high: f64) -> Self {
+        let (low, high) = widened(low, high);
+        Self::with(label, low, high, true, decades(low, high), amount)
+    }
+
+    /// Times, in milliseconds since 1970.
+    pub fn times(from: i64, to: i64) -> Self {
+        let (low, high) = widened(from as f64, to as f64);
+        let fits = |step: &&f64| (high - low) / **step <= TICKS;
+        let step = *TIME_STEPS.iter().find(fits).unwrap_or(&TIME_STEPS[15]);
+        let ticks = multiples(low, high, step);
+        Self::with("time, UTC", low, high, false, ticks, |tick| {
+            time_text(tick as i64, step)
+        })
+    }
+
+    fn with(
+        label: &str,
+        low: f64,
+        high: f64,
+        logarithmic: bool,
+        ticks: Vec<f64>,
+        text: impl Fn(f64) -> String,
+    ) -> Self {
+        let mut axis = Self {
+            label: label.to_owned(),
+            low,
+            high,
+            ticks: Vec::new(),
+            logarithmic,
+        };
+        axis.ticks = ticks
+            .into_iter()
+            .map(|tick| (axis.place(tick), text(tick)))
+            .collect();
+        axis
+    }
+
+    /// The share of its length at which a value stands: beyond 0 and 1 for values beyond its ends.
+    pub fn place(&self, value: f64) -> f64 {
+        if self.logarithmic {
+            // Nothing below the first value has a place of its own: rounds begin at 1.
+            let value = value.max(self.low);
+            (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
+        }
+    }
+}
+
+/// An axis needs a length, whatever there is to show.
+fn widened(low: f64, high: f64) -> (f64, f64) {
+    if high > low {
+        (low, high)
+    } else {
+        (low, low + low.abs().max(1.0))
+    }
+}
+
+/// 1, 2 or 5 times a power of ten.
+fn nice_step(length: f64) -> f64 {
+    let raw = length / TICKS;
+    let power = 10_f64.powf(raw.log10().floor());
+    let digit = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .find(|digit| digit * power >= raw)
+        .unwrap_or(10.0);
+    digit * power
+}
+
+fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
+    // A little more than the ends: a tick at the end must not fall to rounding.
+    let first = (low / step - 1e-9).ceil() as i64;
+    let last = (high / step + 1e-9).floor() as i64;
+    (first..=last).map(|count| count as f64 * step).collect()
+}
+
+/// Powers of ten, every one or every few.
+fn decades(low: f64, high: f64) -> Vec<f64> {
+    let first = (low.log10() - 1e-9).ceil() as i32;
+    let last = (high.log10() + 1e-9).floor() as i32;
+    let every = (f64::from(last - first) / TICKS).ceil().max(1.0) as usize;
+    (first..=last)
+        .step_by(every)
+        .map(|power| 10_f64.powi(power))
+        .collect()
+}
+
+/// 1,000 and 20,000, then 1M, 3G: long numbers would run into each other.
+fn round_text(round: u64) -> String {
+    for (size, letter) in [
+        (1_000_000_000_000, "T"),
+        (1_000_000_000, "G"),
+        (1_000_000, "M"),
+    ] {
+        if round >= size {
+            return format!("{}{letter}", amount(round as f64 / size as f64));
+        }
+    }
+    whole(round)
+}
+
+fn time_text(milliseconds: i64, step: f64) -> String {
+    let time = utc(milliseconds);
+    let (date, clock) = time.split_once(' ').unwrap_or((&time, ""));
+    if step >= DAY {
+        return date.to_owned();
+    }
+    if step < 60.0 * SECOND {
+        return clock.to_owned();
+    }
+    // Midnight is where the day changes.
+    let minute = &clock[..5];
+    if minute == "00:00" {
+        &date[5..]
+    } else {
+        minute
+    }
+    .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(axis: &Axis) -> Vec<&str> {
+        axis.ticks.iter().map(|(_, text)| &**text).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_numbers() {
+        assert_eq!(
+            texts(&Axis::linear("", -0.1, 0.33)),
+            ["-0.1", "0", "0.1", "0.2", "0.3"]
+        );
+        assert_eq!(
+            texts(&Axis::rounds(1, 1_000_000, true)),
+            ["1", "100", "10,000", "1M"]
+        );
+        assert_eq!(
+            texts(&Axis::rounds(1, 1_000_000, false)),
+            ["200,000", "400,000", "600,000", "800,000", "1M"]
+        );
+        assert_eq!(texts(&Axis::shares())[1], "25 %");
+        let noon = 1_794_744_000_000;
+        assert_eq!(
+            texts(&Axis::times(noon, noon + 50_000)),
+            ["12:00:00", "12:00:15", "12:00:30", "12:00:45"]
+        );
+        assert_eq!(
+            texts(&Axis::times(noon, noon + 24 * 3_600_000)),
+            ["12:00", "18:00", "11-16", "06:00", "12:00"]
+        );
+    }
+
+    #[test]
+    fn every_axis_has_a_length() {
+        for axis in [
+            Axis::linear("", 3.0, 3.0),
+            Axis::rounds(1, 0, true),
+            Axis::times(5, 5),
+        ] {
+            assert!(axis.place(axis.low) == 0.0 && axis.place(axis.high) == 1.0);
+        }
+    }
+}
