@@ -30,7 +30,7 @@ const BUSY: [&str; 2] = [
 static ROUTES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let described = interface().into_openapi().paths.paths.into_keys();
     // The pages are not described: they are for people, and change as they please.
-    let pages = pages::routes().map(|(path, _)| path.to_owned());
+    let pages = pages::routes().into_iter().map(|(path, _)| path.to_owned());
     let mut routes: Vec<String> = described.chain(pages).collect();
     routes.sort_by_key(|route| !BUSY.contains(&route.as_str()));
     routes
