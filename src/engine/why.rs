@@ -193,7 +193,7 @@ mod tests {
         let close = Problem::free(["a", "b", "c"], 60_000, 0.5).build().unwrap();
         let whys = explained(&close, &[(0.5, &[]), (0.52, &[]), (0.3, &[])]);
         let by_estimate = kinds(&whys, Kind::Estimate);
-        assert!(by_estimate.len() > 3, "{}", by_estimate.len());
+        assert!(by_estimate.len() >= 3, "{}", by_estimate.len());
         for why in by_estimate {
             let played = why.strategy.iter().position(|&share| share == 1.0).unwrap();
             assert!(why.index.iter().all(|&index| index <= why.index[played]));
@@ -238,7 +238,8 @@ mod tests {
             "{last:?}"
         );
         assert_eq!((last.expected.len(), &last.optimist), (3, &last.strategy));
-        let whys = explained(&problem(0.01), &world);
+        let dear: [(f64, &[f64]); 3] = [(0.1, &[0.9, 0.1]), (0.9, &[0.9, 0.2]), (0.5, &[0.9, 0.9])];
+        let whys = explained(&problem(0.1), &dear);
         let last = whys.last().unwrap();
         assert_eq!(last.kind, Kind::Infeasible);
         assert!(slack(&last.limits[0]) < 0.0, "{last:?}");
