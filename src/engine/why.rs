@@ -148,7 +148,7 @@ mod tests {
     use crate::record::Told;
     use crate::{Ask, Engine, Key};
 
-    /// Plays a problem to its horizon, action a earning and costing what the world says of it; the records in order.
+    /// Plays some rounds, action a earning and costing what the world says of it; the records in order, the open one last.
     fn records(problem: &Problem, world: &[(f64, &[f64])]) -> Vec<EpochRecord> {
         let mut engine = Engine::new(problem.clone(), Key::from(7u64));
         let mut records = Vec::new();
@@ -157,7 +157,11 @@ mod tests {
             if let Told::Closed(record) = engine.tell(decision.round, reward, costs).unwrap() {
                 records.push(*record);
             }
+            if decision.round == 60_000 {
+                break;
+            }
         }
+        records.push(engine.open_record().clone());
         records
     }
 
@@ -202,11 +206,14 @@ mod tests {
                 (0, 0, 1)
             );
         }
-        let clear = explained(&close, &[(0.1, &[]), (0.9, &[]), (0.3, &[])]);
+        let far = Problem::free(["a", "b"], 1_000_000, 0.3)
+            .delta(0.5)
+            .growth(2);
+        let clear = explained(&far.build().unwrap(), &[(0.0, &[]), (1.0, &[])]);
         let last = clear.last().unwrap();
         assert_eq!(
             (last.kind, &*last.strategy),
-            (Kind::Commit, &[0.0, 1.0, 0.0][..])
+            (Kind::Commit, &[0.0, 1.0][..])
         );
         assert!(last.index.is_empty() && last.expected.is_empty());
     }

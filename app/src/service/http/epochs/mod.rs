@@ -155,7 +155,7 @@ impl FromRequestParts<AppState> for EpochAddress {
 
 fn no_such_epoch(id: &str, epoch: &str) -> ApiError {
     let message = format!(
-        "experiment {id:?} has no epoch {epoch:?} yet; /v1/experiments/{id}/epochs lists those it has, from 0"
+        "experiment {id:?} has no epoch {epoch:?}; /v1/experiments/{id}/epochs lists those it has, from 0"
     );
     ApiError::new(StatusCode::NOT_FOUND, "no_such_epoch", message)
         .against("the number of an epoch", epoch)

@@ -83,19 +83,25 @@ fn largest(detail: &EpochDetail) -> String {
 
 /// The optimist's program.
 fn best(detail: &EpochDetail) -> String {
+    let mixes = detail.entry.rule.is_some();
+    let what = if mixes {
+        "The candidate"
+    } else {
+        "What is played"
+    };
     format!(
-        "Of all strategies that may keep every limit, each cost taken as the least that its estimates allow, the one with the \
-         largest reward that they allow is sought{}.",
-        gives(detail)
+        "{what} has the largest reward that the estimates allow, among all strategies that may keep every limit: each cost is taken as \
+         the least that its estimates allow.{}",
+        if mixes { String::new() } else { gives(detail) }
     )
 }
 
 fn gives(detail: &EpochDetail) -> String {
     let reward = detail.expected.first();
     reward.map_or(String::new(), |reward| {
+        let value = amount(reward.value);
         format!(
-            "; what is played gives {} of {} by the estimates alone",
-            amount(reward.value),
+            " By the estimates alone it gives {value} of {}.",
             reward.quantity
         )
     })
@@ -103,8 +109,8 @@ fn gives(detail: &EpochDetail) -> String {
 
 fn planned(detail: &EpochDetail) -> String {
     format!(
-        "Of all strategies that are sure to keep every limit, each cost taken as the most that its estimates allow, the one with \
-         the largest reward that they allow is played{}. The safe strategy has {} of it.",
+        "What is played has the largest reward that the estimates allow, among all strategies that are sure to keep every limit: each \
+         cost is taken as the most that its estimates allow.{} The safe strategy has {} of it.",
         gives(detail),
         share(detail.sigma)
     )
@@ -117,9 +123,10 @@ fn mixed(detail: &EpochDetail) -> String {
             .into();
     }
     format!(
-        "At the most that its estimates allow it would exceed a limit: so the safe strategy takes {} of its place, and no \
-         more than that is needed.",
-        share(detail.sigma)
+        "At the most that its estimates allow it would exceed a limit: so the safe strategy takes {} of its place, no more than is \
+         needed.{}",
+        share(detail.sigma),
+        gives(detail).replace("it gives", "what is played gives")
     )
 }
 
@@ -238,12 +245,15 @@ fn nearest(detail: &EpochDetail) -> Option<String> {
         let distance = |estimate: &EstimateHere| near(estimate).unwrap_or(f64::INFINITY);
         distance(one).total_cmp(&distance(other))
     })?;
+    let (quantity, name) = (&nearest.quantity, &nearest.name);
+    let (distance, part) = (amount(nearest.to_edge?), share(near(nearest)?));
+    let more = made_here(detail).count() > 1;
+    let of_all = if more {
+        ": of the means behind these estimates it is the nearest to an edge"
+    } else {
+        ""
+    };
     Some(format!(
-        "Of the means behind them, {} of {} is nearest to an edge of its cell: another run's mean must differ by {} to be rounded \
-         differently, which is {} of the cell.",
-        nearest.quantity,
-        nearest.name,
-        amount(nearest.to_edge?),
-        share(near(nearest)?)
+        "Another run's mean of {quantity} of {name} must differ by {distance} ({part} of a cell) to be rounded differently{of_all}."
     ))
 }

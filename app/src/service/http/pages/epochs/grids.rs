@@ -1,6 +1,7 @@
 //! Every estimate with the cell of the grid that held its mean, quantity by quantity on one scale.
 
 use debora::measure::words::{amount, counted, significant, whole};
+use debora::record::Interval;
 use maud::{Markup, html};
 
 use super::one::{UNFOLDED, largest};
@@ -22,8 +23,8 @@ pub fn shown(detail: &EpochDetail, quantity: Option<u32>) -> Markup {
             p { "There is no estimate yet." }
         } @else {
             p {
-                "A mean is rounded to the middle of its grid cell; the key shifts the grid. Two runs whose means fall into the same "
-                "cell have the same estimate, and decide the same."
+                "A mean is rounded to the middle of its grid cell; the key shifts the grid. Runs with this key whose means all fall into "
+                "the same cells have the same estimates, and so the same strategy."
             }
             (keys(&grids))
         }
@@ -140,14 +141,10 @@ impl<'a> Grid<'a> {
         let mut ends = [f64::INFINITY, f64::NEG_INFINITY];
         let mut include = |value: f64| ends = [ends[0].min(value), ends[1].max(value)];
         for estimate in &self.estimates {
-            let Some([low, high]) = neighbours(estimate) else {
-                // The cell is the whole range.
-                [estimate.cell.low, estimate.cell.high]
-                    .into_iter()
-                    .for_each(&mut include);
-                continue;
-            };
-            [low, high, estimate.mean]
+            // Means lie within the range, so no cell is shown beyond it.
+            let inside = |edge: f64| edge.clamp(estimate.range.low, estimate.range.high);
+            edges(estimate)
+                .map(inside)
                 .into_iter()
                 .for_each(&mut include);
         }
@@ -157,12 +154,14 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// From the lower neighbour's lower edge to the upper neighbour's upper edge.
-fn neighbours(estimate: &EstimateHere) -> Option<[f64; 2]> {
-    estimate.index?;
+/// The edges of the cell and of its neighbours; the range's ends if the cell has none.
+fn edges(estimate: &EstimateHere) -> [f64; 4] {
+    if estimate.index.is_none() {
+        let Interval { low, high } = estimate.range;
+        return [low, low, high, high];
+    }
     // By the cell's middle and not its ends, which are cut where the range ends.
-    let middle = estimate.cell_middle();
-    Some([middle - 1.5 * estimate.step, middle + 1.5 * estimate.step])
+    [-1.5, -0.5, 0.5, 1.5].map(|cells| estimate.cell_middle() + cells * estimate.step)
 }
 
 fn row(detail: &EpochDetail, estimate: &EstimateHere, ends: [f64; 2]) -> Markup {
@@ -241,10 +240,11 @@ fn marks(estimate: &EstimateHere, ends: [f64; 2]) -> Vec<Mark> {
             points: between.map(|x| (x, 0.5)).to_vec(),
         },
     ];
-    if let Some([low, high]) = neighbours(estimate) {
-        let edges = [low, low + estimate.step, high - estimate.step, high];
-        marks.extend(edges.map(|edge| upright("muted edge", edge)));
-    }
+    let Interval { low, high } = estimate.range;
+    let inside = edges(estimate)
+        .into_iter()
+        .filter(|edge| (low..=high).contains(edge));
+    marks.extend(inside.map(|edge| upright("muted edge", edge)));
     marks.extend(
         estimate
             .threshold

@@ -95,29 +95,32 @@ fn shown(list: &EpochList) -> Markup {
 }
 
 fn table(list: &EpochList) -> Markup {
+    // Only policy free makes the test, and only while it explores.
+    let tested = list.epochs.iter().any(|entry| entry.test.is_some());
     html! {
         table.cards.epochs {
             thead {
                 tr {
                     th scope="col" { "Epoch" } th scope="col" { "Found by" } th.number scope="col" { "Rounds" }
                     th.number scope="col" { "From round" } th scope="col" { "Opened" } th.number scope="col" { "Took" }
-                    th scope="col" { "Plays" } th scope="col" { "Changed" } th scope="col" { "Clear test" }
+                    th scope="col" { "Plays" } th scope="col" { "Changed" }
+                    @if tested { th scope="col" { "Clear test" } }
                     th scope="col" { "Hash" }
                 }
             }
-            tbody { @for entry in list.epochs.iter().rev() { (row(&list.id, entry)) } }
+            tbody { @for entry in list.epochs.iter().rev() { (row(&list.id, entry, tested)) } }
         }
     }
 }
 
-fn row(id: &str, entry: &EpochEntry) -> Markup {
+fn row(id: &str, entry: &EpochEntry, tested: bool) -> Markup {
     html! {
         tr {
             th scope="row" { a href={ "/experiments/" (id) "/epochs/" (entry.epoch) } { "Epoch " (whole(entry.epoch)) } }
             td data-label="Found by" { span { (kind_badge(entry.kind, entry.rule)) } }
             td.number data-label="Rounds" { (whole(entry.rounds)) }
             td.number data-label="From round" { (whole(entry.first_round)) }
-            td data-label="Opened" { (text::time(entry.opened_at)) }
+            td.time data-label="Opened" { (text::time(entry.opened_at)) }
             td.number data-label="Took" {
                 @match entry.closed_at {
                     Some(closed) => { (duration(closed - entry.opened_at)) },
@@ -126,9 +129,11 @@ fn row(id: &str, entry: &EpochEntry) -> Markup {
             }
             td data-label="Plays" { (plays(entry)) }
             td data-label="Changed" { (changed(entry)) }
-            td data-label="Clear test" {
-                @if let Some(test) = &entry.test {
-                    span title=(test.sentence) { @if test.passed { "passed" } @else { "not passed" } }
+            @if tested {
+                td data-label="Clear test" {
+                    @if let Some(test) = &entry.test {
+                        span title=(test.sentence) { @if test.passed { "passed" } @else { "not passed" } }
+                    }
                 }
             }
             td data-label="Hash" { @if let Some(made) = &entry.hash { (hash(made)) } }

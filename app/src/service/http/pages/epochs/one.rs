@@ -192,7 +192,8 @@ fn limits(detail: &EpochDetail) -> Markup {
         h2 { "Limits" }
         p.small {
             @if hoped {
-                "At least: what the strategy found by optimistic costs costs then, each cost being the least that its estimates allow. "
+                "By the estimates: what is played costs that if they are exact. At least: what the best strategy by optimistic costs "
+                "costs, each cost being the least that its estimates allow. "
             }
             @if hard {
                 "At most: what is played may cost that much, each cost being the most that its estimates or its declared mean allow, "
@@ -212,9 +213,6 @@ fn limits(detail: &EpochDetail) -> Markup {
                 tbody { @for (place, limit) in detail.limits.iter().enumerate() { (limit_row(detail, place, limit, hoped, hard)) } }
             }
         }))
-        @if let Some(reward) = detail.expected.first() {
-            p.small { "By the estimates what is played gives " (amount(reward.value)) " of " bdi { (reward.quantity) } "." }
-        }
     }
 }
 
