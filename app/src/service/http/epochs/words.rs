@@ -33,7 +33,7 @@ pub fn why(detail: &EpochDetail, values_version: u32) -> Vec<String> {
 
 fn explore(detail: &EpochDetail) -> Vec<String> {
     let mut sentences = vec![
-        "It explores: not every action is estimated yet, so no outcome decides what is played."
+        "It explores: not every action is estimated yet, so no estimate decides what is played."
             .to_owned(),
     ];
     if detail.sigma > 0.0 {
