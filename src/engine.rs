@@ -10,14 +10,16 @@
 //! the end of the epoch, and telling may come in any order. Paper: Algorithms 2 to 4; the comments name their lines.
 //!
 //! One file for each thing an engine does: `ask`, `tell`, `batch` (many rounds at once), `tell_epoch` (a whole epoch at
-//! once), `close` (estimates and the next strategy), `recommend`.
+//! once), `close` (estimates), `grounds` (the next strategy), `recommend`; and `why`, which explains a strategy afterwards.
 
 mod ask;
 mod batch;
 mod close;
+mod grounds;
 mod recommend;
 mod tell;
 mod tell_epoch;
+mod why;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,6 +31,8 @@ use crate::plan::Plan;
 use crate::problem::{Problem, Profile};
 use crate::record::{EpochRecord, Estimate};
 use crate::strategy::Strategy;
+
+pub use why::{LimitAt, Why};
 
 /// The target of an action that cannot end the epoch: a count no horizon reaches, so that the hot path compares numbers
 /// and not options.

@@ -56,7 +56,7 @@ pub mod spec;
 pub mod strategy;
 mod width;
 
-pub use engine::Engine;
+pub use engine::{Engine, LimitAt, Why};
 pub use error::Error;
 pub use key::{Key, WorldKey};
 pub use mean::Tally;

@@ -172,7 +172,7 @@ fn mix(view: &View, optimistic: NextStrategy, thresholds: &[f64], safe: &Safe) -
 }
 
 /// The most a strategy may cost, cost by cost.
-fn worst_costs(view: &View, candidate: &Strategy) -> Vec<f64> {
+pub(crate) fn worst_costs(view: &View, candidate: &Strategy) -> Vec<f64> {
     match view {
         View::Explore { worst, .. } => worst.clone(),
         View::Estimate { index, high, .. } => high

@@ -221,6 +221,11 @@ fn request(
         other => format!("fuzz-{}", other % 2),
     };
     let mut address = path.replace("{id}", if id.is_empty() { "%20" } else { &id });
+    let epoch = match dice.below(3) {
+        0 => percent(&dice.text()),
+        _ => dice.below(20).to_string(),
+    };
+    address = address.replace("{epoch}", if epoch.is_empty() { "%20" } else { &epoch });
     let queries = operation["parameters"]
         .as_array()
         .into_iter()

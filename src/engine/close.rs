@@ -1,14 +1,14 @@
 //! Closing an epoch and opening the next: what is due is estimated, and the policy finds a strategy from it.
 
+use super::grounds::Grounds;
 use super::{Engine, NO_TARGET};
 use crate::blocks::Blocks;
 use crate::key::Label;
 use crate::mean::round_to_cell;
 use crate::plan::Explore;
-use crate::policy::{self, NextStrategy, View};
-use crate::problem::{Policy, Profile, Range};
+use crate::policy::{NextStrategy, View};
+use crate::problem::{Policy, Profile};
 use crate::record::{ClearTest, EpochRecord, Estimate, Kind, chain};
-use crate::strategy::Strategy;
 use crate::width::Width;
 
 impl Engine {
@@ -191,72 +191,25 @@ impl Engine {
 
     /// What the open epoch explores, if it does.
     fn exploring(&self) -> Option<Explore> {
-        // A run may commit before its exploration is over.
-        if self.is_committed() {
-            return None;
-        }
-        self.plan.explore(&self.open.counts)
+        self.grounds().exploring()
     }
 
-    /// The one place where the three policies differ.
     fn next_strategy(&self) -> NextStrategy {
-        if let Some(test) = self.open.test.as_ref().filter(|test| test.passed) {
-            let leader = Strategy::pure(test.leader, self.asked.len());
-            return NextStrategy::unmixed(Kind::Commit, leader);
-        }
-        let problem = self.problem();
-        let thresholds = problem.thresholds();
-        let view = self.view();
-        match problem.policy() {
-            Policy::Free => policy::free(&view),
-            Policy::Soft => policy::soft(&view, thresholds),
-            Policy::Hard => {
-                let safe = problem.safe().expect("policy hard has a safe strategy");
-                // The published algorithm only mixes.
-                let planning = problem.profile() != Profile::Paper;
-                policy::hard(&view, thresholds, safe, planning)
-            }
-        }
+        self.grounds().next_strategy()
     }
 
     /// What a policy may know: optimistic rewards and costs, or that it explores.
     pub(super) fn view(&self) -> View {
-        let problem = self.problem();
-        let actions = self.asked.len();
-        let limited = 1..problem.quantities_estimated();
-        if let Some(explore) = self.exploring() {
-            let candidate = match explore {
-                Explore::First => Strategy::pure(0, actions),
-                Explore::Blocks { .. } => Strategy::uniform(actions, |_| true),
-                Explore::Below { count } => {
-                    Strategy::uniform(actions, |action| self.open.counts[action] < count)
-                }
-            };
-            // Before any estimate, costs may be as large as declared; the published algorithm takes 1.
-            let worst = limited.map(|cost| match explore {
-                Explore::First => 1.0,
-                Explore::Blocks { .. } | Explore::Below { .. } => problem.means(cost).high,
-            });
-            return View::Explore {
-                candidate,
-                worst: worst.collect(),
-            };
+        self.grounds().view()
+    }
+
+    fn grounds(&self) -> Grounds<'_> {
+        Grounds {
+            plan: &self.plan,
+            counts: &self.open.counts,
+            test: self.open.test.as_ref(),
+            values: &self.estimates.values,
+            widths: &self.estimates.widths,
         }
-        // Profile paper keeps the published bounds on costs, which reach far beyond what costs can be.
-        let ends: Vec<Range> = limited
-            .map(|cost| match problem.profile() {
-                Profile::Tight { .. } => problem.means(cost),
-                Profile::Paper => Range {
-                    low: f64::NEG_INFINITY,
-                    high: f64::INFINITY,
-                },
-            })
-            .collect();
-        View::of(
-            actions,
-            &self.estimates.values,
-            &self.estimates.widths,
-            &ends,
-        )
     }
 }

@@ -87,6 +87,11 @@ pub struct BadCursor {
     pub text: String,
 }
 
+/// Where the lines of an epoch begin, as the text that a page of the log is asked for with.
+pub fn cursor_at_epoch(epoch: u64) -> String {
+    Cursor::at_epoch(epoch).to_string()
+}
+
 impl Cursor {
     /// The beginning of an epoch.
     pub fn at_epoch(epoch: u64) -> Self {

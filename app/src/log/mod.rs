@@ -32,7 +32,7 @@ pub mod sample_ratio;
 pub mod seal;
 mod values;
 
-pub use cursor::BadCursor;
+pub use cursor::{BadCursor, cursor_at_epoch};
 pub use line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord, ROUNDS_MAX};
 pub use page::{ERROR_LINE, LINES_MAX, LogPage, NEXT_HEADER, closed_rounds, page};
 pub use published::{published, published_head};

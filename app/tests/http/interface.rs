@@ -48,7 +48,7 @@ async fn every_documented_route_is_there_and_takes_no_other_method() {
         ] {
             let request = Request::builder()
                 .method(&method)
-                .uri(path.replace("{id}", "e"));
+                .uri(path.replace("{id}", "e").replace("{epoch}", "0"));
             let reply = house.send(request.body(Body::empty()).unwrap()).await;
             if documented.contains(&method.to_string()) {
                 assert!(
@@ -185,17 +185,12 @@ async fn answers_are_as_they_are_described() {
         .post("/v1/experiments/e/outcomes", &outcomes(&decided, 1.0, 0.01))
         .await;
     check(&format!("{id}/outcomes"), "post", &told);
-    for path in ["", "/state", "/certificate"] {
-        check(
-            &format!("{id}{path}"),
-            "get",
-            &house.get(&format!("/v1/experiments/e{path}")).await,
-        );
-        check(
-            &format!("{id}{path}"),
-            "get",
-            &house.get(&format!("/v1/experiments/none{path}")).await,
-        );
+    for path in ["", "/state", "/certificate", "/epochs", "/epochs/{epoch}"] {
+        for experiment in ["e", "none"] {
+            let address = format!("/v1/experiments/{experiment}{path}");
+            let reply = house.get(&address.replace("{epoch}", "1")).await;
+            check(&format!("{id}{path}"), "get", &reply);
+        }
     }
     check(
         "/v1/experiments",

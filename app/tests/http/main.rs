@@ -1,6 +1,7 @@
 //! The service over HTTP, without a socket: a router, a SQLite file, and a clock that is moved by hand.
 
 mod access;
+mod epochs;
 mod errors;
 mod experiments;
 mod interface;

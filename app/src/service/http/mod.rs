@@ -11,6 +11,7 @@
 pub mod access;
 pub mod decisions;
 pub mod download;
+pub mod epochs;
 pub mod error;
 pub mod experiments;
 pub mod extract;
@@ -177,6 +178,9 @@ fn interface() -> OpenApiRouter<AppState> {
         .routes(routes!(state::state))
         .routes(routes!(head::head))
         .routes(routes!(head::publish))
+        .routes(routes!(epochs::list))
+        .routes(routes!(epochs::table))
+        .routes(routes!(epochs::one))
         .routes(routes!(log::log))
         .routes(routes!(download::download))
         .routes(routes!(log::certificate))

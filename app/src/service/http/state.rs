@@ -93,7 +93,7 @@ pub struct State {
 }
 
 /// A clear test: policy free commits to an action that is ahead by more than a keyed threshold.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Serialize, ToSchema)]
 pub struct TestState {
     /// Its stage, from 0.
     pub stage: u32,
@@ -276,7 +276,8 @@ impl State {
 }
 
 impl TestState {
-    fn of(problem: &Problem, test: &ClearTest) -> Self {
+    /// Of a test, in the problem's units.
+    pub fn of(problem: &Problem, test: &ClearTest) -> Self {
         let span = problem.quantity(0).range.span();
         let [lead, threshold] = test.gap_and_threshold().map(|gap| gap * span);
         let name = |action: u32| problem.actions()[action as usize].clone();

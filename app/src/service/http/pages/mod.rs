@@ -5,6 +5,7 @@
 
 mod assets;
 mod compress;
+mod epochs;
 mod experiment;
 mod figures;
 mod list;
@@ -54,6 +55,8 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/experiments/{id}/close", post(experiment::close)),
         ("/experiments/{id}/certificate", get(papers::certificate)),
         ("/experiments/{id}/seal", get(papers::seal)),
+        ("/experiments/{id}/epochs", get(epochs::list::show)),
+        ("/experiments/{id}/epochs/{epoch}", get(epochs::one::show)),
         ("/experiments/{id}/figures/{name}", get(figures::show)),
         ("/login", get(login::show).post(login::enter)),
         ("/logout", post(login::leave)),

@@ -1,0 +1,404 @@
+//! One epoch: why its strategy is played.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, ensure};
+use debora::record::{HardRule, Interval};
+use debora::spec::Spec;
+use debora::{EpochRecord, Estimate, Plan, Policy, Problem, Why};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::entry::{self, EpochEntry};
+use super::words;
+use crate::log::certificate::threshold;
+use crate::log::{chain, check_values};
+use crate::store::{EpochRow, ExperimentRow, Progress, Status, Store};
+
+/// Records read at once, while the estimates in force are gathered.
+const ROWS_A_READ: usize = 64;
+
+/// What a limit may be off by and still be tight, on the unit scale: the linear program is exact to about this.
+const TIGHT: f64 = 1e-9;
+
+/// An epoch, with all that its strategy follows from.
+#[derive(Serialize, ToSchema)]
+pub struct EpochDetail {
+    /// The experiment.
+    pub id: String,
+    /// What it is called; none if its spec does not say.
+    pub name: Option<String>,
+    /// Whether it decides.
+    pub status: Status,
+    /// How many epochs it has so far.
+    pub count: u64,
+    /// For the pages' words; the spec, which says it, is answered elsewhere.
+    #[serde(skip)]
+    pub policy: Policy,
+    /// The epoch, as the list has it.
+    #[serde(flatten)]
+    pub entry: EpochEntry,
+    /// Why this strategy is played, in sentences.
+    pub why: Vec<String>,
+    /// Whether the strategy was found again from the record: not for an experiment of another values version.
+    pub recomputed: bool,
+    /// Every action, in the spec's order: how often it is played and was before.
+    pub actions: Vec<ActionAt>,
+    /// Under hard limits: the weight of the safe strategy.
+    pub sigma: f64,
+    /// Every limit at the strategy found; empty without limits, and if it was not found again.
+    pub limits: Vec<LimitHere>,
+    /// What the strategy gives by the estimates alone: the reward, then the limited costs. Empty where none decides.
+    pub expected: Vec<ExpectedHere>,
+    /// The estimates in force, quantity by quantity within action by action.
+    pub estimates: Vec<EstimateHere>,
+    /// What the hash is over; none while the epoch is open.
+    pub chain: Option<ChainEntry>,
+}
+
+/// An action in an epoch.
+#[derive(Serialize, ToSchema)]
+pub struct ActionAt {
+    /// Its number in the spec, from 0.
+    pub action: u32,
+    /// Its name.
+    pub name: String,
+    /// Its probability in the epoch before; none in the first.
+    pub before: Option<f64>,
+    /// Its probability.
+    pub after: f64,
+    /// The same before mixing with the safe strategy.
+    pub candidate: f64,
+    /// Its estimated reward and the width: what is maximised. None where no estimate decides.
+    pub index: Option<f64>,
+}
+
+/// A limit in an epoch, in the cost's units.
+#[derive(Serialize, ToSchema)]
+pub struct LimitHere {
+    /// The cost.
+    pub name: String,
+    /// The limit on its mean.
+    pub threshold: f64,
+    /// What the best strategy by optimistic costs costs at least; none where no estimate decides.
+    pub least: Option<f64>,
+    /// What the strategy played costs at most, under hard limits.
+    pub most: Option<f64>,
+    /// How far what it bounds is below the threshold, `least` or `most`; negative if it is above.
+    pub slack: Option<f64>,
+    /// Whether there is no slack: then the limit shapes the strategy.
+    pub tight: bool,
+    /// Whether the estimates say that it cannot be kept.
+    pub exceeded: bool,
+}
+
+/// What a strategy gives of a quantity by the estimates.
+#[derive(Serialize, ToSchema)]
+pub struct ExpectedHere {
+    /// The reward or a cost, by name.
+    pub quantity: String,
+    /// By the estimates alone.
+    pub value: f64,
+}
+
+/// An estimate in force, in its quantity's units.
+#[derive(Clone, Serialize, ToSchema)]
+pub struct EstimateHere {
+    /// The action's number in the spec, from 0.
+    pub action: u32,
+    /// The action's name.
+    pub name: String,
+    /// The reward or a cost, by name.
+    pub quantity: String,
+    /// The quantity's number; 0 is the reward.
+    #[serde(skip)]
+    pub place: u32,
+    /// The quantity's range, from whose lower end the grid counts.
+    #[serde(skip)]
+    pub range: Interval,
+    /// The epoch at whose start it was made.
+    pub made_in: u64,
+    /// The plan's level it was made at; none in profile paper.
+    pub level: Option<u32>,
+    /// From how many rounds, imputed ones among them.
+    pub count: u64,
+    /// Their mean, which no decision sees.
+    pub mean: f64,
+    /// The grid's shift in cells, from 0 to 1.
+    pub offset: f64,
+    /// The grid's step.
+    pub step: f64,
+    /// The cell that holds the mean, within the range: any mean in it gives the same estimate.
+    #[schema(value_type = Object)]
+    pub cell: Interval,
+    /// The cell's number; none if the cell is the whole range.
+    pub index: Option<i64>,
+    /// The cell's middle, which decides.
+    pub estimate: f64,
+    /// The true mean is this close to the estimate. All estimates hold together with probability 1 - delta.
+    pub width: f64,
+    /// By how much another run's mean must differ to give another estimate; none if no mean within the range does.
+    pub to_edge: Option<f64>,
+    /// The estimate that it took the place of, if it was made in this epoch.
+    pub previous: Option<f64>,
+    /// Of a cost: its threshold; under policy free it decides nothing.
+    pub threshold: Option<f64>,
+}
+
+impl EstimateHere {
+    /// The middle of the cell on the grid, whether or not the range ends within the cell.
+    pub fn cell_middle(&self) -> f64 {
+        self.range.low + (self.index.unwrap_or_default() as f64 + self.offset + 0.5) * self.step
+    }
+}
+
+/// An epoch's entry in the hash chain.
+#[derive(Serialize, ToSchema)]
+pub struct ChainEntry {
+    /// The hash before: of the epoch before, or what the chain starts from.
+    pub previous: String,
+    /// SHA-256 over the epoch's rounds.
+    pub rounds_hash: String,
+    /// SHA-256 over its leases; none if an earlier program closed it, as are those below.
+    pub leases_hash: Option<String>,
+    /// The position of the next uncounted outcome or event.
+    pub journal_end: Option<u64>,
+    /// The hash over those before.
+    pub journal: Option<String>,
+    /// Whether the experiment was closed before the epoch was complete.
+    pub early: bool,
+}
+
+/// The estimates of a record: all that is needed of the epochs before.
+#[derive(Deserialize)]
+struct RecordedEstimates {
+    estimates: Vec<Estimate>,
+}
+
+/// The latest estimate of each action and quantity, and the one before it if the epoch in question made it.
+type InForce = BTreeMap<(u32, u32), (Estimate, Option<Estimate>)>;
+
+/// Reads an epoch; the outer `None` if there is no such experiment, the inner if it has no such epoch.
+pub fn read(store: &mut dyn Store, id: &str, number: u64) -> Result<Option<Option<EpochDetail>>> {
+    let Some((experiment, progress)) = store.experiment(id)? else {
+        return Ok(None);
+    };
+    if number > progress.epoch {
+        return Ok(Some(None));
+    }
+    let spec = Spec::parse(&experiment.spec, id)?;
+    let first = number.saturating_sub(1);
+    let rows = store.epochs(id, first, (number - first + 1) as usize)?;
+    let rows_there = rows.last().is_some_and(|row| row.epoch == number);
+    ensure!(
+        rows_there,
+        "experiment {id} has no row of epoch {number}; run `debora audit` to find out more"
+    );
+    let in_force = in_force(store, id, number, &spec.problem)?;
+    let known = Known {
+        experiment,
+        progress,
+        spec,
+        rows,
+    };
+    known.detail(&in_force).map(|detail| Some(Some(detail)))
+}
+
+/// Gathers the estimates in force at an epoch's start.
+fn in_force(store: &mut dyn Store, id: &str, number: u64, problem: &Problem) -> Result<InForce> {
+    let mut latest = InForce::new();
+    let mut next = 0;
+    while next <= number {
+        let rows = store.epochs(id, next, ROWS_A_READ)?;
+        ensure!(
+            !rows.is_empty(),
+            "experiment {id} has no row of epoch {next}"
+        );
+        for row in rows.iter().filter(|row| row.epoch <= number) {
+            let record: RecordedEstimates = serde_json::from_str(&row.record)
+                .with_context(|| format!("the record of epoch {} cannot be read", row.epoch))?;
+            for made in record.estimates {
+                check_estimate(&made, problem)?;
+                let before = latest.get(&(made.action, made.quantity)).map(|old| old.0);
+                let before = before.filter(|_| row.epoch == number);
+                latest.insert((made.action, made.quantity), (made, before));
+            }
+        }
+        next += ROWS_A_READ as u64;
+    }
+    Ok(latest)
+}
+
+/// Refuses an estimate of something else: names and widths are looked up by place.
+fn check_estimate(estimate: &Estimate, problem: &Problem) -> Result<()> {
+    let fits = (estimate.action as usize) < problem.actions().len()
+        && (estimate.quantity as usize) < problem.quantities_estimated();
+    ensure!(
+        fits,
+        "an estimate of epoch {} is damaged: the spec has no action {} with quantity {}; run `debora audit` to find out more",
+        estimate.epoch,
+        estimate.action,
+        estimate.quantity
+    );
+    Ok(())
+}
+
+/// What was read of an epoch and the one before.
+struct Known {
+    experiment: ExperimentRow,
+    progress: Progress,
+    spec: Spec,
+    /// The epoch's row, after that of the one before.
+    rows: Vec<EpochRow>,
+}
+
+impl Known {
+    fn detail(self, in_force: &InForce) -> Result<EpochDetail> {
+        let problem = &self.spec.problem;
+        let mut entries = entry::entries(&self.rows, problem, &self.progress)?;
+        let (row, entry) = self.rows.last().zip(entries.pop()).context("an epoch")?;
+        let record: EpochRecord = serde_json::from_str(&row.record)?;
+        let estimates: Vec<Estimate> = in_force.values().map(|(latest, _)| *latest).collect();
+        // With other values the same estimates may have led elsewhere: then only what is recorded is shown.
+        let why = check_values(&self.experiment)
+            .is_ok()
+            .then(|| Why::of(&Plan::of(problem.clone()), &record, &estimates));
+        let mut detail = EpochDetail {
+            actions: self.actions(&record, why.as_ref())?,
+            limits: why.as_ref().map_or(Vec::new(), |why| limits(problem, why)),
+            expected: why
+                .as_ref()
+                .map_or(Vec::new(), |why| expected(problem, why)),
+            estimates: in_force
+                .values()
+                .map(|found| estimate(problem, found))
+                .collect(),
+            chain: self.chain_entry(),
+            sigma: record.sigma,
+            recomputed: why.is_some(),
+            why: Vec::new(),
+            policy: problem.policy(),
+            entry,
+            count: self.progress.epoch + 1,
+            status: self.progress.status,
+            name: self.spec.name,
+            id: self.experiment.id,
+        };
+        detail.why = words::why(&detail, self.experiment.values_version);
+        Ok(detail)
+    }
+
+    fn actions(&self, record: &EpochRecord, why: Option<&Why>) -> Result<Vec<ActionAt>> {
+        let problem = &self.spec.problem;
+        entry::check(record.epoch, record.candidate.len(), problem)?;
+        let before = match &self.rows[..] {
+            [before, _] => Some(serde_json::from_str::<EpochRecord>(&before.record)?.strategy),
+            _ => None,
+        };
+        let range = problem.quantity(0).range;
+        let index = |action: usize| Some(range.to_user(*why?.index.get(action)?));
+        let actions = problem.actions().iter().enumerate();
+        Ok(actions
+            .map(|(action, name)| ActionAt {
+                action: action as u32,
+                name: name.clone(),
+                before: before.as_ref().map(|before| before[action]),
+                after: record.strategy[action],
+                candidate: record.candidate[action],
+                index: index(action),
+            })
+            .collect())
+    }
+
+    fn chain_entry(&self) -> Option<ChainEntry> {
+        let row = self.rows.last()?;
+        let previous = match &self.rows[..] {
+            [before, _] => before.hash.clone()?,
+            _ => chain::head(&self.experiment),
+        };
+        let last = row.epoch == self.progress.epoch;
+        Some(ChainEntry {
+            previous,
+            rounds_hash: row.rounds_hash.clone()?,
+            leases_hash: row.leases_hash.clone(),
+            journal_end: row.journal_end,
+            journal: row.journal.clone(),
+            // A finished experiment's last epoch was complete, one that was closed by hand left its last one as it was.
+            early: last && self.progress.status == Status::Closed,
+        })
+    }
+}
+
+fn limits(problem: &Problem, why: &Why) -> Vec<LimitHere> {
+    let named = why.limits.iter().enumerate().map(|(cost, at)| {
+        let quantity = problem.quantity(cost + 1);
+        let to_user = |unit: f64| quantity.range.to_user(unit);
+        // A plan is made at the most that costs may be; what the optimist hopes for binds nothing then.
+        let hoped = at.least.filter(|_| why.rule != Some(HardRule::Plan));
+        let values = [hoped, at.most].into_iter().flatten();
+        let slack = values.map(|value| at.threshold - value).reduce(f64::min);
+        LimitHere {
+            name: quantity.name.clone(),
+            threshold: to_user(at.threshold),
+            least: at.least.map(to_user),
+            most: at.most.map(to_user),
+            slack: slack.map(|slack| slack * quantity.range.span()),
+            tight: slack.is_some_and(|slack| slack.abs() <= TIGHT),
+            exceeded: at.least.is_some_and(|least| least > at.threshold + TIGHT),
+        }
+    });
+    named.collect()
+}
+
+fn expected(problem: &Problem, why: &Why) -> Vec<ExpectedHere> {
+    let expected = why.expected.iter().enumerate().map(|(place, &unit)| {
+        let quantity = problem.quantity(place);
+        ExpectedHere {
+            quantity: quantity.name.clone(),
+            value: quantity.range.to_user(unit),
+        }
+    });
+    expected.collect()
+}
+
+fn estimate(problem: &Problem, (made, previous): &(Estimate, Option<Estimate>)) -> EstimateHere {
+    let quantity = problem.quantity(made.quantity as usize);
+    let range = quantity.range;
+    let to_user = |unit: f64| range.to_user(unit);
+    let [low, high] = made.cell_ends().map(to_user);
+    EstimateHere {
+        action: made.action,
+        name: problem.actions()[made.action as usize].clone(),
+        quantity: quantity.name.clone(),
+        place: made.quantity,
+        range: Interval {
+            low: range.low,
+            high: range.high,
+        },
+        made_in: made.epoch,
+        level: made.level,
+        count: made.count,
+        mean: to_user(made.mean),
+        offset: made.offset,
+        step: made.cell * range.span(),
+        cell: Interval { low, high },
+        index: made.index,
+        estimate: to_user(made.estimate),
+        width: made.width * range.span(),
+        to_edge: to_edge(made).map(|distance| distance * range.span()),
+        previous: previous.map(|previous| to_user(previous.estimate)),
+        threshold: threshold(problem, made.quantity as usize),
+    }
+}
+
+/// How far the mean is from the nearest edge that another mean can be beyond, on the unit scale.
+fn to_edge(made: &Estimate) -> Option<f64> {
+    let index = made.index?;
+    // Means lie in [0, 1], so a cell that reaches beyond an end cannot be left there.
+    let edges = [index - 1, index + 1].map(|other| made.nearest_edge(other));
+    let edges = edges
+        .into_iter()
+        .flatten()
+        .filter(|edge| (0.0..=1.0).contains(edge));
+    edges.map(|edge| (edge - made.mean).abs()).reduce(f64::min)
+}

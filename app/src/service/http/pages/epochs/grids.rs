@@ -1,0 +1,259 @@
+//! Every estimate with the cell of the grid that held its mean, quantity by quantity on one scale.
+
+use debora::measure::words::{amount, counted, significant, whole};
+use debora::record::Interval;
+use maud::{Markup, html};
+
+use super::one::{UNFOLDED, largest};
+use crate::chart::{Axis, Chart, Mark, legend};
+use crate::service::http::epochs::detail::{EpochDetail, EstimateHere};
+use crate::service::http::epochs::entry::share;
+use crate::service::http::pages::parts;
+
+/// Quantities shown before the rest is folded.
+const QUANTITIES_UNFOLDED: usize = 4;
+
+/// The estimates in force, of one quantity alone if it is asked for.
+pub fn shown(detail: &EpochDetail, quantity: Option<u32>) -> Markup {
+    let grids: Vec<Grid> = grids(detail, quantity);
+    let (first, rest) = grids.split_at(grids.len().min(QUANTITIES_UNFOLDED));
+    html! {
+        h2 { "Estimates in force" }
+        @if grids.is_empty() {
+            p { "There is no estimate yet." }
+        } @else {
+            p {
+                "A mean is rounded to the middle of its grid cell; the key shifts the grid. Runs with this key whose means all fall into "
+                "the same cells have the same estimates, and so the same strategy."
+            }
+            (keys(&grids))
+        }
+        @for grid in first { (grid.section(detail)) }
+        @if !rest.is_empty() {
+            details {
+                summary { (counted(rest.len() as u64, "more cost", "more costs")) }
+                @for grid in rest { (grid.section(detail)) }
+            }
+        }
+    }
+}
+
+fn keys(grids: &[Grid]) -> Markup {
+    let mut entries = vec![
+        ("c0 band".into(), "the mean's cell".into()),
+        ("c0".into(), "estimate, its middle".into()),
+        ("c1".into(), "mean, which no decision sees".into()),
+        ("muted".into(), "edges of cells".into()),
+        ("span".into(), "where the true mean lies".into()),
+    ];
+    if grids.iter().any(|grid| grid.threshold.is_some()) {
+        entries.push(("threshold".into(), "threshold".into()));
+    }
+    legend(&entries)
+}
+
+/// A quantity's estimates, those of the actions that are played most first.
+struct Grid<'a> {
+    place: u32,
+    name: &'a str,
+    threshold: Option<f64>,
+    estimates: Vec<&'a EstimateHere>,
+    /// How many more there are.
+    more: usize,
+}
+
+fn grids(detail: &EpochDetail, quantity: Option<u32>) -> Vec<Grid<'_>> {
+    let mut places: Vec<u32> = detail
+        .estimates
+        .iter()
+        .map(|estimate| estimate.place)
+        .collect();
+    places.sort_unstable();
+    places.dedup();
+    places.retain(|place| quantity.is_none_or(|asked| asked == *place));
+    let room = if quantity.is_some() {
+        usize::MAX
+    } else {
+        UNFOLDED
+    };
+    places
+        .into_iter()
+        .filter_map(|place| Grid::of(detail, place, room))
+        .collect()
+}
+
+impl<'a> Grid<'a> {
+    fn of(detail: &'a EpochDetail, place: u32, room: usize) -> Option<Self> {
+        let of_it = detail
+            .estimates
+            .iter()
+            .filter(|estimate| estimate.place == place);
+        let mut estimates: Vec<&EstimateHere> = of_it.collect();
+        let played = |estimate: &EstimateHere| largest(&detail.actions[estimate.action as usize]);
+        estimates.sort_by(|one, other| played(other).total_cmp(&played(one)));
+        let more = estimates.len().saturating_sub(room);
+        estimates.truncate(room);
+        let first = estimates.first()?;
+        Some(Self {
+            place,
+            name: &first.quantity,
+            threshold: first.threshold,
+            more,
+            estimates,
+        })
+    }
+
+    fn section(&self, detail: &EpochDetail) -> Markup {
+        let here = format!("/experiments/{}/epochs/{}", detail.id, detail.entry.epoch);
+        html! {
+            h3 { bdi { (self.name) } }
+            (parts::scroll(&format!("Estimates of {}", self.name), &self.table(detail)))
+            @if self.more > 0 {
+                p {
+                    a href={ (here) "?quantity=" (self.place) } {
+                        "All " (whole((self.estimates.len() + self.more) as u64)) " actions of " bdi { (self.name) }
+                    }
+                }
+            }
+        }
+    }
+
+    fn table(&self, detail: &EpochDetail) -> Markup {
+        let ends = self.ends();
+        let scale = chart(ends, String::new(), Vec::new());
+        html! {
+            table.cards.grids {
+                thead {
+                    tr {
+                        th scope="col" { "Action" } th.strip scope="col" { span.hidden { "Cell" } (scale.scale()) }
+                        th.number scope="col" { "Mean" } th.number scope="col" { "Estimate" } th.number scope="col" { "Width" }
+                        th.number scope="col" { "Cell" } th.number scope="col" { "To an edge" } th.number scope="col" { "Rounds" }
+                        th.number scope="col" { "Level" } th.number scope="col" { "Offset" } th.number scope="col" { "Made in" }
+                    }
+                }
+                tbody { @for estimate in &self.estimates { (row(detail, estimate, ends)) } }
+            }
+        }
+    }
+
+    /// Where the scale begins and ends: it shows every cell with its neighbours, and the threshold.
+    fn ends(&self) -> [f64; 2] {
+        let mut ends = [f64::INFINITY, f64::NEG_INFINITY];
+        let mut include = |value: f64| ends = [ends[0].min(value), ends[1].max(value)];
+        for estimate in &self.estimates {
+            // Means lie within the range, so no cell is shown beyond it.
+            let inside = |edge: f64| edge.clamp(estimate.range.low, estimate.range.high);
+            edges(estimate)
+                .map(inside)
+                .into_iter()
+                .for_each(&mut include);
+        }
+        self.threshold.into_iter().for_each(include);
+        let margin = 0.02 * (ends[1] - ends[0]);
+        [ends[0] - margin, ends[1] + margin]
+    }
+}
+
+/// The edges of the cell and of its neighbours; the range's ends if the cell has none.
+fn edges(estimate: &EstimateHere) -> [f64; 4] {
+    if estimate.index.is_none() {
+        let Interval { low, high } = estimate.range;
+        return [low, low, high, high];
+    }
+    // By the cell's middle and not its ends, which are cut where the range ends.
+    [-1.5, -0.5, 0.5, 1.5].map(|cells| estimate.cell_middle() + cells * estimate.step)
+}
+
+fn row(detail: &EpochDetail, estimate: &EstimateHere, ends: [f64; 2]) -> Markup {
+    let made_here = estimate.made_in == detail.entry.epoch;
+    html! {
+        tr {
+            th scope="row" { bdi { (estimate.name) } }
+            td.strip data-label="Cell" { (strip(estimate, ends)) }
+            td.number data-label="Mean" { (significant(estimate.mean, 4)) }
+            td.number data-label="Estimate" { strong { (significant(estimate.estimate, 4)) } }
+            td.number data-label="Width" { "± " (amount(estimate.width)) }
+            td.number data-label="Cell" { (amount(estimate.cell.low)) " to " (amount(estimate.cell.high)) }
+            td.number data-label="To an edge" { (to_edge(estimate)) }
+            td.number data-label="Rounds" { (whole(estimate.count)) }
+            td.number data-label="Level" { (estimate.level.map_or(String::new(), |level| level.to_string())) }
+            td.number data-label="Offset" { (amount(estimate.offset)) }
+            td.number data-label="Made in" {
+                @if made_here { strong { "here" } }
+                @else { a href={ "/experiments/" (detail.id) "/epochs/" (estimate.made_in) } { "epoch " (whole(estimate.made_in)) } }
+            }
+        }
+    }
+}
+
+fn to_edge(estimate: &EstimateHere) -> Markup {
+    let Some(distance) = estimate.to_edge else {
+        return html! { "no edge" };
+    };
+    let part = share(distance / estimate.step);
+    let told = format!(
+        "Another run's mean must differ by {} to be rounded differently, {part} of a cell.",
+        amount(distance)
+    );
+    html! { span title=(told) { (amount(distance)) " (" (part) ")" } }
+}
+
+fn strip(estimate: &EstimateHere, ends: [f64; 2]) -> Markup {
+    let [low, high] = [estimate.cell.low, estimate.cell.high].map(amount);
+    let label = format!(
+        "{} of {}: mean {} in the cell from {low} to {high}, estimate {} ± {}",
+        estimate.quantity,
+        estimate.name,
+        amount(estimate.mean),
+        amount(estimate.estimate),
+        amount(estimate.width)
+    );
+    chart(ends, label, marks(estimate, ends)).strip()
+}
+
+fn chart(ends: [f64; 2], label: String, marks: Vec<Mark>) -> Chart {
+    Chart {
+        label,
+        x: Axis::linear("", ends[0], ends[1]),
+        y: Axis::shares(),
+        marks,
+        tips: Vec::new(),
+    }
+}
+
+fn marks(estimate: &EstimateHere, ends: [f64; 2]) -> Vec<Mark> {
+    let upright = |class: &str, x: f64| Mark::Upright {
+        class: class.into(),
+        x,
+    };
+    let [from, to] = [-1.0, 1.0].map(|sign| estimate.estimate + sign * estimate.width);
+    // Cut at the ends: what lies beyond would be drawn over the table.
+    let between = [from.max(ends[0]), to.min(ends[1])];
+    let mut marks = vec![
+        Mark::Block {
+            class: "c0 band".into(),
+            x: [estimate.cell.low, estimate.cell.high],
+            y: [0.0, 1.0],
+        },
+        Mark::Line {
+            class: "span".into(),
+            points: between.map(|x| (x, 0.5)).to_vec(),
+        },
+    ];
+    let Interval { low, high } = estimate.range;
+    let inside = edges(estimate)
+        .into_iter()
+        .filter(|edge| (low..=high).contains(edge));
+    marks.extend(inside.map(|edge| upright("muted edge", edge)));
+    marks.extend(
+        estimate
+            .threshold
+            .map(|threshold| upright("threshold", threshold)),
+    );
+    marks.push(upright("c0", estimate.estimate));
+    marks.push(Mark::Dot {
+        class: "c1".into(),
+        at: (estimate.mean, 0.5),
+    });
+    marks
+}

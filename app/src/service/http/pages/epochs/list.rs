@@ -1,0 +1,170 @@
+//! The list of epochs, the newest first.
+
+use axum::extract::State as Shared;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use debora::measure::words::{counted, whole};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{duration, hash, kind_badge};
+use crate::service::http::AppState;
+use crate::service::http::epochs::entry::{EpochEntry, EpochList, share};
+use crate::service::http::epochs::list_of;
+use crate::service::http::error::ApiError;
+use crate::service::http::extract::{Id, QueryParams};
+use crate::service::http::pages::live::Live;
+use crate::service::http::pages::parts::{self, Tab};
+use crate::service::http::pages::{Guest, PageError, page, text};
+
+/// Epochs on a page: with their strategies they stay far below what a phone loads at once.
+const EPOCHS_A_PAGE: u64 = 250;
+
+/// Actions named in a cell; the epoch's own page has all of them.
+const NAMED: usize = 3;
+
+/// Which epochs are shown.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EpochsBefore {
+    /// Those before this one; default: the newest.
+    before: Option<u64>,
+}
+
+pub async fn show(
+    Shared(app): Shared<AppState>,
+    guest: Guest,
+    headers: HeaderMap,
+    id: Result<Id, ApiError>,
+    query: Result<QueryParams<EpochsBefore>, ApiError>,
+) -> Result<Response, PageError> {
+    let (Id(id), QueryParams(query)) = (id?, query?);
+    let list = newest_of(&app, &guest, &id, query.before).await?;
+    let name = list.name.clone().unwrap_or_else(|| id.clone());
+    let content = shown(&list);
+    let address = match query.before {
+        None => format!("/experiments/{id}/epochs"),
+        Some(before) => format!("/experiments/{id}/epochs?before={before}"),
+    };
+    // What is closed never changes, so earlier pages have nothing to ask for.
+    let live = if list.status.is_open() && query.before.is_none() {
+        Live::new(&address, &content)
+    } else {
+        Live::over(&content)
+    };
+    Ok(live.respond(&headers, || {
+        let content = html! {
+            (parts::heading(&list.id, &name, Tab::Epochs))
+            (live.markup)
+        };
+        page(&format!("Epochs of {name}"), Some(&guest), &content)
+    }))
+}
+
+/// The last epochs before this one.
+async fn newest_of(
+    app: &AppState,
+    guest: &Guest,
+    id: &str,
+    before: Option<u64>,
+) -> Result<EpochList, ApiError> {
+    let count = match before {
+        Some(before) => before,
+        // Asked for first: the end of the list is not known from its beginning.
+        None => list_of(app, &guest.0, id, 0, 1).await?.count,
+    };
+    let from = count.saturating_sub(EPOCHS_A_PAGE);
+    let limit = (count - from).max(1);
+    list_of(app, &guest.0, id, from, limit).await
+}
+
+fn shown(list: &EpochList) -> Markup {
+    let data = format!("/v1/experiments/{}/epochs", list.id);
+    let first = list.epochs.first().map_or(0, |entry| entry.epoch);
+    html! {
+        p {
+            (counted(list.count, "epoch", "epochs")) " so far, the newest first. Within an epoch the strategy is fixed; at its end "
+            "outcomes are estimated and the next strategy is found. Every number has a page that says why."
+        }
+        (parts::scroll("The epochs", &table(list)))
+        @if first > 0 {
+            p { a href={ "/experiments/" (list.id) "/epochs?before=" (first) } { "Earlier epochs" } }
+        }
+        p.small { "Data: " a href={ (data) ".csv" } { "CSV" } ", " a href=(data) { "JSON" } "." }
+    }
+}
+
+fn table(list: &EpochList) -> Markup {
+    // Only policy free makes the test, and only while it explores.
+    let tested = list.epochs.iter().any(|entry| entry.test.is_some());
+    html! {
+        table.cards.epochs {
+            thead {
+                tr {
+                    th scope="col" { "Epoch" } th scope="col" { "Found by" } th.number scope="col" { "Rounds" }
+                    th.number scope="col" { "From round" } th scope="col" { "Opened" } th.number scope="col" { "Took" }
+                    th scope="col" { "Plays" } th scope="col" { "Changed" }
+                    @if tested { th scope="col" { "Clear test" } }
+                    th scope="col" { "Hash" }
+                }
+            }
+            tbody { @for entry in list.epochs.iter().rev() { (row(&list.id, entry, tested)) } }
+        }
+    }
+}
+
+fn row(id: &str, entry: &EpochEntry, tested: bool) -> Markup {
+    html! {
+        tr {
+            th scope="row" { a href={ "/experiments/" (id) "/epochs/" (entry.epoch) } { "Epoch " (whole(entry.epoch)) } }
+            td data-label="Found by" { span { (kind_badge(entry.kind, entry.rule)) } }
+            td.number data-label="Rounds" { (whole(entry.rounds)) }
+            td.number data-label="From round" { (whole(entry.first_round)) }
+            td.time data-label="Opened" { (text::time(entry.opened_at)) }
+            td.number data-label="Took" {
+                @match entry.closed_at {
+                    Some(closed) => { (duration(closed - entry.opened_at)) },
+                    None => { "open" },
+                }
+            }
+            td data-label="Plays" { (plays(entry)) }
+            td data-label="Changed" { (changed(entry)) }
+            @if tested {
+                td data-label="Clear test" {
+                    @if let Some(test) = &entry.test {
+                        span title=(test.sentence) { @if test.passed { "passed" } @else { "not passed" } }
+                    }
+                }
+            }
+            td data-label="Hash" { @if let Some(made) = &entry.hash { (hash(made)) } }
+        }
+    }
+}
+
+fn plays(entry: &EpochEntry) -> Markup {
+    let more = entry.shares.len().saturating_sub(NAMED);
+    html! {
+        ul.shares {
+            @for played in entry.shares.iter().take(NAMED) {
+                li { bdi title=(played.name) { (played.name) } " " span.share { (share(played.probability)) } }
+            }
+            @if more > 0 { li.small { "and " (whole(more as u64)) " more" } }
+        }
+    }
+}
+
+fn changed(entry: &EpochEntry) -> Markup {
+    let more = entry.changes.len().saturating_sub(NAMED);
+    html! {
+        @if entry.changes.is_empty() {
+            @if entry.epoch > 0 { span.small { "nothing" } }
+        } @else {
+            ul.shares {
+                @for change in entry.changes.iter().take(NAMED) {
+                    li { bdi title=(change.name) { (change.name) } " " span.share { (change.text()) } }
+                }
+                @if more > 0 { li.small { "and " (whole(more as u64)) " more" } }
+            }
+        }
+    }
+}

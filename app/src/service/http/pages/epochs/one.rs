@@ -1,0 +1,334 @@
+//! One epoch: why its strategy is played, in words first, then in numbers and figures.
+
+use axum::extract::State as Shared;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use debora::measure::words::{amount, whole};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{duration, grids, hash, kind_badge};
+use crate::chart::{Axis, Chart, Mark};
+use crate::log::cursor_at_epoch;
+use crate::service::http::AppState;
+use crate::service::http::epochs::detail::{ActionAt, ChainEntry, EpochDetail, LimitHere};
+use crate::service::http::epochs::entry::share;
+use crate::service::http::epochs::{EpochAddress, one_of};
+use crate::service::http::error::ApiError;
+use crate::service::http::extract::QueryParams;
+use crate::service::http::pages::live::Live;
+use crate::service::http::pages::parts::{self, Tab};
+use crate::service::http::pages::{Guest, PageError, page, text};
+use crate::service::http::state::TestState;
+
+/// Actions shown before the rest is folded.
+pub const UNFOLDED: usize = 12;
+
+/// What is shown in full.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WholeQuantity {
+    /// The quantity whose estimates are all shown; 0 is the reward.
+    quantity: Option<u32>,
+}
+
+pub async fn show(
+    Shared(app): Shared<AppState>,
+    guest: Guest,
+    headers: HeaderMap,
+    address: Result<EpochAddress, ApiError>,
+    query: Result<QueryParams<WholeQuantity>, ApiError>,
+) -> Result<Response, PageError> {
+    let (address, QueryParams(query)) = (address?, query?);
+    let detail = one_of(&app, &guest.0, &address).await?;
+    let name = detail.name.clone().unwrap_or_else(|| detail.id.clone());
+    let content = shown(&detail, query.quantity);
+    let here = format!("/experiments/{}/epochs/{}", detail.id, detail.entry.epoch);
+    // What is closed never changes, but for the link to the next, which is there once it is closed.
+    let live = match (detail.entry.closed_at, query.quantity) {
+        (Some(_), _) => Live::over(&content),
+        (None, None) => Live::new(&here, &content),
+        (None, Some(quantity)) => Live::new(&format!("{here}?quantity={quantity}"), &content),
+    };
+    Ok(live.respond(&headers, || {
+        let content = html! {
+            (parts::heading(&detail.id, &name, Tab::Epochs))
+            (live.markup)
+        };
+        let title = format!("Epoch {} of {name}", detail.entry.epoch);
+        page(&title, Some(&guest), &content)
+    }))
+}
+
+fn shown(detail: &EpochDetail, quantity: Option<u32>) -> Markup {
+    html! {
+        (around(detail))
+        h2.epoch { "Epoch " (whole(detail.entry.epoch)) " " (kind_badge(detail.entry.kind, detail.entry.rule)) }
+        section.status {
+            @for (place, sentence) in detail.why.iter().enumerate() { p.first[place == 0] { (sentence) } }
+        }
+        (facts(detail))
+        h2 { "Strategy" }
+        (strategy(detail))
+        @if !detail.limits.is_empty() { (limits(detail)) }
+        @if let Some(test) = &detail.entry.test { (clear_test(test)) }
+        (grids::shown(detail, quantity))
+        (record(detail))
+    }
+}
+
+/// The ways to the epochs before and after.
+fn around(detail: &EpochDetail) -> Markup {
+    let here = detail.entry.epoch;
+    let to = |epoch: u64| format!("/experiments/{}/epochs/{epoch}", detail.id);
+    html! {
+        nav.around aria-label="Epochs" {
+            @if here > 0 { a rel="prev" href=(to(here - 1)) { "← Epoch " (whole(here - 1)) } } @else { span {} }
+            a href={ "/experiments/" (detail.id) "/epochs" } { "All " (whole(detail.count)) " epochs" }
+            @if here + 1 < detail.count { a rel="next" href=(to(here + 1)) { "Epoch " (whole(here + 1)) " →" } } @else { span {} }
+        }
+    }
+}
+
+fn facts(detail: &EpochDetail) -> Markup {
+    let entry = &detail.entry;
+    // An epoch that has just been opened has no last round.
+    let rounds = match entry.rounds {
+        0 => "none yet".to_owned(),
+        rounds => format!(
+            "{} to {}",
+            whole(entry.first_round),
+            whole(entry.first_round + rounds - 1)
+        ),
+    };
+    let took = entry.closed_at.map_or("open".to_owned(), |closed| {
+        duration(closed - entry.opened_at)
+    });
+    let opened = text::time(entry.opened_at);
+    let (count, made) = (whole(entry.rounds), whole(entry.estimates_made));
+    parts::numbers(&[
+        ("Rounds", &count),
+        ("From and to", &rounds),
+        ("Opened", &opened),
+        ("Took", &took),
+        ("Estimates made", &made),
+    ])
+}
+
+/// Every action before and after, those that are played first.
+fn strategy(detail: &EpochDetail) -> Markup {
+    let mut actions: Vec<&ActionAt> = detail.actions.iter().collect();
+    // Stable: equals stay in the spec's order.
+    actions.sort_by(|one, other| largest(other).total_cmp(&largest(one)));
+    let (first, rest) = actions.split_at(actions.len().min(UNFOLDED));
+    html! {
+        (parts::scroll("Strategy", &strategy_table(detail, first)))
+        @if !rest.is_empty() {
+            details {
+                summary { (whole(rest.len() as u64)) " more actions, none of them played more often" }
+                (parts::scroll("More of the strategy", &strategy_table(detail, rest)))
+            }
+        }
+        @if detail.actions.iter().any(|at| at.index.is_some()) {
+            p.small {
+                "The index is what is maximised: the estimated reward and its width, the most that the mean may be. It may lie beyond "
+                "the range."
+            }
+        }
+    }
+}
+
+/// How often an action is played, or was.
+pub fn largest(at: &ActionAt) -> f64 {
+    at.after.max(at.before.unwrap_or_default())
+}
+
+fn strategy_table(detail: &EpochDetail, actions: &[&ActionAt]) -> Markup {
+    let indexed = detail.actions.iter().any(|at| at.index.is_some());
+    let mixed = detail.sigma > 0.0;
+    html! {
+        table.cards {
+            thead {
+                tr {
+                    th scope="col" { "Action" } th.number scope="col" { "Before" } th.number scope="col" { "After" }
+                    th.number scope="col" { "Change" }
+                    @if mixed { th.number scope="col" { "Unmixed" } }
+                    @if indexed { th.number scope="col" { "Index" } }
+                }
+            }
+            tbody {
+                @for at in actions {
+                    tr {
+                        th scope="row" { bdi { (at.name) } }
+                        td.number data-label="Before" { (at.before.map(share).unwrap_or_default()) }
+                        td.number data-label="After" { strong { (share(at.after)) } }
+                        td.number data-label="Change" { (change(at)) }
+                        @if mixed { td.number data-label="Unmixed" { (share(at.candidate)) } }
+                        @if indexed { td.number data-label="Index" { (at.index.map(amount).unwrap_or_default()) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn change(at: &ActionAt) -> String {
+    let Some(before) = at.before else {
+        return String::new();
+    };
+    let change = at.after - before;
+    match change {
+        _ if change.abs() < 1e-12 => "none".into(),
+        _ if change > 0.0 => format!("+{}", share(change)),
+        _ => format!("−{}", share(-change)),
+    }
+}
+
+/// What the limits allow: which of them shape the strategy.
+fn limits(detail: &EpochDetail) -> Markup {
+    let hard = detail.limits.iter().any(|limit| limit.most.is_some());
+    let hoped = detail.limits.iter().any(|limit| limit.least.is_some());
+    html! {
+        h2 { "Limits" }
+        p.small {
+            @if hoped {
+                "By the estimates: what is played costs that if they are exact. At least: what the best strategy by optimistic costs "
+                "costs, each cost being the least that its estimates allow. "
+            }
+            @if hard {
+                "At most: what is played may cost that much, each cost being the most that its estimates or its declared mean allow, "
+                "and the safe strategy what its margin says."
+            }
+        }
+        (parts::scroll("Limits", &html! {
+            table.cards {
+                thead {
+                    tr {
+                        th scope="col" { "Cost" } th.number scope="col" { "Threshold" }
+                        @if hoped { th.number scope="col" { "By the estimates" } th.number scope="col" { "At least" } }
+                        @if hard { th.number scope="col" { "At most" } }
+                        th.number scope="col" { "Slack" } th scope="col" { "Binds" }
+                    }
+                }
+                tbody { @for (place, limit) in detail.limits.iter().enumerate() { (limit_row(detail, place, limit, hoped, hard)) } }
+            }
+        }))
+    }
+}
+
+fn limit_row(
+    detail: &EpochDetail,
+    place: usize,
+    limit: &LimitHere,
+    hoped: bool,
+    hard: bool,
+) -> Markup {
+    let number = |value: Option<f64>| value.map(amount).unwrap_or_default();
+    let expected = detail
+        .expected
+        .get(place + 1)
+        .map(|expected| expected.value);
+    html! {
+        tr {
+            th scope="row" { bdi { (limit.name) } }
+            td.number data-label="Threshold" { (amount(limit.threshold)) }
+            @if hoped {
+                td.number data-label="By the estimates" { (number(expected)) }
+                td.number data-label="At least" { (number(limit.least)) }
+            }
+            @if hard { td.number data-label="At most" { (number(limit.most)) } }
+            td.number data-label="Slack" { @if limit.tight { "0" } @else { (number(limit.slack)) } }
+            td data-label="Binds" {
+                span {
+                    @if limit.exceeded { (parts::badge("bad", "cannot be kept")) }
+                    @else if limit.tight { (parts::badge("waiting", "binds")) }
+                    @else { "no" }
+                }
+            }
+        }
+    }
+}
+
+/// The lead beside what it was compared with.
+fn clear_test(test: &TestState) -> Markup {
+    let end = 1.15 * test.lead.max(test.threshold);
+    let chart = Chart {
+        label: test.sentence.clone(),
+        x: Axis::linear("lead", 0.0, end),
+        y: Axis::shares(),
+        marks: vec![
+            Mark::Block {
+                class: "c0".into(),
+                x: [0.0, test.lead],
+                y: [0.2, 0.8],
+            },
+            Mark::Upright {
+                class: "threshold".into(),
+                x: test.threshold,
+            },
+        ],
+        tips: Vec::new(),
+    };
+    html! {
+        h2 { "Clear test" }
+        figure.test {
+            (chart.scale())
+            (chart.strip())
+            figcaption {
+                "Bar: the lead of " bdi { (test.leader) } " over " bdi { (test.runner_up) } " in mean reward, " (amount(test.lead))
+                ". Dashed: the threshold that the key drew, " (amount(test.threshold)) ". "
+                @if test.passed { "The lead is above it, so the leader is played to the horizon." }
+                @else { "The lead is not above it, so nothing follows from it." }
+            }
+        }
+    }
+}
+
+/// Where all this is written down.
+fn record(detail: &EpochDetail) -> Markup {
+    let entry = &detail.entry;
+    // The log begins with a line of its own, which has no cursor.
+    let log = match entry.epoch {
+        0 => format!("/v1/experiments/{}/log", detail.id),
+        epoch => format!(
+            "/v1/experiments/{}/log?after={}",
+            detail.id,
+            cursor_at_epoch(epoch)
+        ),
+    };
+    html! {
+        h2 { "For the record" }
+        p {
+            a href=(log) { "The log from this epoch on" } " · "
+            a href={ "/v1/experiments/" (detail.id) "/epochs/" (entry.epoch) } { "This epoch as JSON" }
+        }
+        @match (&detail.chain, &entry.hash) {
+            (Some(chain), Some(made)) => (chained(chain, made)),
+            _ => p.small { "The epoch is open: it gets its hash when it is closed." },
+        }
+    }
+}
+
+fn chained(chain: &ChainEntry, made: &str) -> Markup {
+    html! {
+        p.small {
+            @if chain.leases_hash.is_some() {
+                "The hash is over the hash before, the epoch's record with its strategy and estimates, when it was opened and closed, "
+                "its rounds with their outcomes, the requests they were given to, and all that happened beside them. "
+            } @else {
+                "An earlier program closed this epoch: its hash is over the hash before, the record and the rounds, and no more. "
+            }
+            @if chain.early { "The experiment was closed before the epoch was complete. " }
+            "Whoever knows it can tell whether any of this was changed, or anything before."
+        }
+        dl.facts {
+            dt { "Hash" } dd { (hash(made)) }
+            dt { "Hash before" } dd { (hash(&chain.previous)) }
+            dt { "Over its rounds" } dd { (hash(&chain.rounds_hash)) }
+            @if let Some(leases) = &chain.leases_hash { dt { "Over its requests" } dd { (hash(leases)) } }
+            @if let Some(journal) = chain.journal.as_ref().filter(|journal| !journal.is_empty()) {
+                dt { "Over what else happened" } dd { (hash(journal)) }
+            }
+        }
+    }
+}
