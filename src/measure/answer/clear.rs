@@ -28,7 +28,8 @@ pub(super) fn when(plan: &Plan) -> Option<String> {
     let clear = plan.clear.as_ref()?;
     // The last stage asks for the smallest lead, so it says most about what the test can find.
     let [least, sure] = clear_leads(plan, clear, clear.stages.len() - 1);
-    let first = (0..clear.stages.len()).find(|&stage| clear_leads(plan, clear, stage)[0].is_some())?;
+    let first =
+        (0..clear.stages.len()).find(|&stage| clear_leads(plan, clear, stage)[0].is_some())?;
     let last = whole(*clear.stages.last()?);
     let sure = sure.map_or(String::new(), |sure| format!(", and any from {sure} on"));
     Some(format!(
@@ -47,7 +48,8 @@ pub(super) fn stages(plan: &Plan, clear: &Clear) -> AnswerTable {
         .enumerate()
         .map(|(stage, &count)| {
             let none = || "none".to_owned();
-            let [least, sure] = clear_leads(plan, clear, stage).map(|lead| lead.unwrap_or_else(none));
+            let [least, sure] =
+                clear_leads(plan, clear, stage).map(|lead| lead.unwrap_or_else(none));
             vec![whole(count), least, sure]
         })
         .collect();

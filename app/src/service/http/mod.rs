@@ -51,6 +51,7 @@ use crate::store::Store;
 use access::Access;
 use error::ApiError;
 use metrics::Metrics;
+use pages::Renderings;
 use readers::Readers;
 use ready::Readiness;
 
@@ -77,6 +78,7 @@ pub struct Shared {
     readers: Readers,
     bodies: Arc<Semaphore>,
     infos: Mutex<Recent<Arc<ExperimentInfo>>>,
+    renderings: Renderings,
 }
 
 /// A handle on it.
@@ -102,6 +104,7 @@ impl Shared {
             timeout,
             bodies: Arc::new(Semaphore::new(BODIES_KIBIBYTES)),
             infos: Mutex::new(Recent::new(INFOS_MAX)),
+            renderings: Renderings::default(),
         })
     }
 

@@ -14,6 +14,8 @@ mod papers;
 mod parts;
 mod text;
 
+pub use experiment::rendered::Renderings;
+
 use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::extract::Request;
@@ -55,6 +57,10 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/experiments/{id}/certificate", get(papers::certificate)),
         ("/experiments/{id}/seal", get(papers::seal)),
         ("/experiments/{id}/figures/{name}", get(figures::show)),
+        (
+            "/experiments/{id}/report.html",
+            get(experiment::report::show),
+        ),
         ("/login", get(login::show).post(login::enter)),
         ("/logout", post(login::leave)),
         ("/assets/{name}", get(assets::show)),

@@ -40,7 +40,12 @@ fn broken(view: &ExperimentView) -> Vec<Alert> {
     };
     let mut alerts: Vec<Alert> = contradictions(state.policy, &state.limits)
         .into_iter()
-        .map(|sentence| alert(sentence, &hold(view, "compare costs in the log before and after they rose")))
+        .map(|sentence| {
+            alert(
+                sentence,
+                &hold(view, "compare costs in the log before and after they rose"),
+            )
+        })
         .collect();
     if state.sample_ratio.mismatch {
         alerts.push(alert(
@@ -52,7 +57,10 @@ fn broken(view: &ExperimentView) -> Vec<Alert> {
     alerts.extend(state.false_means.iter().map(|sentence| {
         alert(
             sentence.clone(),
-            &hold(view, "start another experiment whose declared means hold what was observed"),
+            &hold(
+                view,
+                "start another experiment whose declared means hold what was observed",
+            ),
         )
     }));
     alerts
@@ -71,8 +79,14 @@ fn blind(view: &ExperimentView) -> Option<Alert> {
     if !view.plan.is_blind || !view.state.status.is_open() {
         return None;
     }
-    let horizon = view.plan.horizon_needed.map(|horizon| format!("a horizon of {}", whole(horizon)));
-    let rho = view.plan.rho_needed.map(|rho| format!("a rho above {}", amount(rho)));
+    let horizon = view
+        .plan
+        .horizon_needed
+        .map(|horizon| format!("a horizon of {}", whole(horizon)));
+    let rho = view
+        .plan
+        .rho_needed
+        .map(|rho| format!("a rho above {}", amount(rho)));
     let needed: Vec<String> = horizon.into_iter().chain(rho).collect();
     let remedy = match &needed[..] {
         [] => "Close it, and start another with fewer actions.".to_owned(),

@@ -58,8 +58,11 @@ fn leader(state: &State) -> &str {
 
 /// A strategy in words, the largest shares first.
 pub fn shares(strategy: &ByName) -> String {
-    let mut played: Vec<&(String, f64)> =
-        strategy.0.iter().filter(|(_, share)| *share > 0.0).collect();
+    let mut played: Vec<&(String, f64)> = strategy
+        .0
+        .iter()
+        .filter(|(_, share)| *share > 0.0)
+        .collect();
     played.sort_by(|one, other| other.1.total_cmp(&one.1));
     // One more than fits would be "1 other", which is no shorter than its name.
     let named = match played.len() {
@@ -73,7 +76,11 @@ pub fn shares(strategy: &ByName) -> String {
     let others = &played[named..];
     if !others.is_empty() {
         let rest: f64 = others.iter().map(|(_, share)| share).sum();
-        words.push(format!("{} others {}", whole(others.len() as u64), percent(rest)));
+        words.push(format!(
+            "{} others {}",
+            whole(others.len() as u64),
+            percent(rest)
+        ));
     }
     listed(&words)
 }
@@ -85,13 +92,21 @@ pub fn limits(state: &State) -> Option<String> {
         let names = of_it.filter(|limit| limit.all.verdict == verdict);
         names.map(|limit| limit.name.clone()).collect::<Vec<_>>()
     };
-    let [exceeded, unknown, kept] =
-        [LimitVerdict::Exceeded, LimitVerdict::Unknown, LimitVerdict::Kept].map(named);
+    let [exceeded, unknown, kept] = [
+        LimitVerdict::Exceeded,
+        LimitVerdict::Unknown,
+        LimitVerdict::Kept,
+    ]
+    .map(named);
     // The worst first.
     let parts = [
         part(&exceeded, "was exceeded", "were exceeded"),
         part(&kept, "was kept", "were kept"),
-        part(&unknown, "is not yet known to be kept", "are not yet known to be kept"),
+        part(
+            &unknown,
+            "is not yet known to be kept",
+            "are not yet known to be kept",
+        ),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let free = match state.policy {

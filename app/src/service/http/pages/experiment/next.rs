@@ -92,7 +92,9 @@ impl EpochEnd {
             }
         }
         enders.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let likely = enders.first().map_or(left, |(rounds, ..)| rounds.ceil() as u64);
+        let likely = enders
+            .first()
+            .map_or(left, |(rounds, ..)| rounds.ceil() as u64);
         let at_horizon = engine.last_round() == engine.problem().horizon();
         Self {
             most: most.map_or(left, |most| most.min(left)),
@@ -144,18 +146,26 @@ fn until(whole: &WholeState, end: &EpochEnd, rate: Option<&DecisionRate>) -> Str
         Status::Paused => " once it is resumed",
         _ => "",
     };
-    let time = rate.filter(|_| paused.is_empty()).map_or(String::new(), |rate| {
-        format!(
-            "; at the rate of now in about {}",
-            text::duration(rate.seconds(end.likely))
-        )
-    });
-    format!("Epoch {next} begins after at most {most}{paused}{likely}{time}, and once their outcomes are known.")
+    let time = rate
+        .filter(|_| paused.is_empty())
+        .map_or(String::new(), |rate| {
+            format!(
+                "; at the rate of now in about {}",
+                text::duration(rate.seconds(end.likely))
+            )
+        });
+    format!(
+        "Epoch {next} begins after at most {most}{paused}{likely}{time}, and once their outcomes are known."
+    )
 }
 
 /// What an epoch that is fully decided waits for.
 fn after_outcomes(whole: &WholeState) -> String {
-    let outstanding = counted(whole.state.outstanding, "outstanding outcome is", "outstanding outcomes are");
+    let outstanding = counted(
+        whole.state.outstanding,
+        "outstanding outcome is",
+        "outstanding outcomes are",
+    );
     let rules = &whole.resident.rules;
     let imputed = rules.outcome_wait.map_or(String::new(), |wait| {
         format!(
@@ -217,7 +227,9 @@ fn clear_test(whole: &WholeState) -> Option<String> {
     let needs = match least {
         None => ", though no lead is large enough so early".to_owned(),
         Some(least) => {
-            let sure = sure.map_or(String::new(), |sure| format!(", and one of {sure} surely does"));
+            let sure = sure.map_or(String::new(), |sure| {
+                format!(", and one of {sure} surely does")
+            });
             format!(": a lead above {least} may commit it to the leader{sure}")
         }
     };
@@ -317,4 +329,3 @@ fn untold_apart(state: &State) -> Option<String> {
         }
     }
 }
-

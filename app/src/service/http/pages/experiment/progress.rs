@@ -85,8 +85,9 @@ impl PlanProgress {
             ),
             (
                 format!("Gap in {} that is seen", self.reward),
-                self.gap_planned
-                    .map_or("none".into(), |gap| format!("{} at the horizon", amount(gap))),
+                self.gap_planned.map_or("none".into(), |gap| {
+                    format!("{} at the horizon", amount(gap))
+                }),
                 self.gap_now.map_or("none yet".into(), amount),
             ),
             (

@@ -62,12 +62,7 @@ impl DecisionRate {
 }
 
 /// A round and when it was decided: the newest that is old enough, else the first.
-fn moment(
-    store: &mut dyn Store,
-    id: &str,
-    epochs: &[PlayedEpoch],
-    now: i64,
-) -> Result<(u64, i64)> {
+fn moment(store: &mut dyn Store, id: &str, epochs: &[PlayedEpoch], now: i64) -> Result<(u64, i64)> {
     let [before @ .., open] = epochs else {
         return Ok((1, now));
     };

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::next::{self, NextStep};
 use super::progress::{self, PlanProgress};
 use super::rate::DecisionRate;
-use crate::service::http::state::{State, WholeState, read_whole};
+use crate::service::http::state::{State, read_whole};
 use crate::store::{EpochRow, Event, ExperimentRow, Progress, Status, Store};
 
 /// The most epochs drawn, the last ones: more than experiments have, a few hundred, and a bound for the reader.
@@ -32,8 +32,26 @@ pub struct ExperimentView {
     pub plan: PlanProgress,
     /// Who paused or closed it, and why, if it is paused or closed.
     pub stopped: Option<Event>,
-    /// When it was read.
-    pub at: i64,
+    /// The chance that an estimate's interval misses, of all together.
+    pub delta: f64,
+}
+
+impl ExperimentView {
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        self.state.name.as_deref().unwrap_or(&self.state.id)
+    }
+
+    /// When something last happened to its rounds, as far as it is known: where a figure over time ends.
+    pub fn last_at(&self) -> i64 {
+        // Not now: a figure would move although nothing happens.
+        let decided = self.rate.map(|rate| rate.last_at);
+        let stopped = self.stopped.as_ref().map(|event| event.at);
+        let epoch = self.epochs.last();
+        let epoch = epoch.map(|epoch| epoch.closed_at.unwrap_or(epoch.opened_at));
+        let known = [decided, stopped, epoch].into_iter().flatten().max();
+        known.unwrap_or(self.experiment.created_at)
+    }
 }
 
 /// An epoch of which rounds are decided.
@@ -80,12 +98,12 @@ pub fn read(store: &mut dyn Store, id: &str, now: i64) -> Result<Option<Experime
     Ok(Some(ExperimentView {
         next: next::of(&whole, rate.as_ref()),
         plan: progress::of(&whole, &epochs),
+        delta: whole.resident.engine.problem().delta(),
         state: whole.state,
         experiment: whole.experiment,
         epochs,
         rate,
         stopped,
-        at: now,
     }))
 }
 

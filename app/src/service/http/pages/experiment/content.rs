@@ -1,0 +1,161 @@
+//! The content of the page, in the order in which it is asked for: the answer, what to do, what comes next, numbers, figures.
+
+use debora::measure::words::{amount, whole};
+use debora::{Policy, record::Kind};
+use maud::{Markup, html};
+
+use super::shape::Shape;
+use super::strategy::{Along, Spread, TimeAxis, drawn};
+use super::view::ExperimentView;
+use super::{alerts, answer, counts, limits, means, parts, text};
+use crate::service::http::state::{CautiousState, Expected};
+use crate::store::Status;
+
+/// All that changes while the experiment goes on.
+pub fn content(view: &ExperimentView, shape: &Shape) -> Markup {
+    html! {
+        (status(view))
+        (alarms(view))
+        (next(view))
+        (plan(view))
+        h2 { "Numbers" }
+        (counts::numbers(view))
+        (strategy(view, shape))
+        (limits::section(view, shape))
+        (means::section(view, shape))
+    }
+}
+
+fn status(view: &ExperimentView) -> Markup {
+    let state = &view.state;
+    // Waiting has a colour of its own: it is the one state that calls for someone to act.
+    let class = if state.waiting {
+        "waiting"
+    } else {
+        text::word(state.status)
+    };
+    html! {
+        section.status.(class) aria-label="The answer" {
+            p.first { strong { (answer::headline(view)) } }
+            @if let Some(sentence) = answer::limits(state) { p { (sentence) } }
+            @for sentence in text::sentences(state) { p { (sentence) } }
+            progress value=(state.decided) max=(state.horizon) aria-label="Rounds decided" {}
+        }
+    }
+}
+
+fn alarms(view: &ExperimentView) -> Markup {
+    let (alerts, more) = alerts::of(view);
+    html! {
+        @for alert in &alerts { (parts::alert(&alert.sentence, &alert.remedy)) }
+        @if more > 0 { p.small { "There are " (whole(more as u64)) " more alerts; the state has all." } }
+        // That the check was passed is worth knowing, too.
+        @if !view.state.sample_ratio.mismatch { p.small { (view.state.sample_ratio.sentence) } }
+    }
+}
+
+fn next(view: &ExperimentView) -> Markup {
+    html! {
+        h2 { "What comes next" }
+        ul.sentences { @for sentence in &view.next.sentences { li { (sentence) } } }
+    }
+}
+
+fn plan(view: &ExperimentView) -> Markup {
+    let lines = view.plan.lines(&view.state, view.rate.as_ref());
+    let table = html! {
+        table {
+            thead { tr { th scope="col" { "" span.unseen { "What" } } th scope="col" { "Planned" } th scope="col" { "Now" } } }
+            tbody {
+                @for (what, planned, now) in &lines {
+                    tr { th scope="row" { (what) } td { (planned) } td { (now) } }
+                }
+            }
+        }
+    };
+    html! {
+        h2 { "Plan and progress" }
+        (parts::scroll("Plan and progress", &table))
+        @if let Some(rate) = view.rate {
+            p.small {
+                "The rate of now is " (text::rate(rate.per_second)) ", over the last " (whole(rate.rounds))
+                " rounds; the last was decided at " (crate::calendar::utc(rate.last_at)) " UTC."
+            }
+        }
+    }
+}
+
+fn strategy(view: &ExperimentView, shape: &Shape) -> Markup {
+    let state = &view.state;
+    let deploys = state.status == Status::Done || state.kind == Kind::Commit;
+    html! {
+        // Before the end the strategy is that of the epoch, and not advice, unless nothing can change it.
+        h2 { @if deploys { "What to deploy" } @else { "The strategy" } }
+        (counts::table(view, shape))
+        (expected(state.policy, &state.recommendation.expected))
+        @if let Some(cautious) = &state.recommendation.cautious { (self::cautious(state.policy, cautious)) }
+        @if state.decided > 0 { (over_time(view, shape)) }
+    }
+}
+
+fn over_time(view: &ExperimentView, shape: &Shape) -> Markup {
+    let caption = "The strategy over time: the probability of each action, epoch by epoch.";
+    match shape {
+        Shape::Page { id, along } => {
+            let (drawing, legend) = drawn(view, *along);
+            html! {
+                h3 { "Over time" }
+                (choices(id, *along))
+                (parts::figure(&drawing, &legend, caption, &format!("/experiments/{id}/figures/strategy")))
+            }
+        }
+        // Nothing can be chosen in a file, so it has both.
+        Shape::File => html! {
+            h3 { "Over time" }
+            @for x in [Along::Rounds, Along::Clock] {
+                @let (drawing, legend) = drawn(view, TimeAxis { x, scale: Spread::Log });
+                figure { (drawing) (legend) figcaption { (caption) } }
+            }
+        },
+    }
+}
+
+fn choices(id: &str, along: TimeAxis) -> Markup {
+    let options = [
+        ("Rounds, logarithmic", Along::Rounds, Spread::Log),
+        ("Rounds, linear", Along::Rounds, Spread::Linear),
+        ("Time", Along::Clock, Spread::Linear),
+    ];
+    let options = options.map(|(words, x, scale)| {
+        let to = TimeAxis { x, scale };
+        let chosen = along.x == x && (x == Along::Clock || along.scale == scale);
+        (words, format!("/experiments/{id}{}", to.query()), chosen)
+    });
+    parts::choices("Axis of the figure", &options)
+}
+
+/// The strategy for those who would rather be sure than learn.
+fn cautious(policy: Policy, cautious: &CautiousState) -> Markup {
+    html! {
+        p { "The cautious strategy, the best that is sure to keep every limit: " (answer::shares(&cautious.strategy)) "." }
+        (expected(policy, &cautious.expected))
+    }
+}
+
+fn expected(policy: Policy, expected: &[Expected]) -> Markup {
+    html! {
+        ul.sentences {
+            @for expected in expected {
+                li {
+                    "Its " strong { bdi { (expected.quantity) } } " is on average between " (amount(expected.low)) " and "
+                    (amount(expected.high))
+                    @if let Some(threshold) = expected.threshold {
+                        "; the threshold is " (amount(threshold))
+                        @if policy == Policy::Free { ", which policy free does not keep" }
+                    }
+                    "."
+                }
+            }
+        }
+    }
+}
