@@ -113,7 +113,7 @@ pub fn duration(seconds: f64) -> String {
     for (size, name, below) in units {
         let number = seconds / size;
         if number < below {
-            let number = significant(number, if number < 10.0 { 2 } else { 3 });
+            let number = significant(number, 2);
             let many = if number == "1" { "" } else { "s" };
             return format!("{number} {name}{many}");
         }
@@ -162,12 +162,12 @@ mod tests {
             [
                 "0 seconds",
                 "1 second",
-                "61.4 seconds",
+                "61 seconds",
                 "120 seconds",
                 "2 minutes",
                 "24 hours",
                 "2.3 days",
-                "12.7 years",
+                "13 years",
                 "more than 1,000 years",
                 "more than 1,000 years"
             ]

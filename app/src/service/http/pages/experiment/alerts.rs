@@ -1,11 +1,12 @@
 //! What somebody should look into, each with what to do.
 
-use debora::measure::words::{amount, whole};
+use debora::Policy;
+use debora::measure::words::{amount, listed, percent, whole};
 use debora::record::Kind;
 use debora::spec::OnWait;
 
 use super::view::ExperimentView;
-use crate::log::kept::contradictions;
+use crate::log::kept::{LimitVerdict, contradictions};
 use crate::store::Status;
 
 /// The most that are shown: every action may have a declared mean that is false.
@@ -23,6 +24,7 @@ pub struct Alert {
 /// All of an experiment, what breaks a promise first, and how many more there are than are shown.
 pub fn of(view: &ExperimentView) -> (Vec<Alert>, usize) {
     let mut alerts = broken(view);
+    alerts.extend(exceeded(view));
     alerts.extend(blind(view));
     alerts.extend(infeasible(view));
     alerts.extend(stopped(view));
@@ -72,6 +74,34 @@ fn hold(view: &ExperimentView, then: &str) -> String {
         Status::Running => format!("Pause it, and {then}."),
         _ => format!("To do: {then}."),
     }
+}
+
+/// What policy soft may do, and somebody may not expect.
+fn exceeded(view: &ExperimentView) -> Option<Alert> {
+    let limits = view.state.limits.iter();
+    let names: Vec<String> = limits
+        .filter(|limit| limit.all.verdict == LimitVerdict::Exceeded)
+        .map(|limit| limit.name.clone())
+        .collect();
+    if view.state.policy != Policy::Soft || names.is_empty() {
+        return None;
+    }
+    let bound = view.plan.excess_max.map_or(String::new(), |share| {
+        format!(
+            ", by the plan up to {} of a range on average",
+            percent(share)
+        )
+    });
+    Some(Alert {
+        sentence: format!(
+            "So far more than the threshold was spent of {}.",
+            listed(&names)
+        ),
+        remedy: format!(
+            "Policy soft may exceed a limit while it learns{bound}. If that is too much, deploy the cautious strategy, or start \
+             another experiment with policy hard."
+        ),
+    })
 }
 
 fn blind(view: &ExperimentView) -> Option<Alert> {

@@ -64,6 +64,9 @@ pub fn shares(strategy: &ByName) -> String {
         .filter(|(_, share)| *share > 0.0)
         .collect();
     played.sort_by(|one, other| other.1.total_cmp(&one.1));
+    if let [(name, _)] = played[..] {
+        return format!("{name} alone");
+    }
     // One more than fits would be "1 other", which is no shorter than its name.
     let named = match played.len() {
         few if few <= NAMED_MAX => few,

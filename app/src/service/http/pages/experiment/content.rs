@@ -93,7 +93,10 @@ fn strategy(view: &ExperimentView, shape: &Shape) -> Markup {
         h2 { @if deploys { "What to deploy" } @else { "The strategy" } }
         (counts::table(view, shape))
         (expected(state.policy, &state.recommendation.expected))
-        @if let Some(cautious) = &state.recommendation.cautious { (self::cautious(state.policy, cautious)) }
+        // Without a limit there is nothing to be cautious about.
+        @if let Some(cautious) = state.recommendation.cautious.as_ref().filter(|_| !state.limits.is_empty()) {
+            (self::cautious(state.policy, cautious))
+        }
         @if state.decided > 0 { (over_time(view, shape)) }
     }
 }

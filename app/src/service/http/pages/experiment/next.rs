@@ -23,8 +23,6 @@ const NAMED_MAX: usize = 3;
 
 /// What comes next.
 pub struct NextStep {
-    /// Whether the strategy can still change.
-    pub is_open: bool,
     /// What happens to requests while an epoch waits.
     pub on_wait: OnWait,
     /// In words, the most important first.
@@ -36,7 +34,6 @@ pub fn of(whole: &WholeState, rate: Option<&DecisionRate>) -> NextStep {
     let engine = &whole.resident.engine;
     let end = EpochEnd::of(engine, &whole.progress.decided);
     let fixed = fixed(whole, &end);
-    let is_open = fixed.is_none();
     let sentences = match fixed {
         Some(sentence) => vec![sentence],
         None => [
@@ -50,7 +47,6 @@ pub fn of(whole: &WholeState, rate: Option<&DecisionRate>) -> NextStep {
         .collect(),
     };
     NextStep {
-        is_open,
         on_wait: whole.resident.rules.on_wait,
         sentences,
     }

@@ -29,6 +29,8 @@ pub struct PlanProgress {
     gap_planned: Option<f64>,
     gap_now: Option<f64>,
     epochs_max: u64,
+    /// Policy soft: by how much a cost may exceed its threshold on average by the end, as a share of its range.
+    pub excess_max: Option<f64>,
 }
 
 /// A line of the table: what, as planned, as it is.
@@ -51,6 +53,9 @@ pub fn of(whole: &WholeState, epochs: &[PlayedEpoch]) -> PlanProgress {
         gap_now: gap_now(&whole.state, &reward.name, reward.range.span()),
         reward: reward.name.clone(),
         epochs_max: plan.epochs_max,
+        excess_max: plan
+            .violation_bound
+            .map(|bound| bound / plan.problem.horizon() as f64),
     }
 }
 
