@@ -2,6 +2,7 @@
 
 mod access;
 mod errors;
+mod experiment_page;
 mod experiments;
 mod interface;
 mod keys;

@@ -154,8 +154,13 @@ fn stopped(view: &ExperimentView) -> Option<Alert> {
     // While overtime is served, callers notice nothing.
     (state.waiting && view.next.on_wait == OnWait::Hold).then(|| Alert {
         sentence: "Requests for decisions are refused until the outstanding outcomes are known.".into(),
-        remedy: "Tell them: the log lists the rounds without one. An outcome that will never come is imputed only if the spec \
-                 has an outcome_wait."
-            .into(),
+        remedy: match view.next.outcome_wait {
+            Some(_) => "Tell them: the log lists the rounds without one. What is not told in time is imputed.",
+            None => {
+                "Tell them: the log lists the rounds without one. The spec has no outcome_wait, so that nothing is imputed and \
+                 each of them is waited for."
+            }
+        }
+        .into(),
     })
 }

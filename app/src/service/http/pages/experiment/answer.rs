@@ -85,7 +85,8 @@ pub fn shares(strategy: &ByName) -> String {
             percent(rest)
         ));
     }
-    listed(&words)
+    // A number and its sign stay on one line.
+    listed(&words).replace(" %", "\u{a0}%")
 }
 
 /// Whether limits are kept, in a sentence; `None` if there are none.

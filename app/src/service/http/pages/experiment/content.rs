@@ -8,8 +8,11 @@ use super::shape::Shape;
 use super::strategy::{Along, Spread, TimeAxis, drawn};
 use super::view::ExperimentView;
 use super::{alerts, answer, counts, limits, means, parts, text};
-use crate::service::http::state::{CautiousState, Expected};
+use crate::service::http::state::{CautiousState, Expected, State};
 use crate::store::Status;
+
+/// The most quantities listed: the state has all.
+const EXPECTED_MAX: usize = 6;
 
 /// All that changes while the experiment goes on.
 pub fn content(view: &ExperimentView, shape: &Shape) -> Markup {
@@ -92,10 +95,11 @@ fn strategy(view: &ExperimentView, shape: &Shape) -> Markup {
         // Before the end the strategy is that of the epoch, and not advice, unless nothing can change it.
         h2 { @if deploys { "What to deploy" } @else { "The strategy" } }
         (counts::table(view, shape))
-        (expected(state.policy, &state.recommendation.expected))
+        // Before the first estimate, and after a commitment, nothing is known but the range.
+        @if !state.estimates.is_empty() { (expected(state.policy, &state.recommendation.expected)) }
         // Without a limit there is nothing to be cautious about.
         @if let Some(cautious) = state.recommendation.cautious.as_ref().filter(|_| !state.limits.is_empty()) {
-            (self::cautious(state.policy, cautious))
+            (self::cautious(state, cautious))
         }
         @if state.decided > 0 { (over_time(view, shape)) }
     }
@@ -138,17 +142,21 @@ fn choices(id: &str, along: TimeAxis) -> Markup {
 }
 
 /// The strategy for those who would rather be sure than learn.
-fn cautious(policy: Policy, cautious: &CautiousState) -> Markup {
+fn cautious(state: &State, cautious: &CautiousState) -> Markup {
     html! {
-        p { "The cautious strategy, the best that is sure to keep every limit: " (answer::shares(&cautious.strategy)) "." }
-        (expected(policy, &cautious.expected))
+        @if cautious.strategy.0 == state.strategy.0 {
+            p { "It is also the cautious strategy: the best that is sure to keep every limit." }
+        } @else {
+            p { "The cautious strategy, the best that is sure to keep every limit: " (answer::shares(&cautious.strategy)) "." }
+            (expected(state.policy, &cautious.expected))
+        }
     }
 }
 
 fn expected(policy: Policy, expected: &[Expected]) -> Markup {
     html! {
         ul.sentences {
-            @for expected in expected {
+            @for expected in expected.iter().take(EXPECTED_MAX) {
                 li {
                     "Its " strong { bdi { (expected.quantity) } } " is on average between " (amount(expected.low)) " and "
                     (amount(expected.high))
@@ -160,5 +168,6 @@ fn expected(policy: Policy, expected: &[Expected]) -> Markup {
                 }
             }
         }
+        @if expected.len() > EXPECTED_MAX { p.small { "The state has all " (whole(expected.len() as u64)) " quantities." } }
     }
 }

@@ -1,7 +1,7 @@
 //! What was observed beside the estimates that replicate: a table for each quantity, whose rows are drawn on one scale.
 
 use debora::measure::words::{amount, percent, whole};
-use debora::record::Interval;
+use debora::record::{Interval, Kind};
 use maud::{Markup, html};
 
 use super::parts;
@@ -32,6 +32,9 @@ pub fn section(view: &ExperimentView, shape: &Shape) -> Markup {
                  same key is likely to find the same; all their intervals, estimate ± width, hold together with probability "
                 (percent(1.0 - view.delta)) ". "
                 (shape.data("means"))
+            }
+            @if view.state.kind == Kind::Commit {
+                p { "No mean is estimated: a run that commits needs none, and only its leader is still played." }
             }
             @for (name, threshold) in &quantities { (quantity(view, name, *threshold, rows)) }
             (key(view))

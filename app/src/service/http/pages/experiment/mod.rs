@@ -8,6 +8,7 @@ pub mod data;
 mod limits;
 mod means;
 mod next;
+mod other;
 mod progress;
 mod rate;
 pub mod rendered;
@@ -42,7 +43,10 @@ pub async fn show(
     QueryParams(along): QueryParams<TimeAxis>,
 ) -> Result<Response, PageError> {
     guest.0.require_for(Role::Read, &id)?;
-    let rendered = rendered(&app, &id, along, live::is_refresh(&headers)).await?;
+    let rendered = match rendered(&app, &id, along, live::is_refresh(&headers)).await {
+        Err(error) if error.code == "other_values" => return other::show(&app, &guest, &id).await,
+        rendered => rendered?,
+    };
     let view = &rendered.view;
     let over = !view.state.status.is_open();
     let live = if over {

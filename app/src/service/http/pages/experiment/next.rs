@@ -7,6 +7,8 @@
 //! most = min(last round - decided, 1 + sum over played actions (target - decided - 1))
 //! ```
 
+use std::time::Duration;
+
 use debora::measure::answer::clear_leads;
 use debora::measure::words::{amount, counted, listed, whole as grouped};
 use debora::record::Kind;
@@ -25,6 +27,8 @@ const NAMED_MAX: usize = 3;
 pub struct NextStep {
     /// What happens to requests while an epoch waits.
     pub on_wait: OnWait,
+    /// After how long a missing outcome is imputed.
+    pub outcome_wait: Option<Duration>,
     /// In words, the most important first.
     pub sentences: Vec<String>,
 }
@@ -48,6 +52,7 @@ pub fn of(whole: &WholeState, rate: Option<&DecisionRate>) -> NextStep {
     };
     NextStep {
         on_wait: whole.resident.rules.on_wait,
+        outcome_wait: whole.resident.rules.outcome_wait,
         sentences,
     }
 }
@@ -322,6 +327,55 @@ fn untold_apart(state: &State) -> Option<String> {
                 "In {reward}, {} are not yet told apart: their intervals overlap.",
                 listed(&names)
             ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use debora::{Ask, Key, Problem};
+
+    use super::*;
+
+    /// Plays to the horizon and compares what is said before each round with what then comes.
+    fn keeps_its_word(problem: Problem) -> (u64, bool) {
+        let horizon = problem.horizon();
+        let mut engine = Engine::new(problem, Key::from(7u64));
+        let mut said: Vec<(u64, u64, bool)> = Vec::new();
+        while let Ask::Decision(decision) = engine.ask() {
+            let end = EpochEnd::of(&engine, engine.tally().counts());
+            assert!(end.likely <= end.most, "{end:?}");
+            said.push((decision.epoch, decision.round - 1 + end.most, end.is_last));
+            let reward = [0.2, 0.6, 0.9][decision.action as usize];
+            let costs =
+                vec![[0.1, 0.3, 0.8][decision.action as usize]; engine.problem().quantities() - 1];
+            engine.tell(decision.round, reward, &costs).unwrap();
+        }
+        let last = said.last().unwrap().0;
+        for (place, (epoch, by, is_last)) in said.iter().enumerate() {
+            let next = said[place..].iter().find(|later| later.0 > *epoch);
+            let ended = next.map_or(horizon, |_| {
+                said.iter().position(|later| later.0 > *epoch).unwrap() as u64
+            });
+            assert!(
+                ended <= *by,
+                "epoch {epoch} ended with round {ended}, and by {by} was said"
+            );
+            assert!(!is_last || *epoch == last, "epoch {epoch} was not the last");
+        }
+        (last, said.last().unwrap().2)
+    }
+
+    /// Against the engine itself: epochs end by the round that was said, and after the last that was said to be so none begins.
+    #[test]
+    fn epochs_end_when_it_was_said() {
+        let names = ["a", "b", "c"];
+        let free = Problem::free(names, 60_000, 0.9).build().unwrap();
+        let soft = Problem::soft(names, 60_000, 0.9).cost("price", [0.0, 1.0], 0.4);
+        let paper = Problem::free(names, 1_000, 0.9).paper();
+        for problem in [free, soft.build().unwrap(), paper.build().unwrap()] {
+            let (epochs, was_last) = keeps_its_word(problem);
+            assert!(epochs > 1 && was_last, "{epochs} epochs");
         }
     }
 }

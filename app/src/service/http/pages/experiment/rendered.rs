@@ -1,7 +1,6 @@
 //! What is rendered of an experiment, shared by those who look at it: however many pages are open, one a second is rendered.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use maud::Markup;
@@ -15,8 +14,8 @@ use crate::service::http::error::ApiError;
 use crate::service::recent::Recent;
 use crate::service::request::Refusal;
 
-/// How long a rendering is good for refreshes. Pages ask every few seconds, so nobody notices.
-const FRESH: Duration = Duration::from_secs(1);
+/// How long a rendering is good for refreshes, in milliseconds. Pages ask every few seconds, so nobody notices.
+const FRESH: i64 = 1_000;
 
 /// How many are kept: each may be some hundred kilobytes.
 const KEPT_MAX: usize = 64;
@@ -27,7 +26,7 @@ pub struct RenderedView {
     pub view: ExperimentView,
     /// What changes while the experiment goes on.
     pub content: Markup,
-    at: Instant,
+    at: i64,
 }
 
 /// One place for each experiment and axis; whoever finds it locked waits for the rendering that is under way.
@@ -65,9 +64,10 @@ pub async fn rendered(
 ) -> Result<Arc<RenderedView>, ApiError> {
     let place = app.renderings.place(&format!("{id}{}", along.query()));
     let mut last = place.lock().await;
+    let now = (app.service.clock)().monotonic;
     if let Some(last) = last
         .as_ref()
-        .filter(|last| refresh && last.at.elapsed() < FRESH)
+        .filter(|last| refresh && now - last.at < FRESH)
     {
         return Ok(Arc::clone(last));
     }
@@ -77,17 +77,20 @@ pub async fn rendered(
 }
 
 async fn render(app: &AppState, id: &str, along: TimeAxis) -> Result<RenderedView, ApiError> {
-    let at = Instant::now();
-    let now = (app.service.clock)().wall;
+    let moment = (app.service.clock)();
     let asked = id.to_owned();
     let rendered = app.read_page(move |store| {
-        let Some(view) = view::read(store, &asked, now)? else {
+        let Some(view) = view::read(store, &asked, moment.wall)? else {
             return Ok(None);
         };
         let shape = Shape::Page { id: asked, along };
         // On this thread, which gives way to all others.
         let content = content(&view, &shape);
-        Ok(Some(RenderedView { view, content, at }))
+        Ok(Some(RenderedView {
+            view,
+            content,
+            at: moment.monotonic,
+        }))
     });
     let rendered = rendered.await?;
     rendered.ok_or_else(|| Refusal::NoExperiment { id: id.to_owned() }.into())
