@@ -271,20 +271,20 @@ async fn limits_that_nothing_keeps_are_alerts_with_a_remedy() {
 async fn the_rate_falls_while_nobody_asks() {
     let house = House::new();
     house.create("e", CLEAR).await;
-    play(&house, "e", 600, &[(0.5, f64::NAN), (0.5, f64::NAN)]).await;
-    // 600 rounds a minute ago are ten a second.
+    play(&house, "e", 300, &[(0.5, f64::NAN), (0.5, f64::NAN)]).await;
+    // 300 rounds a minute ago are five a second.
     house.wait(60_000);
     says(
         &shown(&house, "e").await,
         &[
-            "The rate of now is 10 a second",
+            "The rate of now is 5 a second",
             "the last was decided at 2023-11-14 22:13:20 UTC",
         ],
     );
     house.wait(9 * 60_000);
     says(
         &shown(&house, "e").await,
-        &["The rate of now is 1 a second"],
+        &["The rate of now is 30 a minute"],
     );
 }
 
@@ -397,7 +397,7 @@ async fn the_axis_is_chosen_by_links_that_the_refresh_keeps() {
         "{}",
         drawn[0]
     );
-    assert_eq!(house.get("/experiments/e?x=moon").await.status, 400);
+    assert_eq!(house.get("/experiments/e?x=moon").await.status, 422);
 }
 
 async fn refresh(house: &House, id: &str) -> Reply {

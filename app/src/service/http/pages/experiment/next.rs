@@ -93,14 +93,20 @@ impl EpochEnd {
             }
         }
         enders.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let is_last = engine.last_round() == engine.problem().horizon() && enders.is_empty();
+        // Of an epoch that an action has ended, what the others would need is beside the point.
+        if engine.is_handed_out_at(decided) {
+            enders.retain(|(rounds, ..)| *rounds == 0.0);
+            most = Some(0);
+        }
+        let most = most.map_or(left, |most| most.min(left));
         let likely = enders
             .first()
             .map_or(left, |(rounds, ..)| rounds.ceil() as u64);
-        let at_horizon = engine.last_round() == engine.problem().horizon();
         Self {
-            most: most.map_or(left, |most| most.min(left)),
-            likely: likely.min(left),
-            is_last: at_horizon && enders.is_empty(),
+            most,
+            likely: likely.min(most),
+            is_last,
             enders: enders
                 .into_iter()
                 .map(|(_, action, target)| (action, target))
@@ -206,12 +212,10 @@ fn change(whole: &WholeState, end: &EpochEnd) -> String {
         Kind::Explore => "Exploration goes on until every action is estimated.",
         _ => "The strategy is found anew from all estimates.",
     };
-    // All is decided already: its target was reached, and is not ahead.
-    if enders.is_empty() {
-        return format!("Then the action that ended it is estimated. {found}");
-    }
+    let when = if end.most == 0 { "As" } else { "It ends when" };
+    let then = if end.most == 0 { "it" } else { "that action" };
     format!(
-        "It ends when {}{others}: that action is then estimated. {found}",
+        "{when} {}{others}, {then} is then estimated. {found}",
         enders.join(" or ")
     )
 }
@@ -346,17 +350,23 @@ mod tests {
             let end = EpochEnd::of(&engine, engine.tally().counts());
             assert!(end.likely <= end.most, "{end:?}");
             said.push((decision.epoch, decision.round - 1 + end.most, end.is_last));
+            let mut handed_out = engine.tally().counts().to_vec();
+            handed_out[decision.action as usize] += 1;
+            let left = EpochEnd::of(&engine, &handed_out).most;
+            assert_eq!(left == 0, engine.is_handed_out(), "{left} more rounds");
             let reward = [0.2, 0.6, 0.9][decision.action as usize];
             let costs =
                 vec![[0.1, 0.3, 0.8][decision.action as usize]; engine.problem().quantities() - 1];
             engine.tell(decision.round, reward, &costs).unwrap();
         }
         let last = said.last().unwrap().0;
-        for (place, (epoch, by, is_last)) in said.iter().enumerate() {
-            let next = said[place..].iter().find(|later| later.0 > *epoch);
-            let ended = next.map_or(horizon, |_| {
-                said.iter().position(|later| later.0 > *epoch).unwrap() as u64
-            });
+        let mut ended = vec![0; last as usize + 1];
+        for (round, (epoch, ..)) in (1..).zip(&said) {
+            ended[*epoch as usize] = round;
+        }
+        assert_eq!(ended[last as usize], horizon);
+        for (epoch, by, is_last) in &said {
+            let ended = ended[*epoch as usize];
             assert!(
                 ended <= *by,
                 "epoch {epoch} ended with round {ended}, and by {by} was said"

@@ -44,9 +44,8 @@ impl TimeAxis {
         match (self.x, self.scale) {
             (Along::Rounds, Spread::Log) => "?x=rounds&scale=log",
             (Along::Rounds, Spread::Linear) => "?x=rounds&scale=linear",
-            // Times have no logarithm: there is no first one to begin from.
-            (Along::Clock, Spread::Log) => "?x=clock&scale=log",
-            (Along::Clock, Spread::Linear) => "?x=clock",
+            // Times are spread evenly: there is no first one to take a logarithm from.
+            (Along::Clock, _) => "?x=clock",
         }
     }
 }
