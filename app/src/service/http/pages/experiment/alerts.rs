@@ -1,4 +1,5 @@
-//! What somebody should look into, each with what to do.
+//! What somebody should look into, each with what to do: alerts, as the interface and the list have them, and notes on what is as
+//! it may be and still calls for someone.
 
 use debora::Policy;
 use debora::measure::words::{amount, listed, percent, whole};
@@ -21,19 +22,21 @@ pub struct Alert {
     pub remedy: String,
 }
 
-/// All of an experiment, what breaks a promise first, and how many more there are than are shown.
+/// The alerts, and how many more there are than are shown.
 pub fn of(view: &ExperimentView) -> (Vec<Alert>, usize) {
     let mut alerts = broken(view);
-    alerts.extend(exceeded(view));
-    alerts.extend(blind(view));
-    alerts.extend(infeasible(view));
-    alerts.extend(stopped(view));
     let more = alerts.len().saturating_sub(SHOWN_MAX);
     alerts.truncate(SHOWN_MAX);
     (alerts, more)
 }
 
-/// Those that the interface's `alerts` has, too.
+/// The notes.
+pub fn notes(view: &ExperimentView) -> Vec<Alert> {
+    let notes = [exceeded(view), blind(view), infeasible(view), stopped(view)];
+    notes.into_iter().flatten().collect()
+}
+
+/// Those of the interface's `alerts`, one for one.
 fn broken(view: &ExperimentView) -> Vec<Alert> {
     let state = &view.state;
     let alert = |sentence: String, remedy: &str| Alert {

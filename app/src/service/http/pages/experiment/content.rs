@@ -51,6 +51,9 @@ fn alarms(view: &ExperimentView) -> Markup {
     let (alerts, more) = alerts::of(view);
     html! {
         @for alert in &alerts { (parts::alert(&alert.sentence, &alert.remedy)) }
+        @for note in alerts::notes(view) {
+            div.note role="note" { p { strong { (note.sentence) } } p { (note.remedy) } }
+        }
         @if more > 0 { p.small { "There are " (whole(more as u64)) " more alerts; the state has all." } }
         // That the check was passed is worth knowing, too.
         @if !view.state.sample_ratio.mismatch { p.small { (view.state.sample_ratio.sentence) } }
@@ -67,11 +70,11 @@ fn next(view: &ExperimentView) -> Markup {
 fn plan(view: &ExperimentView) -> Markup {
     let lines = view.plan.lines(&view.state, view.rate.as_ref());
     let table = html! {
-        table {
+        table.cards {
             thead { tr { th scope="col" { "" span.unseen { "What" } } th scope="col" { "Planned" } th scope="col" { "Now" } } }
             tbody {
                 @for (what, planned, now) in &lines {
-                    tr { th scope="row" { (what) } td { (planned) } td { (now) } }
+                    tr { th scope="row" { (what) } td data-label="Planned" { (planned) } td data-label="Now" { (now) } }
                 }
             }
         }

@@ -43,7 +43,7 @@ pub fn table(view: &ExperimentView, shape: &Shape) -> Markup {
     }
     let others = actions.split_off(all.min(ROWS_MAX));
     let table = html! {
-        table {
+        table.cards {
             thead {
                 tr {
                     th scope="col" { "Action" } th.number scope="col" { "Probability" } th.number scope="col" { "Decided" }
@@ -74,11 +74,11 @@ fn row(name: &Markup, actions: &[(&ActionCounts, f64)]) -> Markup {
     html! {
         tr {
             th scope="row" { (name) }
-            td.number { (percent(share.clamp(0.0, 1.0))) }
-            td.number { (whole(sum(|action| action.decided))) }
-            td.number { (whole(sum(|action| action.told))) }
-            td.number { (whole(sum(ActionCounts::outstanding))) }
-            td.number { (whole(sum(|action| action.imputed))) }
+            td.number data-label="Probability" { (percent(share.clamp(0.0, 1.0))) }
+            td.number data-label="Decided" { (whole(sum(|action| action.decided))) }
+            td.number data-label="Told" { (whole(sum(|action| action.told))) }
+            td.number data-label="Outstanding" { (whole(sum(ActionCounts::outstanding))) }
+            td.number data-label="Imputed" { (whole(sum(|action| action.imputed))) }
         }
     }
 }

@@ -18,7 +18,7 @@ const SENTENCES_MAX: usize = 4;
 pub fn section(view: &ExperimentView, shape: &Shape) -> Markup {
     let limits = &view.state.limits;
     let table = html! {
-        table {
+        table.cards {
             thead {
                 tr {
                     th scope="col" { "Cost" } th.number scope="col" { "Threshold" } th.number scope="col" { "Average" }
@@ -45,15 +45,15 @@ pub fn section(view: &ExperimentView, shape: &Shape) -> Markup {
 }
 
 fn row(limit: &LimitState) -> Markup {
-    let average = |value: Option<f64>| value.map(amount).unwrap_or_default();
+    let average = |value: Option<f64>| value.map_or("none".into(), amount);
     html! {
         tr {
             th scope="row" { bdi { (limit.name) } }
-            td.number { (amount(limit.threshold)) }
-            td.number { (average(limit.all.realised)) }
-            td.number { (average(limit.last_epoch.realised)) }
-            td.number { (average(limit.realised_overtime)) }
-            td { (verdict(limit.all.verdict)) }
+            td.number data-label="Threshold" { (amount(limit.threshold)) }
+            td.number data-label="Average" { (average(limit.all.realised)) }
+            td.number data-label="Last epoch" { (average(limit.last_epoch.realised)) }
+            td.number data-label="Overtime" { (average(limit.realised_overtime)) }
+            td data-label="Kept?" { (verdict(limit.all.verdict)) }
             td.drawn { (strip(limit)) }
         }
     }

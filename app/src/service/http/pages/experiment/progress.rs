@@ -93,7 +93,7 @@ impl PlanProgress {
                 self.gap_planned.map_or("none".into(), |gap| {
                     format!("{} at the horizon", amount(gap))
                 }),
-                self.gap_now.map_or("none yet".into(), amount),
+                self.gap_text(state),
             ),
             (
                 "Rounds".into(),
@@ -120,6 +120,15 @@ impl PlanProgress {
             format!("after {} rounds", grouped(self.horizon)),
             format!("in about {time} at the rate of now"),
         )
+    }
+
+    fn gap_text(&self, state: &State) -> String {
+        match self.gap_now {
+            Some(gap) => amount(gap),
+            None if state.kind == Kind::Commit => "not needed: the clear test decided".into(),
+            None if state.status.is_open() => "none yet".into(),
+            None => "none".into(),
+        }
     }
 
     fn exploration_planned(&self) -> String {
