@@ -95,14 +95,19 @@ fn exceeded(view: &ExperimentView) -> Option<Alert> {
             percent(share)
         )
     });
+    // Where no strategy is sure to keep the limits, there is no cautious one.
+    let instead = match view.state.recommendation.cautious {
+        Some(_) => "deploy the cautious strategy, or ",
+        None => "",
+    };
     Some(Alert {
         sentence: format!(
             "So far more than the threshold was spent of {}.",
             listed(&names)
         ),
         remedy: format!(
-            "Policy soft may exceed a limit while it learns{bound}. If that is too much, deploy the cautious strategy, or start \
-             another experiment with policy hard."
+            "Policy soft may exceed a limit while it learns{bound}. If that is too much, {instead}start another experiment with \
+             policy hard."
         ),
     })
 }
@@ -133,11 +138,15 @@ fn blind(view: &ExperimentView) -> Option<Alert> {
 
 fn infeasible(view: &ExperimentView) -> Option<Alert> {
     let state = &view.state;
+    let another = "start another with a higher threshold or a cheaper action";
+    let remedy = if view.next.is_fixed {
+        format!("Close it, and {another}.")
+    } else {
+        format!("Go on, as the next estimates may leave one; or close it, and {another}.")
+    };
     (state.kind == Kind::Infeasible && state.status.is_open()).then(|| Alert {
         sentence: "By the estimates no strategy keeps every limit.".into(),
-        remedy: "Go on if the limits with an interval around their threshold may still turn out to be kept; else close it, and \
-                 start another with a higher threshold or a cheaper action."
-            .into(),
+        remedy,
     })
 }
 

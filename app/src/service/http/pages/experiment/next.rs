@@ -25,6 +25,8 @@ const NAMED_MAX: usize = 3;
 
 /// What comes next.
 pub struct NextStep {
+    /// Whether nothing can change the strategy any more.
+    pub is_fixed: bool,
     /// What happens to requests while an epoch waits.
     pub on_wait: OnWait,
     /// After how long a missing outcome is imputed.
@@ -38,6 +40,7 @@ pub fn of(whole: &WholeState, rate: Option<&DecisionRate>) -> NextStep {
     let engine = &whole.resident.engine;
     let end = EpochEnd::of(engine, &whole.progress.decided);
     let fixed = fixed(whole, &end);
+    let is_fixed = fixed.is_some();
     let sentences = match fixed {
         Some(sentence) => vec![sentence],
         None => [
@@ -51,6 +54,7 @@ pub fn of(whole: &WholeState, rate: Option<&DecisionRate>) -> NextStep {
         .collect(),
     };
     NextStep {
+        is_fixed,
         on_wait: whole.resident.rules.on_wait,
         outcome_wait: whole.resident.rules.outcome_wait,
         sentences,
