@@ -133,6 +133,12 @@ pub struct ActionCounts {
 }
 
 impl ActionCounts {
+    /// Decided rounds without an outcome.
+    pub fn outstanding(&self) -> u64 {
+        // Saturating, as a damaged store may have told more than it decided: the audit says so.
+        self.decided.saturating_sub(self.told + self.imputed)
+    }
+
     /// Of every action, in the spec's order.
     pub fn of(problem: &Problem, progress: &Progress) -> Vec<Self> {
         let names = (0..).zip(problem.actions()).enumerate();

@@ -292,6 +292,8 @@ async fn no_cache_keeps_what_may_hold_a_key() {
         "/",
         "/login",
         "/experiments/e",
+        "/experiments/e/figures/strategy.csv",
+        "/experiments/e/report.html",
     ] {
         let reply = house.get(path).await;
         assert_eq!(
@@ -305,19 +307,10 @@ async fn no_cache_keeps_what_may_hold_a_key() {
         .post("/v1/experiments/e/decisions", &json!({ "n": 1 }))
         .await;
     assert_eq!(decided.headers["cache-control"], "no-store");
-    for (path, kept) in [
-        (
-            "/experiments/e/figures/strategy-light.svg",
-            "private, max-age=600",
-        ),
-        ("/assets/debora.css", "public, max-age=3600"),
-    ] {
-        assert_eq!(
-            house.get(path).await.headers["cache-control"],
-            kept,
-            "{path}"
-        );
-    }
+    assert_eq!(
+        house.get("/assets/debora.css").await.headers["cache-control"],
+        "public, max-age=31536000, immutable"
+    );
 }
 
 /// Every documented operation and every page, asked by a key for another experiment: what is there looks like what is not.
@@ -334,7 +327,8 @@ async fn a_key_for_another_experiment_cannot_tell_whether_one_is_there() {
         .map(|(method, path, _)| (method, path));
     let pages = [
         ("GET", "/experiments/{id}"),
-        ("GET", "/experiments/{id}/figures/strategy-light.svg"),
+        ("GET", "/experiments/{id}/figures/strategy.csv"),
+        ("GET", "/experiments/{id}/report.html"),
         ("POST", "/experiments/{id}/pause"),
         ("POST", "/experiments/{id}/resume"),
         ("POST", "/experiments/{id}/close"),

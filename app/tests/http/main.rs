@@ -3,6 +3,7 @@
 mod access;
 mod epochs;
 mod errors;
+mod experiment_page;
 mod experiments;
 mod interface;
 mod keys;

@@ -27,8 +27,9 @@ pub fn clear_test(problem: &Problem, test: &ClearTest) -> String {
 pub(super) fn when(plan: &Plan) -> Option<String> {
     let clear = plan.clear.as_ref()?;
     // The last stage asks for the smallest lead, so it says most about what the test can find.
-    let [least, sure] = leads(plan, clear, clear.stages.len() - 1);
-    let first = (0..clear.stages.len()).find(|&stage| leads(plan, clear, stage)[0].is_some())?;
+    let [least, sure] = clear_leads(plan, clear, clear.stages.len() - 1);
+    let first =
+        (0..clear.stages.len()).find(|&stage| clear_leads(plan, clear, stage)[0].is_some())?;
     let last = whole(*clear.stages.last()?);
     let sure = sure.map_or(String::new(), |sure| format!(", and any from {sure} on"));
     Some(format!(
@@ -47,7 +48,8 @@ pub(super) fn stages(plan: &Plan, clear: &Clear) -> AnswerTable {
         .enumerate()
         .map(|(stage, &count)| {
             let none = || "none".to_owned();
-            let [least, sure] = leads(plan, clear, stage).map(|lead| lead.unwrap_or_else(none));
+            let [least, sure] =
+                clear_leads(plan, clear, stage).map(|lead| lead.unwrap_or_else(none));
             vec![whole(count), least, sure]
         })
         .collect();
@@ -55,7 +57,7 @@ pub(super) fn stages(plan: &Plan, clear: &Clear) -> AnswerTable {
 }
 
 /// The smallest lead that may pass a stage and the smallest that is sure to, in the reward's units; `None` if no lead can.
-fn leads(plan: &Plan, clear: &Clear, stage: usize) -> [Option<String>; 2] {
+pub fn clear_leads(plan: &Plan, clear: &Clear, stage: usize) -> [Option<String>; 2] {
     let span = plan.problem.quantity(0).range.span();
     let widest = plan.problem.means(0).span();
     let root = libm::sqrt(clear.stages[stage] as f64);

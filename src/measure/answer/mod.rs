@@ -10,7 +10,7 @@ mod run;
 
 use serde::Serialize;
 
-pub use clear::clear_test;
+pub use clear::{clear_leads, clear_test};
 pub use pairs::measured;
 pub use plan::plan;
 pub use run::run;

@@ -52,6 +52,7 @@ use crate::store::Store;
 use access::Access;
 use error::ApiError;
 use metrics::Metrics;
+use pages::Renderings;
 use readers::Readers;
 use ready::Readiness;
 
@@ -78,6 +79,7 @@ pub struct Shared {
     readers: Readers,
     bodies: Arc<Semaphore>,
     infos: Mutex<Recent<Arc<ExperimentInfo>>>,
+    renderings: Renderings,
 }
 
 /// A handle on it.
@@ -103,6 +105,7 @@ impl Shared {
             timeout,
             bodies: Arc::new(Semaphore::new(BODIES_KIBIBYTES)),
             infos: Mutex::new(Recent::new(INFOS_MAX)),
+            renderings: Renderings::default(),
         })
     }
 

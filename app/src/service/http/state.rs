@@ -204,8 +204,25 @@ pub async fn state(
     Ok(Reply(state.ok_or(Refusal::NoExperiment { id })?))
 }
 
+/// An experiment, and all that its state is shown from.
+pub struct WholeState {
+    /// What it is.
+    pub experiment: ExperimentRow,
+    /// How far it is.
+    pub progress: Progress,
+    /// Its engine and its rules.
+    pub resident: Resident,
+    /// Where it stands.
+    pub state: State,
+}
+
 /// Reads where an experiment stands.
 pub fn read(store: &mut dyn Store, id: &str) -> anyhow::Result<Option<State>> {
+    Ok(read_whole(store, id)?.map(|whole| whole.state))
+}
+
+/// The same with what it is shown from, for those who show more of it.
+pub fn read_whole(store: &mut dyn Store, id: &str) -> anyhow::Result<Option<WholeState>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
@@ -216,15 +233,20 @@ pub fn read(store: &mut dyn Store, id: &str) -> anyhow::Result<Option<State>> {
     };
     let name = debora::spec::Spec::parse(&experiment.spec, id)?.name;
     let observed = Observed::read(store, id, &progress, &resident.engine)?;
-    let state = State::of(name, experiment, progress, &resident, &observed)?;
-    Ok(Some(state))
+    let state = State::of(name, id, &progress, &resident, &observed)?;
+    Ok(Some(WholeState {
+        experiment,
+        progress,
+        resident,
+        state,
+    }))
 }
 
 impl State {
     fn of(
         name: Option<String>,
-        experiment: ExperimentRow,
-        progress: Progress,
+        id: &str,
+        progress: &Progress,
         resident: &Resident,
         observed: &Observed,
     ) -> anyhow::Result<Self> {
@@ -234,19 +256,19 @@ impl State {
         let outstanding = progress.outstanding();
         // A closed experiment waits for nothing, whatever is outstanding.
         let open = progress.status.is_open();
-        let account = ToldAccount::new(engine, &progress, observed, &resident.rules)?;
+        let account = ToldAccount::new(engine, progress, observed, &resident.rules)?;
         let limits = kept::of(&account);
         let sample_ratio = sample_ratio::check(&account);
         let false_means = false_means(engine);
         Ok(Self {
-            id: experiment.id,
+            id: id.to_owned(),
             name,
             policy: problem.policy(),
             status: progress.status,
             horizon: problem.horizon(),
             decided: progress.rounds(),
             outstanding,
-            waiting: open && outstanding > 0 && resident.is_decided(&progress),
+            waiting: open && outstanding > 0 && resident.is_decided(progress),
             epoch: progress.epoch,
             kind: record.kind,
             rule: record.rule,
@@ -256,7 +278,7 @@ impl State {
                 .as_ref()
                 .map(|test| TestState::of(problem, test)),
             strategy: by_name(problem, engine.strategy().probabilities()),
-            actions: ActionCounts::of(problem, &progress),
+            actions: ActionCounts::of(problem, progress),
             estimates: estimates(engine),
             means: means::of(&account),
             alerts: alerts(problem.policy(), &limits, &sample_ratio, &false_means),
@@ -269,8 +291,8 @@ impl State {
             infeasible: progress.infeasible,
             sample_ratio,
             false_means,
-            digest: progress.digest,
-            head: progress.head,
+            digest: progress.digest.clone(),
+            head: progress.head.clone(),
         })
     }
 }

@@ -13,6 +13,11 @@ use super::short_hash;
 /// The header that says what the browser shows.
 const SHOWN: &str = "x-shown";
 
+/// Whether this is such a request, and not somebody who opens the page.
+pub fn is_refresh(asked: &HeaderMap) -> bool {
+    asked.contains_key(SHOWN)
+}
+
 /// The part, with its hash.
 pub struct Live {
     hash: String,

@@ -15,6 +15,8 @@ mod papers;
 mod parts;
 mod text;
 
+pub use experiment::rendered::Renderings;
+
 use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::extract::Request;
@@ -58,6 +60,10 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/experiments/{id}/epochs", get(epochs::list::show)),
         ("/experiments/{id}/epochs/{epoch}", get(epochs::one::show)),
         ("/experiments/{id}/figures/{name}", get(figures::show)),
+        (
+            "/experiments/{id}/report.html",
+            get(experiment::report::show),
+        ),
         ("/login", get(login::show).post(login::enter)),
         ("/logout", post(login::leave)),
         ("/assets/{name}", get(assets::show)),

@@ -1,6 +1,6 @@
 //! An experiment's state in sentences.
 
-use debora::measure::words::{counted, whole};
+use debora::measure::words::{counted, significant, whole};
 use debora::record::Kind;
 
 use crate::calendar::utc;
@@ -101,6 +101,35 @@ pub fn time(milliseconds: i64) -> String {
     )
 }
 
+/// So many seconds as a person says it, to two digits: an estimate has no more.
+pub fn duration(seconds: f64) -> String {
+    let units = [
+        (1.0, "second", 120.0),
+        (60.0, "minute", 120.0),
+        (3_600.0, "hour", 48.0),
+        (86_400.0, "day", 730.0),
+        (31_557_600.0, "year", 1_000.0),
+    ];
+    for (size, name, below) in units {
+        let number = seconds / size;
+        if number < below {
+            let number = significant(number, 2);
+            let many = if number == "1" { "" } else { "s" };
+            return format!("{number} {name}{many}");
+        }
+    }
+    // Beyond that nobody waits, and a rate of nothing takes for ever.
+    "more than 1,000 years".into()
+}
+
+/// A rate, in the unit in which it is a number that one can picture.
+pub fn rate(per_second: f64) -> String {
+    let units = [(1.0, "a second"), (60.0, "a minute"), (3_600.0, "an hour")];
+    let fits = |(size, _): &(f64, &str)| per_second * size >= 1.0;
+    let (size, name) = units.into_iter().find(fits).unwrap_or((86_400.0, "a day"));
+    format!("{} {name}", significant(per_second * size, 2))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +141,48 @@ mod tests {
         assert!(sentences[0].ends_with("it counts for nothing."));
         assert!(sentences[1].contains("2,000 decisions were served"));
         assert!(sentences[1].ends_with("they count for nothing."));
+    }
+
+    #[test]
+    fn durations_and_rates_are_as_one_says_them() {
+        let spoken = [
+            0.0,
+            1.0,
+            61.4,
+            119.9,
+            120.0,
+            86_400.0,
+            2e5,
+            4e8,
+            1e12,
+            f64::INFINITY,
+        ];
+        assert_eq!(
+            spoken.map(duration),
+            [
+                "0 seconds",
+                "1 second",
+                "61 seconds",
+                "120 seconds",
+                "2 minutes",
+                "24 hours",
+                "2.3 days",
+                "13 years",
+                "more than 1,000 years",
+                "more than 1,000 years"
+            ]
+        );
+        assert_eq!(
+            [2_345.6, 12.34, 0.5, 0.001, 1e-5, 0.0].map(rate),
+            [
+                "2,346 a second",
+                "12 a second",
+                "30 a minute",
+                "3.6 an hour",
+                "0.86 a day",
+                "0 a day"
+            ]
+        );
     }
 
     #[test]

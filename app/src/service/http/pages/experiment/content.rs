@@ -1,0 +1,176 @@
+//! The content of the page, in the order in which it is asked for: the answer, what to do, what comes next, numbers, figures.
+
+use debora::measure::words::{amount, whole};
+use debora::{Policy, record::Kind};
+use maud::{Markup, html};
+
+use super::shape::Shape;
+use super::strategy::{Along, Spread, TimeAxis, drawn};
+use super::view::ExperimentView;
+use super::{alerts, answer, counts, limits, means, parts, text};
+use crate::service::http::state::{CautiousState, Expected, State};
+use crate::store::Status;
+
+/// The most quantities listed: the state has all.
+const EXPECTED_MAX: usize = 6;
+
+/// All that changes while the experiment goes on.
+pub fn content(view: &ExperimentView, shape: &Shape) -> Markup {
+    html! {
+        (status(view))
+        (alarms(view))
+        (next(view))
+        (plan(view))
+        h2 { "Numbers" }
+        (counts::numbers(view))
+        (strategy(view, shape))
+        (limits::section(view, shape))
+        (means::section(view, shape))
+    }
+}
+
+fn status(view: &ExperimentView) -> Markup {
+    let state = &view.state;
+    // Waiting has a colour of its own: it is the one state that calls for someone to act.
+    let class = if state.waiting {
+        "waiting"
+    } else {
+        text::word(state.status)
+    };
+    html! {
+        section.status.(class) aria-label="The answer" {
+            p.first { strong { (answer::headline(view)) } }
+            @if let Some(sentence) = answer::limits(state) { p { (sentence) } }
+            @for sentence in text::sentences(state) { p { (sentence) } }
+            progress value=(state.decided) max=(state.horizon) aria-label="Rounds decided" {}
+        }
+    }
+}
+
+fn alarms(view: &ExperimentView) -> Markup {
+    let (alerts, more) = alerts::of(view);
+    html! {
+        @for alert in &alerts { (parts::alert(&alert.sentence, &alert.remedy)) }
+        @for note in alerts::notes(view) {
+            div.note role="note" { p { strong { (note.sentence) } } p { (note.remedy) } }
+        }
+        @if more > 0 { p.small { "There are " (whole(more as u64)) " more alerts; the state has all." } }
+        // That the check was passed is worth knowing, too.
+        @if !view.state.sample_ratio.mismatch { p.small { (view.state.sample_ratio.sentence) } }
+    }
+}
+
+fn next(view: &ExperimentView) -> Markup {
+    html! {
+        h2 { "What comes next" }
+        ul.sentences { @for sentence in &view.next.sentences { li { (sentence) } } }
+    }
+}
+
+fn plan(view: &ExperimentView) -> Markup {
+    let lines = view.plan.lines(&view.state, view.rate.as_ref());
+    let table = html! {
+        table.cards {
+            thead { tr { th scope="col" { "" span.unseen { "What" } } th scope="col" { "Planned" } th scope="col" { "Now" } } }
+            tbody {
+                @for (what, planned, now) in &lines {
+                    tr { th scope="row" { (what) } td data-label="Planned" { (planned) } td data-label="Now" { (now) } }
+                }
+            }
+        }
+    };
+    html! {
+        h2 { "Plan and progress" }
+        (parts::scroll("Plan and progress", &table))
+        @if let Some(rate) = view.rate {
+            p.small {
+                "The rate of now is " (text::rate(rate.per_second)) ", over the last " (whole(rate.rounds))
+                " rounds; the last was decided at " (crate::calendar::utc(rate.last_at)) " UTC."
+            }
+        }
+    }
+}
+
+fn strategy(view: &ExperimentView, shape: &Shape) -> Markup {
+    let state = &view.state;
+    let deploys = state.status == Status::Done || state.kind == Kind::Commit;
+    html! {
+        // Before the end the strategy is that of the epoch, and not advice, unless nothing can change it.
+        h2 { @if deploys { "What to deploy" } @else { "The strategy" } }
+        (counts::table(view, shape))
+        // Before the first estimate, and after a commitment, nothing is known but the range.
+        @if !state.estimates.is_empty() { (expected(state.policy, &state.recommendation.expected)) }
+        // Without a limit there is nothing to be cautious about.
+        @if let Some(cautious) = state.recommendation.cautious.as_ref().filter(|_| !state.limits.is_empty()) {
+            (self::cautious(state, cautious))
+        }
+        @if state.decided > 0 { (over_time(view, shape)) }
+    }
+}
+
+fn over_time(view: &ExperimentView, shape: &Shape) -> Markup {
+    let caption = "The strategy over time: the probability of each action, epoch by epoch.";
+    match shape {
+        Shape::Page { id, along } => {
+            let (drawing, legend) = drawn(view, *along);
+            html! {
+                h3 { "Over time" }
+                (choices(id, *along))
+                (parts::figure(&drawing, &legend, caption, &format!("/experiments/{id}/figures/strategy")))
+            }
+        }
+        // Nothing can be chosen in a file, so it has both.
+        Shape::File => html! {
+            h3 { "Over time" }
+            @for x in [Along::Rounds, Along::Clock] {
+                @let (drawing, legend) = drawn(view, TimeAxis { x, scale: Spread::Log });
+                figure { (drawing) (legend) figcaption { (caption) } }
+            }
+        },
+    }
+}
+
+fn choices(id: &str, along: TimeAxis) -> Markup {
+    let options = [
+        ("Rounds, logarithmic", Along::Rounds, Spread::Log),
+        ("Rounds, linear", Along::Rounds, Spread::Linear),
+        ("Time", Along::Clock, Spread::Linear),
+    ];
+    let options = options.map(|(words, x, scale)| {
+        let to = TimeAxis { x, scale };
+        let chosen = along.x == x && (x == Along::Clock || along.scale == scale);
+        (words, format!("/experiments/{id}{}", to.query()), chosen)
+    });
+    parts::choices("Axis of the figure", &options)
+}
+
+/// The strategy for those who would rather be sure than learn.
+fn cautious(state: &State, cautious: &CautiousState) -> Markup {
+    html! {
+        @if cautious.strategy.0 == state.strategy.0 {
+            p { "It is also the cautious strategy: the best that is sure to keep every limit." }
+        } @else {
+            p { "The cautious strategy, the best that is sure to keep every limit: " (answer::shares(&cautious.strategy)) "." }
+            (expected(state.policy, &cautious.expected))
+        }
+    }
+}
+
+fn expected(policy: Policy, expected: &[Expected]) -> Markup {
+    html! {
+        ul.sentences {
+            @for expected in expected.iter().take(EXPECTED_MAX) {
+                li {
+                    "Its " strong { bdi { (expected.quantity) } } " is on average between " (amount(expected.low)) " and "
+                    (amount(expected.high))
+                    @if let Some(threshold) = expected.threshold {
+                        "; the threshold is " (amount(threshold))
+                        @if policy == Policy::Free { ", which policy free does not keep" }
+                    }
+                    "."
+                }
+            }
+        }
+        @if expected.len() > EXPECTED_MAX { p.small { "The state has all " (whole(expected.len() as u64)) " quantities." } }
+    }
+}

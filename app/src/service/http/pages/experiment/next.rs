@@ -1,0 +1,395 @@
+//! What comes next: how far the next epoch is, what it can change, and when nothing can change any more.
+//!
+//! An epoch ends when an action reaches its target, or with its last round. So from the counts so far and the strategy it is
+//! known how many rounds it has left at most:
+//!
+//! ```text
+//! most = min(last round - decided, 1 + sum over played actions (target - decided - 1))
+//! ```
+
+use std::time::Duration;
+
+use debora::measure::answer::clear_leads;
+use debora::measure::words::{amount, counted, listed, whole as grouped};
+use debora::record::Kind;
+use debora::spec::OnWait;
+use debora::{Engine, Policy};
+
+use super::rate::DecisionRate;
+use super::text;
+use crate::service::http::state::{EstimateState, State, WholeState};
+use crate::store::Status;
+
+/// The most actions named in a sentence.
+const NAMED_MAX: usize = 3;
+
+/// What comes next.
+pub struct NextStep {
+    /// Whether nothing can change the strategy any more.
+    pub is_fixed: bool,
+    /// What happens to requests while an epoch waits.
+    pub on_wait: OnWait,
+    /// After how long a missing outcome is imputed.
+    pub outcome_wait: Option<Duration>,
+    /// In words, the most important first.
+    pub sentences: Vec<String>,
+}
+
+/// What comes next in an experiment that decides at this rate.
+pub fn of(whole: &WholeState, rate: Option<&DecisionRate>) -> NextStep {
+    let engine = &whole.resident.engine;
+    let end = EpochEnd::of(engine, &whole.progress.decided);
+    let fixed = fixed(whole, &end);
+    let is_fixed = fixed.is_some();
+    let sentences = match fixed {
+        Some(sentence) => vec![sentence],
+        None => [
+            Some(until(whole, &end, rate)),
+            Some(change(whole, &end)),
+            exploration(whole, rate),
+            untold_apart(&whole.state),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+    };
+    NextStep {
+        is_fixed,
+        on_wait: whole.resident.rules.on_wait,
+        outcome_wait: whole.resident.rules.outcome_wait,
+        sentences,
+    }
+}
+
+/// How many rounds the open epoch has left.
+#[derive(Debug, PartialEq, Eq)]
+struct EpochEnd {
+    /// At most.
+    most: u64,
+    /// About so many, as the strategy spreads them.
+    likely: u64,
+    /// Whether the horizon ends it, whatever is drawn.
+    is_last: bool,
+    /// The actions that may end it, the likeliest first, each with the rounds it then has.
+    enders: Vec<(u32, u64)>,
+}
+
+impl EpochEnd {
+    fn of(engine: &Engine, decided: &[u64]) -> Self {
+        let left = engine
+            .last_round()
+            .saturating_sub(decided.iter().sum::<u64>());
+        let strategy = engine.strategy().probabilities();
+        let played = (0..).zip(strategy).filter(|(_, share)| **share > 0.0);
+        let mut enders = Vec::new();
+        let mut most = Some(1u64);
+        for (action, share) in played {
+            let target = engine.target(action);
+            let needed = target.map(|target| target.saturating_sub(decided[action as usize]));
+            // One action without a target can be drawn to the end.
+            most = most.zip(needed).map(|(most, needed)| {
+                // Saturating, as a damaged store may be past a target.
+                most.saturating_add(needed.saturating_sub(1))
+            });
+            // A target reached in the horizon's last round makes no estimate.
+            if let (Some(target), Some(needed)) = (target, needed.filter(|needed| *needed < left)) {
+                enders.push((needed as f64 / share, action, target));
+            }
+        }
+        enders.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let is_last = engine.last_round() == engine.problem().horizon() && enders.is_empty();
+        // Of an epoch that an action has ended, what the others would need is beside the point.
+        if engine.is_handed_out_at(decided) {
+            enders.retain(|(rounds, ..)| *rounds == 0.0);
+            most = Some(0);
+        }
+        let most = most.map_or(left, |most| most.min(left));
+        let likely = enders
+            .first()
+            .map_or(left, |(rounds, ..)| rounds.ceil() as u64);
+        Self {
+            most,
+            likely: likely.min(most),
+            is_last,
+            enders: enders
+                .into_iter()
+                .map(|(_, action, target)| (action, target))
+                .collect(),
+        }
+    }
+}
+
+/// Why nothing can change any more, if nothing can.
+fn fixed(whole: &WholeState, end: &EpochEnd) -> Option<String> {
+    let state = &whole.state;
+    let plan = whole.resident.engine.plan();
+    let why = match state.status {
+        Status::Done => "it has reached its horizon",
+        Status::Closed => "it is closed",
+        _ if state.kind == Kind::Commit => {
+            "one action is played to the horizon, whatever its outcomes are; the experiment can be closed without loss"
+        }
+        _ if end.is_last && state.kind == Kind::Explore && plan.blind => {
+            "the plan is blind, so exploration lasts to the horizon and nothing is ever estimated"
+        }
+        _ if end.is_last => {
+            "this is the last epoch, as no action that it plays gets the rounds for another estimate before the horizon"
+        }
+        _ => return None,
+    };
+    Some(format!("Nothing can change any more: {why}."))
+}
+
+/// How far the next epoch is.
+fn until(whole: &WholeState, end: &EpochEnd, rate: Option<&DecisionRate>) -> String {
+    let state = &whole.state;
+    let next = grouped(state.epoch + 1);
+    if end.most == 0 {
+        return format!("Epoch {next} begins {}.", after_outcomes(whole));
+    }
+    let most = counted(end.most, "more round", "more rounds");
+    let likely = if end.likely < end.most {
+        format!(", likely about {}", grouped(end.likely))
+    } else {
+        String::new()
+    };
+    let paused = match state.status {
+        Status::Paused => " once it is resumed",
+        _ => "",
+    };
+    let time = rate
+        .filter(|_| paused.is_empty())
+        .map_or(String::new(), |rate| {
+            format!(
+                "; at the rate of now in about {}",
+                text::duration(rate.seconds(end.likely))
+            )
+        });
+    format!(
+        "Epoch {next} begins after at most {most}{paused}{likely}{time}, and once their outcomes are known."
+    )
+}
+
+/// What an epoch that is fully decided waits for.
+fn after_outcomes(whole: &WholeState) -> String {
+    let outstanding = counted(
+        whole.state.outstanding,
+        "outstanding outcome is",
+        "outstanding outcomes are",
+    );
+    let rules = &whole.resident.rules;
+    let imputed = rules.outcome_wait.map_or(String::new(), |wait| {
+        format!(
+            ", or imputed {} after the decision",
+            text::duration(wait.as_secs_f64())
+        )
+    });
+    let meanwhile = match rules.on_wait {
+        OnWait::Hold => "requests for decisions are refused",
+        OnWait::Serve => "requests get overtime decisions, which count for nothing",
+    };
+    format!("as soon as the {outstanding} told{imputed}; until then {meanwhile}")
+}
+
+/// What the end of the open epoch can change.
+fn change(whole: &WholeState, end: &EpochEnd) -> String {
+    let engine = &whole.resident.engine;
+    if engine.is_in_blocks() {
+        return clear_test(whole).unwrap_or_else(|| {
+            "Then every action is estimated for the first time, and the strategy is found from the estimates.".into()
+        });
+    }
+    let enders: Vec<String> = end
+        .enders
+        .iter()
+        .take(NAMED_MAX)
+        .map(|(action, target)| {
+            let name = &engine.problem().actions()[*action as usize];
+            format!("{name} has {}", counted(*target, "round", "rounds"))
+        })
+        .collect();
+    let others = match end.enders.len().saturating_sub(NAMED_MAX) {
+        0 => "",
+        _ => ", or another action its own number",
+    };
+    let found = match whole.state.kind {
+        Kind::Explore => "Exploration goes on until every action is estimated.",
+        _ => "The strategy is found anew from all estimates.",
+    };
+    let when = if end.most == 0 { "As" } else { "It ends when" };
+    let then = if end.most == 0 { "it" } else { "that action" };
+    format!(
+        "{when} {}{others}, {then} is then estimated. {found}",
+        enders.join(" or ")
+    )
+}
+
+/// What the clear test at the end of the open epoch needs, if there is one.
+fn clear_test(whole: &WholeState) -> Option<String> {
+    let engine = &whole.resident.engine;
+    let plan = engine.plan();
+    let clear = plan.clear.as_ref()?;
+    let count = engine.open_record().counts[0];
+    let stage = clear.stages.iter().position(|stage| *stage > count)?;
+    let rounds = grouped(clear.stages[stage]);
+    let [least, sure] = clear_leads(plan, clear, stage);
+    let needs = match least {
+        None => ", though no lead is large enough so early".to_owned(),
+        Some(least) => {
+            let sure = sure.map_or(String::new(), |sure| {
+                format!(", and one of {sure} surely does")
+            });
+            format!(": a lead above {least} may commit it to the leader{sure}")
+        }
+    };
+    let otherwise = match clear.stages.get(stage + 1) {
+        Some(next) => format!("exploration goes on to {} rounds each", grouped(*next)),
+        None => "every action is estimated for the first time".to_owned(),
+    };
+    let lead = lead(&whole.state, &engine.problem().quantity(0).name);
+    Some(format!(
+        "Then, after {rounds} rounds of each action, the clear test is made{needs}. Else {otherwise}.{lead}"
+    ))
+}
+
+/// Who is ahead in what was told, and by how much.
+fn lead(state: &State, reward: &str) -> String {
+    let mut means: Vec<(f64, &str)> = state
+        .means
+        .iter()
+        .filter(|mean| mean.quantity == reward)
+        .filter_map(|mean| Some((mean.observed.mean?, mean.name.as_str())))
+        .collect();
+    means.sort_by(|one, other| other.0.total_cmp(&one.0));
+    match means[..] {
+        [(first, name), (second, _), ..] if first > second => format!(
+            " In what was told so far {name} is {} ahead.",
+            amount(first - second)
+        ),
+        _ => String::new(),
+    }
+}
+
+/// When exploration ends, while it lasts.
+fn exploration(whole: &WholeState, rate: Option<&DecisionRate>) -> Option<String> {
+    let plan = whole.resident.engine.plan();
+    let planned = plan.exploration_rounds.filter(|_| !plan.blind)?;
+    if whole.state.kind != Kind::Explore {
+        return None;
+    }
+    // Under hard limits chance decides when the safe strategy is played, and the plan follows the expected path.
+    let about = match whole.state.policy {
+        Policy::Hard => "about ",
+        _ => "",
+    };
+    let left = planned.saturating_sub(whole.state.decided);
+    let running = whole.state.status == Status::Running && left > 0;
+    let time = rate.filter(|_| running).map_or(String::new(), |rate| {
+        format!(
+            ", in about {} at the rate of now",
+            text::duration(rate.seconds(left))
+        )
+    });
+    let earlier = match plan.clear {
+        Some(_) => " at the latest",
+        None => "",
+    };
+    Some(format!(
+        "By the plan exploration ends with {about}round {}{earlier}{time}.",
+        grouped(planned)
+    ))
+}
+
+/// Which actions the estimates of the reward cannot tell from the best.
+fn untold_apart(state: &State) -> Option<String> {
+    let reward = &state.recommendation.expected.first()?.quantity;
+    let of_reward: Vec<&EstimateState> = state
+        .estimates
+        .iter()
+        .filter(|estimate| estimate.quantity == *reward)
+        .collect();
+    let surely = of_reward
+        .iter()
+        .map(|estimate| estimate.low)
+        .reduce(f64::max)?;
+    let close: Vec<&&EstimateState> = of_reward
+        .iter()
+        .filter(|estimate| estimate.high >= surely)
+        .collect();
+    // Of actions that have no estimate yet nothing is said.
+    let all = of_reward.len() == state.actions.len();
+    match close[..] {
+        [best] if all => Some(format!(
+            "By its interval {} has the largest {reward} of all actions.",
+            best.name
+        )),
+        [] | [_] => None,
+        _ if close.len() > NAMED_MAX => Some(format!(
+            "In {reward}, {} of {} actions are not yet told apart: their intervals overlap.",
+            grouped(close.len() as u64),
+            grouped(state.actions.len() as u64)
+        )),
+        _ => {
+            let names: Vec<String> = close.iter().map(|close| close.name.clone()).collect();
+            Some(format!(
+                "In {reward}, {} are not yet told apart: their intervals overlap.",
+                listed(&names)
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use debora::{Ask, Key, Problem};
+
+    use super::*;
+
+    /// Plays to the horizon and compares what is said before each round with what then comes.
+    fn keeps_its_word(problem: Problem) -> (u64, bool) {
+        let horizon = problem.horizon();
+        let mut engine = Engine::new(problem, Key::from(7u64));
+        let mut said: Vec<(u64, u64, bool)> = Vec::new();
+        while let Ask::Decision(decision) = engine.ask() {
+            let end = EpochEnd::of(&engine, engine.tally().counts());
+            assert!(end.likely <= end.most, "{end:?}");
+            said.push((decision.epoch, decision.round - 1 + end.most, end.is_last));
+            let mut handed_out = engine.tally().counts().to_vec();
+            handed_out[decision.action as usize] += 1;
+            let left = EpochEnd::of(&engine, &handed_out).most;
+            assert_eq!(left == 0, engine.is_handed_out(), "{left} more rounds");
+            let reward = [0.2, 0.6, 0.9][decision.action as usize];
+            let costs =
+                vec![[0.1, 0.3, 0.8][decision.action as usize]; engine.problem().quantities() - 1];
+            engine.tell(decision.round, reward, &costs).unwrap();
+        }
+        let last = said.last().unwrap().0;
+        let mut ended = vec![0; last as usize + 1];
+        for (round, (epoch, ..)) in (1..).zip(&said) {
+            ended[*epoch as usize] = round;
+        }
+        assert_eq!(ended[last as usize], horizon);
+        for (epoch, by, is_last) in &said {
+            let ended = ended[*epoch as usize];
+            assert!(
+                ended <= *by,
+                "epoch {epoch} ended with round {ended}, and by {by} was said"
+            );
+            assert!(!is_last || *epoch == last, "epoch {epoch} was not the last");
+        }
+        (last, said.last().unwrap().2)
+    }
+
+    /// Against the engine itself: epochs end by the round that was said, and after the last that was said to be so none begins.
+    #[test]
+    fn epochs_end_when_it_was_said() {
+        let names = ["a", "b", "c"];
+        let free = Problem::free(names, 60_000, 0.9).build().unwrap();
+        let soft = Problem::soft(names, 60_000, 0.9).cost("price", [0.0, 1.0], 0.4);
+        let paper = Problem::free(names, 1_000, 0.9).paper();
+        for problem in [free, soft.build().unwrap(), paper.build().unwrap()] {
+            let (epochs, was_last) = keeps_its_word(problem);
+            assert!(epochs > 1 && was_last, "{epochs} epochs");
+        }
+    }
+}

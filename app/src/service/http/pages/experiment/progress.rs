@@ -1,0 +1,156 @@
+//! The plan, as it was before the first round, beside what has come of it.
+
+use debora::Policy;
+use debora::measure::words::{amount, percent, whole as grouped};
+use debora::record::Kind;
+
+use super::text;
+use super::view::PlayedEpoch;
+use crate::service::http::state::{State, WholeState};
+
+/// What was planned, beside what is.
+pub struct PlanProgress {
+    /// Whether the plan can never compare two actions.
+    pub is_blind: bool,
+    /// The smallest horizon that is not blind, if one is known.
+    pub horizon_needed: Option<u64>,
+    /// Any rho above this would not be blind either.
+    pub rho_needed: Option<f64>,
+    /// How many rounds there are.
+    horizon: u64,
+    /// The round that ends exploration by the plan, and the share of the horizon that it is.
+    exploration: Option<(u64, f64)>,
+    /// Whether that is only to be expected.
+    is_about: bool,
+    /// The round that ended it.
+    explored: Option<u64>,
+    /// The reward's name, and the gap in it that is seen at the horizon and by now.
+    reward: String,
+    gap_planned: Option<f64>,
+    gap_now: Option<f64>,
+    epochs_max: u64,
+    /// Policy soft: by how much a cost may exceed its threshold on average by the end, as a share of its range.
+    pub excess_max: Option<f64>,
+}
+
+/// A line of the table: what, as planned, as it is.
+pub type PlanLine = (String, String, String);
+
+/// Of an experiment that played these epochs.
+pub fn of(whole: &WholeState, epochs: &[PlayedEpoch]) -> PlanProgress {
+    let plan = whole.resident.engine.plan();
+    let reward = plan.problem.quantity(0);
+    let exploration = plan.exploration_rounds.filter(|_| !plan.blind);
+    PlanProgress {
+        is_blind: plan.blind,
+        horizon_needed: plan.horizon_needed,
+        rho_needed: plan.rho_needed,
+        horizon: plan.problem.horizon(),
+        exploration: exploration.map(|rounds| (rounds, plan.exploration_share())),
+        is_about: plan.problem.policy() == Policy::Hard,
+        explored: explored(&whole.state, epochs),
+        gap_planned: plan.detectable_gap.map(|gap| gap * reward.range.span()),
+        gap_now: gap_now(&whole.state, &reward.name, reward.range.span()),
+        reward: reward.name.clone(),
+        epochs_max: plan.epochs_max,
+        excess_max: plan
+            .violation_bound
+            .map(|bound| bound / plan.problem.horizon() as f64),
+    }
+}
+
+/// The round that ended exploration.
+fn explored(state: &State, epochs: &[PlayedEpoch]) -> Option<u64> {
+    // The open epoch may have no round yet, and is then not among those played.
+    let begun = epochs.iter().find(|epoch| epoch.kind != Kind::Explore);
+    match begun {
+        Some(epoch) => Some(epoch.first_round - 1),
+        None => (state.kind != Kind::Explore).then_some(state.decided),
+    }
+}
+
+/// The gap that is seen between any two actions: twice the largest width. None while an action has no estimate that says more
+/// than the range.
+fn gap_now(state: &State, reward: &str, span: f64) -> Option<f64> {
+    let of_reward = state.means.iter().filter(|mean| mean.quantity == reward);
+    let widths = of_reward.map(|mean| mean.estimate.as_ref().map(|estimate| estimate.width));
+    let widest = widths.reduce(|one, other| Some(one?.max(other?)))??;
+    Some(2.0 * widest).filter(|gap| *gap < span)
+}
+
+impl PlanProgress {
+    /// The lines of the table.
+    pub fn lines(&self, state: &State, rate: Option<&super::rate::DecisionRate>) -> Vec<PlanLine> {
+        let decided = state.decided as f64 / self.horizon as f64;
+        let mut lines = vec![
+            (
+                "Exploration ends".into(),
+                self.exploration_planned(),
+                self.exploration_now(state),
+            ),
+            (
+                format!("Gap in {} that is seen", self.reward),
+                self.gap_planned.map_or("none".into(), |gap| {
+                    format!("{} at the horizon", amount(gap))
+                }),
+                self.gap_text(state),
+            ),
+            (
+                "Rounds".into(),
+                grouped(self.horizon),
+                format!("{} ({})", grouped(state.decided), percent(decided)),
+            ),
+            (
+                "Epochs".into(),
+                format!("at most {}", grouped(self.epochs_max)),
+                grouped(state.epoch + 1),
+            ),
+        ];
+        if let Some(rate) = rate {
+            lines.push(self.horizon_line(state, rate));
+        }
+        lines
+    }
+
+    fn horizon_line(&self, state: &State, rate: &super::rate::DecisionRate) -> PlanLine {
+        let left = self.horizon.saturating_sub(state.decided);
+        let time = text::duration(rate.seconds(left));
+        (
+            "Horizon reached".into(),
+            format!("after {} rounds", grouped(self.horizon)),
+            format!("in about {time} at the rate of now"),
+        )
+    }
+
+    fn gap_text(&self, state: &State) -> String {
+        match self.gap_now {
+            Some(gap) => amount(gap),
+            None if state.kind == Kind::Commit => "not needed: the clear test decided".into(),
+            None if state.status.is_open() => "none yet".into(),
+            None => "none".into(),
+        }
+    }
+
+    fn exploration_planned(&self) -> String {
+        let Some((round, share)) = self.exploration else {
+            return "never: the plan is blind".into();
+        };
+        let about = if self.is_about { "about " } else { "" };
+        format!(
+            "{about}with round {} ({} of the horizon)",
+            grouped(round),
+            percent(share)
+        )
+    }
+
+    fn exploration_now(&self, state: &State) -> String {
+        match self.explored {
+            Some(round) if state.kind == Kind::Commit => {
+                format!("ended with round {}, by a commitment", grouped(round))
+            }
+            Some(round) => format!("ended with round {}", grouped(round)),
+            None if state.status.is_open() => "not yet".into(),
+            None => "never: it was over before".into(),
+        }
+    }
+}

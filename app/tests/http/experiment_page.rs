@@ -1,0 +1,520 @@
+//! The page of one experiment: what it says in every state, the numbers behind it, and what it costs.
+
+use std::io::Write as _;
+
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::{Value, json};
+
+use crate::{House, Reply, SHORT, outcomes, short_with};
+
+/// Explores for some ten thousand rounds, with three clear tests on the way.
+const CLEAR: &str = r#"
+name = "buttons"
+policy = "free"
+horizon = 100_000_000
+rho = 0.5
+actions = ["green", "blue"]
+[reward]
+name = "clicks"
+"#;
+
+/// Estimates after some hundred rounds, and a limit that one action exceeds.
+const SOFT: &str = r#"
+name = "routing"
+policy = "soft"
+horizon = 20_000
+rho = 0.9
+delta = 0.1
+actions = ["small", "large"]
+[reward]
+name = "quality"
+[[cost]]
+name = "price"
+range = [0.0, 0.02]
+threshold = 0.01
+"#;
+
+/// Plays so many rounds: action by action a reward and a price, each the same every time.
+async fn play(house: &House, id: &str, rounds: u64, values: &[(f64, f64)]) {
+    let mut played = 0;
+    while played < rounds {
+        let decided = house.decide(id, (rounds - played).min(2_000)).await;
+        let decisions = decided["decisions"].as_array().unwrap();
+        let tell = |decision: &Value| {
+            let (reward, price) = values[decision["action"].as_u64().unwrap() as usize];
+            let costs = if price.is_nan() {
+                json!([])
+            } else {
+                json!([price])
+            };
+            json!({ "round": decision["round"], "reward": reward, "costs": costs })
+        };
+        played += decisions.len() as u64;
+        house.tell(id, &decisions.iter().map(tell).collect()).await;
+    }
+}
+
+/// A page's words, without its tags.
+fn words(page: &Reply) -> String {
+    let text = page.text();
+    let mut words = String::new();
+    let mut inside = false;
+    for letter in text.chars() {
+        match letter {
+            '<' => inside = true,
+            '>' => inside = false,
+            _ if !inside => words.push(letter),
+            _ => {}
+        }
+    }
+    words.replace("&quot;", "\"").replace('\u{a0}', " ")
+}
+
+#[track_caller]
+fn says(page: &Reply, sentences: &[&str]) {
+    let words = words(page);
+    assert_eq!(page.status.as_u16(), 200, "{words}");
+    for sentence in sentences {
+        assert!(words.contains(sentence), "{sentence:?} is not in\n{words}");
+    }
+}
+
+async fn shown(house: &House, id: &str) -> Reply {
+    house.get(&format!("/experiments/{id}")).await
+}
+
+#[tokio::test]
+async fn the_answer_is_true_before_the_first_round_while_exploring_and_waiting() {
+    let house = House::new();
+    house.create("e", SOFT).await;
+    says(
+        &shown(&house, "e").await,
+        &[
+            "Nothing is decided yet: it waits for its first request.",
+            "The limit of price is not yet known to be kept.",
+            "Then every action is estimated for the first time",
+            "Gap in quality that is seen",
+            "Nothing yet: no round is decided.",
+        ],
+    );
+    let decided = house.decide("e", 1).await;
+    says(
+        &shown(&house, "e").await,
+        &[
+            "Exploring: it is too early to say which action is best.",
+            "1 outcome is outstanding",
+            "Epoch 1 begins after at most",
+        ],
+    );
+    house.tell("e", &outcomes(&decided, 1.0, 0.01)).await;
+    let mut decided = house.decide("e", 10_000).await;
+    let first = decided["decisions"].as_array_mut().unwrap().remove(0);
+    house.tell("e", &outcomes(&decided, 1.0, 0.01)).await;
+    says(
+        &shown(&house, "e").await,
+        &[
+            "Waiting: all rounds of epoch 0 are decided",
+            "Epoch 1 begins as soon as the 1 outstanding outcome is told; until then requests for decisions are refused.",
+            "The spec has no outcome_wait",
+        ],
+    );
+    let last = json!({ "decisions": [first] });
+    house.tell("e", &outcomes(&last, 1.0, 0.01)).await;
+    says(
+        &shown(&house, "e").await,
+        &[
+            "The best strategy known so far is",
+            "In quality, small and large are not yet told apart",
+        ],
+    );
+}
+
+#[tokio::test]
+async fn a_pause_a_wait_with_overtime_and_the_end_are_said_with_what_to_do() {
+    let house = House::new();
+    house.create("e", SOFT).await;
+    play(&house, "e", 40, &[(0.2, 0.001), (0.9, 0.019)]).await;
+    let reason = json!({ "reason": "prices <changed>" });
+    house
+        .post("/v1/experiments/e/pause", &reason)
+        .await
+        .expect(200);
+    let paused = shown(&house, "e").await;
+    says(
+        &paused,
+        &[
+            "It was paused by loopback: prices &lt;changed&gt;",
+            "An admin can resume it below",
+            "more rounds once it is resumed",
+        ],
+    );
+    house
+        .post("/v1/experiments/e/close", &json!({}))
+        .await
+        .expect(200);
+    let closed = shown(&house, "e").await;
+    says(
+        &closed,
+        &[
+            "There is nothing to deploy: it ended before all actions were estimated.",
+            "Nothing can change any more: it is closed.",
+            "never: it was over before",
+        ],
+    );
+    assert!(
+        !words(&closed).contains("rate of now"),
+        "nothing is decided any more"
+    );
+
+    house
+        .create(
+            "w",
+            &short_with("on_wait = \"serve\"\noutcome_wait = \"1h\""),
+        )
+        .await;
+    house.decide("w", 1).await;
+    says(
+        &shown(&house, "w").await,
+        &["or imputed 60 minutes after the decision; until then requests get overtime decisions"],
+    );
+}
+
+#[tokio::test]
+async fn a_run_that_is_done_says_what_to_deploy_and_that_nothing_changes() {
+    let house = House::new();
+    house.create("e", SOFT).await;
+    play(&house, "e", 20_000, &[(0.2, 0.001), (0.9, 0.001)]).await;
+    let done = shown(&house, "e").await;
+    says(
+        &done,
+        &[
+            "Deploy large alone.",
+            "The limit of price was kept.",
+            "Nothing can change any more: it has reached its horizon.",
+        ],
+    );
+    assert!(
+        !done.text().contains("hx-get"),
+        "what is over is not asked for again"
+    );
+
+    // A plan that is too short ever to compare says so, whatever it plays.
+    house.create("blind", SHORT).await;
+    let decided = house.decide("blind", 1).await;
+    house.tell("blind", &outcomes(&decided, 1.0, 0.01)).await;
+    says(
+        &shown(&house, "blind").await,
+        &[
+            "There is nothing to deploy: the horizon is too short to compare two actions.",
+            "The plan is blind",
+            "Close it, and start another with a horizon of",
+        ],
+    );
+}
+
+#[tokio::test]
+async fn the_clear_test_is_announced_and_a_commitment_is_the_answer() {
+    let house = House::new();
+    house.create("e", CLEAR).await;
+    let alike = [(0.5, f64::NAN), (0.5, f64::NAN)];
+    play(&house, "e", 20, &alike).await;
+    says(
+        &shown(&house, "e").await,
+        &[
+            "rounds of each action, the clear test is made",
+            "Else exploration goes on to",
+            "By the plan exploration ends with round",
+            "at the latest",
+        ],
+    );
+    house.create("ahead", CLEAR).await;
+    play(&house, "ahead", 30_000, &[(0.0, f64::NAN), (1.0, f64::NAN)]).await;
+    says(
+        &shown(&house, "ahead").await,
+        &[
+            "Deploy blue: it is clearly ahead, and no outcome can change that any more.",
+            "Nothing can change any more: one action is played to the horizon",
+            "the experiment can be closed without loss",
+            "by a commitment",
+            "No mean is estimated: a run that commits needs none",
+        ],
+    );
+    house
+        .post("/v1/experiments/ahead/close", &json!({}))
+        .await
+        .expect(200);
+    says(
+        &shown(&house, "ahead").await,
+        &["Deploy blue: it was clearly ahead."],
+    );
+}
+
+#[tokio::test]
+async fn limits_that_nothing_keeps_are_alerts_with_a_remedy() {
+    let house = House::new();
+    house.create("e", SOFT).await;
+    play(&house, "e", 8_000, &[(0.2, 0.02), (0.9, 0.02)]).await;
+    says(
+        &shown(&house, "e").await,
+        &[
+            "By the estimates no strategy keeps every limit; what comes closest is played",
+            "The limit of price was exceeded.",
+            "So far more than the threshold was spent of price.",
+            "If that is too much, start another experiment with policy hard.",
+            "Close it, and start another with a higher threshold or a cheaper action",
+        ],
+    );
+}
+
+#[tokio::test]
+async fn the_rate_falls_while_nobody_asks() {
+    let house = House::new();
+    house.create("e", CLEAR).await;
+    play(&house, "e", 300, &[(0.5, f64::NAN), (0.5, f64::NAN)]).await;
+    // 300 rounds a minute ago are five a second.
+    house.wait(60_000);
+    says(
+        &shown(&house, "e").await,
+        &[
+            "The rate of now is 5 a second",
+            "the last was decided at 2023-11-14 22:13:20 UTC",
+        ],
+    );
+    house.wait(9 * 60_000);
+    says(
+        &shown(&house, "e").await,
+        &["The rate of now is 30 a minute"],
+    );
+}
+
+/// Numbers as the page writes them, to three digits.
+fn amount(value: &Value) -> String {
+    debora::measure::words::amount(value.as_f64().unwrap())
+}
+
+#[tokio::test]
+async fn every_table_is_also_data_with_the_same_numbers() {
+    let house = House::new();
+    house.create("e", &SOFT.replace("small", "=small")).await;
+    play(&house, "e", 3_000, &[(0.2, 0.001), (0.9, 0.019)]).await;
+    let state = house.state("e").await;
+    let page = words(&shown(&house, "e").await);
+    let json = async |name: &str| {
+        let reply = house
+            .get(&format!("/experiments/e/figures/{name}.json"))
+            .await;
+        assert_eq!(reply.headers["content-type"], "application/json");
+        reply.expect(200)
+    };
+    let means = json("means").await;
+    for (row, mean) in means
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(state["means"].as_array().unwrap())
+    {
+        assert_eq!(row["observed_mean"], mean["observed"]["mean"]);
+        assert_eq!(row["cell_from"], mean["estimate"]["cell"]["low"]);
+        assert_eq!(row["name"], mean["name"]);
+        assert!(page.contains(&amount(&row["observed_mean"])));
+        assert!(page.contains(&amount(&row["estimate"])));
+    }
+    let limits = json("limits").await;
+    assert_eq!(limits[0]["average"], state["limits"][0]["realised"]);
+    assert_eq!(limits[0]["verdict"], state["limits"][0]["verdict"]);
+    assert!(page.contains(&amount(&limits[0]["average"])));
+    let counts = json("counts").await;
+    assert_eq!(counts[0]["decided"], state["actions"][0]["decided"]);
+    assert_eq!(
+        (&counts[2]["decided"], &counts[2]["action"]),
+        (&json!(3_000), &Value::Null)
+    );
+    let strategy = json("strategy").await;
+    let last = strategy.as_array().unwrap().last().unwrap();
+    assert_eq!(last["last_round"], 3_000);
+    assert_eq!(last["probability"], state["strategy"]["large"]);
+    assert_eq!(
+        (&strategy[0]["first_round"], &strategy[0]["kind"]),
+        (&json!(1), &json!("explore"))
+    );
+
+    let csv = house.get("/experiments/e/figures/counts.csv").await;
+    assert_eq!(csv.headers["content-type"], "text/csv; charset=utf-8");
+    let text = csv.text();
+    assert!(
+        text.starts_with(
+            "action,name,probability,decided,told,outstanding,imputed,late,overtime\r\n"
+        )
+    );
+    assert!(text.contains("\r\n0,'=small,"), "{text}");
+    for wrong in [
+        "strategy-dark.svg",
+        "strategy.svg",
+        "other.csv",
+        "csv",
+        "means.",
+    ] {
+        let reply = house.get(&format!("/experiments/e/figures/{wrong}")).await;
+        assert_eq!(reply.status, 404, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn the_axis_is_chosen_by_links_that_the_refresh_keeps() {
+    let house = House::new();
+    house.create("e", SOFT).await;
+    play(&house, "e", 3_000, &[(0.2, 0.001), (0.9, 0.019)]).await;
+    let mut drawn = Vec::new();
+    for query in [
+        "?x=rounds&amp;scale=log",
+        "?x=rounds&amp;scale=linear",
+        "?x=clock",
+    ] {
+        let page = house
+            .get(&format!("/experiments/e{}", query.replace("&amp;", "&")))
+            .await;
+        let text = page.text();
+        assert!(
+            text.contains(&format!("hx-get=\"/experiments/e{query}\"")),
+            "{text}"
+        );
+        assert!(
+            text.contains(&format!(
+                "href=\"/experiments/e{query}\" aria-current=\"true\""
+            )),
+            "{text}"
+        );
+        let figure = text.split("<svg class=\"chart\"").nth(1).unwrap();
+        drawn.push(figure.split("</figure>").next().unwrap().to_owned());
+    }
+    assert!(
+        drawn[0] != drawn[1] && drawn[1] != drawn[2],
+        "each axis has its figure"
+    );
+    assert!(
+        drawn[0].contains("Epoch 0: rounds 1 to") && drawn[0].contains("50 %  large"),
+        "{}",
+        drawn[0]
+    );
+    assert_eq!(house.get("/experiments/e?x=moon").await.status, 422);
+}
+
+async fn refresh(house: &House, id: &str) -> Reply {
+    let request = Request::get(format!("/experiments/{id}")).header("x-shown", "something else");
+    house.send(request.body(Body::empty()).unwrap()).await
+}
+
+#[tokio::test]
+async fn refreshes_share_a_rendering_for_a_second_and_a_page_that_is_opened_is_fresh() {
+    let house = House::new();
+    house.create("e", SOFT).await;
+    says(&refresh(&house, "e").await, &["0 of 20,000 rounds"]);
+    house.decide("e", 1).await;
+    says(&refresh(&house, "e").await, &["0 of 20,000 rounds"]);
+    says(&shown(&house, "e").await, &["1 of 20,000 rounds"]);
+    says(&refresh(&house, "e").await, &["1 of 20,000 rounds"]);
+    house.decide("e", 1).await;
+    house.wait(1_000);
+    says(&refresh(&house, "e").await, &["2 of 20,000 rounds"]);
+}
+
+#[tokio::test]
+async fn two_hundred_actions_and_twenty_costs_are_a_small_page() {
+    let house = House::new();
+    let name = |action: u64| format!("<i>{action}</i> {}", "long".repeat(20));
+    let actions: Vec<String> = (0..200).map(name).collect();
+    let costs: String = (0..20)
+        .map(|cost| format!("[[cost]]\nname = \"cost {cost}\"\nthreshold = 0.5\n"))
+        .collect();
+    let spec = format!(
+        "policy = \"soft\"\nhorizon = 1_000_000\nrho = 0.5\nactions = {}\n[reward]\nname = \"quality\"\n{costs}",
+        json!(actions)
+    );
+    house.create("e", &spec).await;
+    let decided = house.decide("e", 2_000).await;
+    let tell = |decision: &Value| json!({ "round": decision["round"], "reward": 0.5, "costs": vec![0.25; 20] });
+    let told = decided["decisions"].as_array().unwrap().iter().map(tell);
+    house.tell("e", &told.collect()).await;
+    let page = shown(&house, "e").await;
+    says(
+        &page,
+        &[
+            "193 others",
+            "176 others",
+            "actions that were played most; the data has all.",
+        ],
+    );
+    assert!(!page.text().contains("<i>"), "a name is text");
+    let mut small = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(4));
+    small.write_all(&page.bytes).unwrap();
+    let bytes = small.finish().unwrap().len();
+    assert!(bytes < 50_000, "{bytes} bytes");
+    let means = house
+        .get("/experiments/e/figures/means.json")
+        .await
+        .expect(200);
+    assert_eq!(means.as_array().unwrap().len(), 4_200);
+}
+
+#[tokio::test]
+async fn the_report_is_one_file_that_loads_nothing() {
+    let house = House::new();
+    house
+        .create("e", &SOFT.replace("routing", "<script>"))
+        .await;
+    play(&house, "e", 3_000, &[(0.2, 0.001), (0.9, 0.019)]).await;
+    let report = house.get("/experiments/e/report.html").await;
+    assert_eq!(
+        report.headers["content-disposition"],
+        "attachment; filename=\"e-report.html\""
+    );
+    says(
+        &report,
+        &[
+            "Report of 2023-11-14 22:13:20 UTC",
+            "The best strategy known so far is",
+            "What comes next",
+            "Were the limits kept?",
+            "Key hash",
+            "threshold = 0.01",
+        ],
+    );
+    let text = report.text();
+    for outside in [
+        "<script", "<link", "src=", "href=", "hx-", "@import", "url(http",
+    ] {
+        assert!(!text.contains(outside), "{outside}");
+    }
+    // Both axes, as nothing can be chosen in a file.
+    assert_eq!(text.matches("<svg class=\"chart\"").count(), 2);
+    assert!(text.contains("<style>") && text.contains("default-src 'none'"));
+    assert!(
+        shown(&house, "e")
+            .await
+            .text()
+            .contains("/experiments/e/report.html")
+    );
+}
+
+#[tokio::test]
+async fn an_experiment_of_another_values_version_shows_what_is_recorded() {
+    let house = House::new();
+    house.create("e", SOFT).await;
+    play(&house, "e", 3_000, &[(0.2, 0.001), (0.9, 0.019)]).await;
+    let store = rusqlite::Connection::open(house.folder.join("store.db")).unwrap();
+    store
+        .execute("UPDATE experiments SET values_version = 1", [])
+        .unwrap();
+    let page = shown(&house, "e").await;
+    says(
+        &page,
+        &[
+            "This experiment was decided with values version 1, and this program has 2",
+            "Serve it with a debora that has values version 1",
+            "3,000",
+            "The strategy of epoch",
+            "large",
+        ],
+    );
+}
