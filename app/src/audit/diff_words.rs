@@ -8,6 +8,9 @@ use debora::measure::words::{counted, listed, percent, significant, whole};
 use super::{Diff, Divergence, DivergingEstimate, DivergingTest, PairStanding, SpecDifference};
 use crate::terminal::{name, value};
 
+/// The most estimates that are told one by one: of hundreds of actions, nobody reads as many sentences.
+const ESTIMATES_TOLD: usize = 10;
+
 /// What was found.
 pub fn compared(diff: &Diff) -> Answer {
     let [one, two] = &diff.experiments;
@@ -205,11 +208,7 @@ fn reasons(divergence: &Divergence, diff: &Diff) -> Vec<String> {
         return vec![test_sentence(test)];
     }
     if !divergence.diverging_estimates.is_empty() {
-        return divergence
-            .diverging_estimates
-            .iter()
-            .map(estimate_sentence)
-            .collect();
+        return estimate_sentences(&divergence.diverging_estimates);
     }
     // Then decisions depend on the data through cells and clear tests alone (docs/theory.md, section 7), so one of the logs
     // must be wrong.
@@ -220,6 +219,20 @@ fn reasons(divergence: &Divergence, diff: &Diff) -> Vec<String> {
         return vec![due.into()];
     }
     vec!["No estimate fell into another cell of a grid that they share.".into()]
+}
+
+/// Each estimate, or the first few and how many more there are.
+fn estimate_sentences(estimates: &[DivergingEstimate]) -> Vec<String> {
+    let told = estimates.iter().take(ESTIMATES_TOLD).map(estimate_sentence);
+    let mut sentences: Vec<String> = told.collect();
+    let more = estimates.len().saturating_sub(ESTIMATES_TOLD) as u64;
+    if more > 0 {
+        sentences.push(format!(
+            "{} in different cells, which the JSON document lists.",
+            counted(more, "more estimate lies", "more estimates lie")
+        ));
+    }
+    sentences
 }
 
 /// How far each lead was from the threshold that both were held against.
@@ -259,7 +272,7 @@ fn test_sentence(test: &DivergingTest) -> String {
 }
 
 /// Which estimate fell where, and how close each mean was to the edge between.
-pub fn estimate_sentence(estimate: &DivergingEstimate) -> String {
+fn estimate_sentence(estimate: &DivergingEstimate) -> String {
     let precise = |value: f64| significant(value, 6);
     let short = |value: f64| significant(value, 3);
     // Six digits for means, which differ late; three for distances, which are small.

@@ -32,7 +32,7 @@ use debora::{Engine, Key, Problem, VALUES_VERSION};
 use serde::Serialize;
 
 pub use diff::{Diff, Divergence, DivergingEstimate, DivergingTest, diff};
-pub use diff_words::{compared, estimate_sentence};
+pub use diff_words::compared;
 pub use promise::{PairPromise, PairStanding};
 pub use source::{Credentials, Log, LogSource};
 pub use spec_diff::SpecDifference;
