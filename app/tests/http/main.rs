@@ -1,6 +1,8 @@
 //! The service over HTTP, without a socket: a router, a SQLite file, and a clock that is moved by hand.
 
 mod access;
+mod audits;
+mod comparison;
 mod errors;
 mod experiments;
 mod interface;
