@@ -116,7 +116,7 @@ async fn an_audit_passes_in_the_page_and_by_the_interface() {
     );
     assert_eq!(
         (&last["decisions"], &last["outcomes"], &last["epochs"]),
-        (&json!(15), &json!(15), &json!(5))
+        (&json!(4), &json!(4), &json!(5))
     );
     assert_eq!(last["sentences"], json!(by_program(&house, "e").await));
     for path in ["/experiments/none/audit", "/v1/experiments/none/audit"] {
@@ -160,7 +160,7 @@ async fn the_first_difference_is_told_as_the_program_tells_it() {
     let words = [
         as_html(strong),
         as_html(rest),
-        "Equal before it: 15 decisions.".into(),
+        "Equal before it: 4 decisions.".into(),
         "status alarm".into(),
     ];
     shows(

@@ -9,7 +9,6 @@ use debora_app::store::Role;
 use serde_json::{Value, json};
 
 use crate::access::{set_key, token};
-use crate::audits::play;
 use crate::pages::shows;
 use crate::{House, Reply, SHORT};
 
@@ -93,8 +92,8 @@ async fn the_page_says_what_the_program_says() {
             .map_or(0, |one| one.diverging_estimates.len());
         assert_eq!(page.text().matches("class=\"dot c0\"").count(), estimates);
         assert_eq!(
-            page.text().matches("class=\"area c1 band\"").count(),
-            2 * usize::from(diverges) * estimates / 2
+            page.text().matches("<path class=\"area c1 band\"").count(),
+            estimates
         );
         assert_eq!(estimates > 0, diverges);
     }
@@ -151,13 +150,12 @@ async fn one_chooses_among_what_one_may_read_and_is_told_what_is_wrong() {
     assert_eq!(house.get("/experiments/none/diff").await.status, 404);
 }
 
-/// Whether two running experiments share a key is for those who may see the key.
+/// Whether two running experiments share a key is for those who may see the key, until their logs tell.
 #[tokio::test]
 async fn a_reader_learns_of_a_shared_key_once_it_is_no_secret() {
     let house = House::new();
     for id in ["e", "twin"] {
         house.create(id, SHORT).await;
-        play(&house, id, 2).await;
     }
     set_key(&house, "reader", Role::Read, None);
     house.wait(2_000);

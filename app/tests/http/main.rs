@@ -3,6 +3,7 @@
 mod access;
 mod audits;
 mod comparison;
+mod documents;
 mod errors;
 mod experiments;
 mod interface;

@@ -39,7 +39,7 @@ struct LogsTooLong;
 
 /// Where two experiments diverge, and why
 ///
-/// Role read, of both. What `debora diff --json` says: whether specs and keys agree, the first epoch and round where decisions
+/// Role read. Both must be in the caller's scope. What `debora diff --json` says: whether specs and keys agree, the first epoch and round where decisions
 /// differ, and which estimate or test made them. Nothing is used that the logs do not show to the caller.
 #[utoipa::path(get, path = "/v1/experiments/{id}/diff", tag = "experiments",
     params(("id" = String, Path, description = "The experiment"), DiffQuery),
@@ -49,8 +49,12 @@ pub async fn diff(
     State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
-    QueryParams(DiffQuery { with }): QueryParams<DiffQuery>,
+    query: Result<QueryParams<DiffQuery>, ApiError>,
 ) -> Result<Reply<Diff>, ApiError> {
+    // Before the query: a key that is not for the experiment learns nothing from what is wrong with it.
+    caller.require_for(Role::Read, &id)?;
+    row(&app, &id).await?;
+    let QueryParams(DiffQuery { with }) = query?;
     Ok(Reply(diff_of(&app, &caller, [&id, &with]).await?))
 }
 
