@@ -10,11 +10,11 @@ use crate::commands::print;
 use crate::terminal::{self, ink_for_stdout, json_text, laid_out, one_line};
 
 /// What came of one experiment.
-enum Finding {
-    /// It was audited.
-    Audited(Verdict),
-    /// It cannot be audited.
-    Failed(Option<String>, anyhow::Error),
+struct Finding {
+    /// Its name, where there may be several.
+    experiment: Option<String>,
+    /// What was found, or why it cannot be audited.
+    verdict: Result<Verdict>,
 }
 
 /// False if there is a difference. What could not be audited is an error, after all findings are printed.
@@ -33,7 +33,7 @@ pub fn audit(
     let (mut documents, mut different, mut unknown) = (Vec::new(), false, Vec::new());
     for experiment in experiments {
         let finding = Finding::of(&source, experiment, head, credentials);
-        different |= matches!(finding, Finding::Audited(Verdict::Different(..)));
+        different |= matches!(finding.verdict, Ok(Verdict::Different(..)));
         unknown.extend(finding.unknown());
         documents.push(finding.document());
         // As each is found: the next may take minutes.
@@ -81,49 +81,53 @@ impl Finding {
         let verdict = source
             .open(experiment.as_deref(), credentials)
             .and_then(|mut log| audit::audit(&mut log, head));
-        match verdict {
-            Ok(verdict) => Self::Audited(verdict),
-            Err(error) => Self::Failed(experiment, error),
+        Self {
+            experiment,
+            verdict,
         }
     }
 
     /// Why nothing can be said for certain, if so.
     fn unknown(&self) -> Option<String> {
-        match self {
+        match &self.verdict {
             // Equal hashes alone are not what the command promises, so it must not end with 0.
-            Self::Audited(Verdict::Equal(audited)) => not_recomputed(audited),
-            Self::Audited(Verdict::Different(..)) => None,
-            Self::Failed(Some(experiment), error) => Some(format!(
-                "{} cannot be audited: {}",
-                terminal::name(experiment),
-                one_line(error)
-            )),
-            Self::Failed(None, error) => Some(one_line(error)),
+            Ok(Verdict::Equal(audited)) => not_recomputed(audited),
+            Ok(Verdict::Different(..)) => None,
+            Err(error) => Some(match &self.experiment {
+                Some(experiment) => format!(
+                    "{} cannot be audited: {}",
+                    terminal::name(experiment),
+                    one_line(error)
+                ),
+                None => one_line(error),
+            }),
         }
     }
 
     fn document(&self) -> Value {
-        match self {
-            Self::Audited(verdict @ Verdict::Equal(audited)) => {
+        match &self.verdict {
+            Ok(verdict @ Verdict::Equal(audited)) => {
                 json!({ "verdict": verdict_word(verdict), "audited": audited })
             }
-            Self::Audited(verdict @ Verdict::Different(audited, difference)) => {
+            Ok(verdict @ Verdict::Different(audited, difference)) => {
                 let meaning = difference.meaning();
                 json!({
                     "verdict": verdict_word(verdict), "audited": audited, "difference": difference, "meaning": meaning
                 })
             }
-            Self::Failed(experiment, error) => {
+            Err(error) => {
+                let experiment = &self.experiment;
                 json!({ "verdict": "failed", "experiment": experiment, "error": format!("{error:#}") })
             }
         }
     }
 
     fn answer(&self) -> Answer {
-        match self {
-            Self::Audited(verdict) => audit::finding(verdict),
-            Self::Failed(experiment, _) => {
-                let name = experiment
+        match &self.verdict {
+            Ok(verdict) => audit::finding(verdict),
+            Err(_) => {
+                let name = self
+                    .experiment
                     .as_deref()
                     .map_or("The log".into(), terminal::name);
                 let mut answer = Answer::default();

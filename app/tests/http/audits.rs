@@ -2,6 +2,7 @@
 
 use std::io::Cursor;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -161,7 +162,7 @@ async fn the_first_difference_is_told_as_the_program_tells_it() {
         as_html(strong),
         as_html(rest),
         "Equal before it: 4 decisions.".into(),
-        "status alarm".into(),
+        "status finding alarm".into(),
     ];
     shows(
         &house.get("/experiments/e/audit").await,
@@ -190,7 +191,7 @@ async fn a_log_that_cannot_be_read_is_not_called_equal() {
     shows(
         &house.get("/experiments/e/audit").await,
         200,
-        &["cannot be read to its end", "status alarm"],
+        &["cannot be read to its end", "status finding alarm"],
     );
 }
 
@@ -238,7 +239,8 @@ async fn a_reader_may_audit_what_is_in_scope_and_learns_no_key() {
 struct HeldHouse {
     app: App,
     service: Arc<Service>,
-    gate: Arc<Mutex<()>>,
+    /// Dropped to let all through.
+    gate: Option<Sender<()>>,
     /// How many looks of an audit are let through.
     free: Arc<AtomicU64>,
     _folder: Scratch,
@@ -247,9 +249,10 @@ struct HeldHouse {
 impl HeldHouse {
     fn new(free: u64) -> Self {
         let folder = Scratch::new("held");
-        let gate = Arc::new(Mutex::new(()));
+        let (gate, closed) = channel();
+        let closed = Mutex::new(closed);
         let free = Arc::new(AtomicU64::new(free));
-        let (closed, left) = (Arc::clone(&gate), Arc::clone(&free));
+        let left = Arc::clone(&free);
         let time = AtomicI64::new(1_700_000_000_000);
         let clock = Arc::new(move || {
             // The thread of the audit alone: the service must go on.
@@ -260,7 +263,7 @@ impl HeldHouse {
                     })
                     .is_err()
             {
-                drop(closed.lock().unwrap());
+                let _ = closed.lock().unwrap().recv();
             }
             Moment::both(time.fetch_add(1, Ordering::Relaxed))
         });
@@ -269,7 +272,7 @@ impl HeldHouse {
         Self {
             app,
             service,
-            gate,
+            gate: Some(gate),
             free,
             _folder: folder,
         }
@@ -309,17 +312,16 @@ impl HeldHouse {
 
 impl Drop for HeldHouse {
     fn drop(&mut self) {
+        self.gate = None;
         let _ = self.service.stop();
     }
 }
 
 #[tokio::test]
 async fn an_audit_is_watched_and_stopped_and_one_runs_at_a_time() {
-    let house = HeldHouse::new(0);
+    let mut house = HeldHouse::new(0);
     house.create("e").await;
     house.create("other").await;
-    let gate = Arc::clone(&house.gate);
-    let closed = gate.lock().unwrap();
     let start = house
         .ask("POST", "/v1/experiments/e/audit", &json!({}))
         .await
@@ -379,7 +381,7 @@ async fn an_audit_is_watched_and_stopped_and_one_runs_at_a_time() {
         .await
         .expect(200);
     assert!(stopping["running"].is_object(), "{stopping}");
-    drop(closed);
+    house.gate = None;
     house.quiet().await;
     let last = house
         .ask("GET", "/v1/experiments/e/audit", &Value::Null)
@@ -405,10 +407,8 @@ async fn an_audit_is_watched_and_stopped_and_one_runs_at_a_time() {
 #[tokio::test]
 async fn progress_counts_what_is_checked() {
     // Held at its second look at the clock: all is read by then.
-    let house = HeldHouse::new(1);
+    let mut house = HeldHouse::new(1);
     house.create("e").await;
-    let gate = Arc::clone(&house.gate);
-    let closed = gate.lock().unwrap();
     house
         .ask("POST", "/v1/experiments/e/audit", &json!({}))
         .await
@@ -428,13 +428,14 @@ async fn progress_counts_what_is_checked() {
         (&running["epochs"], &running["outcomes"], &running["share"]),
         (&json!(1), &json!(0), &json!(1.0))
     );
-    drop(closed);
+    house.gate = None;
     house.quiet().await;
 }
 
 #[tokio::test]
 async fn a_server_that_stops_ends_the_audit_and_begins_none() {
-    let house = HeldHouse::new(1);
+    let mut house = HeldHouse::new(1);
+    house.gate = None;
     house.create("e").await;
     house
         .ask("POST", "/v1/experiments/e/audit", &json!({}))

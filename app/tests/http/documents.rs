@@ -106,7 +106,7 @@ async fn the_end_and_the_seal_have_the_frame_of_the_experiment() {
         &closed,
         200,
         &[
-            "Closed by nobody after 0 of 64 rounds",
+            "Closed by loopback after 0 of 64 rounds",
             "How to verify it",
             "href=\"/v1/experiments/e/certificate\"",
         ],

@@ -121,7 +121,7 @@ fn found(last: &AuditFinding, now: i64) -> Markup {
         _ => "waiting",
     };
     html! {
-        section.status.(class) {
+        section.status.finding.(class) {
             (parts::answer(&last.answer))
             p.small {
                 "Audited " (ago(now - last.ended_at)) " (" (text::time(last.ended_at)) "), within " (significant(last.seconds, 2))
@@ -153,7 +153,8 @@ fn meaning() -> Markup {
         p {
             "Run here, by the server that is audited, it proves that what is stored is consistent, not that the server is honest: "
             "whoever controls the server could have it answer anything, and whoever can rewrite the whole store can rehash it. "
-            "Whom you have to convince runs it elsewhere, with a head that was published or noted down while the experiment ran."
+            "Anyone who needs to be convinced should run it elsewhere, with a head that was published or noted down while the "
+            "experiment ran."
         }
         p {
             "Values, times and request keys of the open epoch are in no hash yet, and rows that no log shows are checked by an "

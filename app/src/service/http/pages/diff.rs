@@ -161,7 +161,7 @@ fn result(diff: &Diff, id: &str) -> Markup {
         .flat_map(|one| &one.diverging_estimates);
     let estimates: Vec<&DivergingEstimate> = estimates.collect();
     html! {
-        section.status.(class) { (parts::answer(&audit::compared(diff))) }
+        section.status.finding.(class) { (parts::answer(&audit::compared(diff))) }
         @if !estimates.is_empty() { (drawn(&estimates)) }
         p.small {
             a href={ "/v1/experiments/" (id) "/diff?with=" (other) } { "JSON" } ". The same elsewhere, of two logs: "
@@ -174,7 +174,7 @@ fn result(diff: &Diff, id: &str) -> Markup {
 fn drawn(estimates: &[&DivergingEstimate]) -> Markup {
     let more = estimates.len().saturating_sub(DRAWN_MAX) as u64;
     let table = html! {
-        table {
+        table.cards {
             thead {
                 tr {
                     th scope="col" { "Action" } th scope="col" { "Quantity" } th.number scope="col" { "Made in epoch" }
@@ -208,11 +208,11 @@ fn estimate_row(estimate: &DivergingEstimate) -> Markup {
     html! {
         tr {
             th scope="row" { bdi { (estimate.name) } }
-            td { bdi { (first) } @if first != second { " (B: " bdi { (second) } ")" } }
-            td.number { (estimate.epoch) }
-            td.number { (whole(estimate.count)) }
-            td.number { (amount(estimate.means[0])) }
-            td.number { (amount(estimate.means[1])) }
+            td data-label="Quantity" { bdi { (first) } @if first != second { " (B: " bdi { (second) } ")" } }
+            td.number data-label="Made in epoch" { (estimate.epoch) }
+            td.number data-label="Samples" { (whole(estimate.count)) }
+            td.number data-label="Mean in A" { (amount(estimate.means[0])) }
+            td.number data-label="Mean in B" { (amount(estimate.means[1])) }
             td { (strip(estimate).strip()) }
         }
     }
