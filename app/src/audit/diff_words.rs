@@ -339,3 +339,30 @@ fn strategies(actions: &[Vec<String>; 2], divergence: &Divergence) -> AnswerTabl
     });
     AnswerTable::of_numbers(["action", "A", "B"], rows.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_estimates_the_first_are_told_and_the_others_counted() {
+        let estimate = DivergingEstimate {
+            action: 0,
+            name: "a".into(),
+            quantities: ["reward".into(), "reward".into()],
+            epoch: 1,
+            count: 8,
+            means: [0.1, 0.3],
+            cells: [0, 1],
+            edges: [0.2; 2],
+            distances: [0.1; 2],
+            distances_in_cells: [0.5; 2],
+            chance_max: 1.0,
+        };
+        let told = |many: usize| estimate_sentences(&vec![estimate.clone(); many]);
+        assert_eq!(told(ESTIMATES_TOLD).len(), ESTIMATES_TOLD);
+        let more = told(ESTIMATES_TOLD + 2);
+        assert_eq!(more.len(), ESTIMATES_TOLD + 1);
+        assert!(more[ESTIMATES_TOLD].starts_with("2 more estimates lie in different cells"));
+    }
+}

@@ -74,7 +74,17 @@ pub async fn diff_of(app: &AppState, caller: &Caller, ids: [&str; 2]) -> Result<
         );
         return Err(ApiError::unfit(message).against("two experiments", ids[1]));
     }
-    let logs = ids.map(|id| reader(app, caller, id));
+    within(app, caller, ids, COMPARE_MAX).await
+}
+
+/// Compares two experiments for a limited time.
+async fn within(
+    app: &AppState,
+    caller: &Caller,
+    ids: [&str; 2],
+    most: Duration,
+) -> Result<Diff, ApiError> {
+    let logs = ids.map(|id| reader(app, caller, id, most));
     let compared = app.compare(move || {
         let [one, two] = logs;
         match audit::diff([Log::paged(one), Log::paged(two)]) {
@@ -82,7 +92,7 @@ pub async fn diff_of(app: &AppState, caller: &Caller, ids: [&str; 2]) -> Result<
             diff => diff.map(Some),
         }
     });
-    compared.await?.ok_or_else(|| too_long(ids))
+    compared.await?.ok_or_else(|| too_long(ids, most))
 }
 
 /// Reads the log of an experiment without its outcomes, as the caller may see it, for a limited time.
@@ -90,12 +100,13 @@ fn reader(
     app: &AppState,
     caller: &Caller,
     id: &str,
+    most: Duration,
 ) -> impl FnMut(Option<&str>) -> Result<Option<log::LogPage>> + use<> {
     let (service, caller, id) = (Arc::clone(&app.service), caller.clone(), id.to_owned());
     let mut begun = None;
     move |cursor| {
         // From the first page on: what waits for its place takes nothing from others.
-        if begun.get_or_insert_with(Instant::now).elapsed() > COMPARE_MAX {
+        if begun.get_or_insert_with(Instant::now).elapsed() >= most {
             return Err(LogsTooLong.into());
         }
         service.read(|store| {
@@ -105,11 +116,43 @@ fn reader(
     }
 }
 
-fn too_long([one, two]: [&str; 2]) -> ApiError {
-    let seconds = COMPARE_MAX.as_secs();
+fn too_long([one, two]: [&str; 2], most: Duration) -> ApiError {
+    let seconds = most.as_secs();
     let message = format!(
         "the logs of {one:?} and {two:?} could not be compared within {seconds} seconds; download both, and run `debora diff` on them"
     );
     ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "logs_too_long", message)
         .against(format!("at most {seconds} seconds"), two)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+    use crate::service::clock::Moment;
+    use crate::service::http::{Shared, TIMEOUT};
+    use crate::service::writer::Service;
+    use crate::store::{KEYLESS, Location};
+
+    #[tokio::test]
+    async fn logs_that_take_too_long_are_left_to_the_program() {
+        let folder = Scratch::new("diffs");
+        let location = Location::Sqlite(folder.join("store.db"));
+        let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
+        let app = Shared::new(Arc::clone(&service), TIMEOUT);
+        let caller = Caller {
+            name: KEYLESS.into(),
+            role: Role::Admin,
+            scope: None,
+            keyed: false,
+        };
+        let refused = within(&app, &caller, ["a", "b"], Duration::ZERO).await;
+        let refused = refused.unwrap_err();
+        assert_eq!(
+            (refused.status.as_u16(), refused.code),
+            (422, "logs_too_long")
+        );
+        assert!(refused.message.contains("`debora diff`"), "{refused:?}");
+        service.stop().unwrap();
+    }
 }

@@ -33,6 +33,7 @@ pub async fn show(
     let (_, progress) = row(&app, &id).await?;
     let now = (app.service.clock)().wall;
     let shown = live(&state, now);
+    // An audit that has ended does not change by itself.
     let live = if state.running.is_some() {
         Live::new(&format!("/experiments/{id}/audit"), &shown)
     } else {

@@ -22,6 +22,14 @@ use crate::store::{Role, Store};
 /// Estimates that are drawn: of hundreds of actions the first tell enough.
 const DRAWN_MAX: usize = 20;
 
+/// The colours of the drawing.
+const LEGEND: [(&str, &str); 4] = [
+    ("c0 band", "A's cell"),
+    ("c1 band", "B's cell"),
+    ("c0", "A's mean"),
+    ("c1", "B's mean"),
+];
+
 /// What to compare with.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,7 +38,7 @@ pub struct With {
 }
 
 /// An experiment that can be chosen.
-struct Choice {
+struct OtherExperiment {
     id: String,
     name: Option<String>,
     /// Whether it has the same key, as far as the caller may know.
@@ -86,7 +94,11 @@ pub async fn show(
 }
 
 /// What can be chosen, those with the same key first.
-async fn choices(app: &AppState, guest: &Guest, id: &str) -> Result<Vec<Choice>, ApiError> {
+async fn choices(
+    app: &AppState,
+    guest: &Guest,
+    id: &str,
+) -> Result<Vec<OtherExperiment>, ApiError> {
     let list = listed(app, &guest.0, None, LISTED_MAX, true).await?;
     let (asked, caller) = (id.to_owned(), guest.0.clone());
     let read = move |store: &mut dyn Store| {
@@ -105,8 +117,8 @@ async fn choices(app: &AppState, guest: &Guest, id: &str) -> Result<Vec<Choice>,
     };
     let sharing = app.read_page(read).await?;
     let others = list.experiments.into_iter().filter(|other| other.id != id);
-    let mut choices: Vec<Choice> = others
-        .map(|other| Choice {
+    let mut choices: Vec<OtherExperiment> = others
+        .map(|other| OtherExperiment {
             same_key: sharing.contains(&other.id),
             id: other.id,
             name: other.name,
@@ -117,7 +129,7 @@ async fn choices(app: &AppState, guest: &Guest, id: &str) -> Result<Vec<Choice>,
     Ok(choices)
 }
 
-fn form(id: &str, with: Option<&str>, choices: &[Choice]) -> Markup {
+fn form(id: &str, with: Option<&str>, choices: &[OtherExperiment]) -> Markup {
     html! {
         h2 { @if with.is_some() { "Compare with another" } @else { "Compare with" } }
         @if choices.is_empty() {
@@ -139,7 +151,7 @@ fn form(id: &str, with: Option<&str>, choices: &[Choice]) -> Markup {
     }
 }
 
-fn described(choice: &Choice) -> String {
+fn described(choice: &OtherExperiment) -> String {
     let name = choice.name.as_deref().unwrap_or(&choice.id);
     if choice.same_key {
         format!("{name} (same key)")
@@ -173,7 +185,20 @@ fn result(diff: &Diff, id: &str) -> Markup {
 
 fn drawn(estimates: &[&DivergingEstimate]) -> Markup {
     let more = estimates.len().saturating_sub(DRAWN_MAX) as u64;
-    let table = html! {
+    html! {
+        h2 { "The estimates that differ" }
+        (parts::scroll("Estimates in different cells", &estimates_table(estimates)))
+        (legend(&LEGEND.map(|(class, name)| (class.to_owned(), name.to_owned()))))
+        p.small {
+            "Estimates are rounded to the middle of the cell that holds the mean. Two means on either side of an edge, however "
+            "close, become two estimates."
+            @if more > 0 { " " (counted(more, "more estimate is", "more estimates are")) " not drawn; the JSON document has all." }
+        }
+    }
+}
+
+fn estimates_table(estimates: &[&DivergingEstimate]) -> Markup {
+    html! {
         table.cards {
             thead {
                 tr {
@@ -183,22 +208,6 @@ fn drawn(estimates: &[&DivergingEstimate]) -> Markup {
                 }
             }
             tbody { @for estimate in estimates.iter().take(DRAWN_MAX) { (estimate_row(estimate)) } }
-        }
-    };
-    let entries = [
-        ("c0 band", "A's cell"),
-        ("c1 band", "B's cell"),
-        ("c0", "A's mean"),
-        ("c1", "B's mean"),
-    ];
-    html! {
-        h2 { "The estimates that differ" }
-        (parts::scroll("Estimates in different cells", &table))
-        (legend(&entries.map(|(class, name)| (class.to_owned(), name.to_owned()))))
-        p.small {
-            "Estimates are rounded to the middle of the cell that holds the mean. Two means on either side of an edge, however "
-            "close, become two estimates."
-            @if more > 0 { " " (counted(more, "more estimate is", "more estimates are")) " not drawn; the JSON document has all." }
         }
     }
 }

@@ -135,6 +135,7 @@ pub fn downloads(id: &str, over: bool) -> Markup {
             dt { a href=(page("seal")) { "Seal" } " " span.kinds { a href=(to("seal.html")) { "HTML" } " " a href=(to("seal")) { "JSON" } } }
             dd { "What is fixed before the first decision, to be published before it." }
             dt {
+                // No link to what is not there yet: the tab above says when it will be.
                 @if over {
                     a href=(page("certificate")) { "Certificate" } " "
                     span.kinds { a href=(to("certificate.html")) { "HTML" } " " a href=(to("certificate")) { "JSON" } }
