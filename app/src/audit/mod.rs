@@ -12,6 +12,7 @@
 
 mod closing;
 mod diff;
+mod diff_words;
 mod epoch;
 mod journal;
 mod order;
@@ -21,6 +22,7 @@ mod rows;
 mod source;
 mod spec_diff;
 mod state;
+mod words;
 
 use std::fmt;
 
@@ -30,9 +32,11 @@ use debora::{Engine, Key, Problem, VALUES_VERSION};
 use serde::Serialize;
 
 pub use diff::{Diff, Divergence, DivergingEstimate, DivergingTest, diff};
+pub use diff_words::compared;
 pub use promise::{PairPromise, PairStanding};
 pub use source::{Credentials, Log, LogSource};
 pub use spec_diff::SpecDifference;
+pub use words::{finding, not_recomputed, verdict_word};
 
 use crate::hex;
 use crate::log::chain;
@@ -181,12 +185,25 @@ pub enum Verdict {
 
 /// Audits a log; `head` is one that was published earlier, and must be in its chain.
 pub fn audit(log: &mut Log, head: Option<&str>) -> Result<Verdict> {
+    let verdict = audit_while(log, head, |_| true)?;
+    Ok(verdict.expect("an audit that may go on comes to its end"))
+}
+
+/// The same, as long as `go_on` allows it, which is asked before every line and told what is equal so far; `None` if it ended that.
+pub fn audit_while(
+    log: &mut Log,
+    head: Option<&str>,
+    mut go_on: impl FnMut(&Audited) -> bool,
+) -> Result<Option<Verdict>> {
     let mut auditor = Auditor {
         wanted: head.map(str::to_lowercase),
         ..Auditor::default()
     };
     let mut number = 0u64;
     let checked = loop {
+        if !go_on(&auditor.audited) {
+            return Ok(None);
+        }
         let Some(line) = log.next() else {
             break auditor.finish()?;
         };
@@ -202,10 +219,10 @@ pub fn audit(log: &mut Log, head: Option<&str>) -> Result<Verdict> {
         Ok(()) => log.check_rows(&auditor)?,
         difference => difference,
     };
-    Ok(match checked {
+    Ok(Some(match checked {
         Ok(()) => Verdict::Equal(auditor.audited),
         Err(difference) => Verdict::Different(auditor.audited, difference),
-    })
+    }))
 }
 
 /// Takes a log line by line. A difference ends it; an error means that it cannot be audited.

@@ -128,10 +128,20 @@ enum LogReader {
         experiment: Option<String>,
     },
     Store(StoreLog),
+    Pages(PagedLines, Box<ReadPage>),
     Web(Web),
 }
 
+/// Reads the page of a log that begins at a cursor, or the first one; `None` if there is no such log.
+type ReadPage = dyn FnMut(Option<&str>) -> Result<Option<LogPage>>;
+
 impl Log {
+    /// A log in pages, each of which is read for itself: between two of them nothing is held open. What a store has beside its log is
+    /// not checked.
+    pub fn paged(read: impl FnMut(Option<&str>) -> Result<Option<LogPage>> + 'static) -> Self {
+        Self(LogReader::Pages(PagedLines::default(), Box::new(read)))
+    }
+
     /// A log from its lines; if an experiment is named, it must be that one's.
     pub fn text(reader: Box<dyn BufRead>, experiment: Option<&str>) -> Self {
         Self(LogReader::Text {
@@ -156,8 +166,7 @@ impl Log {
         Ok(Self(LogReader::Store(StoreLog {
             store,
             id: id.to_owned(),
-            lines: Vec::new().into_iter(),
-            next: Next::First,
+            lines: PagedLines::default(),
         })))
     }
 
@@ -165,7 +174,7 @@ impl Log {
     pub(super) fn check_rows(&mut self, auditor: &Auditor) -> Result<Check> {
         match &mut self.0 {
             LogReader::Store(log) => rows::check(&mut *log.store, &log.id, auditor),
-            LogReader::Text { .. } | LogReader::Web(_) => Ok(Ok(())),
+            LogReader::Text { .. } | LogReader::Pages(..) | LogReader::Web(_) => Ok(Ok(())),
         }
     }
 }
@@ -180,6 +189,7 @@ impl Iterator for Log {
                 Some(line.and_then(|line| of_experiment(line, experiment.as_deref())))
             }
             LogReader::Store(log) => log.next(),
+            LogReader::Pages(lines, read) => lines.next(read),
             LogReader::Web(log) => log.next(),
         }
     }
@@ -198,7 +208,9 @@ fn of_experiment(line: Line, named: Option<&str>) -> Result<Line> {
 }
 
 /// Where the next page begins.
+#[derive(Default)]
 enum Next {
+    #[default]
     First,
     At(String),
     End,
@@ -248,34 +260,46 @@ impl TextLines {
 struct StoreLog {
     store: Box<dyn Store>,
     id: String,
-    lines: std::vec::IntoIter<Line>,
-    next: Next,
+    lines: PagedLines,
 }
 
 impl StoreLog {
     fn next(&mut self) -> Option<Result<Line>> {
+        let Self { store, id, lines } = self;
+        // The key is included: whoever can read the file has it anyway.
+        lines.next(|cursor| log::page(&mut **store, id, cursor, LINES_A_PAGE, true))
+    }
+}
+
+/// The lines of a page, and where the next one begins.
+#[derive(Default)]
+struct PagedLines {
+    lines: std::vec::IntoIter<Line>,
+    next: Next,
+}
+
+impl PagedLines {
+    fn next(
+        &mut self,
+        mut read: impl FnMut(Option<&str>) -> Result<Option<LogPage>>,
+    ) -> Option<Result<Line>> {
         loop {
             if let Some(line) = self.lines.next() {
                 return Some(Ok(line));
             }
-            // The key is included: whoever can read the file has it anyway.
-            let page = match &self.next {
+            // Taken out, so that after an error there is no next page: a log with a hole is not a log.
+            let page = match std::mem::replace(&mut self.next, Next::End) {
                 Next::End => return None,
-                Next::First => log::page(&mut *self.store, &self.id, None, LINES_A_PAGE, true),
-                Next::At(cursor) => {
-                    log::page(&mut *self.store, &self.id, Some(cursor), LINES_A_PAGE, true)
-                }
+                Next::First => read(None),
+                Next::At(cursor) => read(Some(&cursor)),
             };
             match page {
                 Ok(Some(LogPage { lines, next_cursor })) => {
                     self.lines = lines.into_iter();
                     self.next = Next::of(next_cursor);
                 }
-                Ok(None) => self.next = Next::End,
-                Err(error) => {
-                    self.next = Next::End;
-                    return Some(Err(error));
-                }
+                Ok(None) => {}
+                Err(error) => return Some(Err(error)),
             }
         }
     }

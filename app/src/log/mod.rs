@@ -34,6 +34,8 @@ mod values;
 
 pub use cursor::{BadCursor, cursor_at_epoch};
 pub use line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord, ROUNDS_MAX};
-pub use page::{ERROR_LINE, LINES_MAX, LogPage, NEXT_HEADER, closed_rounds, page};
+pub use page::{
+    ERROR_LINE, LINES_MAX, LogPage, NEXT_HEADER, closed_rounds, page, page_of_decisions,
+};
 pub use published::{published, published_head};
 pub use values::{OtherValues, check_values};

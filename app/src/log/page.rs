@@ -58,6 +58,28 @@ pub fn page(
     limit: usize,
     reveal: bool,
 ) -> Result<Option<LogPage>> {
+    page_with(store, id, cursor, limit, reveal, true)
+}
+
+/// The same without the lines of outcomes, which are nearly all of a log: for those who follow what was decided.
+pub fn page_of_decisions(
+    store: &mut dyn Store,
+    id: &str,
+    cursor: Option<&str>,
+    limit: usize,
+    reveal: bool,
+) -> Result<Option<LogPage>> {
+    page_with(store, id, cursor, limit, reveal, false)
+}
+
+fn page_with(
+    store: &mut dyn Store,
+    id: &str,
+    cursor: Option<&str>,
+    limit: usize,
+    reveal: bool,
+    with_outcomes: bool,
+) -> Result<Option<LogPage>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
@@ -75,6 +97,7 @@ pub fn page(
         lines: Vec::new(),
         actors,
         bytes: 0,
+        with_outcomes,
     };
     if cursor.is_none() {
         let shown = reveal || is_revealed(walk.store, walk.experiment.key)?;
@@ -129,6 +152,8 @@ struct PageWalk<'a> {
     actors: BTreeMap<u64, String>,
     /// About how long the lines are.
     bytes: usize,
+    /// Whether outcomes of rounds are shown.
+    with_outcomes: bool,
 }
 
 impl PageWalk<'_> {
@@ -168,6 +193,7 @@ impl PageWalk<'_> {
         match cursor.section {
             LogSection::Epoch => self.epoch(&mut cursor)?,
             LogSection::Decisions | LogSection::Overtime => self.leases(&mut cursor, room)?,
+            LogSection::Outcomes if !self.with_outcomes => cursor.enter(LogSection::Overtime, 0),
             LogSection::Outcomes => self.outcomes(&mut cursor, room)?,
             LogSection::OvertimeOutcomes | LogSection::Late => self.uncounted(&mut cursor, room)?,
             LogSection::Closed => self.closed(&mut cursor)?,

@@ -32,7 +32,6 @@ pub fn title(certificate: &Certificate) -> String {
 /// What a page shows.
 pub fn content(certificate: &Certificate, address: &LogAddress) -> Markup {
     html! {
-        h1 { (title(certificate)) }
         p.first { (ending(certificate)) }
         (facts(&[
             ("Experiment", Some(&certificate.id)),

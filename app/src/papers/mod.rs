@@ -21,7 +21,7 @@ pub fn document(title: &str, content: &Markup) -> Markup {
                 // Inside the file, which may be mailed or moved alone.
                 style { (PreEscaped(include_str!("paper.css"))) }
             }
-            body { (content) }
+            body { h1 { (title) } (content) }
         }
     }
 }

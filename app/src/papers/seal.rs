@@ -48,7 +48,6 @@ pub fn answer(seal: &Seal) -> Answer {
 /// What a page shows.
 pub fn content(seal: &Seal) -> Markup {
     html! {
-        h1 { (title(seal)) }
         p.first { (PURPOSE) }
         h2 { "What is promised" }
         (sentences(&seal.promised))

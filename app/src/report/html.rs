@@ -85,11 +85,21 @@ pub fn table(table: &AnswerTable) -> Markup {
         .iter()
         .map(|column| (column.align == Align::Right).then_some("right"))
         .collect();
+    let names: Vec<&str> = table.columns.iter().map(|column| &*column.name).collect();
+    let label = names.join(", ");
     html! {
-        div.scroll { table {
-            tr { @for (column, class) in table.columns.iter().zip(&classes) { th class=[class] { (column.name) } } }
+        // Reached by keyboard, too, which cannot scroll what it cannot reach.
+        div.scroll tabindex="0" role="region" aria-label=(label) { table {
+            thead {
+                tr { @for (column, class) in table.columns.iter().zip(&classes) { th scope="col" class=[class] { (column.name) } } }
+            }
             @for row in &table.rows {
-                tr { @for (cell, class) in row.iter().zip(&classes) { td class=[class] { (cell) } } }
+                tr {
+                    @for (cell, class) in row.iter().zip(&classes) {
+                        // Names may be of any script, whose direction must not turn what stands beside them.
+                        td class=[class] { @if class.is_some() { (cell) } @else { bdi { (cell) } } }
+                    }
+                }
             }
         } }
     }

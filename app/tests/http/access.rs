@@ -88,9 +88,10 @@ async fn role_and_scope_are_known_before_the_body() {
     house.create("e", SHORT).await;
     set_key(&house, "read", Role::Read, None);
     house.wait(2_000);
+    // What a reader may post has no body.
     let json = operations()
         .into_iter()
-        .filter(|(method, ..)| method == "POST");
+        .filter(|(method, _, description)| method == "POST" && !description.contains("Role read."));
     let json = json.map(|(_, path, _)| (path.replace("{id}", "e"), "application/json"));
     let form = (
         "/experiments".to_owned(),

@@ -2,6 +2,9 @@
 
 mod access;
 mod epochs;
+mod audits;
+mod comparison;
+mod documents;
 mod errors;
 mod experiment_page;
 mod experiments;

@@ -8,7 +8,12 @@ use serde_json::json;
 use crate::access::{set_key, token};
 use crate::{House, KEY, Reply, SHORT, outcomes};
 
-async fn form(house: &House, path: &str, fields: &[(&str, &str)], cookie: &str) -> Reply {
+pub(crate) async fn form(
+    house: &House,
+    path: &str,
+    fields: &[(&str, &str)],
+    cookie: &str,
+) -> Reply {
     let request = Request::post(path)
         .header("content-type", "application/x-www-form-urlencoded")
         .header("host", "localhost:8080")
@@ -39,7 +44,7 @@ async fn get_with(house: &House, path: &str, cookie: &str) -> Reply {
 }
 
 #[track_caller]
-fn shows(reply: &Reply, status: u16, words: &[&str]) {
+pub(crate) fn shows(reply: &Reply, status: u16, words: &[&str]) {
     let text = reply.text();
     assert_eq!(reply.status.as_u16(), status, "{text}");
     for word in words {

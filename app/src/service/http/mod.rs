@@ -9,7 +9,9 @@
 //! [`error::ApiError`] in one place.
 
 pub mod access;
+pub mod audits;
 pub mod decisions;
+pub mod diffs;
 pub mod download;
 pub mod epochs;
 pub mod error;
@@ -50,6 +52,7 @@ use crate::service::request::Refusal;
 use crate::service::writer::Service;
 use crate::store::Store;
 use access::Access;
+use audits::Audits;
 use error::ApiError;
 use metrics::Metrics;
 use pages::Renderings;
@@ -75,6 +78,8 @@ pub struct Shared {
     pub metrics: Metrics,
     /// How long a client may take to send a request.
     pub timeout: Duration,
+    /// The audit under way, and what the last ones found.
+    pub audits: Audits,
     readiness: Readiness,
     readers: Readers,
     bodies: Arc<Semaphore>,
@@ -98,6 +103,7 @@ impl Shared {
     pub fn new(service: Arc<Service>, timeout: Duration) -> AppState {
         Arc::new(Self {
             metrics: Metrics::new(&service.counts),
+            audits: Audits::default(),
             readiness: Readiness::default(),
             readers: Readers::new(&service),
             service,
@@ -123,6 +129,14 @@ impl Shared {
         read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
         self.readers.pages.read(read).await
+    }
+
+    /// Does what reads for seconds: one at a time, with what time the others leave.
+    pub async fn compare<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        self.readers.diffs.run(work).await
     }
 
     /// What never changes about an experiment.
@@ -190,6 +204,9 @@ fn interface() -> OpenApiRouter<AppState> {
         .routes(routes!(papers::certificate))
         .routes(routes!(papers::seal))
         .routes(routes!(papers::seal_page))
+        .routes(routes!(audits::show, audits::start))
+        .routes(routes!(audits::stop))
+        .routes(routes!(diffs::diff))
         .routes(routes!(watch::health))
         .routes(routes!(ready::ready))
         .routes(routes!(watch::metrics))

@@ -1,8 +1,9 @@
-//! Reads of the store, beside the writer: two lanes, so that a look at a row never waits behind pages of the log.
+//! Reads of the store, beside the writer: three lanes, so that a look at a row never waits behind pages of the log.
 //!
 //! ```text
 //! look    keys, one experiment, its state      4 at a time
 //! pages   log pages, certificates, lists       one for every two cores, on threads that give way to all others
+//! diffs   two logs beside each other           one at a time, on a thread that does so, too
 //! ```
 //!
 //! Who has waited for a place longer than [`WAIT_MAX`] is refused: those behind would wait longer still, and a client that is
@@ -49,12 +50,14 @@ pub struct Lane {
     taken_at: Mutex<Instant>,
 }
 
-/// Both lanes.
+/// All lanes.
 pub struct Readers {
     /// For what takes microseconds and others wait for.
     pub look: Lane,
     /// For what takes milliseconds.
     pub pages: Lane,
+    /// For what may take seconds.
+    pub diffs: Lane,
 }
 
 impl Readers {
@@ -63,6 +66,7 @@ impl Readers {
         Self {
             look: Lane::new(service, LOOKS, 0, LOOK_MAX),
             pages: Lane::new(service, (cores / 2).max(1), PAGES_NICE, PAGE_MAX),
+            diffs: Lane::new(service, 1, PAGES_NICE, PAGE_MAX),
         }
     }
 }
@@ -91,12 +95,23 @@ impl Lane {
         &self,
         read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
+        let service = Arc::clone(&self.service);
+        self.run(move || service.read(read)).await
+    }
+
+    /// Does what reads several times, once there is a place: between two reads nothing is held open.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T, ApiError> {
         let deadline = Instant::now() + self.answer_max;
         let place = self.place().await?;
         let (sender, answer) = oneshot::channel();
-        let service = Arc::clone(&self.service);
         let job = move || {
-            let _ = sender.send(read_at(place, &service, read));
+            // The place goes with the work and not with the request: the read of a client that hung up goes on, and must not make
+            // room for another.
+            let _place = place;
+            let _ = sender.send(work());
         };
         let _ = self.jobs.send(Box::new(job));
         let answer = timeout_at(deadline, answer).await;
@@ -136,24 +151,19 @@ impl Lane {
     }
 }
 
-/// The place goes with the work and not with the request: the read of a client that hung up goes on, and must not make room for
-/// another.
-fn read_at<T>(
-    _place: OwnedSemaphorePermit,
-    service: &Service,
-    read: impl FnOnce(&mut dyn Store) -> Result<T>,
-) -> Result<T> {
-    service.read(read)
-}
-
 fn work(received: &Mutex<Receiver<Job>>, nice: i32) {
-    // On Linux alone, where a thread has a priority of its own: elsewhere the whole service would give way.
-    if cfg!(target_os = "linux") {
-        let _ = rustix::process::nice(nice);
-    }
+    give_way(nice);
     while let Some(job) = next(received) {
         // A panic is answered as a lost read, and the thread has others to serve.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+    }
+}
+
+/// Has this thread give way to others, from 0 to 19. For good: priority can be given away and never taken back.
+pub fn give_way(nice: i32) {
+    // On Linux alone, where a thread has a priority of its own: elsewhere the whole service would give way.
+    if cfg!(target_os = "linux") {
+        let _ = rustix::process::nice(nice);
     }
 }
 

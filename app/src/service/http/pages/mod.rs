@@ -4,8 +4,10 @@
 //! a session, whose token is in a cookie that scripts cannot read and that other sites cannot send.
 
 mod assets;
+mod audit;
 mod compress;
 mod epochs;
+mod diff;
 mod experiment;
 mod figures;
 mod list;
@@ -55,6 +57,12 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/experiments/{id}/pause", post(experiment::pause)),
         ("/experiments/{id}/resume", post(experiment::resume)),
         ("/experiments/{id}/close", post(experiment::close)),
+        (
+            "/experiments/{id}/audit",
+            get(audit::show).post(audit::start),
+        ),
+        ("/experiments/{id}/audit/stop", post(audit::stop)),
+        ("/experiments/{id}/diff", get(diff::show)),
         ("/experiments/{id}/certificate", get(papers::certificate)),
         ("/experiments/{id}/seal", get(papers::seal)),
         ("/experiments/{id}/epochs", get(epochs::list::show)),

@@ -1,5 +1,6 @@
 //! What several pages are made of.
 
+use debora::measure::answer::{Answer, AnswerTable, Item, Sentence, Span, Tone};
 use maud::{Markup, Render, html};
 
 /// The pages of an experiment.
@@ -83,4 +84,51 @@ pub fn numbers(entries: &[(&str, &dyn Render)]) -> Markup {
             @for (name, value) in entries { div { dt { (name) } dd { (value) } } }
         }
     }
+}
+
+/// An answer as a terminal has it: what matters most first, a line for each sentence.
+pub fn answer(answer: &Answer) -> Markup {
+    html! {
+        @for item in &answer.items {
+            @match item {
+                Item::Paragraph(sentences) => @for sentence in sentences { (self::sentence(sentence)) },
+                Item::Table(table) => (answer_table(table)),
+                Item::Note(note) => p.small { (note) },
+            }
+        }
+    }
+}
+
+fn sentence(sentence: &Sentence) -> Markup {
+    html! { p { @for span in &sentence.0 { (self::span(span)) } } }
+}
+
+fn span(span: &Span) -> Markup {
+    // A hash is the one faint thing in these answers: it may be broken anywhere, or a phone would have to scroll.
+    html! {
+        @match span.tone {
+            Tone::Strong | Tone::Alarm => strong { (span.text) },
+            Tone::Faint => span.hash { (span.text) },
+            _ => (span.text),
+        }
+    }
+}
+
+fn answer_table(table: &AnswerTable) -> Markup {
+    let names: Vec<&str> = table.columns.iter().map(|column| &*column.name).collect();
+    let drawn = html! {
+        table {
+            thead { tr { @for (place, name) in names.iter().enumerate() { th.number[place > 0] scope="col" { (name) } } } }
+            tbody {
+                @for row in &table.rows {
+                    tr {
+                        @for (place, cell) in row.iter().enumerate() {
+                            @if place == 0 { th scope="row" { bdi { (cell) } } } @else { td.number { (cell) } }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    scroll(&names.join(", "), &drawn)
 }
