@@ -28,6 +28,7 @@ pub mod server;
 pub mod session;
 pub mod state;
 pub mod stream;
+pub mod summary;
 pub mod watch;
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -53,6 +54,7 @@ use error::ApiError;
 use metrics::Metrics;
 use readers::Readers;
 use ready::Readiness;
+use summary::Summaries;
 
 /// How long a client may take to send a request, by default: enough for the longest body at 2.3 Mbit/s.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -75,6 +77,7 @@ pub struct Shared {
     pub timeout: Duration,
     readiness: Readiness,
     readers: Readers,
+    summaries: Summaries,
     bodies: Arc<Semaphore>,
     infos: Mutex<Recent<Arc<ExperimentInfo>>>,
 }
@@ -97,6 +100,7 @@ impl Shared {
             metrics: Metrics::new(&service.counts),
             readiness: Readiness::default(),
             readers: Readers::new(&service),
+            summaries: Summaries::default(),
             service,
             access: Access::default(),
             timeout,

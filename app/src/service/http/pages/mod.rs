@@ -7,6 +7,7 @@ mod assets;
 mod compress;
 mod experiment;
 mod figures;
+mod form;
 mod list;
 mod live;
 mod login;
@@ -47,7 +48,8 @@ const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"timeout
 pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
     vec![
         ("/", get(list::show)),
-        ("/experiments", post(list::create)),
+        ("/new", get(form::show)),
+        ("/experiments", post(form::create)),
         ("/experiments/{id}", get(experiment::show)),
         ("/experiments/{id}/pause", post(experiment::pause)),
         ("/experiments/{id}/resume", post(experiment::resume)),
