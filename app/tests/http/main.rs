@@ -6,6 +6,7 @@ mod experiments;
 mod interface;
 mod keys;
 mod limits;
+mod list;
 mod missing;
 mod observed;
 mod pages;
