@@ -287,7 +287,13 @@ fn play(executor: &mut Executor, id: &str, rounds: u64) -> usize {
         reward: f64::from(*action) * 0.4 + (place % 5) as f64 * 0.04,
         costs: vec![f64::from(*action) * 0.25 + (place % 7) as f64 * 0.03],
     };
-    let outcomes: Vec<_> = decided.lease.actions.iter().enumerate().map(outcome).collect();
+    let outcomes: Vec<_> = decided
+        .lease
+        .actions
+        .iter()
+        .enumerate()
+        .map(outcome)
+        .collect();
     let count = outcomes.len();
     let tell = Request::Tell {
         id: id.to_owned(),

@@ -118,33 +118,35 @@ fn controls(view: &View) -> Markup {
         (name, format!("{heading}, {first}"))
     });
     html! {
-        // What is under way for the list would otherwise replace the answer with an older one.
-        form.controls role="search" action="/" hx-get="/" hx-target="#live" hx-select="#live" hx-swap="morph" hx-ext="morph"
-            hx-trigger="input changed delay:250ms from:find input, change, submit" hx-sync="#live:replace" hx-replace-url="true" {
-            label { "Search" input type="search" name="q" value=(view.text) placeholder="name or id" autocomplete="off"; }
-            label {
-                "State"
-                select name="state" {
-                    option value="" { "all" }
-                    @for state in Standpoint::ALL {
-                        option value=(state.word()) selected[view.state == Some(state)] { (state.word()) }
+        search {
+            // What is under way for the list would otherwise replace the answer with an older one.
+            form.controls action="/" hx-get="/" hx-target="#live" hx-select="#live" hx-swap="morph" hx-ext="morph"
+                hx-trigger="input delay:250ms, submit" hx-sync="#live:replace" hx-replace-url="true" {
+                label { "Search" input type="search" name="q" value=(view.text) placeholder="name or id" autocomplete="off"; }
+                label {
+                    "State"
+                    select name="state" {
+                        option value="" { "all" }
+                        @for state in Standpoint::ALL {
+                            option value=(state.word()) selected[view.state == Some(state)] { (state.word()) }
+                        }
                     }
                 }
-            }
-            label {
-                "Sorted by"
-                select name="sort" {
-                    @for (name, words) in &sorts {
-                        option value=(name) selected[!view.reversed && view.column.words()[0] == *name] { (words) }
-                    }
-                    // An order that only the headings give must not be lost when something is searched for.
-                    @if view.reversed {
-                        option value=(view.sort()) selected { (view.column.words()[1]) ", the other way" }
+                label {
+                    "Sorted by"
+                    select name="sort" {
+                        @for (name, words) in &sorts {
+                            option value=(name) selected[!view.reversed && view.column.words()[0] == *name] { (words) }
+                        }
+                        // An order that only the headings give must not be lost when something is searched for.
+                        @if view.reversed {
+                            option value=(view.sort()) selected { (view.column.words()[1]) ", the other way" }
+                        }
                     }
                 }
+                label.check { input type="checkbox" name="alerts" value="yes" checked[view.alerts]; "With alerts alone" }
+                button.outline { "Apply" }
             }
-            label.check { input type="checkbox" name="alerts" value="yes" checked[view.alerts]; "With alerts alone" }
-            button.outline { "Apply" }
         }
     }
 }
