@@ -20,6 +20,7 @@ pub mod log;
 pub mod metrics;
 pub mod openapi;
 pub mod outcomes;
+pub mod pace;
 pub mod pages;
 pub mod papers;
 pub mod readers;

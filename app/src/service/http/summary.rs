@@ -18,6 +18,7 @@ use crate::log::observed::Observed;
 use crate::log::sample_ratio;
 use crate::log::{OtherValues, check_values};
 use crate::service::http::ExperimentInfo;
+use crate::service::http::pace::Pace;
 use crate::service::http::state::alerts;
 use crate::service::recent::Recent;
 use crate::service::resident::Resident;
@@ -31,12 +32,6 @@ const SUMMARIES_MAX: usize = 2_000;
 
 /// How long a request makes summaries. With the rest of the page it stays below 50 milliseconds.
 pub const BUDGET: Duration = Duration::from_millis(20);
-
-/// A rate is measured over at least this many milliseconds, if there was a decision so long ago.
-const SPAN_MIN: i64 = 60_000;
-
-/// Without a decision for this many milliseconds, there is no rate.
-pub const IDLE: i64 = 600_000;
 
 /// What never changes about an experiment, as far as a list shows it.
 pub struct Facts {
@@ -87,17 +82,6 @@ pub struct LimitLine {
     pub verdict: LimitVerdict,
     /// The same in words, with the numbers.
     pub sentence: String,
-}
-
-/// Rounds decided since a time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pace {
-    /// How many.
-    pub rounds: u64,
-    /// When the first of them was decided.
-    pub since: i64,
-    /// When the last was.
-    pub last: i64,
 }
 
 impl Facts {
@@ -229,11 +213,9 @@ impl Summary {
 
     /// How many rounds were decided, and within how many milliseconds; `None` without one in the last minutes.
     pub fn rate(&self, line: &ExperimentLine, now: i64) -> Option<(u64, i64)> {
-        let pace = self.pace?;
         // What was decided since the summary was made is not counted, so that time does not count either.
         let until = if self.is_of(line) { now } else { self.made_at };
-        let span = (until - pace.since).max(1_000);
-        (until - pace.last < IDLE).then_some((pace.rounds, span))
+        self.pace?.until(until)
     }
 
     /// When the last round was decided.
@@ -312,39 +294,69 @@ pub fn severity(verdict: LimitVerdict) -> u8 {
     }
 }
 
-impl Pace {
-    /// Looks back 1, 8, 64, .. rounds, to one that was decided a minute ago or before.
-    ///
-    /// By the leases, which all nodes write and which outlive them, and not by what this node has seen.
-    fn read(store: &mut dyn Store, line: &ExperimentLine, now: i64) -> Result<Option<Self>> {
-        let decided = line.progress.rounds();
-        let mut epoch = line.progress.epoch;
-        let mut pace: Option<Self> = None;
-        let mut back = 1;
-        while decided > 0 {
-            let round = decided.saturating_sub(back - 1).max(1);
-            let lease = store
-                .leases(&line.id, epoch, false, round, 1)?
-                .into_iter()
-                .next();
-            if let Some(lease) = &lease {
-                pace = Some(Self {
-                    rounds: decided + 1 - lease.first,
-                    since: lease.at,
-                    last: pace.map_or(lease.at, |pace| pace.last),
-                });
-            }
-            if pace.is_some_and(|pace| now - pace.since >= SPAN_MIN) {
-                break;
-            }
-            // The round may be of the epoch before: then this one's first lease was found, or none.
-            let earlier = lease.is_none_or(|lease| lease.first > round);
-            match (earlier, epoch) {
-                (true, 1..) => epoch -= 1,
-                _ if round == 1 => break,
-                _ => back *= 8,
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+    use crate::service::clock::Moment;
+    use crate::service::request::{Create, Request};
+    use crate::service::transaction::Executor;
+    use crate::store::{Location, Purpose};
+
+    fn create(id: &str) -> Request {
+        Request::Create(Create {
+            id: Some(id.into()),
+            spec: "policy = 'free'\nhorizon = 1e6\nrho = 0.3\nactions = ['a', 'b']\n".into(),
+            key: None,
+            blind: true,
+            actor: "test".into(),
+        })
+    }
+
+    fn decide(id: &str) -> Request {
+        Request::Decide {
+            id: id.into(),
+            rounds: 1,
+            request_key: None,
+            seen: 0,
+            actor: "test".into(),
         }
-        Ok(pace)
+    }
+
+    fn lines(location: &Location) -> (Box<dyn Store>, Vec<ExperimentLine>) {
+        let mut store = location.open(Purpose::Read).unwrap();
+        store.begin().unwrap();
+        let lines = store.lines(None, None, false, 9).unwrap();
+        (store, lines)
+    }
+
+    #[test]
+    fn without_time_one_is_made_and_the_oldest_comes_first() {
+        let folder = Scratch::new("summaries");
+        let location = Location::Sqlite(folder.join("store.db"));
+        let store = location.open(Purpose::Serve).unwrap();
+        let mut executor = Executor::start(store, Moment::both(0)).unwrap();
+        let mut serve = |requests: &[Request]| {
+            let answers = executor.serve(requests, Moment::both(0));
+            assert!(answers.iter().all(Result::is_ok));
+        };
+        let summaries = Summaries::default();
+        let refresh = |from: usize, now: i64| {
+            let (mut store, lines) = lines(&location);
+            let asked: Vec<_> = lines[from..].iter().collect();
+            summaries.refresh(&mut *store, &asked, now, Duration::ZERO);
+            let made = lines.iter().map(|line| summaries.of(&line.id));
+            made.map(|made| made.map_or(-1, |made| made.made_at))
+                .collect::<Vec<_>>()
+        };
+        serve(&["a", "b", "c"].map(create));
+        assert_eq!(refresh(2, 1), [-1, -1, 1]);
+        assert_eq!(refresh(0, 2), [2, -1, 1]);
+        assert_eq!(refresh(0, 3), [2, 3, 1]);
+        // Nothing has changed, and nothing is made again.
+        assert_eq!(refresh(0, 4), [2, 3, 1]);
+        serve(&["a", "c"].map(decide));
+        assert_eq!(refresh(0, 5), [2, 3, 5]);
+        assert_eq!(refresh(0, 6), [6, 3, 5]);
     }
 }
