@@ -69,7 +69,8 @@ fn find(
     view: &View,
     now: i64,
 ) -> Result<Found> {
-    let end = Instant::now() + SEARCH;
+    let begun = Instant::now();
+    let end = begun + SEARCH;
     let mut last = Some(view.before.clone()).filter(|id| !id.is_empty());
     let (mut rows, mut looked) = (Vec::new(), 0);
     let more = loop {
@@ -97,7 +98,7 @@ fn find(
         }
     };
     let changed: Vec<&ExperimentLine> = rows.iter().map(|(row, _)| row).collect();
-    app.summaries.refresh(store, &changed, now, BUDGET);
+    app.summaries.refresh(store, &changed, now, begun + BUDGET);
     let lines = rows.into_iter().map(|(row, facts)| Line {
         summary: app.summaries.of(&row.id),
         row,
