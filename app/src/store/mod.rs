@@ -34,8 +34,9 @@ use debora::Key;
 
 pub use failure::{Failure, FileMoved};
 pub use rows::{
-    ApiKey, EpochRow, Event, ExperimentRow, ITSELF, JournalRow, KEYLESS, Lease, Locked, OutcomeRow,
-    Progress, Role, RowCounts, Session, StartRow, Status, UncountedOutcome, WaitingClock,
+    ApiKey, EpochRow, Event, ExperimentLine, ExperimentRow, ITSELF, JournalRow, KEYLESS, Lease,
+    Locked, OutcomeRow, Progress, Role, RowCounts, Session, StartRow, Status, UncountedOutcome,
+    WaitingClock,
 };
 
 /// The version of the schema that this program writes. Migrations lead here from every earlier one.
@@ -82,6 +83,14 @@ pub trait Store: Send {
         newest_first: bool,
         limit: usize,
     ) -> Result<Vec<(ExperimentRow, Progress)>>;
+    /// The same without specs; of some ids alone, if they are given.
+    fn lines(
+        &mut self,
+        among: Option<&[String]>,
+        after: Option<&str>,
+        newest_first: bool,
+        limit: usize,
+    ) -> Result<Vec<ExperimentLine>>;
     /// The experiments that share a key.
     fn experiments_of_key(&mut self, key: Key) -> Result<Vec<(ExperimentRow, Progress)>>;
     /// One experiment.

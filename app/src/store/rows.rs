@@ -106,6 +106,17 @@ impl Progress {
     }
 }
 
+/// What a list needs of an experiment: all but its spec, which may be a mebibyte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExperimentLine {
+    /// Its name in addresses.
+    pub id: String,
+    /// When it was created.
+    pub created_at: i64,
+    /// How far it is.
+    pub progress: Progress,
+}
+
 /// An epoch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EpochRow {

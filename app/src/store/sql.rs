@@ -11,12 +11,14 @@ use super::database::{Began, Columns, Database, SqlValue, values};
 use super::foreign;
 use super::tables::*;
 use super::{
-    ApiKey, EpochRow, Event, ExperimentRow, JournalRow, Lease, Locked, OutcomeRow, Progress,
-    RowCounts, Session, StartRow, Store, UncountedOutcome, WaitingClock,
+    ApiKey, EpochRow, Event, ExperimentLine, ExperimentRow, JournalRow, Lease, Locked, OutcomeRow,
+    Progress, RowCounts, Session, StartRow, Store, UncountedOutcome, WaitingClock,
 };
 
 // Statements that several functions share. The table of uncounted outcomes is called `asides`: stores that exist have it.
 const EXPERIMENTS: &str = "SELECT id, spec, key, salt, created_at, values_version, rule, progress
+    FROM experiments JOIN progress ON experiment = number";
+const LINES: &str = "SELECT number, id, created_at, progress
     FROM experiments JOIN progress ON experiment = number";
 const OUTCOMES_READ: &str =
     "SELECT round, feedback, imputed, at, actor FROM outcomes WHERE experiment = $1";
@@ -44,6 +46,13 @@ pub struct Sql<D> {
     names: BTreeMap<u64, Arc<str>>,
     transaction: TransactionState,
     began: Began,
+}
+
+/// Where a list of experiments begins, and which way it goes.
+struct Bounds {
+    after: i64,
+    beyond: &'static str,
+    order: &'static str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -159,6 +168,24 @@ impl<D: Database> Sql<D> {
                 .number(id)?
                 .with_context(|| format!("the store has no experiment {id:?}"))?;
             write(store, number)
+        })
+    }
+
+    fn bounds(&mut self, after: Option<&str>, newest_first: bool) -> Result<Bounds> {
+        let (first, last, beyond, order) = if newest_first {
+            (i64::MAX, 0, "<", "DESC")
+        } else {
+            (0, i64::MAX, ">", "ASC")
+        };
+        let after = match after {
+            // After one that is not there comes nothing.
+            Some(id) => self.number(id)?.unwrap_or(last),
+            None => first,
+        };
+        Ok(Bounds {
+            after,
+            beyond,
+            order,
         })
     }
 
@@ -346,24 +373,43 @@ impl<D: Database> Store for Sql<D> {
         newest_first: bool,
         limit: usize,
     ) -> Result<Vec<(ExperimentRow, Progress)>> {
-        let (first, last) = if newest_first {
-            (i64::MAX, 0)
-        } else {
-            (0, i64::MAX)
-        };
-        let after = match after {
-            // After one that is not there comes nothing.
-            Some(id) => self.number(id)?.unwrap_or(last),
-            None => first,
-        };
-        let (beyond, order) = if newest_first {
-            ("<", "DESC")
-        } else {
-            (">", "ASC")
-        };
+        let Bounds {
+            after,
+            beyond,
+            order,
+        } = self.bounds(after, newest_first)?;
         let sql =
             format!("{EXPERIMENTS} WHERE number {beyond} $1 ORDER BY number {order} LIMIT $2");
         self.rows(&sql, &values![after, bound(limit as u64)], read_experiment)
+    }
+
+    fn lines(
+        &mut self,
+        among: Option<&[String]>,
+        after: Option<&str>,
+        newest_first: bool,
+        limit: usize,
+    ) -> Result<Vec<ExperimentLine>> {
+        let Bounds {
+            after,
+            beyond,
+            order,
+        } = self.bounds(after, newest_first)?;
+        let lines = if let Some(ids) = among {
+            let sql = format!("{LINES} WHERE number {beyond} $1 AND id = $2");
+            let ids: Vec<_> = ids.iter().map(SqlValue::from).collect();
+            let mut lines = self.rows_each(&sql, after, &ids, read_line)?;
+            lines.sort_by_key(|(number, _)| if newest_first { -number } else { *number });
+            lines
+        } else {
+            let sql = format!("{LINES} WHERE number {beyond} $1 ORDER BY number {order} LIMIT $2");
+            self.rows(&sql, &values![after, bound(limit as u64)], read_line)?
+        };
+        Ok(lines
+            .into_iter()
+            .map(|(_, line)| line)
+            .take(limit)
+            .collect())
     }
 
     fn experiments_of_key(&mut self, key: Key) -> Result<Vec<(ExperimentRow, Progress)>> {

@@ -6,8 +6,8 @@ use debora::Key;
 use super::codec::{self, stored, unstored};
 use super::database::{Columns, SqlTable, SqlValue, values};
 use super::{
-    ApiKey, EpochRow, Event, ExperimentRow, Lease, Locked, OutcomeRow, Progress, RowCounts,
-    Session, StartRow, UncountedOutcome,
+    ApiKey, EpochRow, Event, ExperimentLine, ExperimentRow, Lease, Locked, OutcomeRow, Progress,
+    RowCounts, Session, StartRow, UncountedOutcome,
 };
 
 // Columns of the primary key come first, since what an insert says of each row is said by its key.
@@ -199,6 +199,15 @@ pub fn read_experiment(row: &dyn Columns) -> Result<(ExperimentRow, Progress)> {
             .context("the store holds an experiment hashed by neither rule 1 nor rule 2")?,
     };
     Ok((experiment, codec::parse_progress(text(row, 7)?)?))
+}
+
+pub fn read_line(row: &dyn Columns) -> Result<(i64, ExperimentLine)> {
+    let line = ExperimentLine {
+        id: text(row, 1)?.into(),
+        created_at: number(row, 2)?,
+        progress: codec::parse_progress(text(row, 3)?)?,
+    };
+    Ok((number(row, 0)?, line))
 }
 
 pub fn read_epoch(row: &dyn Columns) -> Result<EpochRow> {

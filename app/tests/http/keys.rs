@@ -77,7 +77,7 @@ async fn is_shown(house: &House, cookie: &str) -> bool {
     }
 }
 
-fn scope_key(house: &House, name: &str, role: Role, experiments: &[&str]) {
+pub(crate) fn scope_key(house: &House, name: &str, role: Role, experiments: &[&str]) {
     let mut store = house.location().open(Purpose::Write).unwrap();
     let key = ApiKey {
         name: name.into(),

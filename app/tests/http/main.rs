@@ -11,6 +11,7 @@ mod experiments;
 mod interface;
 mod keys;
 mod limits;
+mod list;
 mod missing;
 mod observed;
 mod pages;

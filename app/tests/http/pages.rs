@@ -58,7 +58,7 @@ async fn an_experiment_is_created_paused_and_closed_in_forms() {
     shows(
         &house.get("/").await,
         200,
-        &["There are no experiments yet.", "New experiment"],
+        &["There are no experiments yet.", "Create the first one"],
     );
     let spec = SHORT.replace('\n', "\r\n");
     let blind = form(

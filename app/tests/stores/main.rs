@@ -136,6 +136,7 @@ on_every_store!(
     actors_keep_their_numbers,
     sessions_end,
     keys_that_experiments_share_are_found,
+    lines_are_the_experiments_without_their_specs,
     the_waiting_clock_is_one_nodes_at_a_time,
     numbers_beyond_the_stored_ones_are_refused,
     an_older_store_is_brought_to_this_version_by_a_server_alone,
@@ -909,6 +910,46 @@ fn keys_that_experiments_share_are_found(place: &Place) {
     for newest in [false, true] {
         assert!(listed(Some("none"), newest).is_empty());
     }
+}
+
+fn lines_are_the_experiments_without_their_specs(place: &Place) {
+    let mut store = served(place);
+    let later = Progress {
+        epoch: 7,
+        ..progress()
+    };
+    write(&mut store, |store| {
+        for id in ["d", "b", "c"] {
+            assert!(
+                store
+                    .create(&experiment(id), &progress(), &epoch(0))
+                    .unwrap()
+            );
+        }
+        store.set_progress("b", &later).unwrap();
+    });
+    let some = ["c", "none", "a", "b"].map(String::from);
+    let mut ids = |among: Option<&[String]>, after, newest, limit| {
+        let lines = store.lines(among, after, newest, limit).unwrap();
+        lines.into_iter().map(|line| line.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(None, None, false, 9), ["a", "d", "b", "c"]);
+    assert_eq!(ids(None, Some("b"), true, 1), ["d"]);
+    // In the order of creation, whatever the order of what is asked for, and however long the list.
+    assert_eq!(ids(Some(&some), None, false, 9), ["a", "b", "c"]);
+    assert_eq!(ids(Some(&some), None, true, 2), ["c", "b"]);
+    assert_eq!(ids(Some(&some), Some("b"), true, 9), ["a"]);
+    for nothing in [
+        ids(Some(&[]), None, false, 9),
+        ids(None, Some("none"), true, 9),
+    ] {
+        assert!(nothing.is_empty());
+    }
+    let line = store.lines(None, None, true, 2).unwrap().pop().unwrap();
+    assert_eq!(
+        (line.id, line.created_at, line.progress),
+        ("b".to_owned(), experiment("b").created_at, later)
+    );
 }
 
 fn the_waiting_clock_is_one_nodes_at_a_time(place: &Place) {

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use crate::service::http::error::ApiError;
 use crate::service::http::{AppState, session};
 use crate::service::request::{Refusal, token_hash};
-use crate::store::{ApiKey, KEYLESS, Role, Store};
+use crate::store::{ApiKey, ExperimentLine, KEYLESS, Role, Store};
 
 /// How long a key that was added or revoked may go unnoticed, in milliseconds: another process does both, and reading the keys
 /// for each request would cost more than the request.
@@ -75,6 +75,21 @@ impl Caller {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The experiments that the caller sees, in the order of their creation or in the opposite one, after one of them.
+    pub fn lines(
+        &self,
+        store: &mut dyn Store,
+        after: Option<&str>,
+        newest_first: bool,
+        limit: usize,
+    ) -> Result<Vec<ExperimentLine>> {
+        // An experiment out of scope is as good as none, and after none comes nothing.
+        if after.is_some_and(|id| !self.sees(id)) {
+            return Ok(Vec::new());
+        }
+        store.lines(self.scope.as_deref(), after, newest_first, limit)
     }
 
     /// Refuses a key that is for some experiments alone.

@@ -18,19 +18,17 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::hex;
 use crate::log::{chain, check_values};
+use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object, QueryParams};
-use crate::service::http::{AppState, ExperimentInfo};
+use crate::service::http::summary::Facts;
 use crate::service::limits;
 use crate::service::request::{Change, Create, Granted, Refusal, Request};
-use crate::store::{ExperimentRow, Progress, Role, Status, Store};
+use crate::store::{ExperimentLine, ExperimentRow, Progress, Role, Status, Store};
 
 /// The most experiments in a list.
 pub const LISTED_MAX: usize = 1_000;
-
-/// Rows read at once for it: each has its spec, which may be a mebibyte.
-const LISTED_A_READ: usize = 16;
 
 /// A new experiment.
 #[derive(Deserialize, ToSchema)]
@@ -130,15 +128,15 @@ pub struct Listed {
 }
 
 impl Listed {
-    pub fn of(experiment: &ExperimentRow, progress: &Progress, info: &ExperimentInfo) -> Self {
+    fn of(line: ExperimentLine, facts: &Facts) -> Self {
         Self {
-            id: experiment.id.clone(),
-            name: info.name.clone(),
-            status: progress.status,
-            epoch: progress.epoch,
-            decided: progress.rounds(),
-            horizon: info.problem.horizon(),
-            created_at: experiment.created_at,
+            name: facts.name.clone(),
+            status: line.progress.status,
+            epoch: line.progress.epoch,
+            decided: line.progress.rounds(),
+            horizon: facts.horizon,
+            created_at: line.created_at,
+            id: line.id,
         }
     }
 }
@@ -290,43 +288,32 @@ pub async fn list(
         let message = format!("limit {limit} is outside 1 to {LISTED_MAX}; list them in pages");
         return Err(ApiError::unfit(message).against(format!("1 <= limit <= {LISTED_MAX}"), limit));
     }
-    let page = listed(&app, &caller, after, limit as usize, false).await?;
+    let page = listed(&app, &caller, after, limit as usize).await?;
     Ok(Reply(page))
 }
 
-/// Experiments that a caller sees, in the order of their creation, or in the opposite one, after one of them.
-pub async fn listed(
+/// Experiments that a caller sees, in the order of their creation, after one of them.
+async fn listed(
     app: &AppState,
     caller: &Caller,
     after: Option<String>,
     limit: usize,
-    newest_first: bool,
 ) -> Result<List, ApiError> {
     let shared = Arc::clone(app);
     let caller = caller.clone();
     let read = move |store: &mut dyn Store| {
-        let mut experiments = Vec::new();
-        // An experiment out of scope is as good as none, and after none comes nothing.
-        let mut exhausted = after.as_ref().is_some_and(|id| !caller.sees(id));
-        let mut last = after;
         // One more than is shown tells whether there is a next page.
-        while experiments.len() <= limit && !exhausted {
-            let rows = store.experiments(last.as_deref(), newest_first, LISTED_A_READ)?;
-            exhausted = rows.is_empty();
-            last = rows.last().map(|(experiment, _)| experiment.id.clone());
-            // One experiment that cannot be parsed fails the list: to leave it out would hide the damage.
-            for (experiment, progress) in rows.iter().filter(|row| caller.sees(&row.0.id)) {
-                let info = shared.parsed(&experiment.id, &experiment.spec)?;
-                experiments.push(Listed::of(experiment, progress, &info));
-            }
+        let mut lines = caller.lines(store, after.as_deref(), false, limit + 1)?;
+        let more = lines.len() > limit;
+        lines.truncate(limit);
+        let next = lines.last().filter(|_| more).map(|line| line.id.clone());
+        let mut experiments = Vec::new();
+        // One experiment that cannot be parsed fails the list: to leave it out would hide the damage.
+        for line in lines {
+            let facts = shared.summaries.facts(store, &line.id)?;
+            experiments.push(Listed::of(line, &facts));
         }
-        let more = experiments.len() > limit;
-        experiments.truncate(limit);
-        let next = experiments.last().filter(|_| more);
-        Ok(List {
-            next: next.map(|listed| listed.id.clone()),
-            experiments,
-        })
+        Ok(List { experiments, next })
     };
     app.read_page(read).await
 }
@@ -360,8 +347,13 @@ pub async fn show(
     let (row, revealed) = app.read_page(read).await?;
     let (experiment, progress) = row.ok_or_else(|| Refusal::NoExperiment { id: id.clone() })?;
     let info = app.info_of(&id, &experiment.spec)?;
+    let line = ExperimentLine {
+        id,
+        created_at: experiment.created_at,
+        progress,
+    };
     Ok(Reply(Shown {
-        listed: Listed::of(&experiment, &progress, &info),
+        listed: Listed::of(line, &Facts::of(&info)),
         key_hash: chain::key_hash(experiment.salt, experiment.key),
         // The plan of other values is not what the experiment runs by.
         plan: match check_values(&experiment) {

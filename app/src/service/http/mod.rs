@@ -23,6 +23,7 @@ pub mod log;
 pub mod metrics;
 pub mod openapi;
 pub mod outcomes;
+pub mod pace;
 pub mod pages;
 pub mod papers;
 pub mod readers;
@@ -31,6 +32,7 @@ pub mod server;
 pub mod session;
 pub mod state;
 pub mod stream;
+pub mod summary;
 pub mod watch;
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -58,6 +60,7 @@ use metrics::Metrics;
 use pages::Renderings;
 use readers::Readers;
 use ready::Readiness;
+use summary::Summaries;
 
 /// How long a client may take to send a request, by default: enough for the longest body at 2.3 Mbit/s.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -82,6 +85,7 @@ pub struct Shared {
     pub audits: Audits,
     readiness: Readiness,
     readers: Readers,
+    summaries: Summaries,
     bodies: Arc<Semaphore>,
     infos: Mutex<Recent<Arc<ExperimentInfo>>>,
     renderings: Renderings,
@@ -106,6 +110,7 @@ impl Shared {
             audits: Audits::default(),
             readiness: Readiness::default(),
             readers: Readers::new(&service),
+            summaries: Summaries::default(),
             service,
             access: Access::default(),
             timeout,

@@ -316,7 +316,8 @@ impl TestState {
     }
 }
 
-fn alerts(
+/// What somebody should look into, in sentences.
+pub fn alerts(
     policy: Policy,
     limits: &[LimitState],
     sample_ratio: &SampleRatio,

@@ -1,212 +1,272 @@
-//! All experiments, and the form that creates one.
+//! All experiments: where each stands, kept up to date; sorted, filtered and searched by the address.
+//!
+//! A page has the newest thousand, or those before one of them, and is sorted and filtered as a whole. A search goes through page
+//! after page until it has a thousand or its time is up; where it stopped, a link goes on.
 
-use axum::extract::{FromRequest as _, Request, State};
-use axum::http::StatusCode;
-use axum::response::{Html, IntoResponse, Response};
-use debora::measure::words::{percent, whole};
+mod line;
+mod view;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use debora::measure::words::{counted, listed, whole};
 use maud::{Markup, html};
-use serde::Deserialize;
 
-use super::{Guest, PageError, page, see, text};
+use self::line::Line;
+use self::view::{Column, Standpoint, View, ViewQuery};
+use super::live::Live;
+use super::{Guest, PageError, page, parts};
 use crate::service::http::AppState;
-use crate::service::http::error::ApiError;
-use crate::service::http::experiments::{self, LISTED_MAX, List, Listed, given_key};
-use crate::service::http::extract::{Form, QueryParams};
-use crate::service::request::Create;
-use crate::store::Role;
+use crate::service::http::access::Caller;
+use crate::service::http::experiments::LISTED_MAX;
+use crate::service::http::extract::QueryParams;
+use crate::service::http::summary::{BUDGET, FACTS_MAX};
+use crate::store::{ExperimentLine, Role, Store};
 
-/// What the form starts with: a small experiment that can be created as it is, and shows what a spec may say.
-const EXAMPLE: &str = r#"name    = "model routing"
-policy  = "soft"                 # free | soft | hard
-horizon = 1_000_000
-rho     = 0.1
-actions = ["small", "large"]
+/// How long a search reads names that it does not know yet.
+const SEARCH: Duration = Duration::from_millis(200);
 
-[reward]
-name = "quality"
-
-[[cost]]
-name      = "price"
-range     = [0.0, 0.02]
-threshold = 0.008
-
-[service]
-on_wait      = "hold"            # or "serve"
-outcome_wait = "7d"
-"#;
-
-/// What the form sends.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ExperimentForm {
-    spec: String,
-    id: String,
-    key: String,
-    blind: Option<String>,
-}
-
-/// Which experiments: those created before this one, or the newest.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Before {
-    before: Option<String>,
+/// A page of the list.
+struct Found {
+    lines: Vec<Line>,
+    /// Experiments looked at.
+    looked: usize,
+    /// The last of them, if there are older ones.
+    next: Option<String>,
 }
 
 pub async fn show(
     State(app): State<AppState>,
     guest: Guest,
-    QueryParams(Before { before }): QueryParams<Before>,
-) -> Result<Html<String>, PageError> {
+    headers: HeaderMap,
+    QueryParams(query): QueryParams<ViewQuery>,
+) -> Result<Response, PageError> {
     guest.0.require(Role::Read)?;
-    let draft = ExperimentForm {
-        spec: EXAMPLE.into(),
-        ..ExperimentForm::default()
-    };
-    render(&app, &guest, &draft, None, before).await
+    let view = View::of(query)?;
+    let (shared, caller, asked) = (Arc::clone(&app), guest.0.clone(), view.clone());
+    let now = (app.service.clock)().wall;
+    let read = move |store: &mut dyn Store| find(&shared, store, &caller, &asked, now);
+    let found = app.read_page(read).await?;
+    let live = Live::new(&view.address(), &content(&guest.0, &view, found));
+    Ok(live.respond(&headers, || {
+        let content = html! {
+            h1 { "Experiments" }
+            (controls(&view))
+            (live.markup)
+        };
+        page("Experiments", Some(&guest), &content)
+    }))
 }
 
-pub async fn create(
-    State(app): State<AppState>,
-    guest: Guest,
-    request: Request,
-) -> Result<Response, PageError> {
-    guest.0.require(Role::Admin)?;
-    let Form(draft) = Form::<ExperimentForm>::from_request(request, &app).await?;
-    match created(&app, &guest, &draft).await {
-        Ok(id) => Ok(see(&format!("/experiments/{id}"))),
-        // Shown above the form, with what was typed: on a page of its own the spec would be lost.
-        Err(error) if error.status.is_client_error() => {
-            let page = render(&app, &guest, &draft, Some(&error), None).await?;
-            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+fn find(
+    app: &AppState,
+    store: &mut dyn Store,
+    caller: &Caller,
+    view: &View,
+    now: i64,
+) -> Result<Found> {
+    let begun = Instant::now();
+    let end = begun + SEARCH;
+    let mut last = Some(view.before.clone()).filter(|id| !id.is_empty());
+    let (mut rows, mut looked) = (Vec::new(), 0);
+    let more = loop {
+        // One more than is shown tells whether there are older ones.
+        let mut page = caller.lines(store, last.as_deref(), true, LISTED_MAX + 1)?;
+        let more = page.len() > LISTED_MAX;
+        page.truncate(LISTED_MAX);
+        let mut page = page.into_iter();
+        for row in page.by_ref() {
+            let facts = app.summaries.facts(store, &row.id)?;
+            last = Some(row.id.clone());
+            looked += 1;
+            if view.finds(&row.id, facts.name.as_deref()) {
+                rows.push((row, facts));
+            }
+            let late = !view.text.is_empty() && Instant::now() >= end;
+            if late || rows.len() == LISTED_MAX {
+                break;
+            }
         }
-        Err(error) => Err(error.into()),
+        let stopped = page.len() > 0;
+        let full = rows.len() == LISTED_MAX || looked >= FACTS_MAX || Instant::now() >= end;
+        if stopped || !more || full {
+            break stopped || more;
+        }
+    };
+    let changed: Vec<&ExperimentLine> = rows.iter().map(|(row, _)| row).collect();
+    app.summaries.refresh(store, &changed, now, begun + BUDGET);
+    let lines = rows.into_iter().map(|(row, facts)| Line {
+        summary: app.summaries.of(&row.id),
+        row,
+        facts,
+        now,
+    });
+    Ok(Found {
+        lines: lines.collect(),
+        looked,
+        next: last.filter(|_| more),
+    })
+}
+
+/// The search, the filters and the order, as a form: without scripts it is sent by its button.
+fn controls(view: &View) -> Markup {
+    let sorts = Column::ALL.map(|column| {
+        let [name, heading, first] = column.words();
+        (name, format!("{heading}, {first}"))
+    });
+    html! {
+        search {
+            // What is under way for the list would otherwise replace the answer with an older one.
+            form.controls action="/" hx-get="/" hx-target="#live" hx-select="#live" hx-swap="morph" hx-ext="morph"
+                hx-trigger="input delay:250ms, submit" hx-sync="#live:replace" hx-replace-url="true" {
+                label { "Search" input type="search" name="q" value=(view.text) placeholder="name or id" autocomplete="off"; }
+                label {
+                    "State"
+                    select name="state" {
+                        option value="" { "all" }
+                        @for state in Standpoint::ALL {
+                            option value=(state.word()) selected[view.state == Some(state)] { (state.word()) }
+                        }
+                    }
+                }
+                label {
+                    "Sorted by"
+                    select name="sort" {
+                        @for (name, words) in &sorts {
+                            option value=(name) selected[!view.reversed && view.column.words()[0] == *name] { (words) }
+                        }
+                        // An order that only the headings give must not be lost when something is searched for.
+                        @if view.reversed {
+                            option value=(view.sort()) selected { (view.column.words()[1]) ", the other way" }
+                        }
+                    }
+                }
+                label.check { input type="checkbox" name="alerts" value="yes" checked[view.alerts]; "With alerts alone" }
+                button.outline { "Apply" }
+            }
+        }
     }
 }
 
-async fn created(
-    app: &AppState,
-    guest: &Guest,
-    draft: &ExperimentForm,
-) -> Result<String, ApiError> {
-    let key = given(&draft.key)
-        .map(|text| given_key(&text).map_err(ApiError::unfit))
-        .transpose()?;
-    // Browsers send line ends as two characters. The chain hashes the spec, so it must be the same
-    // whether it was sent by a form or by a program.
-    let spec = draft.spec.replace("\r\n", "\n");
-    let id = given(&draft.id);
-    guest.0.require_scope(id.as_deref())?;
-    let create = Create {
-        id,
-        spec,
-        key,
-        blind: draft.blind.is_some(),
-        actor: guest.0.name.to_string(),
-    };
-    Ok(experiments::created(app, create).await?.0)
-}
-
-/// What a field holds, if anything: a form sends empty fields, too.
-fn given(text: &str) -> Option<String> {
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-}
-
-async fn render(
-    app: &AppState,
-    guest: &Guest,
-    draft: &ExperimentForm,
-    refusal: Option<&ApiError>,
-    before: Option<String>,
-) -> Result<Html<String>, PageError> {
-    let List { experiments, next } =
-        experiments::listed(app, &guest.0, before, LISTED_MAX, true).await?;
-    let content = html! {
-        h1 { "Experiments" }
-        @if experiments.is_empty() {
-            p { "There are no experiments yet." }
+fn content(caller: &Caller, view: &View, found: Found) -> Markup {
+    let Found {
+        mut lines,
+        looked,
+        next,
+    } = found;
+    let (all, totals) = (lines.len(), totals(&lines));
+    lines.retain(|line| view.keeps(line));
+    view.sort_lines(&mut lines);
+    html! {
+        @if all == 0 && view.text.is_empty() {
+            (nothing(caller, view))
         } @else {
-            div.scroll { (table(&experiments)) }
-            @if let Some(last) = next { p { a href={ "/?before=" (last) } { "Older experiments" } } }
+            p.totals { (totals) }
+            p.small aria-live="polite" { (shown(view, lines.len(), all, looked)) }
+            @if !lines.is_empty() { (parts::scroll("Experiments", &table(view, &lines))) }
         }
-        // Others could fill it in and would be refused.
-        @if guest.0.role == Role::Admin {
-            // The first thing to do where there is nothing to see.
-            details open[experiments.is_empty() || refusal.is_some()] {
-                summary role="button" class="outline" { "New experiment" }
-                (form(draft, refusal))
+        @if let Some(last) = next {
+            p { a href=(view.before(&last).address()) { @if view.text.is_empty() { "Older experiments" } @else { "Search older experiments" } } }
+        }
+        @if !view.before.is_empty() { p { a href=(view.before("").address()) { "The newest experiments" } } }
+    }
+}
+
+/// How many experiments are in which state, in words.
+fn totals(lines: &[Line]) -> String {
+    let count = |state| {
+        lines
+            .iter()
+            .filter(|line| line.standpoint() == state)
+            .count()
+    };
+    let words = Standpoint::ALL.map(|state| (count(state), state));
+    let said = words.iter().filter(|(count, _)| *count > 0);
+    let mut said: Vec<_> = said
+        .map(|(count, state)| match state {
+            Standpoint::Waiting => format!("{count} waiting for outcomes"),
+            state => format!("{count} {}", state.word()),
+        })
+        .collect();
+    let alerts = lines
+        .iter()
+        .filter_map(Line::alerts)
+        .map(<[_]>::len)
+        .sum::<usize>();
+    if alerts > 0 {
+        said.push(counted(alerts as u64, "alert", "alerts"));
+    }
+    let unread = lines.iter().filter(|line| line.summary.is_none()).count();
+    let mut totals = format!("{}.", listed(&said));
+    if said.is_empty() {
+        totals = "None.".into();
+    }
+    if unread > 0 {
+        let are = if unread == 1 { "is" } else { "are" };
+        totals += &format!(" {} of them {are} still being read.", whole(unread as u64));
+    }
+    totals
+}
+
+/// What part of the experiments the table shows, and what was looked at for it.
+fn shown(view: &View, shown: usize, all: usize, looked: usize) -> String {
+    let mut words = match (shown, all) {
+        (0, _) => "No experiment matches.".to_owned(),
+        (shown, all) if shown < all => {
+            format!("Showing {} of {}.", whole(shown as u64), whole(all as u64))
+        }
+        (_, all) => format!(
+            "Showing {}.",
+            counted(all as u64, "experiment", "experiments")
+        ),
+    };
+    if !view.text.is_empty() {
+        words += &format!(
+            " {} searched.",
+            counted(looked as u64, "experiment was", "experiments were")
+        );
+    }
+    words
+}
+
+/// What to do where there is nothing to see.
+fn nothing(caller: &Caller, view: &View) -> Markup {
+    html! {
+        @if !view.before.is_empty() {
+            p { "There are no older experiments." }
+        } @else {
+            p { "There are no experiments yet." }
+            @if let Some(scope) = &caller.scope {
+                p { "Your key is for " (listed(scope)) " alone." }
+            }
+            @if caller.role == Role::Admin {
+                p { a href="/new" role="button" { "Create the first one" } }
+                p.small { "Programs create them with POST /v1/experiments: " a href="/api" { "the API" } "." }
+            } @else {
+                p { "Someone whose key has role admin creates them." }
             }
         }
-    };
-    Ok(page("Experiments", Some(guest), &content))
+    }
 }
 
-fn table(experiments: &[Listed]) -> Markup {
+fn table(view: &View, lines: &[Line]) -> Markup {
     html! {
-        table.list {
-            thead { tr { th { "Experiment" } th { "Status" } th.number { "Epoch" } th { "Rounds" } th.wide { "Created" } } }
-            tbody {
-                // The newest first: the interface lists the oldest first, but people look for the latest.
-                @for experiment in experiments {
-                    tr {
-                        td {
-                            a href={ "/experiments/" (experiment.id) } {
-                                (experiment.name.as_ref().unwrap_or(&experiment.id))
-                            }
-                            @if experiment.name.is_some() { br; span.small { (experiment.id) } }
+        table.cards.list {
+            thead {
+                tr {
+                    @for column in Column::ALL {
+                        @let [_, heading, first] = column.words();
+                        th scope="col" aria-sort=[view.direction(column)] .number[matches!(column, Column::Rate | Column::Age)] {
+                            a href=(view.sorted_by(column).address()) title={ "Sort: " (first) } { (heading) }
                         }
-                        td { (text::word(experiment.status)) }
-                        td.number { (whole(experiment.epoch)) }
-                        td {
-                            (whole(experiment.decided)) " of " (whole(experiment.horizon))
-                            " (" (percent(experiment.decided as f64 / experiment.horizon as f64)) ")"
-                            progress value=(experiment.decided) max=(experiment.horizon) {}
-                        }
-                        td.small.wide { (text::time(experiment.created_at)) }
                     }
                 }
             }
+            tbody { @for line in lines { (line.markup()) } }
         }
-    }
-}
-
-fn form(draft: &ExperimentForm, refusal: Option<&ApiError>) -> Markup {
-    html! {
-        form method="post" action="/experiments" {
-            @if let Some(refusal) = refusal { pre.alarm { (refusal.message) } }
-            label {
-                "Spec"
-                textarea.spec name="spec" spellcheck="false" required { (draft.spec) }
-            }
-            div.grid {
-                label {
-                    "Id"
-                    // The browser checks what the service would refuse, before anything is sent.
-                    input name="id" value=(draft.id) pattern="[a-z0-9\\-]+" maxlength="128" placeholder="drawn at random";
-                }
-                label {
-                    "Key"
-                    // Not kept by the browser: it is secret until the experiment is over.
-                    input name="key" value=(draft.key) autocomplete="off" maxlength="32" placeholder="drawn at random";
-                    small { "Enter another team's key to replicate its experiment." }
-                }
-            }
-            label {
-                input type="checkbox" name="blind" value="yes" checked[draft.blind.is_some()];
-                "Run it even if the horizon is too short to ever compare the actions"
-            }
-            button { "Create" }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use debora::Plan;
-    use debora::spec::Spec;
-
-    #[test]
-    fn the_example_can_be_created_as_it_is() {
-        let spec = Spec::parse(super::EXAMPLE, "example").unwrap();
-        assert!(!Plan::of(spec.problem).blind && spec.world.is_none() && !spec.key_given);
     }
 }

@@ -10,6 +10,7 @@ mod epochs;
 mod diff;
 mod experiment;
 mod figures;
+mod form;
 mod list;
 mod live;
 mod login;
@@ -52,7 +53,8 @@ const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"timeout
 pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
     vec![
         ("/", get(list::show)),
-        ("/experiments", post(list::create)),
+        ("/new", get(form::show)),
+        ("/experiments", post(form::create)),
         ("/experiments/{id}", get(experiment::show)),
         ("/experiments/{id}/pause", post(experiment::pause)),
         ("/experiments/{id}/resume", post(experiment::resume)),

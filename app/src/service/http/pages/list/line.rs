@@ -1,0 +1,263 @@
+//! A line of the list: what it says of an experiment, and its markup.
+
+use std::sync::Arc;
+
+use debora::measure::words::{percent, significant, whole};
+use debora::record::Kind;
+use maud::{Markup, html};
+
+use super::view::Standpoint;
+use crate::calendar::iso;
+use crate::log::kept::LimitVerdict;
+use crate::service::http::pages::{parts, text};
+use crate::service::http::summary::{Facts, LimitLine, Standing, Summary, Unsaid};
+use crate::store::{ExperimentLine, Status};
+
+/// Costs whose verdict is shown one by one; of more, the rest is counted.
+const LIMITS_SHOWN: usize = 3;
+
+/// An experiment in the list.
+pub struct Line {
+    /// As it is stored.
+    pub row: ExperimentLine,
+    pub facts: Arc<Facts>,
+    /// `None` until there was time to make one.
+    pub summary: Option<Arc<Summary>>,
+    /// What time it is.
+    pub now: i64,
+}
+
+impl Line {
+    /// What it is called.
+    pub fn title(&self) -> &str {
+        self.facts.name.as_ref().unwrap_or(&self.row.id)
+    }
+
+    pub fn standing(&self) -> Option<&Standing> {
+        self.summary.as_ref()?.standing.as_ref().ok()
+    }
+
+    pub fn standpoint(&self) -> Standpoint {
+        let waiting = self
+            .summary
+            .as_ref()
+            .is_some_and(|made| made.is_waiting(&self.row));
+        let kind = self.standing().map(|standing| standing.kind);
+        match self.row.progress.status {
+            Status::Paused => Standpoint::Paused,
+            Status::Closed => Standpoint::Closed,
+            Status::Done => Standpoint::Done,
+            // Before waiting: a run that has committed waits for nothing.
+            Status::Running if kind == Some(Kind::Commit) => Standpoint::Committed,
+            Status::Running if waiting => Standpoint::Waiting,
+            Status::Running => Standpoint::Running,
+        }
+    }
+
+    /// Rounds decided, of all.
+    pub fn share(&self) -> f64 {
+        self.row.progress.rounds() as f64 / self.facts.horizon as f64
+    }
+
+    /// Rounds decided a second; `None` while nothing is known.
+    pub fn per_second(&self) -> Option<f64> {
+        let rate = self.summary.as_ref()?.rate(&self.row, self.now);
+        Some(rate.map_or(0.0, |(rounds, span)| rounds as f64 * 1e3 / span as f64))
+    }
+
+    /// The action played most, once that is decided by outcomes.
+    pub fn leader(&self) -> Option<(&str, f64)> {
+        let standing = self.standing()?;
+        let (name, probability) = &standing.leader;
+        (standing.kind != Kind::Explore).then_some((name, *probability))
+    }
+
+    /// What somebody should look into; `None` while nothing is known.
+    pub fn alerts(&self) -> Option<&[String]> {
+        match &self.summary.as_ref()?.standing {
+            Ok(standing) => Some(&standing.alerts),
+            // To be looked into more than anything else.
+            Err(Unsaid::Unreadable(error)) => Some(std::slice::from_ref(error)),
+            Err(Unsaid::OtherValues(_)) => Some(&[]),
+        }
+    }
+
+    /// A row of the table.
+    pub fn markup(&self) -> Markup {
+        let progress = &self.row.progress;
+        let standpoint = self.standpoint().word();
+        html! {
+            // Known by its id when the list is refreshed, so that rows move rather than change into one another.
+            tr id={ "x-" (self.row.id) } {
+                th scope="row" {
+                    a href={ "/experiments/" (self.row.id) } title=(self.title()) { bdi { (self.title()) } }
+                    @if self.facts.name.is_some() { span.small { (self.row.id) } }
+                }
+                td data-label="State" { (parts::badge(standpoint, standpoint)) }
+                td.done data-label="Progress" {
+                    span { (whole(progress.rounds())) " of " (whole(self.facts.horizon)) }
+                    progress value=(progress.rounds()) max=(self.facts.horizon) aria-label="Rounds decided" title=(percent(self.share())) {}
+                }
+                td.number data-label="Rate" { (self.rate()) }
+                td data-label="Epoch" { span { (whole(progress.epoch)) " " span.small { (self.kind()) } } }
+                td data-label="Leader" { (self.leader_markup()) }
+                td data-label="Limits" { (self.limits()) }
+                td data-label="Alerts" { (self.alerts_markup()) }
+                td.number data-label="Age" {
+                    time datetime=(iso(self.row.created_at)) title=(text::time(self.row.created_at)) {
+                        (duration(self.now - self.row.created_at))
+                    }
+                }
+            }
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.standing().map(|standing| standing.kind) {
+            Some(Kind::Explore) => "explore",
+            Some(Kind::Estimate) => "estimate",
+            Some(Kind::Infeasible) => "infeasible",
+            Some(Kind::Commit) => "commit",
+            None => "",
+        }
+    }
+
+    fn rate(&self) -> Markup {
+        let Some(summary) = &self.summary else {
+            return unread();
+        };
+        if !self.row.progress.status.is_open() {
+            return html! { span.small { "over" } };
+        }
+        let Some((rounds, span)) = summary.rate(&self.row, self.now) else {
+            let last = summary.last_decided();
+            let last = last.map_or("Nothing was decided yet.".to_owned(), |at| {
+                format!(
+                    "No decision in the last 10 minutes; the last one was at {}.",
+                    text::time(at)
+                )
+            });
+            return html! { span.small title=(last) { "none" } };
+        };
+        let over = format!("{} rounds in the last {}", whole(rounds), duration(span));
+        html! { span title=(over) { (per_time(rounds as f64 * 1e3 / span as f64)) } }
+    }
+
+    fn leader_markup(&self) -> Markup {
+        match self.summary.as_ref().map(|summary| &summary.standing) {
+            None => unread(),
+            Some(Err(Unsaid::OtherValues(why))) => {
+                html! { span.small title=(why) { "of another version" } }
+            }
+            Some(Err(Unsaid::Unreadable(_))) => html! { span.small { "unreadable" } },
+            Some(Ok(_)) => match self.leader() {
+                None => html! { span.small { "exploring" } },
+                Some((name, probability)) => html! {
+                    span.leader title=(name) { bdi { (name) } " " span.share { (percent(probability)) } }
+                },
+            },
+        }
+    }
+
+    fn limits(&self) -> Markup {
+        let Some(standing) = self.standing() else {
+            return unread();
+        };
+        let Some(limits) = &standing.limits else {
+            let why = "An earlier version stored outcomes without their sums; the experiment's page adds them up.";
+            return html! { span.small title=(why) { "on its page" } };
+        };
+        if limits.is_empty() {
+            return html! { span.small { "no costs" } };
+        }
+        // One that would be counted alone takes no more room by its name.
+        let shown = if limits.len() == LIMITS_SHOWN + 1 {
+            limits.len()
+        } else {
+            limits.len().min(LIMITS_SHOWN)
+        };
+        html! {
+            span.limits {
+                @for limit in &limits[..shown] {
+                    span.badge.(class(limit.verdict)) title=(limit.sentence) { bdi { (limit.name) } " " (verdict(limit.verdict)) }
+                }
+                @if shown < limits.len() { span.small { "and " (counts(&limits[shown..])) } }
+            }
+        }
+    }
+
+    fn alerts_markup(&self) -> Markup {
+        match self.alerts() {
+            None => unread(),
+            Some([]) => html! { span.small { "none" } },
+            Some(alerts) => {
+                let word = if alerts.len() == 1 { "alert" } else { "alerts" };
+                html! {
+                    a.badge.alert href={ "/experiments/" (self.row.id) } title=(alerts[0]) { (alerts.len()) " " (word) }
+                }
+            }
+        }
+    }
+}
+
+/// What stands where a summary has not been made yet.
+fn unread() -> Markup {
+    html! { span.small title="Not read yet: the list goes on reading when it is refreshed." { "…" } }
+}
+
+fn class(verdict: LimitVerdict) -> &'static str {
+    match verdict {
+        LimitVerdict::Kept => "kept",
+        LimitVerdict::Exceeded => "exceeded",
+        LimitVerdict::Unknown => "unknown",
+    }
+}
+
+fn verdict(verdict: LimitVerdict) -> &'static str {
+    match verdict {
+        LimitVerdict::Unknown => "not yet known",
+        known => class(known),
+    }
+}
+
+/// How many of each verdict: "1 exceeded, 16 kept".
+fn counts(limits: &[LimitLine]) -> String {
+    let verdicts = [
+        LimitVerdict::Exceeded,
+        LimitVerdict::Unknown,
+        LimitVerdict::Kept,
+    ];
+    let counts = verdicts.map(|one| {
+        (
+            limits.iter().filter(|limit| limit.verdict == one).count(),
+            one,
+        )
+    });
+    let said = counts.iter().filter(|(count, _)| *count > 0);
+    let said: Vec<_> = said
+        .map(|(count, one)| format!("{count} {}", verdict(*one)))
+        .collect();
+    said.join(", ")
+}
+
+/// A rate in the largest unit of time that makes it at least 1, or by the hour: "3.2/min".
+fn per_time(per_second: f64) -> String {
+    let (rate, unit) = match per_second {
+        rate if rate >= 1.0 => (rate, "s"),
+        rate if rate * 60.0 >= 1.0 => (rate * 60.0, "min"),
+        rate => (rate * 3_600.0, "h"),
+    };
+    // Two digits: with more, it would change at every look.
+    format!("{}/{unit}", significant(rate, 2))
+}
+
+/// How long milliseconds are, in the largest unit that they fill: "3 d".
+fn duration(milliseconds: i64) -> String {
+    let seconds = milliseconds.max(0) / 1_000;
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
