@@ -31,6 +31,7 @@ pub(crate) fn set_key(house: &House, name: &str, role: Role, revoked_at: Option<
         created_at: 0,
         revoked_at,
         experiments: None,
+        last_used_at: None,
     };
     store.begin().unwrap();
     store.set_key(&key).unwrap();

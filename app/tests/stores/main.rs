@@ -222,6 +222,7 @@ fn api_key(name: &str, role: Role) -> ApiKey {
         created_at: 6,
         revoked_at: None,
         experiments: None,
+        last_used_at: None,
     }
 }
 

@@ -16,6 +16,7 @@ pub mod experiments;
 pub mod extract;
 pub mod guard;
 pub mod head;
+pub mod keys;
 pub mod log;
 pub mod metrics;
 pub mod openapi;
@@ -183,6 +184,8 @@ fn interface() -> OpenApiRouter<AppState> {
         .routes(routes!(papers::certificate))
         .routes(routes!(papers::seal))
         .routes(routes!(papers::seal_page))
+        .routes(routes!(keys::list, keys::make))
+        .routes(routes!(keys::revoke))
         .routes(routes!(watch::health))
         .routes(routes!(ready::ready))
         .routes(routes!(watch::metrics))
