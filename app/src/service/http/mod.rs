@@ -21,6 +21,7 @@ pub mod log;
 pub mod metrics;
 pub mod openapi;
 pub mod outcomes;
+pub mod pace;
 pub mod pages;
 pub mod papers;
 pub mod readers;
@@ -52,6 +53,8 @@ use crate::store::Store;
 use access::Access;
 use error::ApiError;
 use metrics::Metrics;
+use pace::Pace;
+use pages::errors::{self, Asked};
 use readers::Readers;
 use ready::Readiness;
 
@@ -74,6 +77,12 @@ pub struct Shared {
     pub metrics: Metrics,
     /// How long a client may take to send a request.
     pub timeout: Duration,
+    /// What was done in the last minute.
+    pub pace: Pace,
+    /// When it began, by monotonic time.
+    begun_at: i64,
+    /// Room for one backup.
+    backups: Arc<Semaphore>,
     readiness: Readiness,
     readers: Readers,
     bodies: Arc<Semaphore>,
@@ -96,6 +105,9 @@ impl Shared {
     pub fn new(service: Arc<Service>, timeout: Duration) -> AppState {
         Arc::new(Self {
             metrics: Metrics::new(&service.counts),
+            pace: Pace::default(),
+            begun_at: (service.clock)().monotonic,
+            backups: Arc::new(Semaphore::new(1)),
             readiness: Readiness::default(),
             readers: Readers::new(&service),
             service,
@@ -120,6 +132,13 @@ impl Shared {
         read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
         self.readers.pages.read(read).await
+    }
+
+    /// Looks at the counters, once a second.
+    pub fn sample(&self) {
+        let now = (self.service.clock)().monotonic;
+        let shed = self.service.counts.shed_total();
+        self.pace.note(now, self.metrics.decisions(), shed);
     }
 
     /// What never changes about an experiment.
@@ -214,7 +233,9 @@ impl App {
 
     /// Answers a request. Without a socket, so that tests can ask.
     pub async fn answer(&self, request: Request) -> Response {
-        watch::observed(&self.state, self.router.clone(), request).await
+        let asked = Asked::of(&request);
+        let response = watch::observed(&self.state, self.router.clone(), request).await;
+        errors::for_people(asked, response).await
     }
 }
 

@@ -147,13 +147,22 @@ fn read_at<T>(
 }
 
 fn work(received: &Mutex<Receiver<Job>>, nice: i32) {
-    // On Linux alone, where a thread has a priority of its own: elsewhere the whole service would give way.
-    if cfg!(target_os = "linux") {
-        let _ = rustix::process::nice(nice);
-    }
+    lower_priority(nice);
     while let Some(job) = next(received) {
         // A panic is answered as a lost read, and the thread has others to serve.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+    }
+}
+
+/// Has this thread give way as those do that read pages.
+pub fn give_way() {
+    lower_priority(PAGES_NICE);
+}
+
+fn lower_priority(nice: i32) {
+    // On Linux alone, where a thread has a priority of its own: elsewhere the whole service would give way.
+    if cfg!(target_os = "linux") {
+        let _ = rustix::process::nice(nice);
     }
 }
 

@@ -10,14 +10,15 @@ use maud::{Markup, html};
 
 use super::live::Live;
 use super::parts::{self, Tab};
-use super::{Guest, PageError, figures, page, see, text};
+use super::admin::changes;
+use super::{Guest, PageError, figures, page, text};
 use crate::log::kept::contradictions;
 use crate::log::means::ActionMean;
 use crate::service::http::AppState;
-use crate::service::http::experiments::{change, row};
+use crate::service::http::experiments::row;
 use crate::service::http::extract::Id;
 use crate::service::http::state::{self, CautiousState, Expected, State};
-use crate::service::request::{Change, Refusal};
+use crate::service::request::Refusal;
 use crate::store::{ExperimentRow, Role, Status};
 
 pub async fn show(
@@ -45,46 +46,11 @@ pub async fn show(
         let content = html! {
             (parts::heading(&state.id, &name, Tab::Overview))
             (live.markup)
-            @if guest.0.role == Role::Admin && !over { (buttons(&state)) }
+            @if guest.0.role == Role::Admin && !over { (changes::forms(&state)) }
             (documents(&experiment, &state, over))
         };
         page(&name, Some(&guest), &content)
     }))
-}
-
-pub async fn pause(
-    Shared(app): Shared<AppState>,
-    guest: Guest,
-    Id(id): Id,
-) -> Result<Response, PageError> {
-    changed(&app, &guest, id, Change::Pause).await
-}
-
-pub async fn resume(
-    Shared(app): Shared<AppState>,
-    guest: Guest,
-    Id(id): Id,
-) -> Result<Response, PageError> {
-    changed(&app, &guest, id, Change::Resume).await
-}
-
-pub async fn close(
-    Shared(app): Shared<AppState>,
-    guest: Guest,
-    Id(id): Id,
-) -> Result<Response, PageError> {
-    changed(&app, &guest, id, Change::Close).await
-}
-
-async fn changed(
-    app: &AppState,
-    guest: &Guest,
-    id: String,
-    what: Change,
-) -> Result<Response, PageError> {
-    // The same function as the interface's, which checks the role: the buttons are only a courtesy.
-    change(app, &guest.0, id.clone(), what, None).await?;
-    Ok(see(&format!("/experiments/{id}")))
 }
 
 fn live(state: &State) -> Markup {
@@ -266,29 +232,6 @@ fn mean_row(mean: &ActionMean) -> Markup {
         }
         // Where the cell does not even hold what was observed, the reason is not left to a pointer that hovers.
         @if mean.is_surprising() { tr { td colspan="7" { small { (mean.why) } } } }
-    }
-}
-
-fn buttons(state: &State) -> Markup {
-    let to = |what: &str| format!("/experiments/{}/{what}", state.id);
-    html! {
-        div.actions {
-            @if state.status == Status::Paused {
-                form method="post" action=(to("resume")) { button { "Resume" } }
-            } @else {
-                form method="post" action=(to("pause")) { button.secondary { "Pause" } }
-            }
-            // Two clicks, as it cannot be undone; without a script, which a dialog would need.
-            details {
-                summary role="button" class="outline secondary" { "Close" }
-                p {
-                    "This ends the experiment for good: it decides and learns nothing more, and its key is published "
-                    "(if other experiments have the same key, once all of them are over)."
-                    @if state.committed.is_some() { " As it has committed, nothing is lost by it." }
-                }
-                form method="post" action=(to("close")) { button.contrast { "Close it" } }
-            }
-        }
     }
 }
 
