@@ -732,9 +732,9 @@ impl<D: Database> Store for Sql<D> {
 
     fn set_key_used(&mut self, name: &str, at: i64) -> Result<()> {
         // Of two nodes the later use stays, whichever writes first.
-        let sql = "UPDATE api_keys SET last_used_at = $2
-            WHERE name = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
-        self.execute(sql, &values![name, at]).map(drop)
+        let sql = "UPDATE api_keys SET last_used_at = $1
+            WHERE name = $2 AND (last_used_at IS NULL OR last_used_at < $1)";
+        self.execute(sql, &values![at, name]).map(drop)
     }
 
     fn actor(&mut self, name: &str) -> Result<u64> {

@@ -1,6 +1,8 @@
 //! The service over HTTP, without a socket: a router, a SQLite file, and a clock that is moved by hand.
 
 mod access;
+mod admin;
+mod api_page;
 mod errors;
 mod experiments;
 mod interface;

@@ -235,17 +235,18 @@ async fn with_keys_the_pages_need_a_login() {
     set_key(&house, "reader", Role::Read, None);
     set_key(&house, "boss", Role::Admin, None);
     house.wait(2_000);
-    for path in [
-        "/",
-        "/experiments/e",
-        "/experiments/e/figures/strategy-light.svg",
+    for (path, next) in [
+        ("/", ""),
+        ("/experiments/e", "?next=%2Fexperiments%2Fe"),
+        (
+            "/experiments/e/figures/strategy-light.svg",
+            "?next=%2Fexperiments%2Fe%2Ffigures%2Fstrategy-light.svg",
+        ),
     ] {
         let reply = house.get(path).await;
-        assert_eq!(
-            (reply.status.as_u16(), &reply.headers["location"]),
-            (303, &"/login".parse().unwrap()),
-            "{path}"
-        );
+        let location = reply.headers["location"].to_str().unwrap();
+        let expected = format!("/login{next}");
+        assert_eq!((reply.status.as_u16(), location), (303, &*expected));
     }
     shows(&house.get("/login").await, 200, &["API key"]);
     shows(

@@ -64,7 +64,11 @@ mod tests {
         assert_eq!(pace.decisions_a_second(), None);
         // 10 a second for two minutes, all of what was refused in the first of them.
         for second in 1..=120 {
-            pace.note(second * 1_000, 100 + 10 * second as u64, 5 + second.min(50) as u64);
+            pace.note(
+                second * 1_000,
+                100 + 10 * second as u64,
+                5 + second.min(50) as u64,
+            );
             assert_eq!(pace.decisions_a_second(), Some(10.0));
         }
         assert_eq!(pace.shed(), 0);

@@ -213,6 +213,10 @@ fn words(status: StatusCode, code: &str) -> (&'static str, &'static str) {
             "That is too much at once",
             "Nothing was changed. Send less.",
         ),
+        (_, "backup") => (
+            "The backup could not be made",
+            "Nothing is left of it, and the service goes on.",
+        ),
         (503, "busy") => (
             "Too much is asked at once",
             "Nothing was changed. Try again in a few seconds.",
@@ -238,7 +242,13 @@ mod tests {
 
     #[test]
     fn a_log_in_leads_back_to_this_site_alone() {
-        for path in ["/", "/experiments/e", "/?sort=name&before=e", "/a//b", "/@x"] {
+        for path in [
+            "/",
+            "/experiments/e",
+            "/?sort=name&before=e",
+            "/a//b",
+            "/@x",
+        ] {
             assert!(is_local(path), "{path}");
         }
         for path in [
@@ -258,7 +268,10 @@ mod tests {
         ] {
             assert!(!is_local(path), "{path}");
         }
-        assert_eq!(log_in(Some("/experiments/e?a=1&b=2")), "/login?next=%2Fexperiments%2Fe%3Fa%3D1%26b%3D2");
+        assert_eq!(
+            log_in(Some("/experiments/e?a=1&b=2")),
+            "/login?next=%2Fexperiments%2Fe%3Fa%3D1%26b%3D2"
+        );
         assert_eq!([log_in(None), log_in(Some("/"))], ["/login", "/login"]);
     }
 }

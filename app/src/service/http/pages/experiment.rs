@@ -8,9 +8,9 @@ use debora::measure::words::{amount, listed, percent, whole};
 use debora::record::{Interval, Kind};
 use maud::{Markup, html};
 
+use super::admin::changes;
 use super::live::Live;
 use super::parts::{self, Tab};
-use super::admin::changes;
 use super::{Guest, PageError, figures, page, text};
 use crate::log::kept::contradictions;
 use crate::log::means::ActionMean;

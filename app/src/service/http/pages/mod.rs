@@ -31,6 +31,7 @@ use axum::routing::{MethodRouter, get, post};
 use maud::{DOCTYPE, Markup, html};
 use sha2::{Digest as _, Sha256};
 
+pub use api::examples;
 use errors::PageError;
 
 use crate::calendar;
@@ -60,7 +61,10 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/experiments/{id}/seal", get(papers::seal)),
         ("/experiments/{id}/figures/{name}", get(figures::show)),
         ("/admin", get(admin::health::show)),
-        ("/admin/keys", get(admin::keys::show).post(admin::keys::make)),
+        (
+            "/admin/keys",
+            get(admin::keys::show).post(admin::keys::make),
+        ),
         ("/admin/keys/{name}/revoke", post(admin::keys::revoke)),
         (
             "/admin/backup",

@@ -47,7 +47,7 @@ pub async fn show(State(app): State<AppState>, guest: Guest) -> Result<Html<Stri
         }
         (parts::alert(
             "Keep it secret: it contains the keys of all experiments.",
-            "Whoever reads it can predict the decisions of those that run. API keys are in it as hashes alone, sessions may be.",
+            "Whoever reads it can predict the decisions of those that run. API keys and sessions are in it as hashes alone.",
         ))
         form.inline method="post" action="/admin/backup" { button { "Download a copy" } }
         p.small { "It is copied and checked first: with millions of outcomes the download begins after some seconds." }
@@ -143,7 +143,11 @@ fn copied(location: &Location) -> Result<(File, u64)> {
     getrandom::fill(&mut random)
         .context("the operating system's random number generator failed")?;
     // Not in the store's own folder: a copy that fills its disk would stop the service.
-    let name = format!("debora-backup-{}.db", hex::encode(&random));
+    let name = format!(
+        "debora-backup-{}-{}.db",
+        std::process::id(),
+        hex::encode(&random)
+    );
     let path = Nameless(std::env::temp_dir().join(name));
     copy::to_file(location, &path.0)?;
     let file = File::open(&path.0)?;

@@ -49,7 +49,10 @@ pub async fn show(
     let own = (app.service.clock)().wall;
     let incarnation = app.service.start.incarnation;
     // Shown without it, too: a page about health that fails with the store would be of little use.
-    let store = app.read(move |store| read(store, incarnation, own)).await.ok();
+    let store = app
+        .read(move |store| read(store, incarnation, own))
+        .await
+        .ok();
     let live = Live::new("/admin", &content(&app, probed.as_ref(), store.as_ref()));
     let page = || {
         let content = html! { (heading("Health", "/admin")) (live.markup) };

@@ -60,10 +60,7 @@ impl Draft {
             })?;
         let separated = |sign: char| sign.is_whitespace() || sign == ',';
         let typed = self.typed.split(separated).filter(|id| !id.is_empty());
-        let ids: BTreeSet<String> = typed
-            .map(String::from)
-            .chain(self.chosen.clone())
-            .collect();
+        let ids: BTreeSet<String> = typed.map(String::from).chain(self.chosen.clone()).collect();
         // Neither is guessed at: a key must not allow more than was meant, nor be of no use.
         if self.some == ids.is_empty() {
             let message = if self.some {
@@ -250,7 +247,10 @@ fn form(draft: &Draft, experiments: &[Listed]) -> Markup {
     let roles = [
         (Role::Read, "sees states and logs"),
         (Role::Decide, "also asks for decisions and tells outcomes"),
-        (Role::Admin, "does everything and sees the experiments' keys"),
+        (
+            Role::Admin,
+            "does everything and sees the experiments' keys",
+        ),
     ];
     html! {
         form.narrow method="post" action="/admin/keys" {
