@@ -137,7 +137,7 @@ async fn an_experiment_is_created_paused_and_closed_in_forms() {
     shows(
         &house.get("/experiments/none").await,
         404,
-        &["there is no experiment &quot;none&quot;"],
+        &["There is no experiment &quot;none&quot;"],
     );
 }
 

@@ -17,11 +17,11 @@ pub mod extract;
 pub mod guard;
 pub mod head;
 pub mod keys;
+pub mod last_minute;
 pub mod log;
 pub mod metrics;
 pub mod openapi;
 pub mod outcomes;
-pub mod pace;
 pub mod pages;
 pub mod papers;
 pub mod readers;
@@ -52,8 +52,8 @@ use crate::service::writer::Service;
 use crate::store::Store;
 use access::Access;
 use error::ApiError;
+use last_minute::LastMinute;
 use metrics::Metrics;
-use pace::Pace;
 use pages::errors::{self, Asked};
 use readers::Readers;
 use ready::Readiness;
@@ -78,7 +78,7 @@ pub struct Shared {
     /// How long a client may take to send a request.
     pub timeout: Duration,
     /// What was done in the last minute.
-    pub pace: Pace,
+    pub last_minute: LastMinute,
     /// When it began, by monotonic time.
     begun_at: i64,
     /// Room for one backup.
@@ -105,7 +105,7 @@ impl Shared {
     pub fn new(service: Arc<Service>, timeout: Duration) -> AppState {
         Arc::new(Self {
             metrics: Metrics::new(&service.counts),
-            pace: Pace::default(),
+            last_minute: LastMinute::default(),
             begun_at: (service.clock)().monotonic,
             backups: Arc::new(Semaphore::new(1)),
             readiness: Readiness::default(),
@@ -138,7 +138,7 @@ impl Shared {
     pub fn sample(&self) {
         let now = (self.service.clock)().monotonic;
         let shed = self.service.counts.shed_total();
-        self.pace.note(now, self.metrics.decisions(), shed);
+        self.last_minute.note(now, self.metrics.decisions(), shed);
     }
 
     /// What never changes about an experiment.

@@ -157,7 +157,7 @@ fn shown(status: StatusCode, error: &ErrorText, asked: &Asked) -> Html<String> {
     let (title, advice) = words(status, &error.code);
     let content = html! {
         h1 { (title) }
-        (parts::alert(&error.message, advice))
+        (parts::alert(&sentence(&error.message), advice))
         ul.ways {
             // Only what reads can be asked for again by a link; a form is sent again from its page.
             @if asked.again && status.is_server_error() && let Some(back) = &asked.back {
@@ -174,8 +174,16 @@ fn shown(status: StatusCode, error: &ErrorText, asked: &Asked) -> Html<String> {
     page(title, None, &content)
 }
 
+/// With a capital letter: errors are parts of sentences to programs.
+fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
+}
+
 /// A title, and what to do.
 fn words(status: StatusCode, code: &str) -> (&'static str, &'static str) {
+    // By the code where it says more than the status.
     match (status.as_u16(), code) {
         (_, "no_experiment") => (
             "There is no such experiment",

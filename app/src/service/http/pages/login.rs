@@ -17,7 +17,7 @@ use crate::service::request::{Granted, Request, token_hash};
 /// Where to go afterwards.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Next {
+pub struct AfterLogin {
     next: Option<String>,
 }
 
@@ -35,7 +35,7 @@ fn target(next: Option<&str>) -> &str {
 
 pub async fn show(
     guest: Result<Guest, PageError>,
-    QueryParams(Next { next }): QueryParams<Next>,
+    QueryParams(AfterLogin { next }): QueryParams<AfterLogin>,
 ) -> Result<Response, PageError> {
     let next = target(next.as_deref());
     match guest {

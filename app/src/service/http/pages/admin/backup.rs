@@ -49,6 +49,7 @@ pub async fn show(State(app): State<AppState>, guest: Guest) -> Result<Html<Stri
             "Keep it secret: it contains the keys of all experiments.",
             "Whoever reads it can predict the decisions of those that run. API keys and sessions are in it as hashes alone.",
         ))
+        // By POST, so that no link or prefetch takes one.
         form.inline method="post" action="/admin/backup" { button { "Download a copy" } }
         p.small { "It is copied and checked first: with millions of outcomes the download begins after some seconds." }
         h2 { "To restore it" }

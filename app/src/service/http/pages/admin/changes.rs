@@ -70,7 +70,7 @@ async fn changed(
 pub fn forms(state: &State) -> Markup {
     html! {
         section.changes aria-label="Change this experiment" {
-            h2 { "Pause or close" }
+            h2 { @if state.status == Status::Paused { "Resume or close" } @else { "Pause or close" } }
             div.actions {
                 @if state.status == Status::Paused {
                     (form(state, "resume", "Resume", "It decides again, from where it stopped. Its log will say who resumed it, when and why.", ""))

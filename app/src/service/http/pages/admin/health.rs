@@ -77,7 +77,8 @@ fn content(app: &AppState, probed: Option<&Probed>, store: Option<&StoreHealth>)
 
 /// All in a sentence.
 fn verdict(app: &AppState, probed: Option<&Probed>, store: Option<&StoreHealth>) -> Markup {
-    let shed = app.pace.shed();
+    let shed = app.last_minute.shed();
+    // The gravest alone: what else is wrong most often follows from it.
     let trouble = match probed {
         None => "the writer has ended, or the service is stopping: nothing can be changed. Start it again.".into(),
         Some(Err(failure)) => format!(
@@ -107,7 +108,7 @@ fn verdict(app: &AppState, probed: Option<&Probed>, store: Option<&StoreHealth>)
 
 fn load(app: &AppState) -> Markup {
     let uptime = (app.service.clock)().monotonic - app.begun_at;
-    let rate = app.pace.decisions_a_second();
+    let rate = app.last_minute.decisions_a_second();
     let shed = app.service.counts.shed_total();
     html! {
         (parts::numbers(&[
@@ -148,7 +149,7 @@ fn facts(app: &AppState, store: Option<&StoreHealth>) -> Markup {
 
 fn starts(starts: &[StartRow], own: u64) -> Markup {
     let table = html! {
-        table {
+        table.short {
             thead { tr { th.number scope="col" { "Start" } th scope="col" { "When" } th scope="col" { "Server" } } }
             tbody {
                 // The latest first: that is the one that is asked about.

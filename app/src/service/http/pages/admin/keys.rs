@@ -23,7 +23,7 @@ use crate::store::Role;
 
 /// What the form sends, as it was filled in.
 #[derive(Clone, Default)]
-struct Draft {
+struct KeyDraft {
     name: String,
     role: String,
     /// Whether it is for some experiments alone.
@@ -32,7 +32,7 @@ struct Draft {
     typed: String,
 }
 
-impl Draft {
+impl KeyDraft {
     /// From the fields, of which one may come more than once.
     fn of(fields: Vec<(String, String)>) -> Self {
         let mut draft = Self::default();
@@ -80,10 +80,10 @@ impl Draft {
 
 pub async fn show(State(app): State<AppState>, guest: Guest) -> Result<Html<String>, PageError> {
     require_admin_of_all(&guest.0)?;
-    let draft = Draft {
+    let draft = KeyDraft {
         // The first key must be able to make others; after that the least is a good beginning.
         role: if guest.0.keyed { "decide" } else { "admin" }.into(),
-        ..Draft::default()
+        ..KeyDraft::default()
     };
     render(&app, &guest, &draft, None).await
 }
@@ -96,7 +96,7 @@ pub async fn make(
 ) -> Result<Response, PageError> {
     require_admin_of_all(&guest.0)?;
     let Form(fields) = Form::<Vec<(String, String)>>::from_request(request, &app).await?;
-    let draft = Draft::of(fields);
+    let draft = KeyDraft::of(fields);
     let made = match draft.asked() {
         Ok(new) => keys::made(&app, &guest.0, new).await,
         Err(error) => Err(error),
@@ -163,7 +163,7 @@ pub async fn revoke(
 async fn render(
     app: &AppState,
     guest: &Guest,
-    draft: &Draft,
+    draft: &KeyDraft,
     refusal: Option<&ApiError>,
 ) -> Result<Html<String>, PageError> {
     let keys = keys::listed(app).await?;
@@ -243,7 +243,7 @@ fn revoking(key: &ListedKey, own: bool) -> Markup {
     }
 }
 
-fn form(draft: &Draft, experiments: &[Listed]) -> Markup {
+fn form(draft: &KeyDraft, experiments: &[Listed]) -> Markup {
     let roles = [
         (Role::Read, "sees states and logs"),
         (Role::Decide, "also asks for decisions and tells outcomes"),
@@ -255,6 +255,7 @@ fn form(draft: &Draft, experiments: &[Listed]) -> Markup {
     html! {
         form.narrow method="post" action="/admin/keys" {
             label for="name" { "Name" }
+            // The browser checks what the service would refuse, before anything is sent.
             input #name name="name" value=(draft.name) required maxlength=(KEY_NAME_MAX) pattern="[A-Za-z0-9._@\\-]+" autocomplete="off"
                 aria-describedby="name-help";
             small #name-help { "Who or what uses it, such as router or ann@example.org: the log names it with all that it does. Letters, digits and - _ . @" }
@@ -278,7 +279,7 @@ fn form(draft: &Draft, experiments: &[Listed]) -> Markup {
     }
 }
 
-fn scopes(draft: &Draft, experiments: &[Listed]) -> Markup {
+fn scopes(draft: &KeyDraft, experiments: &[Listed]) -> Markup {
     html! {
         details open[draft.some] {
             summary { "Which experiments" }

@@ -19,10 +19,11 @@ use super::errors::PageError;
 use super::{Guest, page, parts};
 use crate::service::http::{openapi, session};
 use examples::{ADDRESS, EXAMPLES, Example};
-use schema::{Document, prose};
+use schema::{ApiDocument, prose};
 
-static DOCUMENT: LazyLock<Document> =
-    LazyLock::new(|| Document(serde_json::from_str(openapi::text()).expect("a document is JSON")));
+static DOCUMENT: LazyLock<ApiDocument> = LazyLock::new(|| {
+    ApiDocument(serde_json::from_str(openapi::text()).expect("a document is JSON"))
+});
 
 /// Where an example is sent, and whether it needs a key.
 struct Sender {
@@ -68,7 +69,7 @@ pub async fn show(guest: Result<Guest, PageError>, headers: HeaderMap) -> Html<S
 fn introduction(sender: &Sender) -> Markup {
     html! {
         p {
-            "Every request and every answer is JSON. What is answered is durable. " a href="/openapi.json" { "openapi.json" }
+            "Bodies are JSON, and so are answers unless it is said otherwise. What is answered is durable. " a href="/openapi.json" { "openapi.json" }
             " is the same for programs (OpenAPI 3.1)."
         }
         @if sender.keyed {
@@ -95,7 +96,7 @@ struct Operation<'a> {
 }
 
 /// Operations by what they are about, in the order of the paths.
-fn by_tag(document: &Document) -> BTreeMap<&str, Vec<Operation<'_>>> {
+fn by_tag(document: &ApiDocument) -> BTreeMap<&str, Vec<Operation<'_>>> {
     let mut tags: BTreeMap<&str, Vec<Operation<'_>>> = BTreeMap::new();
     for (path, item) in document.0["paths"].as_object().into_iter().flatten() {
         for (method, text) in item.as_object().into_iter().flatten() {
@@ -199,30 +200,49 @@ impl Operation<'_> {
     }
 
     fn answers(&self) -> Markup {
-        let answers = self.text["responses"].as_object();
+        let answers = self.text["responses"].as_object().into_iter().flatten();
+        let (errors, answers): (Vec<_>, Vec<_>) = answers.partition(|(_, answer)| is_error(answer));
         html! {
             h4 { "Answers" }
             (parts::scroll("Answers", &html! {
                 table {
                     thead { tr { th scope="col" { "Status" } th scope="col" { "When" } th scope="col" { "Body" } } }
-                    tbody { @for (status, answer) in answers.into_iter().flatten() { (self::answer(status, answer)) } }
+                    tbody { @for (status, answer) in answers { tr { (when(status, answer)) td { (self::body(answer)) } } } }
                 }
             }))
+            // Unfolded when one meets them: there are many, and most are common to all operations.
+            @if !errors.is_empty() {
+                details {
+                    summary { "Errors: " (errors.iter().map(|(status, _)| status.as_str()).collect::<Vec<_>>().join(", ")) }
+                    (parts::scroll("Errors", &html! {
+                        table {
+                            thead { tr { th scope="col" { "Status" } th scope="col" { "When" } } }
+                            tbody { @for (status, answer) in errors { tr { (when(status, answer)) } } }
+                        }
+                    }))
+                }
+            }
         }
     }
 }
 
-fn answer(status: &str, answer: &Value) -> Markup {
+fn is_error(answer: &Value) -> bool {
+    let schema = &answer["content"]["application/json"]["schema"];
+    schema["$ref"] == "#/components/schemas/ApiError"
+}
+
+fn when(status: &str, answer: &Value) -> Markup {
+    html! {
+        th scope="row" { (status) }
+        td { (prose(answer["description"].as_str().unwrap_or_default())) }
+    }
+}
+
+fn body(answer: &Value) -> Markup {
     let content = answer["content"].as_object().into_iter().flatten();
     html! {
-        tr {
-            th scope="row" { (status) }
-            td { (prose(answer["description"].as_str().unwrap_or_default())) }
-            td {
-                @for (kind, content) in content {
-                    @if kind == "application/json" { (DOCUMENT.kind(&content["schema"])) } @else { (kind) }
-                }
-            }
+        @for (kind, content) in content {
+            @if kind == "application/json" { (DOCUMENT.kind(&content["schema"])) } @else { (kind) }
         }
     }
 }

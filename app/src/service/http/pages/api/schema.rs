@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::service::http::pages::parts;
 
 /// The whole document.
-pub struct Document(pub Value);
+pub struct ApiDocument(pub Value);
 
 /// A link to a schema of this name.
 pub fn link(name: &str) -> Markup {
@@ -31,7 +31,7 @@ fn name_of(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.rsplit('/').next()
 }
 
-impl Document {
+impl ApiDocument {
     /// All schemas that have a name.
     pub fn schemas(&self) -> impl Iterator<Item = (&String, &Value)> {
         let schemas = self.0["components"]["schemas"].as_object();
@@ -129,6 +129,7 @@ impl Document {
         if let Some(parts) = schema["allOf"].as_array() {
             return joined(parts.iter().map(|schema| self.kind(schema)));
         }
+        // OpenAPI 3.1 says that something may be null by a list of types.
         let types = match &schema["type"] {
             Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
             one => Vec::from_iter(one.as_str()),

@@ -16,9 +16,9 @@ struct Sample {
 
 /// The samples of the last minute, the oldest first.
 #[derive(Default)]
-pub struct Pace(Mutex<VecDeque<Sample>>);
+pub struct LastMinute(Mutex<VecDeque<Sample>>);
 
-impl Pace {
+impl LastMinute {
     /// Notes what the counters show, by monotonic time.
     pub fn note(&self, at: i64, decisions: u64, shed: u64) {
         let mut samples = self.0.lock().expect("no panic while counting");
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_last_minute_is_a_minute() {
-        let pace = Pace::default();
+        let pace = LastMinute::default();
         assert_eq!((pace.decisions_a_second(), pace.shed()), (None, 0));
         pace.note(0, 100, 5);
         assert_eq!(pace.decisions_a_second(), None);
