@@ -94,7 +94,10 @@
   document.addEventListener("scroll", () => (tip.hidden = true), true);
   document.addEventListener("DOMContentLoaded", () => document.body.append(tip));
 
-  // What is long and must be exact is copied by a button; without a script the button is not there.
+  // What is long and must be exact is copied by a button; without a script, or over plain HTTP, the button is not there.
+  document.addEventListener("DOMContentLoaded", () => {
+    for (const button of document.querySelectorAll("button[data-copy]")) button.hidden = !navigator.clipboard;
+  });
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("button[data-copy]");
     if (!button) return;

@@ -96,6 +96,7 @@ fn add_key(store: &str) {
         created_at: 0,
         revoked_at: None,
         experiments: None,
+        last_used_at: None,
     };
     store.set_key(&key).unwrap();
     store.commit().unwrap();

@@ -214,6 +214,7 @@ fn request(
     method: &str,
     operation: &Value,
     document: &Value,
+    key: &str,
 ) -> (Request<Body>, String) {
     let id = match dice.below(10) {
         0 => percent(&dice.text()),
@@ -226,6 +227,9 @@ fn request(
         _ => dice.below(20).to_string(),
     };
     address = address.replace("{epoch}", if epoch.is_empty() { "%20" } else { &epoch });
+    // Never the fuzzer's own key: revoked, all the rest would be answered alike.
+    let name = format!("n{}", percent(&dice.text()));
+    address = address.replace("{name}", &name);
     let queries = operation["parameters"]
         .as_array()
         .into_iter()
@@ -256,12 +260,12 @@ fn request(
         };
         builder = builder.header("content-type", kind);
     }
-    if dice.one_in(10) {
-        builder = builder.header(
-            "authorization",
-            *dice.pick(&["Bearer debora_00", "Basic x", "Bearer", "\u{7f}x"]),
-        );
-    }
+    builder = if dice.one_in(10) {
+        let wrong = ["Bearer debora_00", "Basic x", "Bearer", "\u{7f}x"];
+        builder.header("authorization", *dice.pick(&wrong))
+    } else {
+        builder.header("authorization", format!("Bearer {key}"))
+    };
     let shown = format!(
         "{method} {address} {}",
         String::from_utf8_lossy(&bytes[..bytes.len().min(300)])
@@ -337,6 +341,13 @@ async fn fuzz(store: &str, requests: u64) {
         let response = app.answer(create.body(Body::from(body)).unwrap()).await;
         assert_eq!(response.status(), StatusCode::CREATED);
     }
+    let body = json!({ "name": "fuzzer", "role": "admin" }).to_string();
+    let make = Request::post("/v1/keys").header("content-type", "application/json");
+    let response = app.answer(make.body(Body::from(body)).unwrap()).await;
+    assert_eq!(response.status(), StatusCode::CREATED);
+    let made = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let made: Value = serde_json::from_slice(&made).unwrap();
+    let key = made["key"].as_str().unwrap();
     let response = app
         .answer(Request::get("/openapi.json").body(Body::empty()).unwrap())
         .await;
@@ -368,7 +379,7 @@ async fn fuzz(store: &str, requests: u64) {
             place = dice.below(operations.len());
         }
         let (path, method, operation) = &operations[place];
-        let (request, shown) = request(&mut dice, path, method, operation, &document);
+        let (request, shown) = request(&mut dice, path, method, operation, &document, key);
         let response = app.answer(request).await;
         let status = response.status().as_u16();
         let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();

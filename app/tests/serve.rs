@@ -49,6 +49,7 @@ impl Folder {
             created_at: 0,
             revoked_at: None,
             experiments: None,
+            last_used_at: None,
         };
         store.begin().unwrap();
         store.set_key(&key).unwrap();

@@ -9,8 +9,7 @@ use serde_json::json;
 use crate::args::Common;
 use crate::commands::print;
 use crate::files::make_whole;
-use crate::store::sqlite::copying;
-use crate::store::{Location, Purpose, copy};
+use crate::store::{Location, copy};
 
 pub fn backup(location: &Location, to: &Path, common: &Common) -> Result<bool> {
     let shown = to.display();
@@ -19,19 +18,7 @@ pub fn backup(location: &Location, to: &Path, common: &Common) -> Result<bool> {
         !to.exists(),
         "{shown} exists, and a backup never overwrites a file; choose another name"
     );
-    let held = make_whole(to, |to| {
-        match location {
-            Location::Sqlite(from) => copying::copy(from, to)?,
-            // Row by row, since a backup is a file that `debora serve` can open, whatever the store was.
-            Location::Postgres(_) => {
-                copy::copy(
-                    &mut *location.open(Purpose::Read)?,
-                    &mut copying::empty(to)?,
-                )?;
-            }
-        }
-        copying::check(to)
-    })?;
+    let held = make_whole(to, |to| copy::to_file(location, to))?;
     if common.json {
         let document = json!({
             "file": shown.to_string(),

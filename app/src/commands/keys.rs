@@ -1,16 +1,14 @@
 //! `debora keys`: who may do what. A key is shown once; the store has its hash.
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::Result;
 use debora::measure::words::listed;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::args::{Common, KeysVerb};
 use crate::calendar::{now, utc};
 use crate::commands::print;
-use crate::hex;
-use crate::service::request::{NAME_MAX, is_id};
-use crate::store::{ApiKey, ITSELF, KEYLESS, Location, Purpose, Role};
+use crate::service::keys::{NewKey, revoke as revoke_key};
+use crate::store::{ApiKey, Location, Purpose, Role};
 use crate::terminal::table;
 
 pub fn keys(action: &KeysVerb, location: &Location, common: &Common) -> Result<bool> {
@@ -33,34 +31,19 @@ fn add(
     experiments: &[String],
     common: &Common,
 ) -> Result<()> {
-    check_name(name)?;
-    check_ids(experiments)?;
     // None at all is no restriction: a key for nothing would be of no use.
     let scope = (!experiments.is_empty()).then_some(experiments);
+    let new = NewKey {
+        name: name.into(),
+        role,
+        experiments: scope.map(<[String]>::to_vec),
+    };
+    new.check()?;
     // A server that others can reach needs a key before it starts, so the first key may come before the store.
     let made = !location.is_made()?;
     let mut store = location.open(if made { Purpose::Serve } else { Purpose::Write })?;
-    let mut random = [0; 32];
-    getrandom::fill(&mut random)
-        .context("the operating system's random number generator failed")?;
-    // The prefix makes a leaked key recognisable in a repository or a log.
-    let key = format!("debora_{}", hex::encode(&random));
-    let hash = hex::encode(&Sha256::digest(&key));
-    let row = ApiKey {
-        name: name.into(),
-        role,
-        hash,
-        created_at: now(),
-        revoked_at: None,
-        experiments: scope.map(<[String]>::to_vec),
-    };
     store.begin()?;
-    // The log names keys, so a name that was another's would mislead its readers. The store refuses it: others may be adding
-    // the same name since anyone looked.
-    ensure!(
-        store.add_key(&row)?,
-        "there is, or was, a key named {name:?}; choose another name"
-    );
+    let key = new.add(&mut *store, now())??;
     store.commit()?;
     if common.json {
         let document = json!({ "name": name, "role": role, "experiments": scope, "key": key });
@@ -79,29 +62,6 @@ fn add(
     Ok(())
 }
 
-fn check_name(name: &str) -> Result<()> {
-    // What is safe in a log line, a cookie and a shell without quotes.
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
-    ensure!(
-        (1..=64).contains(&name.len())
-            && name.bytes().all(allowed)
-            && ![KEYLESS, ITSELF].contains(&name),
-        "{name:?} cannot be a key's name; give up to 64 letters, digits and - _ . @ (and neither {KEYLESS:?}, which stands for \
-         callers without a key, nor {ITSELF:?}, which is what the service calls itself)"
-    );
-    Ok(())
-}
-
-fn check_ids(ids: &[String]) -> Result<()> {
-    // Whether they are there is not asked: a key may be handed out before its experiment is created.
-    match ids.iter().find(|id| !is_id(id)) {
-        Some(id) => bail!(
-            "{id:?} cannot be an experiment's id; give 1 to {NAME_MAX} lower-case letters, digits and dashes"
-        ),
-        None => Ok(()),
-    }
-}
-
 fn scope_words(scope: Option<&[String]>) -> String {
     scope.map_or("all experiments".into(), listed)
 }
@@ -117,7 +77,14 @@ fn list(location: &Location, common: &Common) -> Result<()> {
     }
     let rows: Vec<_> = keys.iter().map(row).collect();
     print(&table(
-        &["name", "role", "for", "created (UTC)", "revoked (UTC)"],
+        &[
+            "name",
+            "role",
+            "for",
+            "created (UTC)",
+            "last used (UTC)",
+            "revoked (UTC)",
+        ],
         &rows,
     ))
 }
@@ -129,6 +96,7 @@ fn document(key: &ApiKey) -> Value {
         "role": key.role,
         "experiments": key.experiments,
         "created_at": key.created_at,
+        "last_used_at": key.last_used_at,
         "revoked_at": key.revoked_at,
     })
 }
@@ -139,6 +107,7 @@ fn row(key: &ApiKey) -> Vec<String> {
         key.role.name().into(),
         scope_words(key.experiments.as_deref()),
         utc(key.created_at),
+        key.last_used_at.map_or("-".into(), utc),
         key.revoked_at.map_or("-".into(), utc),
     ]
 }
@@ -147,30 +116,9 @@ fn revoke(location: &Location, name: &str) -> Result<()> {
     let mut store = location.open(Purpose::Write)?;
     // One transaction for look and write.
     store.begin()?;
-    let revoked = revoked(&store.keys()?, name)?;
-    store.set_key(&revoked)?;
+    revoke_key(&mut *store, name, now())??;
     store.commit()?;
     print(&format!(
         "key {name} is revoked; servers refuse it within two seconds\n"
     ))
-}
-
-/// The key of this name, revoked.
-fn revoked(keys: &[ApiKey], name: &str) -> Result<ApiKey> {
-    let names: Vec<_> = keys.iter().map(|key| key.name.clone()).collect();
-    let known = if names.is_empty() {
-        "there are no keys".into()
-    } else {
-        format!("there are {}", listed(&names))
-    };
-    let key = keys.iter().find(|key| key.name == name);
-    let key = key.with_context(|| format!("there is no key {name:?}; {known}"))?;
-    if let Some(at) = key.revoked_at {
-        bail!("key {name:?} was already revoked at {} UTC", utc(at));
-    }
-    // Kept, not removed: without it a store whose last key is revoked would be open to everyone.
-    Ok(ApiKey {
-        revoked_at: Some(now()),
-        ..key.clone()
-    })
 }

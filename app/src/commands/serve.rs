@@ -194,6 +194,7 @@ async fn tick(app: AppState) {
         if !more {
             interval.tick().await;
         }
+        app.sample();
         let ticked = app.service.tick().await;
         more = ticked.as_ref().is_ok_and(|ticked| ticked.more);
         match ticked {

@@ -25,6 +25,15 @@ pub enum Shed {
 }
 
 impl Shed {
+    /// All there are.
+    const ALL: [Self; 5] = [
+        Self::Connections,
+        Self::Dropped,
+        Self::Bodies,
+        Self::Readers,
+        Self::Writer,
+    ];
+
     fn word(self) -> &'static str {
         match self {
             Self::Connections => "connections",
@@ -62,6 +71,15 @@ impl Counts {
     pub fn shed(&self, reason: Shed) {
         let reason = reason.word();
         self.shed.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    /// How much was refused for lack of room, for any reason.
+    pub fn shed_total(&self) -> u64 {
+        let count = |shed: Shed| {
+            let reason = shed.word();
+            Some(self.shed.get(&ReasonLabels { reason })?.get())
+        };
+        Shed::ALL.into_iter().filter_map(count).sum()
     }
 
     /// Counts a transaction that failed.

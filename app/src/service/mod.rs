@@ -13,6 +13,8 @@ pub mod clock;
 pub mod counts;
 mod decide;
 pub mod http;
+pub mod key_uses;
+pub mod keys;
 pub mod limits;
 pub mod node;
 mod publish;

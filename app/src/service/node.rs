@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use crate::hex;
 use crate::service::clock::{Moment, Stopwatch};
 use crate::service::counts::Counts;
+use crate::service::key_uses::KeyUses;
 use crate::service::recent::Recent;
 use crate::service::transaction::{Executor, random};
 use crate::store::{FileMoved, Store};
@@ -105,6 +106,7 @@ impl Executor {
             stopwatch,
             node,
             counts: Counts::default(),
+            key_uses: KeyUses::default(),
         })
     }
 

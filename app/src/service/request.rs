@@ -4,12 +4,15 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use debora::Key;
+use debora::measure::words::listed;
 use sha2::{Digest as _, Sha256};
 
+use crate::calendar::utc;
 use crate::hex;
 use crate::log::{OtherValues, ROUNDS_MAX};
+use crate::service::keys::{KEY_NAME_MAX, NewKey};
 use crate::service::limits::{self, ESTIMATES_MAX};
-use crate::store::{Lease, Progress, Status};
+use crate::store::{ITSELF, KEYLESS, Lease, Progress, Status};
 
 /// The longest request key and the longest id, in bytes: room for three UUIDs, and little to store with every lease.
 pub const NAME_MAX: usize = 128;
@@ -84,6 +87,18 @@ pub enum Request {
         /// Of its token ([`token_hash`]).
         hash: String,
     },
+    /// A new API key.
+    AddKey {
+        /// What it is to be.
+        new: NewKey,
+        /// Whether the caller has a key.
+        keyed: bool,
+    },
+    /// An API key ends.
+    RevokeKey {
+        /// What it is called.
+        name: String,
+    },
     /// Imputes what is due. A request like the others, so that it takes its turn with the writer.
     Tick {
         /// The experiment.
@@ -92,12 +107,15 @@ pub enum Request {
 }
 
 impl Request {
-    /// The experiment it is about; nothing for a new one whose id is to be drawn, and for a session.
+    /// The experiment it is about; nothing for a new one whose id is to be drawn, for a session and for a key.
     pub fn id(&self) -> &str {
         match self {
             // New ones without an id share a group of their own, under an id that nothing can have.
             Self::Create(create) => create.id.as_deref().unwrap_or_default(),
-            Self::LogIn { .. } | Self::LogOut { .. } => "",
+            Self::LogIn { .. }
+            | Self::LogOut { .. }
+            | Self::AddKey { .. }
+            | Self::RevokeKey { .. } => "",
             Self::Decide { id, .. }
             | Self::Tell { id, .. }
             | Self::Change { id, .. }
@@ -211,6 +229,10 @@ pub enum Granted {
     LoggedIn(String),
     /// The session is over.
     LoggedOut,
+    /// An API key, which is stored nowhere.
+    KeyAdded(String),
+    /// The API key is revoked.
+    KeyRevoked,
     /// How many rounds were imputed.
     Ticked(u64),
 }
@@ -394,6 +416,36 @@ pub enum Refusal {
         "all {horizon} rounds of experiment {id:?} are decided and told; deploy its recommendation"
     )]
     Done { id: String, horizon: u64 },
+    /// A name that a key cannot have.
+    #[error(
+        "{name:?} cannot be a key's name; give up to {KEY_NAME_MAX} letters, digits and - _ . @ (and neither {KEYLESS:?}, which \
+         stands for callers without a key, nor {ITSELF:?}, which is what the service calls itself)"
+    )]
+    KeyName { name: String },
+    /// A key has, or had, this name.
+    #[error("there is, or was, a key named {name:?}; choose another name")]
+    KeyTaken { name: String },
+    /// No key has this name.
+    #[error("there is no key {name:?}; there are {}", if names.is_empty() { "no keys".into() } else { listed(names) })]
+    NoKeyNamed { name: String, names: Vec<String> },
+    /// It was revoked before.
+    #[error("key {name:?} was already revoked at {} UTC", utc(*at))]
+    KeyRevoked { name: String, at: i64 },
+    /// Without this key nobody could make another.
+    #[error(
+        "key {name:?} is the last admin key for all experiments, and without one nobody could make another here; make another \
+         first, or revoke it where the store is, with `debora keys revoke`"
+    )]
+    LastAdmin { name: String },
+    /// The first key must be able to make others.
+    #[error(
+        "the first key must have role admin for all experiments, as every request needs a key from then on and nobody could \
+         make another here; make it so, or use `debora keys add` where the store is"
+    )]
+    FirstKey,
+    /// Someone else has made the first key meanwhile.
+    #[error("there are API keys by now, so this needs one; log in, or send it")]
+    KeyNeeded,
     /// An outcome with a value that the problem refuses. None of the request's outcomes is recorded.
     #[error("outcome {index}: {error}")]
     Outcome { index: usize, error: debora::Error },

@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use crate::service::clock::{Moment, Stopwatch};
+use crate::service::key_uses::KeyUse;
 use crate::service::request::{Granted, Request};
 use crate::service::transaction::Executor;
 
@@ -52,22 +53,33 @@ impl Executor {
     /// Moves the waiting clock on, and gives the experiments that may have something due by it.
     pub fn due(&mut self, moment: Moment) -> Result<Vec<String>> {
         let now = self.begin(moment)?;
+        let uses = self.key_uses.due(now, false);
         let read = self.step_clock(now, false).and_then(|stopwatch| {
             let due = self.store.due(stopwatch.least(now), EXPERIMENTS_A_TICK)?;
-            self.store.commit()?;
+            self.store_uses(&uses)?;
             Ok((stopwatch, due))
         });
         // Only what was committed is known to be stored.
         let (stopwatch, due) = self.or_rollback(read)?;
         self.stopwatch = stopwatch;
+        self.key_uses.stored(&uses, now);
         Ok(due)
+    }
+
+    /// Stores when keys were used, and commits. Here, as nobody waits for the answer to a tick.
+    fn store_uses(&mut self, uses: &[KeyUse]) -> Result<()> {
+        for (name, at) in uses {
+            self.store.set_key_used(name, *at)?;
+        }
+        self.store.commit()
     }
 
     /// Stores the waiting clock, so that the next start goes on from there.
     pub fn stop(&mut self, moment: Moment) -> Result<()> {
         let now = self.begin(moment)?;
+        let uses = self.key_uses.due(now, true);
         let stored = self.step_clock(now, true).and_then(|stopwatch| {
-            self.store.commit()?;
+            self.store_uses(&uses)?;
             Ok(stopwatch)
         });
         self.stopwatch = self.or_rollback(stored)?;

@@ -13,6 +13,8 @@ use crate::hex;
 use crate::log::{OtherValues, chain};
 use crate::service::clock::{Moment, Stopwatch};
 use crate::service::counts::Counts;
+use crate::service::key_uses::KeyUses;
+use crate::service::keys::{self, NewKey};
 use crate::service::limits;
 use crate::service::node::{NodeStart, StoreStart};
 use crate::service::recent::Recent;
@@ -48,6 +50,8 @@ pub struct Executor {
     pub node: NodeStart,
     /// What is counted on the way.
     pub counts: Counts,
+    /// When keys were used.
+    pub key_uses: KeyUses,
 }
 
 impl Executor {
@@ -196,6 +200,8 @@ impl Transaction<'_> {
                 Request::Create(create) => Some(self.create(create)?),
                 Request::LogIn { key_name } => Some(self.log_in(key_name)?),
                 Request::LogOut { hash } => Some(self.log_out(hash)?),
+                Request::AddKey { new, keyed } => Some(self.add_key(new, *keyed)?),
+                Request::RevokeKey { name } => Some(self.revoke_key(name)?),
                 _ => None,
             };
         }
@@ -261,6 +267,19 @@ impl Transaction<'_> {
     fn log_out(&mut self, hash: &str) -> Result<Answered> {
         self.store.end_session(hash)?;
         Ok(Ok(Granted::LoggedOut))
+    }
+
+    fn add_key(&mut self, new: &NewKey, keyed: bool) -> Result<Answered> {
+        if let Err(refusal) = new.check() {
+            return Ok(Err(refusal));
+        }
+        let added = new.add_for(self.store, self.time.at, keyed)?;
+        Ok(added.map(Granted::KeyAdded))
+    }
+
+    fn revoke_key(&mut self, name: &str) -> Result<Answered> {
+        let revoked = keys::revoke_for(self.store, name, self.time.at)?;
+        Ok(revoked.map(|()| Granted::KeyRevoked))
     }
 
     /// The answer where the id is taken: by this very experiment, or by another.

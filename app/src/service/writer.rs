@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::service::clock::Clock;
 use crate::service::counts::{Counts, Shed};
+use crate::service::key_uses::KeyUses;
 use crate::service::node::StoreStart;
 use crate::service::request::{Granted, Refusal, Request};
 use crate::service::tick::Ticked;
@@ -80,6 +81,8 @@ pub struct Service {
     pub clock: Clock,
     /// What is counted on the way.
     pub counts: Counts,
+    /// When keys were used.
+    pub key_uses: KeyUses,
     requests: Mutex<Option<Sender<Message>>>,
     /// Rows that wait for the writer.
     queued: Arc<AtomicU64>,
@@ -96,6 +99,7 @@ impl Service {
         let mut executor = Executor::start(location.open(Purpose::Serve)?, clock())?;
         let start = executor.node.start.clone();
         executor.counts = counts.clone();
+        let key_uses = executor.key_uses.clone();
         let writer = Writer {
             executor,
             received,
@@ -112,6 +116,7 @@ impl Service {
             start,
             clock,
             counts,
+            key_uses,
             requests: Mutex::new(Some(requests)),
             queued,
             writer: Mutex::new(Some(writer)),

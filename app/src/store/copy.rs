@@ -1,13 +1,28 @@
 //! A copy of any store into another, row by row, as one reader's transaction sees it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::{EpochRow, ExperimentRow, Lease, Progress, Store};
+use super::sqlite::copying::{self, Held};
+use super::{EpochRow, ExperimentRow, Lease, Location, Progress, Purpose, Store};
 
 /// Rows read at a time.
 const PAGE: usize = 10_000;
+
+/// Copies a store into a file that is not there yet, while it is served, and checks the copy.
+pub fn to_file(location: &Location, to: &Path) -> Result<Held> {
+    match location {
+        Location::Sqlite(from) => copying::copy(from, to)?,
+        // Row by row, since a backup is a file that `debora serve` can open, whatever the store was.
+        Location::Postgres(_) => copy(
+            &mut *location.open(Purpose::Read)?,
+            &mut copying::empty(to)?,
+        )?,
+    }
+    copying::check(to)
+}
 
 /// Copies everything into a store that is empty.
 pub fn copy(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {

@@ -82,6 +82,8 @@ pub trait Database: Send {
     fn close(self) -> Result<()>;
     /// What makes a row that is read stay as it is until the transaction's end.
     fn for_update(&self) -> &'static str;
+    /// The query for the bytes that all tables take.
+    fn size(&self) -> &'static str;
 
     /// In what it differs from one that this program makes, but for rows ([`super::foreign`]).
     fn foreign(&mut self) -> Result<Vec<String>>;

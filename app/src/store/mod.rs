@@ -63,6 +63,8 @@ pub trait Store: Send {
     /// before may not be there.
     fn connection(&self) -> u64;
 
+    /// How much room its tables take, in bytes.
+    fn size(&mut self) -> Result<u64>;
     /// What tells this store from others, and not from its copies: 32 hexadecimal digits. `None` before the first start.
     fn identity(&mut self) -> Result<Option<String>>;
     /// Sets it, unless it is set.
@@ -180,10 +182,14 @@ pub trait Store: Send {
     fn keys(&mut self) -> Result<Vec<ApiKey>>;
     /// Adds a key. False, and nothing is written, if the name is taken.
     fn add_key(&mut self, key: &ApiKey) -> Result<bool>;
-    /// Adds a key, or replaces the one of that name.
+    /// Adds a key, or replaces the one of that name but for its last use.
     fn set_key(&mut self, key: &ApiKey) -> Result<()>;
+    /// Notes that a key was used; a later use that is noted already stays.
+    fn set_key_used(&mut self, name: &str, at: i64) -> Result<()>;
     /// The session whose token has this hash.
     fn session(&mut self, hash: &str) -> Result<Option<Session>>;
+    /// How many sessions expire after this time.
+    fn session_count(&mut self, after: i64) -> Result<u64>;
     /// Adds a session.
     fn add_session(&mut self, session: &Session) -> Result<()>;
     /// Ends a session, if it is there.

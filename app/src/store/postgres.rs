@@ -176,6 +176,12 @@ impl Database for PostgresServer {
         }
     }
 
+    fn size(&self) -> &'static str {
+        // Of the schema, not of the database, which others may use as well.
+        "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+            WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
+    }
+
     fn foreign(&mut self) -> Result<Vec<String>> {
         let mut objects = BTreeSet::new();
         self.query(foreign::IN_POSTGRES, &[], &mut |row| {

@@ -284,6 +284,8 @@ pub struct ApiKey {
     pub revoked_at: Option<i64>,
     /// The ids of the experiments it is for; `None` for all.
     pub experiments: Option<Vec<String>>,
+    /// When it was last used, to the minute or so; `None` if it never was.
+    pub last_used_at: Option<i64>,
 }
 
 /// A person's stay on the pages, from log-in to log-out.

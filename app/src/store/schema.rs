@@ -123,6 +123,7 @@ ALTER TABLE events ADD COLUMN position INTEGER;
 CREATE INDEX aside_positions ON asides (experiment, position) WHERE position IS NOT NULL;
 CREATE INDEX event_positions ON events (experiment, position) WHERE position IS NOT NULL;
 ALTER TABLE api_keys ADD COLUMN experiments TEXT;
+ALTER TABLE api_keys ADD COLUMN last_used_at INTEGER;
 ",
 ];
 

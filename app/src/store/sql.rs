@@ -32,8 +32,8 @@ const LEASES_READ: &str =
     "SELECT epoch, overtime, first, rounds, actions, asked, request_key, at, waited, actor FROM leases
     WHERE experiment = $1";
 const KEYS_WRITE: &str =
-    "INSERT INTO api_keys (name, role, hash, created_at, revoked_at, experiments)
-    VALUES ($1, $2, $3, $4, $5, $6)";
+    "INSERT INTO api_keys (name, role, hash, created_at, revoked_at, experiments, last_used_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)";
 
 /// A store in a database.
 pub struct Sql<D> {
@@ -237,7 +237,8 @@ impl<D: Database> Sql<D> {
             &key.hash,
             key.created_at,
             key.revoked_at,
-            &experiments
+            &experiments,
+            key.last_used_at
         ];
         self.execute(sql, &values)
     }
@@ -315,6 +316,11 @@ impl<D: Database> Store for Sql<D> {
 
     fn connection(&self) -> u64 {
         self.began.connection
+    }
+
+    fn size(&mut self) -> Result<u64> {
+        let size = self.one(self.database.size(), &[], |row| unstored(number(row, 0)?))?;
+        Ok(size.unwrap_or_default())
     }
 
     fn identity(&mut self) -> Result<Option<String>> {
@@ -749,8 +755,8 @@ impl<D: Database> Store for Sql<D> {
     }
 
     fn keys(&mut self) -> Result<Vec<ApiKey>> {
-        let sql = "SELECT name, role, hash, created_at, revoked_at, experiments FROM api_keys
-            ORDER BY name";
+        let sql = "SELECT name, role, hash, created_at, revoked_at, experiments, last_used_at
+            FROM api_keys ORDER BY name";
         self.rows(sql, &[], read_api_key)
     }
 
@@ -761,12 +767,20 @@ impl<D: Database> Store for Sql<D> {
     }
 
     fn set_key(&mut self, key: &ApiKey) -> Result<()> {
+        // Without the last use: a server may have noted a later one since the key was read.
         let sql = format!(
             "{KEYS_WRITE} ON CONFLICT (name) DO UPDATE SET role = excluded.role,
                 hash = excluded.hash, created_at = excluded.created_at,
                 revoked_at = excluded.revoked_at, experiments = excluded.experiments"
         );
         self.write_key(&sql, key).map(drop)
+    }
+
+    fn set_key_used(&mut self, name: &str, at: i64) -> Result<()> {
+        // Of two nodes the later use stays, whichever writes first.
+        let sql = "UPDATE api_keys SET last_used_at = $1
+            WHERE name = $2 AND (last_used_at IS NULL OR last_used_at < $1)";
+        self.execute(sql, &values![at, name]).map(drop)
     }
 
     fn actor(&mut self, name: &str) -> Result<u64> {
@@ -804,6 +818,12 @@ impl<D: Database> Store for Sql<D> {
     fn session(&mut self, hash: &str) -> Result<Option<Session>> {
         let sql = "SELECT hash, key_name, expires_at FROM sessions WHERE hash = $1";
         self.one(sql, &values![hash], read_session)
+    }
+
+    fn session_count(&mut self, after: i64) -> Result<u64> {
+        let sql = "SELECT count(*) FROM sessions WHERE expires_at > $1";
+        let count = self.one(sql, &values![after], |row| unstored(number(row, 0)?))?;
+        Ok(count.unwrap_or_default())
     }
 
     fn add_session(&mut self, session: &Session) -> Result<()> {

@@ -99,6 +99,10 @@ impl Database for SqliteFile {
         ""
     }
 
+    fn size(&self) -> &'static str {
+        "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+    }
+
     fn foreign(&mut self) -> Result<Vec<String>> {
         foreign::in_sqlite(&self.connection)
     }

@@ -299,6 +299,7 @@ pub fn read_api_key(row: &dyn Columns) -> Result<ApiKey> {
         created_at: number(row, 3)?,
         revoked_at: row.number(4)?,
         experiments: row.text(5)?.map(codec::parse_ids),
+        last_used_at: row.number(6)?,
     })
 }
 

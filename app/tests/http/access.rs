@@ -31,6 +31,7 @@ pub(crate) fn set_key(house: &House, name: &str, role: Role, revoked_at: Option<
         created_at: 0,
         revoked_at,
         experiments: None,
+        last_used_at: None,
     };
     store.begin().unwrap();
     store.set_key(&key).unwrap();
@@ -92,7 +93,12 @@ async fn role_and_scope_are_known_before_the_body() {
     let json = operations()
         .into_iter()
         .filter(|(method, _, description)| method == "POST" && !description.contains("Role read."));
-    let json = json.map(|(_, path, _)| (path.replace("{id}", "e"), "application/json"));
+    let json = json.map(|(_, path, _)| {
+        (
+            path.replace("{id}", "e").replace("{name}", "ann"),
+            "application/json",
+        )
+    });
     let form = (
         "/experiments".to_owned(),
         "application/x-www-form-urlencoded",
@@ -123,7 +129,7 @@ async fn every_route_demands_the_role_it_is_documented_with() {
         .for_each(|(name, role)| set_key(&house, name, *role, None));
     house.wait(2_000);
     for (method, path, description) in operations() {
-        let path = path.replace("{id}", "e");
+        let path = path.replace("{id}", "e").replace("{name}", "ann");
         if description.contains("Needs no key.") {
             assert_eq!(
                 ask(&house, &method, &path, None).await.status,

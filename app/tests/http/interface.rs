@@ -48,14 +48,12 @@ async fn every_documented_route_is_there_and_takes_no_other_method() {
         ] {
             let request = Request::builder()
                 .method(&method)
-                .uri(path.replace("{id}", "e").replace("{epoch}", "0"));
+                .uri(path.replace("{id}", "e").replace("{epoch}", "0").replace("{name}", "ann"));
             let reply = house.send(request.body(Body::empty()).unwrap()).await;
             if documented.contains(&method.to_string()) {
-                assert!(
-                    ![404, 405].contains(&reply.status.as_u16()),
-                    "{method} {path}: {}",
-                    reply.text()
-                );
+                // There may be no key of that name, but there is the route.
+                let found = reply.status != 405 && !reply.text().contains("\"no_route\"");
+                assert!(found, "{method} {path}: {}", reply.text());
             } else {
                 reply.refused(405, "method");
                 let allow = reply.headers["allow"]

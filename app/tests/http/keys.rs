@@ -86,6 +86,7 @@ pub(crate) fn scope_key(house: &House, name: &str, role: Role, experiments: &[&s
         created_at: 0,
         revoked_at: None,
         experiments: Some(experiments.iter().map(|id| (*id).to_owned()).collect()),
+        last_used_at: None,
     };
     store.begin().unwrap();
     store.set_key(&key).unwrap();

@@ -5,6 +5,8 @@ mod epochs;
 mod audits;
 mod comparison;
 mod documents;
+mod admin;
+mod api_page;
 mod errors;
 mod experiment_page;
 mod experiments;

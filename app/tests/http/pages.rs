@@ -142,7 +142,7 @@ async fn an_experiment_is_created_paused_and_closed_in_forms() {
     shows(
         &house.get("/experiments/none").await,
         404,
-        &["there is no experiment &quot;none&quot;"],
+        &["There is no experiment &quot;none&quot;"],
     );
 }
 
@@ -208,13 +208,18 @@ async fn with_keys_the_pages_need_a_login() {
     set_key(&house, "reader", Role::Read, None);
     set_key(&house, "boss", Role::Admin, None);
     house.wait(2_000);
-    for path in ["/", "/experiments/e", "/experiments/e/figures/strategy.csv"] {
+    for (path, next) in [
+        ("/", ""),
+        ("/experiments/e", "?next=%2Fexperiments%2Fe"),
+        (
+            "/experiments/e/figures/strategy.csv",
+            "?next=%2Fexperiments%2Fe%2Ffigures%2Fstrategy.csv",
+        ),
+    ] {
         let reply = house.get(path).await;
-        assert_eq!(
-            (reply.status.as_u16(), &reply.headers["location"]),
-            (303, &"/login".parse().unwrap()),
-            "{path}"
-        );
+        let location = reply.headers["location"].to_str().unwrap();
+        let expected = format!("/login{next}");
+        assert_eq!((reply.status.as_u16(), location), (303, &*expected));
     }
     shows(&house.get("/login").await, 200, &["API key"]);
     shows(

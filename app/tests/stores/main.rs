@@ -131,6 +131,8 @@ on_every_store!(
     an_unknown_experiment_has_no_rows_and_takes_none,
     keys_are_replaced_by_name,
     a_name_is_added_once,
+    of_two_uses_of_a_key_the_later_stays,
+    sessions_and_room_are_counted,
     starts_are_counted_and_the_first_identity_stays,
     due_experiments_are_found_in_order,
     actors_keep_their_numbers,
@@ -223,6 +225,7 @@ fn api_key(name: &str, role: Role) -> ApiKey {
         created_at: 6,
         revoked_at: None,
         experiments: None,
+        last_used_at: None,
     }
 }
 
@@ -783,6 +786,52 @@ fn a_name_is_added_once(place: &Place) {
     assert_eq!(store.keys().unwrap(), [ann, nothing]);
 }
 
+fn of_two_uses_of_a_key_the_later_stays(place: &Place) {
+    let mut store = served(place);
+    let used = |store: &mut Box<dyn Store>, name: &str, at: i64| {
+        write(store, |store| store.set_key_used(name, at).unwrap());
+        let keys = store.keys().unwrap();
+        keys.iter().map(|key| key.last_used_at).collect::<Vec<_>>()
+    };
+    let keys = ["ann", "bob"].map(|name| api_key(name, Role::Read));
+    write(&mut store, |store| {
+        keys.iter().for_each(|key| store.set_key(key).unwrap())
+    });
+    assert_eq!(used(&mut store, "ann", 7), [Some(7), None]);
+    assert_eq!(used(&mut store, "ann", 5), [Some(7), None]);
+    assert_eq!(used(&mut store, "ann", 9), [Some(9), None]);
+    assert_eq!(used(&mut store, "eve", 9), [Some(9), None]);
+    // What replaces a key knows of no later use.
+    write(&mut store, |store| store.set_key(&keys[0]).unwrap());
+    assert_eq!(store.keys().unwrap()[0].last_used_at, Some(9));
+}
+
+fn sessions_and_room_are_counted(place: &Place) {
+    let mut store = served(place);
+    let session = |hash: &str, expires_at| Session {
+        hash: hash.into(),
+        key_name: "ann".into(),
+        expires_at,
+    };
+    write(&mut store, |store| {
+        store.add_session(&session("a", 7)).unwrap();
+        store.add_session(&session("b", 9)).unwrap();
+    });
+    let counts = [6, 7, 9].map(|after| store.session_count(after).unwrap());
+    assert_eq!(counts, [2, 1, 0]);
+    let before = store.size().unwrap();
+    assert!(before > 0);
+    let spec = "# a long spec\n".repeat(99_999);
+    let long = ExperimentRow {
+        spec,
+        ..experiment("long")
+    };
+    write(&mut store, |store| {
+        assert!(store.create(&long, &progress(), &epoch(0)).unwrap());
+    });
+    assert!(store.size().unwrap() > before);
+}
+
 fn starts_are_counted_and_the_first_identity_stays(place: &Place) {
     let mut store = served(place);
     assert_eq!(store.identity().unwrap(), None);
@@ -1091,7 +1140,11 @@ fn a_copy_holds_every_row(place: &Place) {
                 },
             )
             .unwrap();
-        store.set_key(&api_key("ann", Role::Decide)).unwrap();
+        let used = ApiKey {
+            last_used_at: Some(8),
+            ..api_key("ann", Role::Decide)
+        };
+        store.set_key(&used).unwrap();
     });
     let mut reader = place.open(Purpose::Read);
     let file = place.folder.join("copy.db");

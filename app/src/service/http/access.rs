@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use anyhow::Result;
@@ -167,6 +167,8 @@ pub struct Access {
     keyed: AtomicBool,
     /// How they are being read, or were read last: once for all who wait, who share a failure, too.
     reading: Mutex<Option<Reading>>,
+    /// How often this node has made or revoked a key.
+    changes: AtomicU64,
 }
 
 impl Access {
@@ -191,8 +193,16 @@ impl Access {
         !keyed
     }
 
-    /// The caller who sends these headers.
+    /// The caller who sends these headers, whose key is used by it.
     async fn caller(&self, app: &AppState, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        let caller = self.identified(app, headers).await?;
+        if caller.keyed {
+            note_use(app, &caller);
+        }
+        Ok(caller)
+    }
+
+    async fn identified(&self, app: &AppState, headers: &HeaderMap) -> Result<Caller, ApiError> {
         let known = self.fresh(app).await?;
         if known.open {
             return local(headers);
@@ -220,7 +230,19 @@ impl Access {
 
     /// The holder of this key, if it is valid.
     pub async fn holder(&self, app: &AppState, token: &str) -> Result<Option<Caller>, ApiError> {
-        Ok(self.fresh(app).await?.holder(token))
+        let holder = self.fresh(app).await?.holder(token);
+        if let Some(holder) = &holder {
+            note_use(app, holder);
+        }
+        Ok(holder)
+    }
+
+    /// Has the keys read anew before the next request: this node made or revoked one.
+    pub fn forget(&self) {
+        // First the count: a read that is under way may have begun before the change, and is not taken.
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        *self.known.write().expect("no panic while reading keys") = Arc::default();
+        *self.reading.lock().expect("no panic while reading keys") = None;
     }
 
     /// The keys as they were in the store at most two seconds ago, or ten if it does not answer.
@@ -260,19 +282,28 @@ impl Access {
     }
 
     async fn read(&self, app: &AppState, now: i64) -> Result<Arc<KnownKeys>, ApiError> {
+        let changes = self.changes.load(Ordering::SeqCst);
         let keys = app.read(|store| store.keys()).await?;
         let known = Arc::new(KnownKeys {
             read_at: Some(now),
             open: self.is_open(&keys),
             callers: callers(keys),
         });
-        *self.known.write().expect("no panic while reading keys") = Arc::clone(&known);
+        let mut current = self.known.write().expect("no panic while reading keys");
+        if self.changes.load(Ordering::SeqCst) == changes {
+            *current = Arc::clone(&known);
+        }
         Ok(known)
     }
 
     fn current(&self) -> Arc<KnownKeys> {
         Arc::clone(&self.known.read().expect("no panic while reading keys"))
     }
+}
+
+fn note_use(app: &AppState, caller: &Caller) {
+    let now = (app.service.clock)().wall;
+    app.service.key_uses.note(&caller.name, now);
 }
 
 /// Whether a read is under way, or found what is fresh.
@@ -450,6 +481,7 @@ mod tests {
             created_at: 0,
             revoked_at,
             experiments: None,
+            last_used_at: None,
         };
         store.set_key(&key).unwrap();
         store.commit().unwrap();

@@ -107,7 +107,7 @@ fn error_line(error: ApiError) -> Bytes {
 }
 
 /// Pages as a body.
-struct Pages(Receiver<Bytes>);
+pub struct Pages(pub Receiver<Bytes>);
 
 impl hyper::body::Body for Pages {
     type Data = Bytes;

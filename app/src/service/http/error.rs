@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::log::{OtherValues, ROUNDS_MAX};
+use crate::service::keys::KEY_NAME_MAX;
 use crate::service::limits::ESTIMATES_MAX;
 use crate::service::request::{NAME_MAX, Refusal};
 use crate::service::seldom::Seldom;
@@ -191,6 +192,25 @@ impl From<Refusal> for ApiError {
                 .against(format!("at most {most} bytes"), bytes),
             Refusal::ReasonText => plain(S::UNPROCESSABLE_ENTITY, "reason")
                 .against("no control characters but line ends", Value::Null),
+            Refusal::KeyName { name } => plain(S::UNPROCESSABLE_ENTITY, "key_name").against(
+                format!("1 to {KEY_NAME_MAX} letters, digits and - _ . @"),
+                name,
+            ),
+            Refusal::KeyTaken { name } => {
+                plain(S::CONFLICT, "key_taken").against("a name of its own", name)
+            }
+            Refusal::NoKeyNamed { name, .. } => {
+                plain(S::NOT_FOUND, "no_such_key").against("the name of a key", name)
+            }
+            Refusal::KeyRevoked { name, .. } => {
+                plain(S::CONFLICT, "key_revoked").against("a key that is not revoked", name)
+            }
+            Refusal::LastAdmin { name } => {
+                plain(S::CONFLICT, "last_admin").against("another admin key", name)
+            }
+            Refusal::FirstKey => plain(S::UNPROCESSABLE_ENTITY, "first_key")
+                .against("role admin, for all experiments", Value::Null),
+            Refusal::KeyNeeded => Self::no_key(message),
             Refusal::Blind(_) => {
                 plain(S::UNPROCESSABLE_ENTITY, "blind").against("a plan that is not blind", false)
             }

@@ -140,6 +140,12 @@ impl Metrics {
             .inc_by(decisions);
     }
 
+    /// All decisions of this node, overtime too.
+    pub fn decisions(&self) -> u64 {
+        let count = |kind| Some(self.decisions.get(&DecisionLabels { kind })?.get());
+        ["round", "overtime"].into_iter().filter_map(count).sum()
+    }
+
     /// Counts outcomes.
     pub fn told(&self, receipt: Receipt, outcomes: u64) {
         self.outcomes

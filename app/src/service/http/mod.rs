@@ -19,6 +19,8 @@ pub mod experiments;
 pub mod extract;
 pub mod guard;
 pub mod head;
+pub mod keys;
+pub mod last_minute;
 pub mod log;
 pub mod metrics;
 pub mod openapi;
@@ -56,8 +58,10 @@ use crate::store::Store;
 use access::Access;
 use audits::Audits;
 use error::ApiError;
+use last_minute::LastMinute;
 use metrics::Metrics;
 use pages::Renderings;
+use pages::errors::{self, Asked};
 use readers::Readers;
 use ready::Readiness;
 use summary::Summaries;
@@ -83,6 +87,12 @@ pub struct Shared {
     pub timeout: Duration,
     /// The audit under way, and what the last ones found.
     pub audits: Audits,
+    /// What was done in the last minute.
+    pub last_minute: LastMinute,
+    /// When it began, by monotonic time.
+    begun_at: i64,
+    /// Room for one backup.
+    backups: Arc<Semaphore>,
     readiness: Readiness,
     readers: Readers,
     summaries: Summaries,
@@ -108,6 +118,9 @@ impl Shared {
         Arc::new(Self {
             metrics: Metrics::new(&service.counts),
             audits: Audits::default(),
+            last_minute: LastMinute::default(),
+            begun_at: (service.clock)().monotonic,
+            backups: Arc::new(Semaphore::new(1)),
             readiness: Readiness::default(),
             readers: Readers::new(&service),
             summaries: Summaries::default(),
@@ -142,6 +155,13 @@ impl Shared {
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
         self.readers.diffs.run(work).await
+    }
+
+    /// Looks at the counters, once a second.
+    pub fn sample(&self) {
+        let now = (self.service.clock)().monotonic;
+        let shed = self.service.counts.shed_total();
+        self.last_minute.note(now, self.metrics.decisions(), shed);
     }
 
     /// What never changes about an experiment.
@@ -212,6 +232,8 @@ fn interface() -> OpenApiRouter<AppState> {
         .routes(routes!(audits::show, audits::start))
         .routes(routes!(audits::stop))
         .routes(routes!(diffs::diff))
+        .routes(routes!(keys::list, keys::make))
+        .routes(routes!(keys::revoke))
         .routes(routes!(watch::health))
         .routes(routes!(ready::ready))
         .routes(routes!(watch::metrics))
@@ -240,7 +262,9 @@ impl App {
 
     /// Answers a request. Without a socket, so that tests can ask.
     pub async fn answer(&self, request: Request) -> Response {
-        watch::observed(&self.state, self.router.clone(), request).await
+        let asked = Asked::of(&request);
+        let response = watch::observed(&self.state, self.router.clone(), request).await;
+        errors::for_people(asked, response).await
     }
 }
 

@@ -87,7 +87,8 @@ fn common_errors(path: &str, item: &mut PathItem) {
             error(
                 operation,
                 "409",
-                "Codes `waiting`, `behind`, `paused`, `closed`, `done`, `id_taken`, `request_key_used`",
+                "Codes `waiting`, `behind`, `paused`, `closed`, `done`, `id_taken`, `request_key_used`, `key_taken`, `key_revoked`, \
+                 `last_admin`",
             );
         }
         if operation.request_body.is_some() {
@@ -106,8 +107,10 @@ fn path_errors(path: &str, operation: &mut Operation) {
             "Codes `wrong_role`, `out_of_scope`, `cross_origin`, `not_local`, `forwarded`",
         );
     }
-    if path.contains("{id}") {
+    if path.contains('{') {
         error(operation, "400", MALFORMED);
+    }
+    if path.contains("{id}") {
         error(operation, "404", "Codes `no_experiment`, `no_such_round`");
     }
     if operation.parameters.iter().flatten().any(in_query) {
@@ -140,7 +143,7 @@ fn body_errors(operation: &mut Operation) {
         operation,
         "422",
         "A value breaks a rule: `unfit`, `spec`, `world`, `key_in_spec`, `blind`, `id_text`, `name`, `estimates`, \
-         `too_long`, `reason`, `rounds`, `request_key`, `outcome`",
+         `too_long`, `reason`, `rounds`, `request_key`, `outcome`, `key_name`, `first_key`",
     );
 }
 

@@ -35,7 +35,7 @@ const PAGE_MAX: Duration = Duration::from_secs(30);
 const LOOKS: usize = 4;
 
 /// How much the threads of pages give way, from 0 to 19. At 10 a thread gets a tenth of the time of one at 0.
-const PAGES_NICE: i32 = 10;
+pub const PAGES_NICE: i32 = 10;
 
 type Job = Box<dyn FnOnce() + Send>;
 

@@ -90,7 +90,7 @@ fn set_cookie(name: &str, token: &str, more: &str) -> HeaderValue {
 /// Whether a request came by TLS, to us or to a proxy, by any header that is known to say so.
 ///
 /// Nobody gains by making one up: the cookie of whoever sends it is marked, or not taken.
-fn came_by_tls(headers: &HeaderMap) -> bool {
+pub fn came_by_tls(headers: &HeaderMap) -> bool {
     let is_https = |value: &str| value.trim().eq_ignore_ascii_case("https");
     let first = |value: &str| is_https(value.split(',').next().unwrap_or_default());
     let switched_on = |value: &str| value.trim().eq_ignore_ascii_case("on");

@@ -2,36 +2,66 @@
 
 use axum::extract::State;
 use axum::http::header::SET_COOKIE;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{AppendHeaders, Html, IntoResponse, Response};
 use maud::html;
 use serde::Deserialize;
 
-use super::{PageError, page, see};
-use crate::service::http::extract::StrangerForm;
+use super::errors::{PageError, is_local};
+use super::{Guest, page, parts, see};
+use crate::service::http::error::ApiError;
+use crate::service::http::extract::{QueryParams, StrangerForm};
 use crate::service::http::{AppState, session};
 use crate::service::request::{Granted, Request, token_hash};
+
+/// Where to go afterwards.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AfterLogin {
+    next: Option<String>,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
     key: String,
+    next: Option<String>,
 }
 
-pub async fn show() -> Html<String> {
-    form("")
+/// The page to go to: what the address says is anybody's, so it must be on this site.
+fn target(next: Option<&str>) -> &str {
+    next.filter(|next| is_local(next)).unwrap_or("/")
 }
 
-fn form(refusal: &str) -> Html<String> {
+pub async fn show(
+    guest: Result<Guest, PageError>,
+    QueryParams(AfterLogin { next }): QueryParams<AfterLogin>,
+) -> Result<Response, PageError> {
+    let next = target(next.as_deref());
+    match guest {
+        // Whoever is let in already, as everyone is where there are no keys, has nothing to type.
+        Ok(_) => Ok(see(next)),
+        Err(PageError(error)) if error.status == StatusCode::UNAUTHORIZED => {
+            Ok(form("", next).into_response())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn form(refusal: &str, next: &str) -> Html<String> {
     let content = html! {
         h1 { "Log in" }
-        @if !refusal.is_empty() { p.alarm { (refusal) } }
-        form method="post" action="/login" {
-            label {
-                "API key"
-                input type="password" name="key" autocomplete="current-password" placeholder="debora_…" required;
-                small { "Made by " code { "debora keys add" } ". The browser keeps a token in its place, for 12 hours or until you log out or close it." }
+        @if !refusal.is_empty() { (parts::alert(refusal, "Check that all of it was pasted, or ask an admin for another.")) }
+        @if next != "/" { p { "This page needs a key: " code.breaks { (next) } } }
+        form.narrow method="post" action="/login" {
+            label for="key" { "API key" }
+            input #key type="password" name="key" autocomplete="current-password" placeholder="debora_…" required
+                aria-describedby="key-help" aria-invalid=[(!refusal.is_empty()).then_some("true")];
+            small #key-help {
+                "Made by an admin under Admin, API keys, or by " code { "debora keys add" }
+                ". The browser keeps a token in its place, for 12 hours or until you log out or close it."
             }
+            @if next != "/" { input type="hidden" name="next" value=(next); }
             button { "Log in" }
         }
     };
@@ -41,19 +71,30 @@ fn form(refusal: &str) -> Html<String> {
 pub async fn enter(
     State(app): State<AppState>,
     headers: HeaderMap,
-    StrangerForm(Login { key }): StrangerForm<Login>,
+    StrangerForm(Login { key, next }): StrangerForm<Login>,
 ) -> Result<Response, PageError> {
+    let next = target(next.as_deref());
     // Pasted keys often bring a space or a line end.
     let key = key.trim();
     let Some(holder) = app.access.holder(&app, key).await? else {
         let refusal = "This API key is unknown or revoked.";
-        return Ok((StatusCode::UNAUTHORIZED, form(refusal)).into_response());
+        return Ok((StatusCode::UNAUTHORIZED, form(refusal, next)).into_response());
     };
-    let key_name = holder.name;
+    let cookie = begin(&app, &holder.name, &headers).await?;
+    Ok(([(SET_COOKIE, cookie)], see(next)).into_response())
+}
+
+/// Begins a session of a key: the cookie for it.
+pub async fn begin(
+    app: &AppState,
+    key_name: &str,
+    headers: &HeaderMap,
+) -> Result<HeaderValue, ApiError> {
+    let key_name = key_name.into();
     let Granted::LoggedIn(token) = app.service.serve(Request::LogIn { key_name }).await? else {
         unreachable!("a log-in is answered with a token")
     };
-    Ok(([(SET_COOKIE, session::begun(&token, &headers))], see("/")).into_response())
+    Ok(session::begun(&token, headers))
 }
 
 pub async fn leave(State(app): State<AppState>, headers: HeaderMap) -> Result<Response, PageError> {
@@ -66,5 +107,5 @@ pub async fn leave(State(app): State<AppState>, headers: HeaderMap) -> Result<Re
         app.service.serve(Request::LogOut { hash }).await?;
     }
     let cookies = session::ended().map(|cookie| (SET_COOKIE, cookie));
-    Ok((AppendHeaders(cookies), see("/")).into_response())
+    Ok((AppendHeaders(cookies), see("/login")).into_response())
 }

@@ -3,11 +3,14 @@
 //! They hold no inline script or style, so that the browser can be told to run none. A key typed into the login form begins
 //! a session, whose token is in a cookie that scripts cannot read and that other sites cannot send.
 
+mod admin;
+mod api;
 mod assets;
 mod audit;
 mod compress;
 mod epochs;
 mod diff;
+pub mod errors;
 mod experiment;
 mod figures;
 mod form;
@@ -24,21 +27,23 @@ use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::extract::Request;
 use axum::http::header::{
-    CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+    CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use maud::{DOCTYPE, Markup, html};
 use sha2::{Digest as _, Sha256};
 
+pub use api::examples;
+use errors::PageError;
+
 use crate::calendar;
 use crate::hex;
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
-use crate::service::http::error::{ApiError, Code};
 use crate::store::Role;
 
 /// What the browser may load: our own files alone. A spec's names are escaped; should one slip through, it still runs nothing.
@@ -56,9 +61,9 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/new", get(form::show)),
         ("/experiments", post(form::create)),
         ("/experiments/{id}", get(experiment::show)),
-        ("/experiments/{id}/pause", post(experiment::pause)),
-        ("/experiments/{id}/resume", post(experiment::resume)),
-        ("/experiments/{id}/close", post(experiment::close)),
+        ("/experiments/{id}/pause", post(admin::changes::pause)),
+        ("/experiments/{id}/resume", post(admin::changes::resume)),
+        ("/experiments/{id}/close", post(admin::changes::close)),
         (
             "/experiments/{id}/audit",
             get(audit::show).post(audit::start),
@@ -74,6 +79,17 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
             "/experiments/{id}/report.html",
             get(experiment::report::show),
         ),
+        ("/admin", get(admin::health::show)),
+        (
+            "/admin/keys",
+            get(admin::keys::show).post(admin::keys::make),
+        ),
+        ("/admin/keys/{name}/revoke", post(admin::keys::revoke)),
+        (
+            "/admin/backup",
+            get(admin::backup::show).post(admin::backup::take),
+        ),
+        ("/api", get(api::show)),
         ("/login", get(login::show).post(login::enter)),
         ("/logout", post(login::leave)),
         ("/assets/{name}", get(assets::show)),
@@ -93,15 +109,19 @@ pub fn router() -> Router<AppState> {
 async fn protect(request: Request, next: Next) -> Response {
     let small = compress::takes_gzip(request.headers());
     let mut response = next.run(request).await;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    protected(response.headers_mut());
     if small {
         compress::compressed(response).await
     } else {
         response
     }
+}
+
+/// Tells the browser what to forbid.
+fn protected(headers: &mut HeaderMap) {
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
 }
 
 /// The caller of a page. A type of its own, as its refusal is a page, too.
@@ -112,40 +132,6 @@ impl FromRequestParts<AppState> for Guest {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
         Ok(Self(Caller::from_request_parts(parts, app).await?))
-    }
-}
-
-/// An error as a page or, without a key, a redirect to the login form.
-struct PageError(ApiError);
-
-impl<E: Into<ApiError>> From<E> for PageError {
-    fn from(error: E) -> Self {
-        Self(error.into())
-    }
-}
-
-impl IntoResponse for PageError {
-    fn into_response(self) -> Response {
-        let Self(error) = self;
-        if error.status == StatusCode::UNAUTHORIZED {
-            return see("/login");
-        }
-        let content = html! {
-            h1 { "That did not work" }
-            p.alarm { (error.message) }
-            p { a href="/" { "All experiments" } }
-        };
-        let page = page("That did not work", None, &content).into_response();
-        let status = error.status;
-        let code = error.code;
-        // Made for what it does on the way: it writes the detail to the log.
-        let plain = error.into_response();
-        let mut response = (status, page).into_response();
-        response.extensions_mut().insert(Code(code));
-        if let Some(seconds) = plain.headers().get(RETRY_AFTER) {
-            response.headers_mut().insert(RETRY_AFTER, seconds.clone());
-        }
-        response
     }
 }
 

@@ -22,15 +22,13 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use maud::{Markup, html};
 
+use super::admin::changes;
 use super::live::{self, Live};
 use super::parts::{self, Tab};
-use super::{Guest, PageError, page, see, text};
+use super::{Guest, PageError, page, text};
 use crate::service::http::AppState;
-use crate::service::http::experiments::change;
 use crate::service::http::extract::{Id, QueryParams};
-use crate::service::http::state::State;
-use crate::service::request::Change;
-use crate::store::{Role, Status};
+use crate::store::Role;
 use rendered::rendered;
 use strategy::TimeAxis;
 use view::ExperimentView;
@@ -61,69 +59,11 @@ pub async fn show(
         let content = html! {
             (parts::heading(&id, view.name(), Tab::Overview))
             (live.markup)
-            @if guest.0.role == Role::Admin && !over { (buttons(&view.state)) }
+            @if guest.0.role == Role::Admin && !over { (changes::forms(&view.state)) }
             (documents(view))
         };
         page(view.name(), Some(&guest), &content)
     }))
-}
-
-pub async fn pause(
-    Shared(app): Shared<AppState>,
-    guest: Guest,
-    Id(id): Id,
-) -> Result<Response, PageError> {
-    changed(&app, &guest, id, Change::Pause).await
-}
-
-pub async fn resume(
-    Shared(app): Shared<AppState>,
-    guest: Guest,
-    Id(id): Id,
-) -> Result<Response, PageError> {
-    changed(&app, &guest, id, Change::Resume).await
-}
-
-pub async fn close(
-    Shared(app): Shared<AppState>,
-    guest: Guest,
-    Id(id): Id,
-) -> Result<Response, PageError> {
-    changed(&app, &guest, id, Change::Close).await
-}
-
-async fn changed(
-    app: &AppState,
-    guest: &Guest,
-    id: String,
-    what: Change,
-) -> Result<Response, PageError> {
-    // The same function as the interface's, which checks the role: the buttons are only a courtesy.
-    change(app, &guest.0, id.clone(), what, None).await?;
-    Ok(see(&format!("/experiments/{id}")))
-}
-
-fn buttons(state: &State) -> Markup {
-    let to = |what: &str| format!("/experiments/{}/{what}", state.id);
-    html! {
-        div.actions {
-            @if state.status == Status::Paused {
-                form method="post" action=(to("resume")) { button { "Resume" } }
-            } @else {
-                form method="post" action=(to("pause")) { button.secondary { "Pause" } }
-            }
-            // Two clicks, as it cannot be undone; without a script, which a dialog would need.
-            details {
-                summary role="button" class="outline secondary" { "Close" }
-                p {
-                    "This ends the experiment for good: it decides and learns nothing more, and its key is published "
-                    "(if other experiments have the same key, once all of them are over)."
-                    @if state.committed.is_some() { " As it has committed, nothing is lost by it." }
-                }
-                form method="post" action=(to("close")) { button.contrast { "Close it" } }
-            }
-        }
-    }
 }
 
 fn documents(view: &ExperimentView) -> Markup {

@@ -1,0 +1,212 @@
+//! How the service is: in words first, then in numbers. Nothing secret.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use debora::measure::words::{counted, significant, whole};
+use maud::{Markup, html};
+
+use super::heading;
+use crate::service::http::AppState;
+use crate::service::http::keys::require_admin_of_all;
+use crate::service::http::pages::errors::PageError;
+use crate::service::http::pages::live::Live;
+use crate::service::http::pages::{Guest, page, parts, text};
+use crate::service::transaction::Probed;
+use crate::store::{Location, SCHEMA_VERSION, StartRow, Store, WaitingClock};
+
+/// The starts that are listed.
+const STARTS_SHOWN: u64 = 10;
+
+/// What the store says of itself.
+struct StoreHealth {
+    size: u64,
+    starts: Vec<StartRow>,
+    clock: WaitingClock,
+    sessions: u64,
+    keys: u64,
+}
+
+fn read(store: &mut dyn Store, incarnation: u64, own: i64) -> anyhow::Result<StoreHealth> {
+    let now = store.now().unwrap_or(own);
+    let keys = store.keys()?;
+    Ok(StoreHealth {
+        size: store.size()?,
+        starts: store.starts((incarnation + 1).saturating_sub(STARTS_SHOWN))?,
+        clock: store.waiting_clock()?,
+        sessions: store.session_count(now)?,
+        keys: keys.iter().filter(|key| key.revoked_at.is_none()).count() as u64,
+    })
+}
+
+pub async fn show(
+    State(app): State<AppState>,
+    guest: Guest,
+    headers: HeaderMap,
+) -> Result<Response, PageError> {
+    require_admin_of_all(&guest.0)?;
+    let probed = app.readiness.ask(&app.service).await;
+    let own = (app.service.clock)().wall;
+    let incarnation = app.service.start.incarnation;
+    // Shown without it, too: a page about health that fails with the store would be of little use.
+    let store = app
+        .read(move |store| read(store, incarnation, own))
+        .await
+        .ok();
+    let live = Live::new("/admin", &content(&app, probed.as_ref(), store.as_ref()));
+    let page = || {
+        let content = html! { (heading("Health", "/admin")) (live.markup) };
+        page("Health", Some(&guest), &content)
+    };
+    Ok(live.respond(&headers, page))
+}
+
+fn content(app: &AppState, probed: Option<&Probed>, store: Option<&StoreHealth>) -> Markup {
+    html! {
+        (verdict(app, probed, store))
+        h2 { "This server" }
+        (load(app))
+        h2 { "The store" }
+        (facts(app, store))
+        @if let Some(store) = store { (starts(&store.starts, app.service.start.incarnation)) }
+        p.small {
+            "For monitors: " a href="/health" { "/health" } ", " a href="/ready" { "/ready" } " and " a href="/metrics" { "/metrics" } "."
+        }
+    }
+}
+
+/// All in a sentence.
+fn verdict(app: &AppState, probed: Option<&Probed>, store: Option<&StoreHealth>) -> Markup {
+    let shed = app.last_minute.shed();
+    // The gravest alone: what else is wrong most often follows from it.
+    let trouble = match probed {
+        None => "the writer has ended, or the service is stopping: nothing can be changed. Start it again.".into(),
+        Some(Err(failure)) => format!(
+            "nothing can be committed: {}. Requests that change something are refused until then; what was acknowledged is stored.",
+            failure.sentence()
+        ),
+        Some(Ok(_)) if store.is_none() => {
+            "the store takes commits, but a look at it got no answer within a second: too much is asked of it.".into()
+        }
+        Some(Ok(_)) if shed > 0 => format!(
+            "the store takes commits, but {} in the last minute refused for lack of room. Ask for more decisions and tell more \
+             outcomes at once, or start another server on PostgreSQL.",
+            counted(shed, "request was", "requests were")
+        ),
+        Some(Ok(_)) => String::new(),
+    };
+    html! {
+        @if trouble.is_empty() {
+            div.status.running {
+                p.first { "All is well: the store takes commits, and nothing was refused for lack of room in the last minute." }
+            }
+        } @else {
+            div.alarm role="note" { p { strong { "Not well: " } (trouble) } }
+        }
+    }
+}
+
+fn load(app: &AppState) -> Markup {
+    let uptime = (app.service.clock)().monotonic - app.begun_at;
+    let rate = app.last_minute.decisions_a_second();
+    let shed = app.service.counts.shed_total();
+    html! {
+        (parts::numbers(&[
+            ("Up for", &duration(uptime)),
+            ("Decisions a second, of the last minute", &rate.map_or("–".into(), |rate| significant(rate, 3))),
+            ("Decisions since the start", &whole(app.metrics.decisions())),
+            ("Refused for lack of room", &whole(shed)),
+            ("Open connections", &whole(app.metrics.connections.get())),
+        ]))
+    }
+}
+
+fn facts(app: &AppState, store: Option<&StoreHealth>) -> Markup {
+    let service = &app.service;
+    let kind = match service.location {
+        Location::Sqlite(_) => "SQLite file, for one server",
+        Location::Postgres(_) => "PostgreSQL, shared by several servers",
+    };
+    html! {
+        dl.facts {
+            dt { "Kind" } dd { (kind) }
+            dt { "Place" } dd { code { (service.location) } }
+            dt { "Schema" } dd { "version " (SCHEMA_VERSION) }
+            @if let Some(store) = store {
+                dt { "Size" } dd { (bytes(store.size)) }
+                dt { "Waiting clock" } dd { (duration(store.clock.waited)) " in which missing outcomes were waited for" }
+                dt { "API keys" } dd {
+                    @if store.keys == 0 { "none that works" } @else { (counted(store.keys, "works", "work")) }
+                    ", " (counted(store.sessions, "session is", "sessions are")) " open"
+                }
+            }
+            dt { "Identity" } dd.hash { (service.start.identity) }
+            dt { "Incarnation" } dd { (whole(service.start.incarnation)) }
+            dt { "Program" } dd { "debora " (env!("CARGO_PKG_VERSION")) ", values version " (debora::VALUES_VERSION) }
+        }
+    }
+}
+
+fn starts(starts: &[StartRow], own: u64) -> Markup {
+    let table = html! {
+        table.short {
+            thead { tr { th.number scope="col" { "Start" } th scope="col" { "When" } th scope="col" { "Server" } } }
+            tbody {
+                // The latest first: that is the one that is asked about.
+                @for start in starts.iter().rev() {
+                    tr {
+                        td.number { (whole(start.incarnation)) }
+                        td { (text::time(start.at)) }
+                        td.hash { (start.node) @if start.incarnation == own { " (this one)" } }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        h3 { "The last starts" }
+        p.small { "A start that you do not know of, or fewer than you have seen, means that a copy of the store was served." }
+        (parts::scroll("The last starts", &table))
+    }
+}
+
+/// Milliseconds in the two largest units that matter.
+fn duration(milliseconds: i64) -> String {
+    let minutes = (milliseconds / 60_000).max(0);
+    let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes} min"),
+        (0, hours) => format!("{hours} h {minutes} min"),
+        (days, hours) => format!("{days} d {hours} h"),
+    }
+}
+
+/// A size in the unit that leaves one to three digits before the point.
+pub fn bytes(size: u64) -> String {
+    let units = ["bytes", "kB", "MB", "GB", "TB"];
+    let mut amount = size as f64;
+    let mut unit = 0;
+    while amount >= 1000.0 && unit + 1 < units.len() {
+        amount /= 1000.0;
+        unit += 1;
+    }
+    format!("{} {}", significant(amount, 3), units[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_and_sizes_are_short() {
+        let minute = 60_000;
+        assert_eq!(
+            [-5, 59_999, 61 * minute, 49 * 60 * minute].map(duration),
+            ["0 min", "0 min", "1 h 1 min", "2 d 1 h"]
+        );
+        assert_eq!(
+            [0, 999, 4_096, 12_345_678].map(bytes),
+            ["0 bytes", "999 bytes", "4.1 kB", "12.3 MB"]
+        );
+    }
+}

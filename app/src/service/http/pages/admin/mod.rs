@@ -1,0 +1,25 @@
+//! For those who run the service: is it well, who may do what, and a copy of it all. Admins of all experiments alone see them.
+
+pub mod backup;
+pub mod changes;
+pub mod health;
+pub mod keys;
+
+use maud::{Markup, html};
+
+/// The title of one of these pages, and the ways between them.
+fn heading(title: &str, here: &str) -> Markup {
+    let tabs = [
+        ("Health", "/admin"),
+        ("API keys", "/admin/keys"),
+        ("Backup", "/admin/backup"),
+    ];
+    html! {
+        h1 { (title) }
+        nav.tabs aria-label="Admin" {
+            @for (text, path) in tabs {
+                a href=(path) aria-current=[(path == here).then_some("page")] { (text) }
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The interface for programs, as a page for people: written on the server from the OpenAPI document.
+//!
+//! Viewers that others publish were measured (docs/service.md): each is larger than a whole page may be, writes styles that the
+//! browser is told to refuse, and shows nothing without a script.
+
+pub mod examples;
+mod schema;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use axum::http::HeaderMap;
+use axum::http::header::HOST;
+use axum::response::Html;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::errors::PageError;
+use super::{Guest, page, parts};
+use crate::service::http::{openapi, session};
+use examples::{ADDRESS, EXAMPLES, Example};
+use schema::{ApiDocument, prose};
+
+static DOCUMENT: LazyLock<ApiDocument> = LazyLock::new(|| {
+    ApiDocument(serde_json::from_str(openapi::text()).expect("a document is JSON"))
+});
+
+/// Where an example is sent, and whether it needs a key.
+struct Sender {
+    address: String,
+    keyed: bool,
+}
+
+impl Sender {
+    fn of(headers: &HeaderMap, guest: Option<&Guest>) -> Self {
+        // As the browser reached us, so that an example runs as it is copied.
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        let scheme = if session::came_by_tls(headers) {
+            "https"
+        } else {
+            "http"
+        };
+        Self {
+            address: host.map_or(ADDRESS.into(), |host| format!("{scheme}://{host}")),
+            keyed: guest.is_none_or(|guest| guest.0.keyed),
+        }
+    }
+}
+
+// For strangers, too: the document itself needs no key.
+pub async fn show(guest: Result<Guest, PageError>, headers: HeaderMap) -> Html<String> {
+    let guest = guest.ok();
+    let sender = Sender::of(&headers, guest.as_ref());
+    let tags = by_tag(&DOCUMENT);
+    let content = html! {
+        h1 { "API" }
+        (introduction(&sender))
+        (contents(&tags))
+        @for (tag, operations) in &tags {
+            h2 #{ "tag-" (tag) } { (title(tag)) }
+            @for operation in operations { (operation.section(&sender)) }
+        }
+        h2 #schemas { "What is sent and answered" }
+        @for (name, schema) in DOCUMENT.schemas() { (DOCUMENT.section(name, schema)) }
+    };
+    page("API", guest.as_ref(), &content)
+}
+
+fn introduction(sender: &Sender) -> Markup {
+    html! {
+        p {
+            "Bodies are JSON, and so are answers unless it is said otherwise. What is answered is durable. " a href="/openapi.json" { "openapi.json" }
+            " is the same for programs (OpenAPI 3.1)."
+        }
+        @if sender.keyed {
+            p {
+                "Requests need a key, sent as " code { "Authorization: Bearer debora_…" } "; the examples take it from the variable "
+                code { "DEBORA_KEY" } ". Each operation says which role it needs: read, decide or admin, each of which may do what "
+                "those before it may."
+            }
+        } @else {
+            p { "This service has no keys, so requests need none. Once there is one, each operation needs the role that it names." }
+        }
+        p {
+            "What cannot be done is answered with " (schema::link("ApiError")) ": a stable code, a sentence with the remedy, the rule and "
+            "the value. 422 is wrong in itself, 409 at this moment, and 503 is worth repeating."
+        }
+    }
+}
+
+/// One thing that can be asked for.
+struct Operation<'a> {
+    method: String,
+    path: &'a str,
+    text: &'a Value,
+}
+
+/// Operations by what they are about, in the order of the paths.
+fn by_tag(document: &ApiDocument) -> BTreeMap<&str, Vec<Operation<'_>>> {
+    let mut tags: BTreeMap<&str, Vec<Operation<'_>>> = BTreeMap::new();
+    for (path, item) in document.0["paths"].as_object().into_iter().flatten() {
+        for (method, text) in item.as_object().into_iter().flatten() {
+            let tag = text["tags"][0].as_str().unwrap_or("other");
+            let method = method.to_uppercase();
+            tags.entry(tag)
+                .or_default()
+                .push(Operation { method, path, text });
+        }
+    }
+    tags
+}
+
+fn title(tag: &str) -> String {
+    let mut letters = tag.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+fn contents(tags: &BTreeMap<&str, Vec<Operation<'_>>>) -> Markup {
+    html! {
+        nav.contents aria-label="Operations" {
+            @for (tag, operations) in tags {
+                section {
+                    h2 { (title(tag)) }
+                    ul {
+                        @for operation in operations {
+                            li { a href={ "#" (operation.anchor()) } { (operation.summary()) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Operation<'_> {
+    fn summary(&self) -> &str {
+        self.text["summary"].as_str().unwrap_or(self.path)
+    }
+
+    /// Its name in addresses.
+    fn anchor(&self) -> String {
+        // Of method and path, which are unique, as names of operations are not.
+        let plain = |sign: char| {
+            if sign.is_ascii_alphanumeric() {
+                sign
+            } else {
+                '-'
+            }
+        };
+        let text = format!("{}{}", self.method.to_lowercase(), self.path);
+        text.chars().map(plain).collect()
+    }
+
+    fn section(&self, sender: &Sender) -> Markup {
+        html! {
+            article.operation id=(self.anchor()) {
+                h3 {
+                    (self.summary()) " "
+                    a.here href={ "#" (self.anchor()) } aria-label={ "Link to: " (self.summary()) } { "#" }
+                }
+                p.request { (parts::badge(&self.method.to_lowercase(), &self.method)) " " code { (self.path) } }
+                (prose(self.text["description"].as_str().unwrap_or_default()))
+                (self.parameters())
+                (self.body())
+                (self.answers())
+                @for example in EXAMPLES.iter().filter(|example| example.is_of(&self.method, self.path)) { (shown(example, sender)) }
+            }
+        }
+    }
+
+    fn parameters(&self) -> Markup {
+        let parameters = self.text["parameters"].as_array();
+        html! {
+            @if let Some(parameters) = parameters.filter(|parameters| !parameters.is_empty()) {
+                h4 { "Within the address" }
+                (parts::scroll("Parameters", &html! {
+                    table {
+                        (schema::head("Parameter"))
+                        tbody { @for parameter in parameters { (DOCUMENT.parameter(parameter)) } }
+                    }
+                }))
+            }
+        }
+    }
+
+    fn body(&self) -> Markup {
+        let body = &self.text["requestBody"];
+        let schema = &body["content"]["application/json"]["schema"];
+        html! {
+            @if !schema.is_null() {
+                h4 { "Body" }
+                p {
+                    (DOCUMENT.kind(schema))
+                    @if body["required"] != true { ", optional" }
+                }
+                (DOCUMENT.fields_of(schema))
+            }
+        }
+    }
+
+    fn answers(&self) -> Markup {
+        let answers = self.text["responses"].as_object().into_iter().flatten();
+        let (errors, answers): (Vec<_>, Vec<_>) = answers.partition(|(_, answer)| is_error(answer));
+        html! {
+            h4 { "Answers" }
+            (parts::scroll("Answers", &html! {
+                table {
+                    thead { tr { th scope="col" { "Status" } th scope="col" { "When" } th scope="col" { "Body" } } }
+                    tbody { @for (status, answer) in answers { tr { (when(status, answer)) td { (self::body(answer)) } } } }
+                }
+            }))
+            // Unfolded when one meets them: there are many, and most are common to all operations.
+            @if !errors.is_empty() {
+                details {
+                    summary { "Errors: " (errors.iter().map(|(status, _)| status.as_str()).collect::<Vec<_>>().join(", ")) }
+                    (parts::scroll("Errors", &html! {
+                        table {
+                            thead { tr { th scope="col" { "Status" } th scope="col" { "When" } } }
+                            tbody { @for (status, answer) in errors { tr { (when(status, answer)) } } }
+                        }
+                    }))
+                }
+            }
+        }
+    }
+}
+
+fn is_error(answer: &Value) -> bool {
+    let schema = &answer["content"]["application/json"]["schema"];
+    schema["$ref"] == "#/components/schemas/ApiError"
+}
+
+fn when(status: &str, answer: &Value) -> Markup {
+    html! {
+        th scope="row" { (status) }
+        td { (prose(answer["description"].as_str().unwrap_or_default())) }
+    }
+}
+
+fn body(answer: &Value) -> Markup {
+    let content = answer["content"].as_object().into_iter().flatten();
+    html! {
+        @for (kind, content) in content {
+            @if kind == "application/json" { (DOCUMENT.kind(&content["schema"])) } @else { (kind) }
+        }
+    }
+}
+
+fn shown(example: &Example, sender: &Sender) -> Markup {
+    let command = example.command(&sender.address, sender.keyed);
+    html! {
+        h4 { "Example" }
+        // By keyboard, too: what is long scrolls.
+        pre tabindex="0" aria-label={ "Example, answered with " (example.status) } { code { (command) } }
+        p.small { "Answered with " (example.status) "." }
+    }
+}
