@@ -248,6 +248,9 @@ fn at_line(file: &str, line: u64, message: String) -> SpecError {
     SpecError {
         origin: file.to_owned(),
         line: Some(line),
+        // Of the table: no key of the spec is at fault.
+        column: None,
+        field: None,
         excerpt: None,
         message,
     }
