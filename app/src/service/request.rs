@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use debora::Key;
+use debora::spec::SpecError;
 use sha2::{Digest as _, Sha256};
 
 use crate::hex;
@@ -312,7 +313,7 @@ pub enum Refusal {
     IdTaken { id: String },
     /// A spec that cannot be read.
     #[error("{0}")]
-    Spec(String),
+    Spec(SpecError),
     /// A spec with `[world]`.
     #[error("the spec has a [world], but a live experiment's world is real; remove the section")]
     World,

@@ -9,6 +9,7 @@ mod limits;
 mod missing;
 mod observed;
 mod pages;
+mod planning;
 mod record;
 #[path = "../common/scratch.rs"]
 mod scratch;

@@ -22,10 +22,13 @@ pub mod openapi;
 pub mod outcomes;
 pub mod pages;
 pub mod papers;
+pub mod plan;
 pub mod readers;
 pub mod ready;
 pub mod server;
 pub mod session;
+pub mod simulate;
+pub mod spec_edit;
 pub mod state;
 pub mod stream;
 pub mod watch;
@@ -121,6 +124,22 @@ impl Shared {
         self.readers.pages.read(read).await
     }
 
+    /// Computes what needs no store, with what time the others leave.
+    pub async fn compute<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        self.readers.pages.work(move || Ok(work())).await
+    }
+
+    /// The same for what takes a second: one at a time, behind everything else.
+    pub async fn simulate<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        self.readers.simulations.work(move || Ok(work())).await
+    }
+
     /// What never changes about an experiment.
     pub async fn info(self: &Arc<Self>, id: &str) -> Result<Arc<ExperimentInfo>, ApiError> {
         if let Some(info) = self.known_info(id) {
@@ -172,6 +191,8 @@ fn interface() -> OpenApiRouter<AppState> {
         .routes(routes!(experiments::pause))
         .routes(routes!(experiments::resume))
         .routes(routes!(experiments::close))
+        .routes(routes!(plan::plan))
+        .routes(routes!(simulate::simulate))
         .routes(routes!(decisions::decide))
         .routes(routes!(outcomes::tell))
         .routes(routes!(state::state))

@@ -5,6 +5,8 @@
 //! pages   log pages, certificates, lists       one for every two cores, on threads that give way to all others
 //! ```
 //!
+//! and a third for simulations, which read nothing: one at a time, on a thread that gives way to these as well.
+//!
 //! Who has waited for a place longer than [`WAIT_MAX`] is refused: those behind would wait longer still, and a client that is
 //! told can go elsewhere. So is who waits for a store that does not answer, which a database that hangs may do for hours.
 
@@ -36,6 +38,9 @@ const LOOKS: usize = 4;
 /// How much the threads of pages give way, from 0 to 19. At 10 a thread gets a tenth of the time of one at 0.
 const PAGES_NICE: i32 = 10;
 
+/// The same for simulations, which take all the time that there is: as much as can be.
+const SIMULATIONS_NICE: i32 = 19;
+
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads that read, and the places on them.
@@ -49,12 +54,14 @@ pub struct Lane {
     taken_at: Mutex<Instant>,
 }
 
-/// Both lanes.
+/// All lanes.
 pub struct Readers {
     /// For what takes microseconds and others wait for.
     pub look: Lane,
     /// For what takes milliseconds.
     pub pages: Lane,
+    /// For what takes a second of a core.
+    pub simulations: Lane,
 }
 
 impl Readers {
@@ -63,6 +70,7 @@ impl Readers {
         Self {
             look: Lane::new(service, LOOKS, 0, LOOK_MAX),
             pages: Lane::new(service, (cores / 2).max(1), PAGES_NICE, PAGE_MAX),
+            simulations: Lane::new(service, 1, SIMULATIONS_NICE, PAGE_MAX),
         }
     }
 }
@@ -91,12 +99,20 @@ impl Lane {
         &self,
         read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
+        let service = Arc::clone(&self.service);
+        self.work(move || service.read(read)).await
+    }
+
+    /// Does what needs no store, once there is a place.
+    pub async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T, ApiError> {
         let deadline = Instant::now() + self.answer_max;
         let place = self.place().await?;
         let (sender, answer) = oneshot::channel();
-        let service = Arc::clone(&self.service);
         let job = move || {
-            let _ = sender.send(read_at(place, &service, read));
+            let _ = sender.send(work_at(place, work));
         };
         let _ = self.jobs.send(Box::new(job));
         let answer = timeout_at(deadline, answer).await;
@@ -138,12 +154,8 @@ impl Lane {
 
 /// The place goes with the work and not with the request: the read of a client that hung up goes on, and must not make room for
 /// another.
-fn read_at<T>(
-    _place: OwnedSemaphorePermit,
-    service: &Service,
-    read: impl FnOnce(&mut dyn Store) -> Result<T>,
-) -> Result<T> {
-    service.read(read)
+fn work_at<T>(_place: OwnedSemaphorePermit, work: impl FnOnce() -> T) -> T {
+    work()
 }
 
 fn work(received: &Mutex<Receiver<Job>>, nice: i32) {
