@@ -97,7 +97,7 @@ async fn a_plan_has_what_will_be_seen_and_when() {
 #[tokio::test]
 async fn the_remedy_of_a_blind_plan_can_be_applied_as_it_is() {
     let house = House::new();
-    let short = SEEING.replace("1e6", "1_000 # a day");
+    let short = SEEING.replace("1e6", "200 # a day");
     let planned = house
         .post("/v1/plan", &json!({ "spec": short }))
         .await
@@ -131,7 +131,7 @@ async fn a_spec_that_is_refused_has_its_field_and_its_place() {
         ("1e6", "0", json!(["horizon", 3, 11])),
         ("rho = 0.3\n", "", json!(["rho", null, null])),
         ("0.008", "8", json!(["cost.0.threshold", 11, 13])),
-        ("\"large\"", "\"small\"", json!(["actions.1", 5, 22])),
+        ("\"large\"", "\"small\"", json!(["actions.1", 5, 21])),
         ("\"soft\"", "soft", json!([null, 2, 10])),
     ];
     for (right, wrong, place) in cases {
@@ -169,7 +169,7 @@ async fn a_simulation_is_what_the_program_replicates() {
     );
     let quantiles = ["p05", "median", "p95"].map(|key| limit[key].as_f64().unwrap());
     assert!(
-        quantiles.is_sorted() && quantiles[0] > 0.001 && quantiles[2] < 0.009,
+        quantiles.is_sorted() && quantiles[0] > 0.001 && quantiles[2] < 0.01,
         "{quantiles:?}"
     );
     let identical = format!("identical in {} of {pairs} pairs", replicated["identical"]);

@@ -2,6 +2,7 @@
 
 use axum::Json as Reply;
 use axum::extract::{FromRequest as _, Request, State};
+use debora::measure::answer::{Answer, AnswerTable, Item};
 use debora::measure::words::whole;
 use debora::measure::{answer, json, warnings};
 use debora::spec::Spec;
@@ -40,6 +41,8 @@ pub struct Planned {
     pub plan: Value,
     /// What `debora plan` says; warnings first.
     pub sentences: Vec<String>,
+    /// Those of them that are warnings.
+    pub warnings: Vec<String>,
     /// Rounds in all.
     pub horizon: u64,
     /// When all actions have been estimated.
@@ -52,6 +55,9 @@ pub struct Planned {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub remedy: Option<BlindRemedy>,
+    /// What `debora plan` shows in tables, for the page.
+    #[serde(skip)]
+    pub tables: Vec<AnswerTable>,
 }
 
 /// How long actions are only explored.
@@ -99,12 +105,15 @@ pub fn planned(text: &str, gap: Option<f64>) -> Result<Planned, ApiError> {
     let gap = gap.map(|gap| shown_by(&plan, gap)).transpose()?;
     // `debora plan` calls a spec without a name by its file.
     let called = spec.name.as_deref().unwrap_or("spec");
-    let answer = answer::plan(called, &plan, &warnings(&plan, None), gap);
+    let warnings = warnings(&plan, None);
+    let answer = answer::plan(called, &plan, &warnings, gap);
     let problem = &plan.problem;
     let estimated = 0..problem.quantities_estimated();
     Ok(Planned {
         plan: json::plan(&plan, gap),
+        tables: tables(&answer),
         sentences: sentences(answer),
+        warnings,
         horizon: problem.horizon(),
         exploration: PlannedExploration {
             rounds: plan.exploration_rounds.filter(|_| !plan.blind),
@@ -117,6 +126,14 @@ pub fn planned(text: &str, gap: Option<f64>) -> Result<Planned, ApiError> {
         remedy: plan.blind.then(|| remedy(text, &plan)),
         name: spec.name,
     })
+}
+
+fn tables(answer: &Answer) -> Vec<AnswerTable> {
+    let tables = answer.items.iter().filter_map(|item| match item {
+        Item::Table(table) => Some(table.clone()),
+        _ => None,
+    });
+    tables.collect()
 }
 
 /// A spec that a service could hold.

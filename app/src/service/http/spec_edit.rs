@@ -53,15 +53,22 @@ impl SpecEdit {
 
     /// Writes a value. An empty one is taken away, with the tables that it leaves empty.
     pub fn set(&mut self, path: &[&str], text: &str, notation: Notation) {
+        if text.is_empty() {
+            self.remove(path);
+        } else {
+            self.write(path, text, notation);
+        }
+    }
+
+    /// Writes a value, also an empty one.
+    pub fn write(&mut self, path: &[&str], text: &str, notation: Notation) {
         let Some((last, above)) = path.split_last() else {
             return;
         };
-        if text.is_empty() {
-            self.remove(path);
+        if let Some(entry) = self.entry(above, last) {
+            replace(entry, value(text, notation));
         } else if let Some(table) = self.table(above) {
             put(table, last, value(text, notation));
-        } else if let Some(entry) = self.entry(above, last) {
-            replace(entry, value(text, notation));
         }
     }
 
@@ -148,7 +155,11 @@ impl SpecEdit {
                 }
             }
             Some(Item::Value(Value::Array(values))) if number < values.len() => {
-                values.remove(number);
+                let gone = values.remove(number);
+                // The first has no blank before it.
+                if let Some(first) = values.get_mut(0).filter(|_| number == 0) {
+                    *first.decor_mut() = gone.decor().clone();
+                }
             }
             _ => {}
         }
@@ -228,9 +239,15 @@ fn typed(value: &Value) -> String {
 /// What a person typed, as a value. What is not a number is written as a text, which the spec's parser refuses by name.
 fn value(text: &str, notation: Notation) -> Value {
     let number = text.trim().parse::<Value>().ok();
-    number
-        .filter(|number| notation == Notation::Number && (number.is_integer() || number.is_float()))
-        .map_or_else(|| Value::from(text), |number| number.decorated("", ""))
+    let is_number = |value: &Value| value.is_integer() || value.is_float();
+    match number.filter(|value| notation == Notation::Number && is_number(value)) {
+        Some(mut number) => {
+            // So that it gets the blanks that its new place asks for.
+            number.decor_mut().clear();
+            number
+        }
+        None => Value::from(text),
+    }
 }
 
 fn put(table: &mut dyn TableLike, key: &str, value: Value) {

@@ -10,6 +10,7 @@ mod figures;
 mod list;
 mod live;
 mod login;
+mod new;
 mod papers;
 mod parts;
 mod text;
@@ -47,7 +48,8 @@ const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"timeout
 pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
     vec![
         ("/", get(list::show)),
-        ("/experiments", post(list::create)),
+        ("/new", get(new::show).post(new::act)),
+        ("/new/draft", post(new::draft)),
         ("/experiments/{id}", get(experiment::show)),
         ("/experiments/{id}/pause", post(experiment::pause)),
         ("/experiments/{id}/resume", post(experiment::resume)),
