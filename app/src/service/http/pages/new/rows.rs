@@ -207,8 +207,8 @@ impl Fields<'_> {
     fn ends(&self, field: &str, label: &str, placeholders: [&str; 2]) -> Markup {
         let invalid = self.errors.at(field).map(|_| "true");
         html! {
-            div.field role="group" aria-labelledby={ "l-" (field) } {
-                span.label id={ "l-" (field) } { (label) }
+            fieldset.field {
+                legend { (label) }
                 div.ends {
                     @for (end, word) in ["least", "largest"].iter().enumerate() {
                         @let name = format!("{field}.{end}");
