@@ -76,8 +76,12 @@
     const focused = document.activeElement;
     Idiomorph.morph(form(), new DOMParser().parseFromString(answer, "text/html").getElementById("draft"), kept);
     open();
-    if (asked.startsWith("add-")) document.querySelector(`[value="${asked}"]`)?.focus();
-    else if (!focused.isConnected) document.querySelector("#fields button")?.focus();
+    // To the name of the new row; and a row that is gone takes the focus with it.
+    const names = { "add-action": "actions", "add-cost": "cost" }[asked];
+    const inputs = names ? document.querySelectorAll(`input[name^="${names}."]:not([name$=safe])`) : [];
+    const last = [...inputs].filter((input) => /^(actions\.\d+|cost\.\d+\.name)$/.test(input.name)).pop();
+    if (last) last.select();
+    else if (!focused.isConnected) document.querySelector("#fields input")?.focus();
   }
 
   document.addEventListener("input", (event) => {

@@ -85,7 +85,7 @@ impl Chart {
     pub fn svg(&self) -> Markup {
         html! {
             svg.chart role="img" aria-label=(self.label) {
-                svg.plot x="52" y="8" overflow="visible" {
+                svg.plot width="100%" height="100%" {
                     @for (place, text) in &self.y.ticks {
                         line.grid x1="0" x2="100%" y1=(share(1.0 - place)) y2=(share(1.0 - place)) {}
                         text.tick x="-8" y=(share(1.0 - place)) dy="0.32em" text-anchor="end" { (text) }

@@ -90,7 +90,8 @@ async fn role_and_scope_are_known_before_the_body() {
     house.wait(2_000);
     let json = operations()
         .into_iter()
-        .filter(|(method, ..)| method == "POST");
+        // To plan is to read.
+        .filter(|(method, _, description)| method == "POST" && !description.contains("Role read."));
     let json = json.map(|(_, path, _)| (path.replace("{id}", "e"), "application/json"));
     let form = ("/new".to_owned(), "application/x-www-form-urlencoded");
     for (path, kind) in json.chain([form]) {

@@ -7,6 +7,7 @@ mod interface;
 mod keys;
 mod limits;
 mod missing;
+mod new;
 mod observed;
 mod pages;
 mod planning;

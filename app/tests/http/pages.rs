@@ -288,6 +288,13 @@ async fn with_keys_the_pages_need_a_login() {
         &["role read"],
     );
 
+    shows(&get_with(&house, "/new", reader).await, 403, &["role read"]);
+    shows(
+        &form(&house, "/new/draft", &[("spec", "")], reader).await,
+        403,
+        &["role read"],
+    );
+
     let entered = form(&house, "/login", &[("key", &token("boss"))], "").await;
     let cookie = entered.headers["set-cookie"].to_str().unwrap().to_owned();
     let boss = cookie.split(';').next().unwrap();

@@ -22,7 +22,7 @@ threshold = 0.008
 "#;
 
 /// What the program says, of a spec in a file.
-fn program(arguments: &[&str], spec: &str) -> Value {
+pub fn program(arguments: &[&str], spec: &str) -> Value {
     let text = said(arguments, spec, true);
     serde_json::from_str(&text).unwrap()
 }

@@ -216,6 +216,29 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn simulations_run_one_at_a_time_and_hold_up_no_reader() {
+        let folder = Scratch::new("simulations");
+        let location = Location::Sqlite(folder.join("store.db"));
+        let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
+        let readers = Arc::new(Readers::new(&service));
+        let (open, gate) = channel::<()>();
+        let first = Arc::clone(&readers);
+        let first =
+            tokio::spawn(async move { first.simulations.work(move || Ok(gate.recv()?)).await });
+        while readers.simulations.places.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let second = readers.simulations.work(|| Ok(())).await;
+        assert!(second.is_err_and(|error| error.code == "busy"));
+        assert!(readers.pages.read(|store| store.keys()).await.is_ok());
+        assert!(readers.look.read(|store| store.keys()).await.is_ok());
+        open.send(()).unwrap();
+        assert!(first.await.unwrap().is_ok());
+        assert!(readers.simulations.work(|| Ok(())).await.is_ok());
+        service.stop().unwrap();
+    }
+
+    #[tokio::test]
     async fn a_store_that_does_not_answer_keeps_nobody_waiting() {
         let folder = Scratch::new("readers-stuck");
         let location = Location::Sqlite(folder.join("store.db"));

@@ -92,7 +92,7 @@ pub struct SimulatedLimit {
 
 /// Simulate an experiment
 ///
-/// Role admin: it takes a second of a core. Nothing is created. Pairs of runs with one key on fresh data, each action's rewards
+/// Role admin. It takes a second of a core, and creates nothing. Pairs of runs with one key on fresh data, each action's rewards
 /// and costs drawn at the ends of their ranges with the guessed means. One at a time: others are answered 503 `busy`.
 #[utoipa::path(post, path = "/v1/simulate", tag = "planning", request_body = SimulateBody,
     responses((status = 200, description = "What was found", body = SimulatedPairs)))]

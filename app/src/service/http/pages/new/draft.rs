@@ -149,9 +149,9 @@ impl Draft {
         };
         let number = |prefix: &str| asked.strip_prefix(prefix)?.parse::<usize>().ok();
         if asked == "add-action" {
-            edit.add_action(&self.free_name("action", "actions."));
+            edit.add_action(&self.free_name("action", self.actions(), "actions."));
         } else if asked == "add-cost" {
-            edit.add_cost(&self.free_name("cost", "cost."), "0.5");
+            edit.add_cost(&self.free_name("cost", self.costs(), "cost."), "0.5");
         } else if let Some(action) = number("remove-action-") {
             remove_action(&mut edit, action);
             if action < self.means.len() {
@@ -169,8 +169,8 @@ impl Draft {
         self.complete_means();
     }
 
-    /// A name that no row has.
-    fn free_name(&self, what: &str, prefix: &str) -> String {
+    /// A name that no row has, from the number of the new one on.
+    fn free_name(&self, what: &str, rows: usize, prefix: &str) -> String {
         let taken = |name: &String| {
             let mut rows = self
                 .fields
@@ -178,7 +178,7 @@ impl Draft {
                 .filter(|(field, _)| field.starts_with(prefix));
             rows.any(|(_, value)| value == name)
         };
-        let mut names = (1..).map(|number| format!("{what} {number}"));
+        let mut names = (rows + 1..).map(|number| format!("{what} {number}"));
         names.find(|name| !taken(name)).expect("rows are few")
     }
 

@@ -76,7 +76,11 @@ impl Errors {
         let Some(error) = error else {
             return errors;
         };
-        let message = bare(&error.message);
+        let message = match error.code {
+            // The interface's remedy is a value in its body, the page's a box.
+            "blind" => "the plan is blind; use the horizon that the plan names, or tick the box to run it anyway".to_owned(),
+            _ => bare(&error.message),
+        };
         let place = error.place.as_deref();
         let field = place
             .and_then(|place| place.field.as_deref())

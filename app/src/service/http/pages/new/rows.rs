@@ -142,7 +142,7 @@ impl Fields<'_> {
                 }
                 label.check {
                     input type="checkbox" name="blind" value="yes" checked[self.view.draft.blind];
-                    "Run it even if the horizon is too short to ever compare the actions"
+                    "Run it even if the plan is blind: nothing will ever be compared"
                 }
             }
         }
@@ -178,7 +178,7 @@ impl Fields<'_> {
                         (self.fault("id"))
                     }
                     div.field {
-                        label for="f-key" { "Key: another team's, to replicate its experiment" }
+                        label for="f-key" { "Key; another team's replicates" }
                         // Not kept by the browser: it is secret until the experiment is over.
                         input #f-key name="key" value=(draft.key) autocomplete="off" maxlength="32" placeholder="drawn at random"
                             aria-invalid=[self.errors.at("key").map(|_| "true")] aria-describedby="e-key";

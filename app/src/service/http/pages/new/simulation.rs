@@ -87,10 +87,10 @@ struct Measured {
 fn table(simulated: &SimulatedPairs) -> Markup {
     let rows = lines(simulated);
     html! {
-        table.simulated {
+        table.simulated.cards {
             thead { tr {
                 th scope="col" { "Over runs" } th.number scope="col" { "5 %" } th.number scope="col" { "median" } th.number scope="col" { "95 %" }
-                th.number scope="col" { "limit" } th scope="col" { "" }
+                th.number scope="col" { "limit" } th scope="col" { "5 % to 95 %, and the limit" }
             } }
             tbody { @for row in &rows { (row.cells()) } }
         }
@@ -151,10 +151,10 @@ impl Measured {
         html! {
             tr {
                 th scope="row" { bdi { (self.name) } }
-                td.number { (text(self.low)) }
-                td.number { (text(self.middle)) }
-                td.number { (text(self.high)) }
-                td.number { @if let Some(against) = self.against { (self.limit) " " (text(against)) } }
+                td.number data-label="5 %" { (text(self.low)) }
+                td.number data-label="median" { (text(self.middle)) }
+                td.number data-label="95 %" { (text(self.high)) }
+                td.number data-label="limit" { @if let Some(against) = self.against { (self.limit) " " (text(against)) } }
                 td { (self.strip(&text)) }
             }
         }
