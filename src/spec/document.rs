@@ -213,24 +213,24 @@ impl Document {
     /// The fault with its line and text.
     pub fn error(&self, fault: Fault) -> SpecError {
         let mut error = SpecError {
-            origin: self.file.clone(),
+            origin: self.file.as_str().into(),
             line: None,
             column: None,
-            field: self.path(&fault),
+            field: self.path(&fault).map(Into::into),
             excerpt: None,
-            message: fault.message,
+            message: fault.message.into(),
         };
         match fault.place {
             // What is missing stands nowhere.
             SpecPlace::Whole => {}
             SpecPlace::Override(number) => {
-                error.origin = format!("override {}", self.overrides[number]);
+                error.origin = format!("override {}", self.overrides[number]).into();
             }
             SpecPlace::Text(offset) => {
                 let (line, column, excerpt) = line_at(&self.text, offset);
                 error.line = Some(line);
                 error.column = Some(column);
-                error.excerpt = Some(excerpt);
+                error.excerpt = Some(excerpt.into());
             }
         }
         error

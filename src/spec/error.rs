@@ -10,12 +10,13 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
-    pub(super) origin: String,
+    // Boxed, all of them: errors are returned through many functions.
+    pub(super) origin: Box<str>,
     pub(super) line: Option<u64>,
     pub(super) column: Option<u64>,
-    pub(super) field: Option<String>,
-    pub(super) excerpt: Option<String>,
-    pub(super) message: String,
+    pub(super) field: Option<Box<str>>,
+    pub(super) excerpt: Option<Box<str>>,
+    pub(super) message: Box<str>,
 }
 
 impl SpecError {

@@ -41,7 +41,8 @@ pub struct ApiError {
     /// The value that violated it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value, nullable = false)]
-    pub value: Option<Value>,
+    // Boxed, as errors are returned through many functions.
+    pub value: Option<Box<Value>>,
     /// Of a spec: what is at fault, and where.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -104,7 +105,7 @@ impl ApiError {
         };
         Self {
             rule: Some(shortened(rule.into())),
-            value: Some(value),
+            value: Some(Box::new(value)),
             ..self
         }
     }

@@ -7,7 +7,6 @@
 //! How many pairs that are depends on the machine; what each pair gives is a function of spec, means and its number.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use axum::Json as Reply;
@@ -16,7 +15,7 @@ use debora::Problem;
 use debora::lab::metrics::Spread;
 use debora::lab::replicate::Simulator;
 use debora::measure::{Findings, Measurement, Part, SpecText, answer, json};
-use debora::spec::quoted;
+use debora::spec::{WorldKind, quoted};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -27,7 +26,6 @@ use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Json, Object};
 use crate::service::http::plan::readable;
-use crate::service::limits;
 use crate::store::Role;
 
 /// Pairs run, unless another number is asked for: the interval of a rate near 1 is then some 3 % wide.
@@ -158,31 +156,19 @@ impl SimulatedPairs {
 }
 
 fn limit(part: &Part, problem: &Problem, cost: usize) -> SimulatedLimit {
-    let quantity = problem.quantity(cost + 1);
-    let means = match part
-        .measurement
-        .spec
-        .spec
-        .world
-        .as_ref()
-        .map(|world| &world.kind)
-    {
-        Some(debora::spec::WorldKind::Bernoulli { means }) => &means[cost + 1],
-        _ => unreachable!("the world was written here"),
-    };
+    let means = means_of(part, cost + 1);
     let runs = part.pairs.players[0].1.iter().flat_map(|pair| &pair.runs);
     let averages = runs.map(|run| {
-        let total: f64 = run
-            .counts
-            .iter()
-            .zip(means)
+        let played = run.counts.iter().zip(means);
+        // By the true means: what a single run happened to draw says nothing of the next.
+        played
             .map(|(count, mean)| *count as f64 * mean)
-            .sum();
-        total / run.rounds as f64
+            .sum::<f64>()
+            / run.rounds as f64
     });
     let spread = Spread::of(averages).expect("a pair is always run");
     SimulatedLimit {
-        name: quantity.name.clone(),
+        name: problem.quantity(cost + 1).name.clone(),
         threshold: problem.threshold(cost),
         mean: spread.mean,
         p05: spread.p05,
@@ -191,39 +177,56 @@ fn limit(part: &Part, problem: &Problem, cost: usize) -> SimulatedLimit {
     }
 }
 
+/// The guessed means of a quantity, by action.
+fn means_of(part: &Part, quantity: usize) -> &[f64] {
+    let world = part.measurement.spec.spec.world.as_ref();
+    match world.map(|world| &world.kind) {
+        Some(WorldKind::Bernoulli { means }) => &means[quantity],
+        _ => unreachable!("the world was written here"),
+    }
+}
+
 /// The spec with a world of the guessed means.
 fn with_world(text: &str, means: &GuessedMeans) -> Result<String, ApiError> {
     let spec = readable(text)?;
     if spec.world.is_some() {
         let message =
-            "the spec has a [world], but the guessed means are the world here; remove the section";
+            "the spec has a [world], but here the guessed means are the world; remove the section";
         return Err(ApiError::unfit(message).at("world"));
     }
-    let problem = &spec.problem;
-    let size = problem.actions().len() * problem.quantities();
-    if size > SIMULATED_MAX {
-        let message = format!(
-            "{size} means are more than the {SIMULATED_MAX} that are simulated here; run `debora replicate` on the spec with a [world]"
-        );
-        let rule = format!("actions times quantities <= {SIMULATED_MAX}");
-        return Err(ApiError::unfit(message).against(rule, size).at("actions"));
-    }
-    limits::check_length(text)?;
-    known_names(problem, means)?;
+    check_size(&spec.problem)?;
+    known_names(&spec.problem, means)?;
+    // At the end, where a header begins a section of the whole file.
     let mut text = format!("{}\n\n[world]\nkind = \"bernoulli\"\n", text.trim_end());
-    for quantity in 0..problem.quantities() {
-        let row = problem
-            .actions()
-            .iter()
-            .map(|action| guessed(problem, means, action, quantity));
-        let row: Vec<String> = row.collect::<Result<_, _>>()?;
-        let key = match quantity {
-            0 => "reward".to_owned(),
-            _ => format!("cost.{}", quoted(&problem.quantity(quantity).name)),
-        };
-        let _ = writeln!(text, "{key} = [{}]", row.join(", "));
+    for quantity in 0..spec.problem.quantities() {
+        let row = world_row(&spec.problem, means, quantity)?;
+        text += &row;
     }
     Ok(text)
+}
+
+fn check_size(problem: &Problem) -> Result<(), ApiError> {
+    let size = problem.actions().len() * problem.quantities();
+    if size <= SIMULATED_MAX {
+        return Ok(());
+    }
+    let message = format!(
+        "{size} means are more than the {SIMULATED_MAX} that are simulated here; run `debora replicate` on the spec with a [world]"
+    );
+    let rule = format!("actions times quantities <= {SIMULATED_MAX}");
+    Err(ApiError::unfit(message).against(rule, size).at("actions"))
+}
+
+/// A quantity's means, in the order of the actions.
+fn world_row(problem: &Problem, means: &GuessedMeans, quantity: usize) -> Result<String, ApiError> {
+    let actions = problem.actions().iter();
+    let row = actions.map(|action| guessed(problem, means, action, quantity));
+    let row: Vec<String> = row.collect::<Result<_, _>>()?;
+    let key = match quantity {
+        0 => "reward".to_owned(),
+        _ => format!("cost.{}", quoted(&problem.quantity(quantity).name)),
+    };
+    Ok(format!("{key} = [{}]\n", row.join(", ")))
 }
 
 /// Refuses a name that no action or quantity has: a guess that is not used is a slip.

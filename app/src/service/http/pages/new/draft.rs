@@ -37,7 +37,7 @@ outcome_wait = "7d"
 
 /// An experiment that is being written.
 #[derive(Clone)]
-pub struct Draft {
+pub struct SpecDraft {
     /// The text.
     pub spec: String,
     /// The last text that was TOML, which the form shows.
@@ -54,7 +54,7 @@ pub struct Draft {
     pub means: Vec<Vec<String>>,
 }
 
-impl Draft {
+impl SpecDraft {
     /// As the page is first shown.
     pub fn example() -> Self {
         Self::of_text(EXAMPLE)

@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 
 use super::fields::field_of;
-use super::{View, plan, rows, simulation};
+use super::{NewPage, plan, rows, simulation};
 use crate::service::http::error::ApiError;
 
 /// What stands in the page.
-pub fn content(view: &View) -> Markup {
+pub fn content(view: &NewPage) -> Markup {
     html! {
         h1 { "New experiment" }
         p {
@@ -18,7 +18,7 @@ pub fn content(view: &View) -> Markup {
 }
 
 /// All of it is one form: every button sends everything, and nothing typed is lost.
-pub fn form(view: &View) -> Markup {
+pub fn form(view: &NewPage) -> Markup {
     let errors = Errors::of(view);
     html! {
         form #draft.new method="post" action="/new" {
@@ -43,7 +43,7 @@ pub fn form(view: &View) -> Markup {
     }
 }
 
-fn text(view: &View, errors: &Errors) -> Markup {
+fn text(view: &NewPage, errors: &Errors) -> Markup {
     let fault = errors.in_text.as_deref();
     html! {
         h2.first { label for="spec" { "Spec" } }
@@ -65,7 +65,7 @@ pub struct Errors {
 }
 
 impl Errors {
-    fn of(view: &View) -> Self {
+    fn of(view: &NewPage) -> Self {
         let mut errors = Self {
             at: None,
             in_text: None,
@@ -86,7 +86,7 @@ impl Errors {
             .and_then(|place| place.field.as_deref())
             .map(|field| field_of(&view.draft.fields, field));
         let field = field.or_else(|| field_by_value(view, error));
-        errors.in_text = view.planned.as_ref().err().map(|error| in_text(error));
+        errors.in_text = view.planned.as_ref().err().map(in_text);
         if view.refusal.is_some() {
             errors.elsewhere = Some(format!("It was not created: {message}"));
         }
@@ -104,7 +104,7 @@ impl Errors {
 }
 
 /// Errors about an id or a name have no place in the spec.
-fn field_by_value(view: &View, error: &ApiError) -> Option<String> {
+fn field_by_value(view: &NewPage, error: &ApiError) -> Option<String> {
     if error.code.starts_with("id_") {
         return Some("id".into());
     }

@@ -27,11 +27,11 @@ use crate::service::http::simulate::{GuessedMeans, PAIRS, SimulatedPairs, simula
 use crate::service::limits;
 use crate::service::request::Create;
 use crate::store::Role;
-use draft::Draft;
+use draft::SpecDraft;
 
 /// All that the page shows.
-struct View {
-    draft: Draft,
+struct NewPage {
+    draft: SpecDraft,
     /// The plan, or what is wrong with the spec.
     planned: Result<Planned, ApiError>,
     /// What the guessed means gave, if that was asked for.
@@ -42,7 +42,7 @@ struct View {
 
 pub async fn show(State(app): State<AppState>, guest: Guest) -> Result<Html<String>, PageError> {
     guest.0.require(Role::Admin)?;
-    let view = View::of(&app, Draft::example(), "").await?;
+    let view = NewPage::of(&app, SpecDraft::example(), "").await?;
     Ok(whole_page(&guest, &view))
 }
 
@@ -56,14 +56,14 @@ pub async fn act(
     let (draft, asked) = received(&app, request).await?;
     // A form that asks for nothing else was sent to be carried out.
     if !["", "create"].contains(&&*asked) {
-        let view = View::of(&app, draft, &asked).await?;
+        let view = NewPage::of(&app, draft, &asked).await?;
         return Ok(whole_page(&guest, &view).into_response());
     }
     match created(&app, &guest, &draft).await {
         Ok(id) => Ok(see(&format!("/experiments/{id}"))),
         // Shown with what was typed: on a page of its own it would be lost.
         Err(error) if error.status.is_client_error() => {
-            let mut view = View::of(&app, draft, "").await?;
+            let mut view = NewPage::of(&app, draft, "").await?;
             view.refusal = Some(error);
             let page = whole_page(&guest, &view);
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
@@ -80,25 +80,25 @@ pub async fn draft(
 ) -> Result<Html<String>, PageError> {
     guest.0.require(Role::Admin)?;
     let (draft, asked) = received(&app, request).await?;
-    let view = View::of(&app, draft, &asked).await?;
+    let view = NewPage::of(&app, draft, &asked).await?;
     Ok(Html(form::form(&view).into_string()))
 }
 
 /// What was typed, and which button was pressed.
-async fn received(app: &AppState, request: Request) -> Result<(Draft, String), PageError> {
+async fn received(app: &AppState, request: Request) -> Result<(SpecDraft, String), PageError> {
     let Form(pairs) = Form::<Vec<(String, String)>>::from_request(request, app).await?;
     let mut posted: BTreeMap<String, String> = pairs.into_iter().collect();
     let asked = posted.remove("do").unwrap_or_default();
-    Ok((Draft::posted(posted), asked))
+    Ok((SpecDraft::posted(posted), asked))
 }
 
-fn whole_page(guest: &Guest, view: &View) -> Html<String> {
+fn whole_page(guest: &Guest, view: &NewPage) -> Html<String> {
     let content: Markup = form::content(view);
     page_with("New experiment", Some(guest), &["new.js"], &content)
 }
 
-impl View {
-    async fn of(app: &AppState, mut draft: Draft, asked: &str) -> Result<Self, ApiError> {
+impl NewPage {
+    async fn of(app: &AppState, mut draft: SpecDraft, asked: &str) -> Result<Self, ApiError> {
         draft.act(asked);
         let (draft, planned) = app.compute(move || planned_after(draft)).await?;
         let mut view = Self {
@@ -137,14 +137,14 @@ impl View {
 }
 
 /// The plan of a live experiment: what creating it would refuse is refused here.
-fn planned_after(draft: Draft) -> (Draft, Result<Planned, ApiError>) {
+fn planned_after(draft: SpecDraft) -> (SpecDraft, Result<Planned, ApiError>) {
     let live = readable(&draft.spec).and_then(|spec| Ok(limits::check_live(&spec)?));
     let planned = live.and_then(|()| planned(&draft.spec, None));
     (draft, planned)
 }
 
 /// The means as they were typed, by the names of actions and quantities.
-fn guessed(draft: &Draft) -> Result<GuessedMeans, ApiError> {
+fn guessed(draft: &SpecDraft) -> Result<GuessedMeans, ApiError> {
     let mut means = GuessedMeans::new();
     for (action, row) in draft.means.iter().enumerate() {
         let name = draft.get(&format!("actions.{action}"));
@@ -159,7 +159,7 @@ fn guessed(draft: &Draft) -> Result<GuessedMeans, ApiError> {
     Ok(means)
 }
 
-async fn created(app: &AppState, guest: &Guest, draft: &Draft) -> Result<String, ApiError> {
+async fn created(app: &AppState, guest: &Guest, draft: &SpecDraft) -> Result<String, ApiError> {
     // What a field holds, if anything: a form sends empty fields, too.
     let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let key = given(&draft.key)
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_example_can_be_created_as_it_is() {
-        let (_, planned) = planned_after(Draft::example());
+        let (_, planned) = planned_after(SpecDraft::example());
         let planned = planned.unwrap();
         assert!(planned.remedy.is_none() && planned.warnings.is_empty());
     }

@@ -4,7 +4,7 @@ use debora::measure::answer::AnswerTable;
 use debora::measure::words::{amount, percent, whole};
 use maud::{Markup, html};
 
-use super::View;
+use super::NewPage;
 use crate::chart::{Axis, Chart, Mark, Tip, colour, legend};
 use crate::log::seal::PlannedLook;
 use crate::service::http::pages::parts::{alert, numbers, scroll};
@@ -14,7 +14,7 @@ use crate::service::http::plan::Planned;
 const LINES_MAX: usize = crate::chart::COLOURS;
 
 /// Said aloud when it changes, since it changes while one types elsewhere.
-pub fn section(view: &View) -> Markup {
+pub fn section(view: &NewPage) -> Markup {
     html! {
         section #plan aria-live="polite" aria-labelledby="plan-heading" {
             h2 #plan-heading { "Plan" }

@@ -2,12 +2,12 @@
 
 use maud::{Markup, html};
 
-use super::View;
+use super::NewPage;
 use super::form::Errors;
 use crate::service::http::spec_edit::SpecEdit;
 
 /// One side of the page.
-pub fn fields(view: &View, errors: &Errors) -> Markup {
+pub fn fields(view: &NewPage, errors: &Errors) -> Markup {
     let spec = SpecEdit::parse(&view.draft.was);
     let margins = spec.is_some_and(|spec| spec.has(&["safe", "margin"]));
     let form = Fields {
@@ -26,7 +26,7 @@ pub fn fields(view: &View, errors: &Errors) -> Markup {
 }
 
 struct Fields<'a> {
-    view: &'a View,
+    view: &'a NewPage,
     errors: &'a Errors,
     /// Whether the safe strategy's margins are stated, and not its costs.
     margins: bool,

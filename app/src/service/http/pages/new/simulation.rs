@@ -4,7 +4,7 @@ use debora::measure::words::{amount, percent, whole};
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::View;
+use super::NewPage;
 use crate::chart::{Axis, Chart, Mark};
 use crate::service::http::pages::parts::scroll;
 use crate::service::http::simulate::{SimulatedLimit, SimulatedPairs};
@@ -12,7 +12,7 @@ use crate::service::http::simulate::{SimulatedLimit, SimulatedPairs};
 /// More guesses than this are folded.
 const OPEN_MAX: usize = 24;
 
-pub fn section(view: &View) -> Markup {
+pub fn section(view: &NewPage) -> Markup {
     let draft = &view.draft;
     let quantities = draft.costs() + 1;
     let open = draft.actions() * quantities <= OPEN_MAX;
@@ -38,7 +38,7 @@ pub fn section(view: &View) -> Markup {
     }
 }
 
-fn guesses(view: &View, quantity: usize) -> Markup {
+fn guesses(view: &NewPage, quantity: usize) -> Markup {
     let draft = &view.draft;
     let [low, high] = draft.range(quantity);
     html! {
@@ -161,26 +161,6 @@ impl Measured {
     }
 
     fn strip(&self, text: &dyn Fn(f64) -> String) -> Markup {
-        let ends = [self.low, self.high, self.against.unwrap_or(self.high)];
-        let low = ends.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = ends.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let room = 0.08 * (high - low).max(f64::MIN_POSITIVE);
-        let x = Axis::linear("", low - room, high + room);
-        let mut marks = vec![
-            Mark::Block {
-                class: "c0".into(),
-                x: [self.low, self.high],
-                y: [0.25, 0.75],
-            },
-            Mark::Dot {
-                class: "c0".into(),
-                at: (self.middle, 0.5),
-            },
-        ];
-        marks.extend(self.against.map(|x| Mark::Upright {
-            class: "threshold".into(),
-            x,
-        }));
         let against = self.against.map_or(String::new(), |against| {
             format!("; {} {}", self.limit, text(against))
         });
@@ -191,11 +171,40 @@ impl Measured {
                 text(self.low),
                 text(self.high)
             ),
-            x,
+            x: self.axis(),
             y: Axis::shares(),
-            marks,
+            marks: self.marks(),
             tips: Vec::new(),
         };
         chart.strip()
+    }
+
+    /// An axis of its own: the quantities of two lines have nothing in common.
+    fn axis(&self) -> Axis {
+        let ends = [self.low, self.high, self.against.unwrap_or(self.high)];
+        let low = ends.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = ends.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let room = 0.08 * (high - low);
+        Axis::linear("", low - room, high + room)
+    }
+
+    fn marks(&self) -> Vec<Mark> {
+        let class = || "c0".to_owned();
+        let mut marks = vec![
+            Mark::Block {
+                class: class() + " band",
+                x: [self.low, self.high],
+                y: [0.2, 0.8],
+            },
+            Mark::Dot {
+                class: class(),
+                at: (self.middle, 0.5),
+            },
+        ];
+        marks.extend(self.against.map(|x| Mark::Upright {
+            class: "threshold".into(),
+            x,
+        }));
+        marks
     }
 }
