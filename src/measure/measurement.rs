@@ -173,24 +173,52 @@ impl Measurement {
             experiment.worlds[1] = self.of_same_shape(&*world.world, other)?;
         }
         let (players, seconds) = self.play(&experiment, indices.clone(), io)?;
-        let part = Part {
+        let fingerprint = self.fingerprint(&world, other.as_ref());
+        let pairs = PartPairs::new(fingerprint, self.pairs, players);
+        Ok((self.part(&experiment, indices.start == 0, pairs)?, seconds))
+    }
+
+    /// Measures debora's pairs one after the other on this thread for as long as `go_on` says so, the first in any case, up to
+    /// the number asked for. What comes back is the whole of a measurement of the pairs that were run.
+    pub fn measure_while(
+        mut self,
+        open: &OpenTable,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Part, MeasureError> {
+        let world = self.spec.world(open)?;
+        let experiment = self.spec.experiment(&world, self.simulator);
+        let mut pairs = vec![experiment.pair(Contestant::Debora, 0)?];
+        while (pairs.len() as u64) < self.pairs && go_on() {
+            pairs.push(experiment.pair(Contestant::Debora, pairs.len() as u64)?);
+        }
+        // What was found must not depend on what was asked for, but never run.
+        self.pairs = pairs.len() as u64;
+        let fingerprint = self.fingerprint(&world, None);
+        let players = vec![(DEBORA.to_owned(), pairs)];
+        self.part(
+            &experiment,
+            true,
+            PartPairs::new(fingerprint, self.pairs, players),
+        )
+    }
+
+    /// Pairs, with what a person must know of the world that they met.
+    fn part(
+        &self,
+        experiment: &Experiment,
+        begins: bool,
+        pairs: PartPairs,
+    ) -> Result<Part, MeasureError> {
+        let world = &*experiment.worlds[0];
+        Ok(Part {
             measurement: self.clone(),
-            warnings: warnings(&self.spec.plan, Some(&*world.world)),
-            premise_false: self.premise_is_false(&*world.world),
-            means_false: false_means(self.spec.problem(), &*world.world)
-                .next()
-                .is_some(),
+            warnings: warnings(&self.spec.plan, Some(world)),
+            premise_false: self.premise_is_false(world),
+            means_false: false_means(self.spec.problem(), world).next().is_some(),
             // One part has pair 0, so the first run is observed once however the work is divided.
-            first_run: (indices.start == 0)
-                .then(|| first_run(&experiment))
-                .transpose()?,
-            pairs: PartPairs::new(
-                self.fingerprint(&world, other.as_ref()),
-                self.pairs,
-                players,
-            ),
-        };
-        Ok((part, seconds))
+            first_run: begins.then(|| first_run(experiment)).transpose()?,
+            pairs,
+        })
     }
 
     /// Each player's pairs, and the seconds they took.
@@ -281,4 +309,36 @@ fn first_run(experiment: &Experiment) -> Result<FirstRun, MeasureError> {
         first_run.add(stretch);
     })?;
     Ok(first_run)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Stopped after any number of pairs, it is the measurement of so many, byte for byte.
+    #[test]
+    fn what_is_measured_until_told_to_stop_is_a_whole() {
+        let text = "policy = 'soft'\nhorizon = 1e6\nrho = 0.3\nactions = ['a', 'b']\n[[cost]]\nname = 'price'\nthreshold = 0.5\n\
+            [world]\nkind = 'bernoulli'\nreward = [0.4, 0.6]\ncost.price = [0.3, 0.6]";
+        let of = |pairs| {
+            let spec = SpecText::parse(text.into(), "two.toml".into(), Vec::new()).unwrap();
+            Measurement::replicate(spec, pairs, Simulator::Epochs, None)
+        };
+        let open = |_: &std::path::Path| unreachable!("only tables are read from files");
+        for (most, asked, run) in [(0, 9, 1), (4, 9, 5), (9, 3, 3)] {
+            let more = Cell::new(most);
+            let go_on = || more.replace(more.get().max(1) - 1) > 0;
+            let stopped = of(asked).measure_while(&open, &go_on).unwrap();
+            let io = Io {
+                open: &open,
+                clock: &|| 0.0,
+                progress: &|_| (),
+                cancel: &AtomicBool::new(false),
+            };
+            let (whole, _) = of(run).measure(None, &io).unwrap();
+            assert_eq!(stopped.to_json(), whole.to_json());
+        }
+    }
 }

@@ -100,6 +100,27 @@ impl Node {
         }
     }
 
+    /// The keys that lead to the value at a place: the innermost, as a list of sections begins where its first section does.
+    fn path_to(&self, place: SpecPlace) -> Option<Vec<String>> {
+        let children: Vec<(String, &Node)> = match &self.value {
+            NodeValue::List(list) => (0usize..)
+                .map(|number| number.to_string())
+                .zip(list)
+                .collect(),
+            NodeValue::Table(table) => table
+                .iter()
+                .map(|(key, node)| (key.clone(), node))
+                .collect(),
+            _ => Vec::new(),
+        };
+        let below = children.into_iter().find_map(|(key, node)| {
+            let mut path = node.path_to(place)?;
+            path.insert(0, key);
+            Some(path)
+        });
+        below.or_else(|| (self.place == place).then(Vec::new))
+    }
+
     /// The value as a message shows it.
     pub fn shown(&self) -> String {
         match &self.value {
@@ -192,24 +213,39 @@ impl Document {
     /// The fault with its line and text.
     pub fn error(&self, fault: Fault) -> SpecError {
         let mut error = SpecError {
-            origin: self.file.clone(),
+            origin: self.file.as_str().into(),
             line: None,
+            column: None,
+            field: self.path(&fault).map(Into::into),
             excerpt: None,
-            message: fault.message,
+            message: fault.message.into(),
         };
         match fault.place {
             // What is missing stands nowhere.
             SpecPlace::Whole => {}
             SpecPlace::Override(number) => {
-                error.origin = format!("override {}", self.overrides[number]);
+                error.origin = format!("override {}", self.overrides[number]).into();
             }
             SpecPlace::Text(offset) => {
-                let (line, excerpt) = line_at(&self.text, offset);
+                let (line, column, excerpt) = line_at(&self.text, offset);
                 error.line = Some(line);
-                error.excerpt = Some(excerpt);
+                error.column = Some(column);
+                error.excerpt = Some(excerpt.into());
             }
         }
         error
+    }
+
+    /// The keys that lead to what is at fault.
+    fn path(&self, fault: &Fault) -> Option<String> {
+        let mut path = match fault.place {
+            SpecPlace::Whole => Vec::new(),
+            SpecPlace::Text(_) => self.root.path_to(fault.place)?,
+            // An override names its path itself.
+            SpecPlace::Override(_) => return None,
+        };
+        path.extend(fault.missing.clone());
+        (!path.is_empty()).then(|| path.join("."))
     }
 }
 
@@ -231,8 +267,9 @@ fn read(text: &str, overrides: &[(String, String)]) -> Read<NodeValue> {
     Ok(root.value)
 }
 
-/// The line of an offset, from 1, and its text. What stops short at the end of the text is shown on its last line.
-fn line_at(text: &str, offset: usize) -> (u64, String) {
+/// The line of an offset, and the character within it, from 1; and the line's text. What stops short at the end of the text is
+/// shown on its last line.
+fn line_at(text: &str, offset: usize) -> (u64, u64, String) {
     // Bytes, as an offset of the parser need not lie between two characters.
     let bytes = &text.as_bytes()[..offset.min(text.len())];
     let before = if offset < text.len() {
@@ -251,8 +288,10 @@ fn line_at(text: &str, offset: usize) -> (u64, String) {
         .next()
         .unwrap_or("")
         .replace('\t', "    ");
+    let column = String::from_utf8_lossy(&before[start..]).chars().count() as u64 + 1;
     (
         line,
+        column,
         excerpt
             .trim_end()
             .chars()
@@ -273,12 +312,13 @@ mod tests {
     fn lines_are_found_by_offset() {
         let text = "one\r\ntwo\n\u{e9}\u{7}hree\n\n";
         let at = |offset| line_at(text, offset);
-        assert_eq!(at(0), (1, "one".into()));
-        assert_eq!(at(5), (2, "two".into()));
-        assert_eq!(at(9), (3, "\u{e9}\u{fffd}hree".into()));
-        assert_eq!(at(11), (3, "\u{e9}\u{fffd}hree".into()));
-        assert_eq!(at(text.len()), (3, "\u{e9}\u{fffd}hree".into()));
-        assert_eq!(at(text.len() + 5), (3, "\u{e9}\u{fffd}hree".into()));
-        assert_eq!(line_at("", 0), (1, "".into()));
+        assert_eq!(at(0), (1, 1, "one".into()));
+        assert_eq!(at(5), (2, 1, "two".into()));
+        assert_eq!(at(7), (2, 3, "two".into()));
+        assert_eq!(at(9), (3, 1, "\u{e9}\u{fffd}hree".into()));
+        assert_eq!(at(11), (3, 2, "\u{e9}\u{fffd}hree".into()));
+        assert_eq!(at(text.len()), (3, 7, "\u{e9}\u{fffd}hree".into()));
+        assert_eq!(at(text.len() + 5), (3, 7, "\u{e9}\u{fffd}hree".into()));
+        assert_eq!(line_at("", 0), (1, 1, "".into()));
     }
 }

@@ -10,10 +10,13 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
-    pub(super) origin: String,
+    // Boxed, all of them: errors are returned through many functions.
+    pub(super) origin: Box<str>,
     pub(super) line: Option<u64>,
-    pub(super) excerpt: Option<String>,
-    pub(super) message: String,
+    pub(super) column: Option<u64>,
+    pub(super) field: Option<Box<str>>,
+    pub(super) excerpt: Option<Box<str>>,
+    pub(super) message: Box<str>,
 }
 
 impl SpecError {
@@ -25,6 +28,24 @@ impl SpecError {
     /// The line at fault, from 1; `None` for what is missing from the whole file, and for overrides.
     pub fn line(&self) -> Option<u64> {
         self.line
+    }
+
+    /// The character of that line at which the value begins, from 1.
+    pub fn column(&self) -> Option<u64> {
+        self.column
+    }
+
+    /// The keys that lead to the value at fault, or to the place where it is missing, entries of lists by their number:
+    /// `cost.0.threshold`. `None` for a text that is not TOML, and for overrides.
+    ///
+    /// ```
+    /// # use debora::spec::Spec;
+    /// let text = "policy = 'soft'\nhorizon = 1e8\nrho = 0.1\nactions = ['a', 'b']\n[[cost]]\nname = 'price'\nthreshold = 3";
+    /// let error = Spec::parse(text, "x.toml").unwrap_err();
+    /// assert_eq!((error.field(), error.line(), error.column()), (Some("cost.0.threshold"), Some(7), Some(13)));
+    /// ```
+    pub fn field(&self) -> Option<&str> {
+        self.field.as_deref()
     }
 
     /// The value and the rule it broke, without the place.
@@ -65,6 +86,8 @@ pub(super) enum SpecPlace {
 pub(super) struct Fault {
     pub place: SpecPlace,
     pub message: String,
+    /// The key that the value at this place lacks.
+    pub missing: Option<String>,
 }
 
 impl Fault {
@@ -72,6 +95,15 @@ impl Fault {
         Self {
             place,
             message: message.into(),
+            missing: None,
+        }
+    }
+
+    /// With the key that is missing at its place.
+    pub fn without(self, key: &str) -> Self {
+        Self {
+            missing: Some(key.to_owned()),
+            ..self
         }
     }
 }

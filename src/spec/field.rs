@@ -210,7 +210,10 @@ impl<'a> SpecSection<'a> {
         };
         self.get(key)
             // At the section that lacks it, since what is missing has no line of its own.
-            .ok_or_else(|| Fault::new(self.place, format!("{section}{key} is missing; {remedy}")))
+            .ok_or_else(|| {
+                let message = format!("{section}{key} is missing; {remedy}");
+                Fault::new(self.place, message).without(key)
+            })
     }
 
     /// What a key holds, if it is there.

@@ -246,9 +246,12 @@ fn column(cell: &str, names: &[&str]) -> Result<usize, String> {
 
 fn at_line(file: &str, line: u64, message: String) -> SpecError {
     SpecError {
-        origin: file.to_owned(),
+        origin: file.into(),
         line: Some(line),
+        // Of the table: no key of the spec is at fault.
+        column: None,
+        field: None,
         excerpt: None,
-        message,
+        message: message.into(),
     }
 }

@@ -476,3 +476,53 @@ fn a_written_problem_is_read_back() {
         );
     }
 }
+
+/// Forms put a message beside its field, so each error knows the keys that lead there.
+#[test]
+fn errors_know_the_keys_that_lead_to_them() {
+    let cases = [
+        (HARD, "100_000_000", "0", "horizon"),
+        (HARD, "rho = 0.1\n", "", "rho"),
+        (
+            HARD,
+            "\"medium\", \"large\"",
+            "\"small\", \"large\"",
+            "actions.1",
+        ),
+        (HARD, "\"medium\",", "7,", "actions.1"),
+        (HARD, "threshold = 0.5", "threshold = 5", "cost.1.threshold"),
+        (HARD, "threshold = 0.5", "", "cost.1.threshold"),
+        (
+            HARD,
+            "threshold = 0.005",
+            "treshold = 0.005",
+            "cost.0.treshold",
+        ),
+        (HARD, "range = [-1, 1]", "range = [1, -1]", "reward.range"),
+        (
+            HARD,
+            "range = [-1, 1]",
+            "range = [1, \"x\"]",
+            "reward.range.1",
+        ),
+        (HARD, "range = [-1, 1]", "mean = [0.5, 3]", "reward.mean"),
+        (HARD, "small = 0.75", "small = 7.5", "safe.strategy.small"),
+        (HARD, "wait = 0.25,", "wait = 2.5,", "safe.cost.wait"),
+        (HARD, "wait = 0.25,", "", "safe.cost"),
+        (HARD, "\"7d\"", "7", "service.outcome_wait"),
+        (HARD, "wait = 0.75", "wait = 75", "service.impute.cost.wait"),
+        (SOFT, "threshold = 0.5", "", "cost.0.threshold"),
+        (SOFT, "name = \"price\"\n", "", "cost.0.name"),
+    ];
+    for (text, right, wrong, field) in cases {
+        assert!(text.contains(right), "{right}");
+        let error = Spec::parse(&text.replacen(right, wrong, 1), "x.toml").unwrap_err();
+        assert_eq!(error.field(), Some(field), "{error}");
+    }
+    // What stands nowhere in the spec has no keys.
+    assert_eq!(
+        Spec::parse("policy = soft", "x.toml").unwrap_err().field(),
+        None
+    );
+    assert_eq!(parse_with(FREE, &[("rho", "7")]).unwrap_err().field(), None);
+}

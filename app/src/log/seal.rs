@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use debora::measure::answer::{self, Item};
+use debora::measure::answer::{self, Answer, Item};
 use debora::measure::words::{amount, listed};
 use debora::measure::{json, warnings};
 use debora::problem::{Outside, Range};
@@ -14,6 +14,7 @@ use debora::{Key, Plan, Policy, Problem, VALUES_VERSION};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use utoipa::ToSchema;
 
 use crate::calendar::iso;
 use crate::hex;
@@ -87,7 +88,7 @@ pub struct SealedQuantity {
 }
 
 /// A moment at which actions are compared.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct PlannedLook {
     /// Outcomes of each action.
     pub samples: u64,
@@ -158,7 +159,11 @@ fn keyless_fingerprint(spec: &Spec) -> String {
 
 /// What a plan promises, in sentences.
 pub fn promised(name: &str, plan: &Plan) -> Vec<String> {
-    let answer = answer::plan(name, plan, &warnings(plan, None), None);
+    sentences(answer::plan(name, plan, &warnings(plan, None), None))
+}
+
+/// What an answer says in words, sentence by sentence.
+pub fn sentences(answer: Answer) -> Vec<String> {
     let paragraphs = answer.items.into_iter().filter_map(|item| match item {
         Item::Paragraph(sentences) => Some(sentences),
         _ => None,
@@ -247,7 +252,7 @@ impl SealedQuantity {
 }
 
 /// The counts at which actions are estimated, as far as anything is seen there.
-fn looks(plan: &Plan) -> Vec<PlannedLook> {
+pub fn looks(plan: &Plan) -> Vec<PlannedLook> {
     let problem = &plan.problem;
     let actions = problem.actions().len() as u64;
     let in_units = |widths: &[f64]| -> Vec<f64> {

@@ -50,7 +50,7 @@ pub fn check_live(spec: &Spec) -> Result<(), Refusal> {
 }
 
 /// Refuses names that are too long, and too many estimates.
-fn check_spec(spec: &Spec) -> Result<(), Refusal> {
+pub fn check_spec(spec: &Spec) -> Result<(), Refusal> {
     let problem = &spec.problem;
     let actions = problem.actions();
     let quantities = (0..problem.quantities()).map(|quantity| &problem.quantity(quantity).name);

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use debora::Key;
 use debora::measure::words::listed;
+use debora::spec::SpecError;
 use sha2::{Digest as _, Sha256};
 
 use crate::calendar::utc;
@@ -334,7 +335,7 @@ pub enum Refusal {
     IdTaken { id: String },
     /// A spec that cannot be read.
     #[error("{0}")]
-    Spec(String),
+    Spec(SpecError),
     /// A spec with `[world]`.
     #[error("the spec has a [world], but a live experiment's world is real; remove the section")]
     World,

@@ -432,8 +432,7 @@ fn check_draft(id: &str, create: &Create) -> Result<(), Refusal> {
         });
     }
     limits::check_length(&create.spec)?;
-    let spec =
-        Spec::parse(&create.spec, "spec").map_err(|error| Refusal::Spec(error.to_string()))?;
+    let spec = Spec::parse(&create.spec, "spec").map_err(Refusal::Spec)?;
     limits::check_live(&spec)?;
     // A blind plan never compares anything, and nobody should learn that after a year of traffic.
     let plan = Plan::of(spec.problem);

@@ -99,10 +99,7 @@ async fn role_and_scope_are_known_before_the_body() {
             "application/json",
         )
     });
-    let form = (
-        "/experiments".to_owned(),
-        "application/x-www-form-urlencoded",
-    );
+    let form = ("/new".to_owned(), "application/x-www-form-urlencoded");
     for (path, kind) in json.chain([form]) {
         let asked = Arc::new(AtomicBool::new(false));
         let request = Request::post(&path)

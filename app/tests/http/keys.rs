@@ -423,7 +423,7 @@ async fn a_key_for_some_experiments_sees_and_makes_only_these() {
         ("blind", "yes"),
     ])
     .unwrap();
-    let page = send(&house, "POST", "/experiments", &form, fields).await;
+    let page = send(&house, "POST", "/new", &form, fields).await;
     assert!(
         page.status == 422 && page.text().contains("is for the experiments"),
         "{}",
@@ -620,7 +620,7 @@ async fn a_given_key_is_32_digits_and_not_a_number() {
         ])
         .unwrap();
         let form = [("content-type", "application/x-www-form-urlencoded")];
-        let page = send(&house, "POST", "/experiments", &form, fields).await;
+        let page = send(&house, "POST", "/new", &form, fields).await;
         assert!(
             page.status == 422 && page.text().contains("openssl rand -hex 16"),
             "{}",

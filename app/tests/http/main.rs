@@ -15,8 +15,10 @@ mod keys;
 mod limits;
 mod list;
 mod missing;
+mod new;
 mod observed;
 mod pages;
+mod planning;
 mod record;
 #[path = "../common/scratch.rs"]
 mod scratch;

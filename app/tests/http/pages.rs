@@ -63,7 +63,7 @@ async fn an_experiment_is_created_paused_and_closed_in_forms() {
     let spec = SHORT.replace('\n', "\r\n");
     let blind = form(
         &house,
-        "/experiments",
+        "/new",
         &[("spec", &spec), ("id", "e"), ("key", KEY)],
         "",
     )
@@ -75,7 +75,7 @@ async fn an_experiment_is_created_paused_and_closed_in_forms() {
         ("key", KEY),
         ("blind", "yes"),
     ];
-    let created = form(&house, "/experiments", &fields, "").await;
+    let created = form(&house, "/new", &fields, "").await;
     assert_eq!(
         (created.status.as_u16(), &created.headers["location"]),
         (303, &"/experiments/e".parse().unwrap())
@@ -253,11 +253,18 @@ async fn with_keys_the_pages_need_a_login() {
     shows(
         &form(
             &house,
-            "/experiments",
+            "/new",
             &[("spec", ""), ("id", ""), ("key", "")],
             reader,
         )
         .await,
+        403,
+        &["role read"],
+    );
+
+    shows(&get_with(&house, "/new", reader).await, 403, &["role read"]);
+    shows(
+        &form(&house, "/new/draft", &[("spec", "")], reader).await,
         403,
         &["role read"],
     );

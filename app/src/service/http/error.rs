@@ -42,7 +42,12 @@ pub struct ApiError {
     /// The value that violated it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value, nullable = false)]
-    pub value: Option<Value>,
+    // Boxed, as errors are returned through many functions.
+    pub value: Option<Box<Value>>,
+    /// Of a spec: what is at fault, and where.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub place: Option<Box<FaultPlace>>,
     /// While waiting: decided rounds without an outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -54,6 +59,23 @@ pub struct ApiError {
     /// For the log alone.
     #[serde(skip)]
     pub detail: Option<Box<str>>,
+}
+
+/// Where a spec, or a value beside it, is at fault.
+#[derive(Clone, Debug, Default, Serialize, utoipa::ToSchema)]
+pub struct FaultPlace {
+    /// The keys that lead to it, entries of lists by their number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "cost.0.threshold")]
+    pub field: Option<String>,
+    /// The line of the spec, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub line: Option<u64>,
+    /// The character of that line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub column: Option<u64>,
 }
 
 /// The code of an answer that is an error, for the log of requests.
@@ -69,6 +91,7 @@ impl ApiError {
             message: shortened(message.into()),
             rule: None,
             value: None,
+            place: None,
             outstanding: None,
             retry_after: None,
             detail: None,
@@ -83,7 +106,19 @@ impl ApiError {
         };
         Self {
             rule: Some(shortened(rule.into())),
-            value: Some(value),
+            value: Some(Box::new(value)),
+            ..self
+        }
+    }
+
+    /// With the field at fault.
+    pub fn at(self, field: impl Into<String>) -> Self {
+        let place = FaultPlace {
+            field: Some(field.into()),
+            ..FaultPlace::default()
+        };
+        Self {
+            place: Some(Box::new(place)),
             ..self
         }
     }
@@ -172,13 +207,20 @@ impl From<Refusal> for ApiError {
             Refusal::IdTaken { id } => {
                 plain(S::CONFLICT, "id_taken").against("an id of its own", id)
             }
-            Refusal::Spec(_) => plain(S::UNPROCESSABLE_ENTITY, "spec"),
-            Refusal::World => {
-                plain(S::UNPROCESSABLE_ENTITY, "world").against("no [world]", "[world]")
-            }
-            Refusal::KeyInSpec => {
-                plain(S::UNPROCESSABLE_ENTITY, "key_in_spec").against("no key in the spec", "key")
-            }
+            Refusal::Spec(error) => Self {
+                place: Some(Box::new(FaultPlace {
+                    field: error.field().map(str::to_owned),
+                    line: error.line(),
+                    column: error.column(),
+                })),
+                ..plain(S::UNPROCESSABLE_ENTITY, "spec")
+            },
+            Refusal::World => plain(S::UNPROCESSABLE_ENTITY, "world")
+                .against("no [world]", "[world]")
+                .at("world"),
+            Refusal::KeyInSpec => plain(S::UNPROCESSABLE_ENTITY, "key_in_spec")
+                .against("no key in the spec", "key")
+                .at("key"),
             Refusal::Name { name, .. } => plain(S::UNPROCESSABLE_ENTITY, "name").against(
                 format!("1 to {NAME_MAX} bytes without control characters"),
                 name,
@@ -187,7 +229,8 @@ impl From<Refusal> for ApiError {
                 .against(
                     format!("actions times quantities <= {ESTIMATES_MAX}"),
                     estimates,
-                ),
+                )
+                .at("actions"),
             Refusal::TooLong { bytes, most, .. } => plain(S::UNPROCESSABLE_ENTITY, "too_long")
                 .against(format!("at most {most} bytes"), bytes),
             Refusal::ReasonText => plain(S::UNPROCESSABLE_ENTITY, "reason")
@@ -211,9 +254,9 @@ impl From<Refusal> for ApiError {
             Refusal::FirstKey => plain(S::UNPROCESSABLE_ENTITY, "first_key")
                 .against("role admin, for all experiments", Value::Null),
             Refusal::KeyNeeded => Self::no_key(message),
-            Refusal::Blind(_) => {
-                plain(S::UNPROCESSABLE_ENTITY, "blind").against("a plan that is not blind", false)
-            }
+            Refusal::Blind(_) => plain(S::UNPROCESSABLE_ENTITY, "blind")
+                .against("a plan that is not blind", false)
+                .at("horizon"),
             Refusal::Rounds { rounds } => plain(S::UNPROCESSABLE_ENTITY, "rounds")
                 .against(format!("1 <= n <= {ROUNDS_MAX}"), rounds),
             Refusal::RequestKey { request_key } => plain(S::UNPROCESSABLE_ENTITY, "request_key")

@@ -28,10 +28,13 @@ pub mod outcomes;
 pub mod pace;
 pub mod pages;
 pub mod papers;
+pub mod plan;
 pub mod readers;
 pub mod ready;
 pub mod server;
 pub mod session;
+pub mod simulate;
+pub mod spec_edit;
 pub mod state;
 pub mod stream;
 pub mod summary;
@@ -157,6 +160,22 @@ impl Shared {
         self.readers.diffs.run(work).await
     }
 
+    /// Computes what needs no store, with what time the others leave.
+    pub async fn compute<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        self.readers.pages.run(move || Ok(work())).await
+    }
+
+    /// The same for what takes a second: one at a time, behind everything else.
+    pub async fn simulate<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        self.readers.simulations.run(move || Ok(work())).await
+    }
+
     /// Looks at the counters, once a second.
     pub fn sample(&self) {
         let now = (self.service.clock)().monotonic;
@@ -215,6 +234,8 @@ fn interface() -> OpenApiRouter<AppState> {
         .routes(routes!(experiments::pause))
         .routes(routes!(experiments::resume))
         .routes(routes!(experiments::close))
+        .routes(routes!(plan::plan))
+        .routes(routes!(simulate::simulate))
         .routes(routes!(decisions::decide))
         .routes(routes!(outcomes::tell))
         .routes(routes!(state::state))

@@ -6,6 +6,8 @@
 //! diffs   two logs beside each other           one at a time, on a thread that does so, too
 //! ```
 //!
+//! and one for simulations, which read nothing: one at a time, on a thread that gives way to these as well.
+//!
 //! Who has waited for a place longer than [`WAIT_MAX`] is refused: those behind would wait longer still, and a client that is
 //! told can go elsewhere. So is who waits for a store that does not answer, which a database that hangs may do for hours.
 
@@ -37,6 +39,9 @@ const LOOKS: usize = 4;
 /// How much the threads of pages give way, from 0 to 19. At 10 a thread gets a tenth of the time of one at 0.
 pub const PAGES_NICE: i32 = 10;
 
+/// The same for simulations, which take all the time that there is: as much as can be.
+const SIMULATIONS_NICE: i32 = 19;
+
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads that read, and the places on them.
@@ -58,6 +63,8 @@ pub struct Readers {
     pub pages: Lane,
     /// For what may take seconds.
     pub diffs: Lane,
+    /// For what takes a second of a core.
+    pub simulations: Lane,
 }
 
 impl Readers {
@@ -67,6 +74,7 @@ impl Readers {
             look: Lane::new(service, LOOKS, 0, LOOK_MAX),
             pages: Lane::new(service, (cores / 2).max(1), PAGES_NICE, PAGE_MAX),
             diffs: Lane::new(service, 1, PAGES_NICE, PAGE_MAX),
+            simulations: Lane::new(service, 1, SIMULATIONS_NICE, PAGE_MAX),
         }
     }
 }
@@ -99,7 +107,7 @@ impl Lane {
         self.run(move || service.read(read)).await
     }
 
-    /// Does what reads several times, once there is a place: between two reads nothing is held open.
+    /// Does what reads several times or not at all, once there is a place: between two reads nothing is held open.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T> + Send + 'static,
@@ -210,6 +218,29 @@ mod tests {
         assert!(readers.look.read(|store| store.keys()).await.is_ok());
         slow.iter().for_each(|_| open.send(()).unwrap());
         assert!(readers.pages.read(|store| store.keys()).await.is_ok());
+        service.stop().unwrap();
+    }
+
+    #[tokio::test]
+    async fn simulations_run_one_at_a_time_and_hold_up_no_reader() {
+        let folder = Scratch::new("simulations");
+        let location = Location::Sqlite(folder.join("store.db"));
+        let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
+        let readers = Arc::new(Readers::new(&service));
+        let (open, gate) = channel::<()>();
+        let first = Arc::clone(&readers);
+        let first =
+            tokio::spawn(async move { first.simulations.work(move || Ok(gate.recv()?)).await });
+        while readers.simulations.places.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let second = readers.simulations.work(|| Ok(())).await;
+        assert!(second.is_err_and(|error| error.code == "busy"));
+        assert!(readers.pages.read(|store| store.keys()).await.is_ok());
+        assert!(readers.look.read(|store| store.keys()).await.is_ok());
+        open.send(()).unwrap();
+        assert!(first.await.unwrap().is_ok());
+        assert!(readers.simulations.work(|| Ok(())).await.is_ok());
         service.stop().unwrap();
     }
 

@@ -52,6 +52,11 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
             SCRIPT,
             include_bytes!("../../../../assets/debora.js"),
         ),
+        (
+            "new.js",
+            SCRIPT,
+            include_bytes!("../../../../assets/new.js"),
+        ),
     ];
     files.into_iter().map(Asset::new).collect()
 });

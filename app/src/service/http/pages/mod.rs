@@ -13,10 +13,10 @@ mod diff;
 pub mod errors;
 mod experiment;
 mod figures;
-mod form;
 mod list;
 mod live;
 mod login;
+mod new;
 mod papers;
 mod parts;
 mod text;
@@ -58,8 +58,8 @@ const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"timeout
 pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
     vec![
         ("/", get(list::show)),
-        ("/new", get(form::show)),
-        ("/experiments", post(form::create)),
+        ("/new", get(new::show).post(new::act)),
+        ("/new/draft", post(new::draft)),
         ("/experiments/{id}", get(experiment::show)),
         ("/experiments/{id}/pause", post(admin::changes::pause)),
         ("/experiments/{id}/resume", post(admin::changes::resume)),

@@ -1,0 +1,278 @@
+//! What is typed on the page: a form and a text that say the same, and how a change of either reaches the other.
+//!
+//! ```text
+//! was     the text as the page last showed it: the form's fields are read from it
+//! spec    the text as it came back; fields that differ from those of `was` are written into it
+//! ```
+//!
+//! So both may be edited at once, with or without a script, and what the form does not know stays in the text. While the text
+//! is not TOML, the form keeps what was typed, and is written into it once it is.
+
+use std::collections::BTreeMap;
+
+use debora::measure::words::amount;
+
+use super::fields::{change, fields_of, is_name, remove_action, remove_cost};
+use crate::service::http::spec_edit::SpecEdit;
+
+/// What the page starts with: a small experiment that can be created as it is, and shows what a spec may say.
+pub const EXAMPLE: &str = r#"name    = "model routing"
+policy  = "soft"                 # free | soft | hard
+horizon = 1_000_000
+rho     = 0.1
+actions = ["small", "large"]
+
+[reward]
+name = "quality"
+
+[[cost]]
+name      = "price"
+range     = [0.0, 0.02]
+threshold = 0.008
+
+[service]
+on_wait      = "hold"            # or "serve"
+outcome_wait = "7d"
+"#;
+
+/// An experiment that is being written.
+#[derive(Clone)]
+pub struct SpecDraft {
+    /// The text.
+    pub spec: String,
+    /// The last text that was TOML, which the form shows.
+    pub was: String,
+    /// The form, field by field.
+    pub fields: BTreeMap<String, String>,
+    /// Its name in addresses; empty if it is to be drawn.
+    pub id: String,
+    /// Its key, likewise.
+    pub key: String,
+    /// Whether a blind plan is accepted.
+    pub blind: bool,
+    /// Guessed means, by action and quantity.
+    pub means: Vec<Vec<String>>,
+}
+
+impl SpecDraft {
+    /// As the page is first shown.
+    pub fn example() -> Self {
+        Self::of_text(EXAMPLE)
+    }
+
+    fn of_text(spec: &str) -> Self {
+        let fields = SpecEdit::parse(spec).map_or_else(BTreeMap::new, |spec| fields_of(&spec));
+        let mut draft = Self {
+            spec: spec.to_owned(),
+            was: spec.to_owned(),
+            fields,
+            id: String::new(),
+            key: String::new(),
+            blind: false,
+            means: Vec::new(),
+        };
+        draft.complete_means();
+        draft
+    }
+
+    /// As it came back, with the changes of both sides in both.
+    pub fn posted(mut posted: BTreeMap<String, String>) -> Self {
+        let mut take = |name: &str| posted.remove(name).unwrap_or_default();
+        // Browsers send line ends as two characters. The chain hashes the spec, so it must be the same whether it was sent by a
+        // form or by a program.
+        let spec = take("spec").replace("\r\n", "\n");
+        let was = take("was").replace("\r\n", "\n");
+        let [id, key] = ["id", "key"].map(|name| take(name).trim().to_owned());
+        let blind = !take("blind").is_empty();
+        // A program that sends a text alone has no form to change it.
+        let shown = if was.is_empty() { &spec } else { &was };
+        let mut draft = Self {
+            id,
+            key,
+            blind,
+            ..Self::of_text(shown)
+        };
+        draft.read_means(&posted);
+        draft.merge(spec, &posted);
+        draft.complete_means();
+        draft
+    }
+
+    /// Writes the fields that were changed into the text.
+    fn merge(&mut self, spec: String, posted: &BTreeMap<String, String>) {
+        let before = std::mem::take(&mut self.fields);
+        let changes: BTreeMap<&str, &str> = before
+            .iter()
+            .filter_map(|(field, value)| {
+                Some((&**field, &**posted.get(field)?)).filter(|(_, new)| new != value)
+            })
+            .collect();
+        let Some(mut edit) = SpecEdit::parse(&spec) else {
+            // Kept as typed until the text can take it.
+            self.fields = before.clone();
+            self.fields.extend(
+                changes
+                    .iter()
+                    .map(|(field, value)| ((*field).to_owned(), (*value).to_owned())),
+            );
+            self.spec = spec;
+            return;
+        };
+        // Names first: others are found by them.
+        let (names, values): (Vec<_>, Vec<_>) =
+            changes.into_iter().partition(|(field, _)| is_name(field));
+        for (field, value) in names.into_iter().chain(values) {
+            change(&mut edit, &before, posted, field, value);
+        }
+        self.show(&edit);
+    }
+
+    fn show(&mut self, edit: &SpecEdit) {
+        self.spec = edit.text();
+        self.was = self.spec.clone();
+        self.fields = fields_of(edit);
+    }
+
+    /// Another text in the place of this one.
+    pub fn replace(&mut self, spec: &str) {
+        if let Some(edit) = SpecEdit::parse(spec) {
+            self.show(&edit);
+            self.complete_means();
+        }
+    }
+
+    /// What a button asks for: another row, or one fewer.
+    pub fn act(&mut self, asked: &str) {
+        // Rows of a text that is not TOML cannot be found.
+        let Some(mut edit) = SpecEdit::parse(&self.spec) else {
+            return;
+        };
+        let number = |prefix: &str| asked.strip_prefix(prefix)?.parse::<usize>().ok();
+        if asked == "add-action" {
+            edit.add_action(&self.free_name("action", self.actions(), "actions."));
+        } else if asked == "add-cost" {
+            edit.add_cost(&self.free_name("cost", self.costs(), "cost."), "0.5");
+        } else if let Some(action) = number("remove-action-") {
+            remove_action(&mut edit, action);
+            if action < self.means.len() {
+                self.means.remove(action);
+            }
+        } else if let Some(cost) = number("remove-cost-") {
+            remove_cost(&mut edit, cost);
+            for row in &mut self.means {
+                if cost + 1 < row.len() {
+                    row.remove(cost + 1);
+                }
+            }
+        }
+        self.show(&edit);
+        self.complete_means();
+    }
+
+    /// A name that no row has, from the number of the new one on.
+    fn free_name(&self, what: &str, rows: usize, prefix: &str) -> String {
+        let taken = |name: &String| {
+            let mut rows = self
+                .fields
+                .iter()
+                .filter(|(field, _)| field.starts_with(prefix));
+            rows.any(|(_, value)| value == name)
+        };
+        let mut names = (rows + 1..).map(|number| format!("{what} {number}"));
+        names.find(|name| !taken(name)).expect("rows are few")
+    }
+
+    /// A field of the form.
+    pub fn get(&self, field: &str) -> &str {
+        self.fields.get(field).map_or("", |value| value)
+    }
+
+    pub fn actions(&self) -> usize {
+        (0..)
+            .take_while(|number| self.fields.contains_key(&format!("actions.{number}")))
+            .count()
+    }
+
+    pub fn costs(&self) -> usize {
+        (0..)
+            .take_while(|number| self.fields.contains_key(&format!("cost.{number}.name")))
+            .count()
+    }
+
+    /// What a quantity is called: 0 is the reward.
+    pub fn quantity(&self, number: usize) -> String {
+        let name = self.get(&format!("{}.name", section(number)));
+        if name.is_empty() && number == 0 {
+            // As the spec has it by default.
+            return "reward".into();
+        }
+        name.to_owned()
+    }
+
+    /// The ends of a quantity's range, as far as they are numbers.
+    pub fn range(&self, number: usize) -> [f64; 2] {
+        let end = |end: usize, default: f64| {
+            self.number(&format!("{}.range.{end}", section(number)))
+                .unwrap_or(default)
+        };
+        [end(0, 0.0), end(1, 1.0)]
+    }
+
+    fn number(&self, field: &str) -> Option<f64> {
+        self.get(field)
+            .replace('_', "")
+            .parse()
+            .ok()
+            .filter(|value: &f64| value.is_finite())
+    }
+
+    fn read_means(&mut self, posted: &BTreeMap<String, String>) {
+        let row = |action: usize| -> Vec<String> {
+            let mean = |quantity: usize| posted.get(&format!("mean.{action}.{quantity}")).cloned();
+            (0..).map_while(mean).collect()
+        };
+        self.means = (0..)
+            .map(row)
+            .take_while(|row: &Vec<String>| !row.is_empty())
+            .collect();
+    }
+
+    /// A guess for everything that has none.
+    fn complete_means(&mut self) {
+        let (actions, quantities) = (self.actions(), self.costs() + 1);
+        let mut means = std::mem::take(&mut self.means);
+        means.resize(actions, Vec::new());
+        for (action, row) in means.iter_mut().enumerate() {
+            row.truncate(quantities);
+            for quantity in row.len()..quantities {
+                row.push(self.guess(action, quantity));
+            }
+        }
+        self.means = means;
+    }
+
+    /// The later an action, the better and the dearer; in the middle it costs as much as the threshold. So there is
+    /// something to find out.
+    fn guess(&self, action: usize, quantity: usize) -> String {
+        let share = (action + 1) as f64 / (self.actions() + 1) as f64;
+        let range = self.range(quantity);
+        let declared = |end: usize| {
+            self.number(&format!("{}.mean.{end}", section(quantity)))
+                .unwrap_or(range[end])
+        };
+        let (low, high) = (declared(0), declared(1));
+        let threshold = self.number(&format!("{}.threshold", section(quantity)));
+        let top = threshold
+            .map_or(high, |threshold| (2.0 * threshold - low).min(high))
+            .max(low);
+        amount(low + share * (top - low)).replace(',', "")
+    }
+}
+
+/// The section of a quantity.
+fn section(number: usize) -> String {
+    match number {
+        0 => "reward".into(),
+        _ => format!("cost.{}", number - 1),
+    }
+}

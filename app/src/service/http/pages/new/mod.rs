@@ -1,0 +1,193 @@
+//! `/new`: an experiment is written, planned while it is typed, tried out, and created.
+//!
+//! One form with two sides, fields and text ([`draft`]). With a script the page sends it to `/new/draft` while one types, and
+//! takes what comes back; without one, every button sends it to `/new`.
+
+mod draft;
+mod fields;
+mod form;
+mod plan;
+mod rows;
+mod simulation;
+
+use std::collections::BTreeMap;
+
+use axum::extract::{FromRequest as _, Request, State};
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Response};
+use maud::Markup;
+
+use super::{Guest, PageError, page_with, see};
+use crate::service::http::AppState;
+use crate::service::http::error::ApiError;
+use crate::service::http::experiments::{self, given_key};
+use crate::service::http::extract::Form;
+use crate::service::http::plan::{Planned, planned, readable};
+use crate::service::http::simulate::{GuessedMeans, PAIRS, SimulatedPairs, simulated};
+use crate::service::limits;
+use crate::service::request::Create;
+use crate::store::Role;
+use draft::SpecDraft;
+
+/// All that the page shows.
+struct NewPage {
+    draft: SpecDraft,
+    /// The plan, or what is wrong with the spec.
+    planned: Result<Planned, ApiError>,
+    /// What the guessed means gave, if that was asked for.
+    simulated: Option<Result<SimulatedPairs, ApiError>>,
+    /// Why nothing was created.
+    refusal: Option<ApiError>,
+}
+
+pub async fn show(State(app): State<AppState>, guest: Guest) -> Result<Html<String>, PageError> {
+    guest.0.require(Role::Admin)?;
+    let view = NewPage::of(&app, SpecDraft::example(), "").await?;
+    Ok(whole_page(&guest, &view))
+}
+
+/// A button of the form, for browsers without a script; and the one that creates, for all.
+pub async fn act(
+    State(app): State<AppState>,
+    guest: Guest,
+    request: Request,
+) -> Result<Response, PageError> {
+    guest.0.require(Role::Admin)?;
+    let (draft, asked) = received(&app, request).await?;
+    // A form that asks for nothing else was sent to be carried out.
+    if !["", "create"].contains(&&*asked) {
+        let view = NewPage::of(&app, draft, &asked).await?;
+        return Ok(whole_page(&guest, &view).into_response());
+    }
+    match created(&app, &guest, &draft).await {
+        Ok(id) => Ok(see(&format!("/experiments/{id}"))),
+        // Shown with what was typed: on a page of its own it would be lost.
+        Err(error) if error.status.is_client_error() => {
+            let mut view = NewPage::of(&app, draft, "").await?;
+            view.refusal = Some(error);
+            let page = whole_page(&guest, &view);
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The form as it is after a change, for the script.
+pub async fn draft(
+    State(app): State<AppState>,
+    guest: Guest,
+    request: Request,
+) -> Result<Html<String>, PageError> {
+    guest.0.require(Role::Admin)?;
+    let (draft, asked) = received(&app, request).await?;
+    let view = NewPage::of(&app, draft, &asked).await?;
+    Ok(Html(form::form(&view).into_string()))
+}
+
+/// What was typed, and which button was pressed.
+async fn received(app: &AppState, request: Request) -> Result<(SpecDraft, String), PageError> {
+    let Form(pairs) = Form::<Vec<(String, String)>>::from_request(request, app).await?;
+    let mut posted: BTreeMap<String, String> = pairs.into_iter().collect();
+    let asked = posted.remove("do").unwrap_or_default();
+    Ok((SpecDraft::posted(posted), asked))
+}
+
+fn whole_page(guest: &Guest, view: &NewPage) -> Html<String> {
+    let content: Markup = form::content(view);
+    page_with("New experiment", Some(guest), &["new.js"], &content)
+}
+
+impl NewPage {
+    async fn of(app: &AppState, mut draft: SpecDraft, asked: &str) -> Result<Self, ApiError> {
+        draft.act(asked);
+        let (draft, planned) = app.compute(move || planned_after(draft)).await?;
+        let mut view = Self {
+            draft,
+            planned,
+            simulated: None,
+            refusal: None,
+        };
+        match asked {
+            "remedy" => view.remedy(app).await?,
+            "simulate" => view.simulated = Some(view.simulate(app).await),
+            _ => {}
+        }
+        Ok(view)
+    }
+
+    /// Applies what makes a blind plan see.
+    async fn remedy(&mut self, app: &AppState) -> Result<(), ApiError> {
+        let remedy = self
+            .planned
+            .as_ref()
+            .ok()
+            .and_then(|planned| planned.remedy.as_ref());
+        if let Some(spec) = remedy.and_then(|remedy| remedy.spec.clone()) {
+            self.draft.replace(&spec);
+            let draft = self.draft.clone();
+            (self.draft, self.planned) = app.compute(move || planned_after(draft)).await?;
+        }
+        Ok(())
+    }
+
+    async fn simulate(&self, app: &AppState) -> Result<SimulatedPairs, ApiError> {
+        let means = guessed(&self.draft)?;
+        simulated(app, self.draft.spec.clone(), means, PAIRS).await
+    }
+}
+
+/// The plan of a live experiment: what creating it would refuse is refused here.
+fn planned_after(draft: SpecDraft) -> (SpecDraft, Result<Planned, ApiError>) {
+    let live = readable(&draft.spec).and_then(|spec| Ok(limits::check_live(&spec)?));
+    let planned = live.and_then(|()| planned(&draft.spec, None));
+    (draft, planned)
+}
+
+/// The means as they were typed, by the names of actions and quantities.
+fn guessed(draft: &SpecDraft) -> Result<GuessedMeans, ApiError> {
+    let mut means = GuessedMeans::new();
+    for (action, row) in draft.means.iter().enumerate() {
+        let name = draft.get(&format!("actions.{action}"));
+        for (quantity, typed) in row.iter().enumerate() {
+            let of = draft.quantity(quantity);
+            let mean = typed.trim().parse::<f64>().map_err(|_| {
+                ApiError::unfit(format!("the mean {typed:?} of {of:?} of {name:?} is not a number; write one such as 0.5"))
+            })?;
+            means.entry(name.to_owned()).or_default().insert(of, mean);
+        }
+    }
+    Ok(means)
+}
+
+async fn created(app: &AppState, guest: &Guest, draft: &SpecDraft) -> Result<String, ApiError> {
+    // What a field holds, if anything: a form sends empty fields, too.
+    let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let key = given(&draft.key)
+        .map(|text| given_key(&text).map_err(|error| ApiError::unfit(error).at("key")))
+        .transpose()?;
+    let id = given(&draft.id);
+    guest
+        .0
+        .require_scope(id.as_deref())
+        .map_err(|error| error.at("id"))?;
+    let create = Create {
+        id,
+        spec: draft.spec.clone(),
+        key,
+        blind: draft.blind,
+        actor: guest.0.name.to_string(),
+    };
+    Ok(experiments::created(app, create).await?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_can_be_created_as_it_is() {
+        let (_, planned) = planned_after(SpecDraft::example());
+        let planned = planned.unwrap();
+        assert!(planned.remedy.is_none() && planned.warnings.is_empty());
+    }
+}
