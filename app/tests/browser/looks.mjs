@@ -1,0 +1,140 @@
+// What every page must be: readable by everyone, reachable by keyboard, light, and no wider than its window.
+import assert from "node:assert/strict";
+import { mkdir, readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+import { DESK, PHONE } from "./browser.mjs";
+import { root } from "./server.mjs";
+
+const require = createRequire(join(root, "target/browser/package.json"));
+const axeSource = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
+
+/** The levels A and AA of every version of the guidelines. */
+const LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa"];
+
+/** All files of a page together, as they travel. */
+const BYTES_MAX = 150_000;
+
+/** What axe-core finds in the page as it stands. */
+export async function axe(page) {
+    // Evaluated by the browser's tools: the policy of the page does not let a script in.
+    await page.evaluate(axeSource);
+    const violations = await page.evaluate(async (levels) => {
+        const found = await globalThis.axe.run(document, {
+            runOnly: levels,
+            // axe-core leaves this one out unless it is asked for.
+            rules: { "target-size": { enabled: true } },
+            resultTypes: ["violations"],
+        });
+        return found.violations;
+    }, LEVELS);
+    return violations.flatMap((rule) =>
+        rule.nodes.map((node) => `${rule.id}: ${node.target.join(" ")}: ${node.any[0]?.message ?? rule.help}`),
+    );
+}
+
+/** What sticks out of the window to the right. */
+function overflow(page) {
+    return page.evaluate(() => {
+        const width = document.documentElement.clientWidth;
+        if (document.documentElement.scrollWidth <= width) {
+            return [];
+        }
+        const wide = [...document.body.querySelectorAll("*")].filter(
+            (element) => element.getBoundingClientRect().right > width + 1 && !element.closest(".scroll"),
+        );
+        return wide.slice(0, 5).map((element) => `${element.outerHTML.slice(0, 120)} is wider than the window`);
+    });
+}
+
+/** Looks at a page at both widths, by day and by night; pictures of it go to DEBORA_SHOTS, if that names a folder. */
+export async function look(visit, name) {
+    const { page } = visit;
+    const found = [];
+    for (const [size, width] of [[DESK, "wide"], [PHONE, "narrow"]]) {
+        await page.setViewportSize(size);
+        for (const colorScheme of ["light", "dark"]) {
+            await page.emulateMedia({ colorScheme });
+            const violations = [...(await axe(page)), ...(await overflow(page))];
+            found.push(...violations.map((text) => `${name}, ${width}, ${colorScheme}: ${text}`));
+            await picture(page, `${name}-${width}-${colorScheme}`);
+        }
+    }
+    await page.setViewportSize(DESK);
+    await page.emulateMedia({ colorScheme: "light" });
+    return found;
+}
+
+export async function picture(page, name) {
+    const folder = process.env.DEBORA_SHOTS;
+    if (folder) {
+        await mkdir(folder, { recursive: true });
+        await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+    }
+}
+
+/** What the page weighed on its way, from the beginning of the visit. */
+export function assertLight(visit, name) {
+    assert(visit.bytes > 0 && visit.bytes < BYTES_MAX, `${name} weighs ${visit.bytes} bytes`);
+}
+
+/** What is wrong with walking through the page by Tab: controls that are not reached, or do not show that they are. */
+export async function keyboard(page) {
+    const controls = await page.evaluate(markControls);
+    const reached = new Set();
+    const found = [];
+    // A few more than there are: the browser itself is a stop on the way around.
+    for (let step = 0; step < controls.length + 3; step++) {
+        await page.keyboard.press("Tab");
+        const stop = await page.evaluate(describeFocus);
+        if (!stop || reached.has(stop.place)) {
+            continue;
+        }
+        reached.add(stop.place);
+        if (!stop.visible) {
+            found.push(`focus cannot be seen: ${stop.html}`);
+        }
+        if (reached.size === 1 && !/skip/i.test(stop.text)) {
+            found.push(`the first stop is not the skip link but ${stop.html}`);
+        }
+    }
+    const missed = controls.filter(({ place }) => !reached.has(place));
+    return [...found, ...missed.map(({ html }) => `not reached by Tab: ${html}`)];
+}
+
+/** Numbers all controls that can be used now. In the page. */
+function markControls() {
+    const all = document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']");
+    const usable = [...all].filter(
+        (control) =>
+            !control.disabled &&
+            control.type !== "hidden" &&
+            control.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true }) &&
+            // A group of radio buttons is one stop.
+            !(control.type === "radio" && !control.checked) &&
+            !control.closest("details:not([open]) > :not(summary)"),
+    );
+    return usable.map((control, place) => {
+        control.dataset.place = place;
+        return { place: String(place), html: control.outerHTML.slice(0, 100) };
+    });
+}
+
+/** The focused control, and whether one sees that it is. In the page. */
+function describeFocus() {
+    const control = document.activeElement;
+    if (!control?.dataset.place) {
+        return null;
+    }
+    const style = getComputedStyle(control);
+    const outlined = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1;
+    const box = control.getBoundingClientRect();
+    const inside = box.width > 0 && box.bottom > 0 && box.right > 0 && box.left < innerWidth && box.top < innerHeight;
+    return {
+        place: control.dataset.place,
+        html: control.outerHTML.slice(0, 100),
+        text: control.textContent,
+        visible: inside && (outlined || style.boxShadow !== "none"),
+    };
+}
