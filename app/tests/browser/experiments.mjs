@@ -29,8 +29,8 @@ outcome_wait = "1h"
 /** Without limits, so that it may commit. */
 export const LAYOUT = `name    = "checkout layout"
 policy  = "free"
-horizon = 40_000
-rho     = 0.3
+horizon = 100_000
+rho     = 0.9
 actions = ["one page", "two pages", "accordion"]
 
 [reward]
@@ -54,6 +54,7 @@ export const worlds = {
         reward: Number(draw() < [0.55, 0.8][action]),
         costs: { price: [0.001, 0.015][action] * (0.75 + draw() / 2) },
     }),
+    dear: (draw) => () => ({ reward: Number(draw() < 0.5), costs: { price: 0.018 } }),
     layout: (draw) => (action) => ({ reward: Number(draw() < [0.3, 0.72, 0.41][action]) }),
 };
 
@@ -80,7 +81,7 @@ export async function play(server, id, answer, rounds = Infinity) {
 export async function everyState(server) {
     const create = (id, spec, more = {}) => server.ok("experiments", { id, spec, ...more });
     const change = (id, verb, reason) => server.ok(`experiments/${id}/${verb}`, { reason });
-    const { routing: router, layout } = worlds;
+    const { routing: router, dear, layout } = worlds;
 
     await create("fresh", routing({ name: "not asked yet" }));
     await create("running", routing(), { key: KEY });
@@ -100,6 +101,6 @@ export async function everyState(server) {
     await create("closed", routing({ name: "closed early" }));
     await play(server, "closed", router(random(5)), 6_000);
     await change("closed", "close", "the small model is retired");
-    await create("infeasible", routing({ name: "no strategy keeps the limit", threshold: 0.0004 }));
-    await play(server, "infeasible", router(random(6)), 12_000);
+    await create("infeasible", routing({ name: "no strategy keeps the limit", threshold: 0.002 }));
+    await play(server, "infeasible", dear(random(6)), 12_000);
 }

@@ -16,19 +16,18 @@ const LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa
 /** All files of a page together, as they travel. */
 const BYTES_MAX = 150_000;
 
-/** What axe-core finds in the page as it stands. */
-export async function axe(page) {
+/** What axe-core finds in the page as it stands: with all rules, or with these. */
+export async function axe(page, rules) {
     // Evaluated by the browser's tools: the policy of the page does not let a script in.
-    await page.evaluate(axeSource);
-    const violations = await page.evaluate(async (levels) => {
-        const found = await globalThis.axe.run(document, {
-            runOnly: levels,
-            // axe-core leaves this one out unless it is asked for.
-            rules: { "target-size": { enabled: true } },
-            resultTypes: ["violations"],
-        });
-        return found.violations;
-    }, LEVELS);
+    await page.evaluate(`globalThis.axe ?? (() => {${axeSource}})()`);
+    const options = rules
+        ? { runOnly: { type: "rule", values: rules } }
+        : // axe-core leaves this one out unless it is asked for.
+          { runOnly: LEVELS, rules: { "target-size": { enabled: true } } };
+    const violations = await page.evaluate(
+        async (options) => (await globalThis.axe.run(document, { ...options, resultTypes: ["violations"] })).violations,
+        options,
+    );
     return violations.flatMap((rule) =>
         rule.nodes.map((node) => `${rule.id}: ${node.target.join(" ")}: ${node.any[0]?.message ?? rule.help}`),
     );
@@ -56,7 +55,9 @@ export async function look(visit, name) {
         await page.setViewportSize(size);
         for (const colorScheme of ["light", "dark"]) {
             await page.emulateMedia({ colorScheme });
-            const violations = [...(await axe(page)), ...(await overflow(page))];
+            // By night colours alone are others.
+            const rules = colorScheme === "dark" ? ["color-contrast"] : undefined;
+            const violations = [...(await axe(page, rules)), ...(await overflow(page))];
             found.push(...violations.map((text) => `${name}, ${width}, ${colorScheme}: ${text}`));
             await picture(page, `${name}-${width}-${colorScheme}`);
         }
@@ -75,8 +76,14 @@ export async function picture(page, name) {
 }
 
 /** What the page weighed on its way, from the beginning of the visit. */
-export function assertLight(visit, name) {
-    assert(visit.bytes > 0 && visit.bytes < BYTES_MAX, `${name} weighs ${visit.bytes} bytes`);
+export async function assertLight(visit, name) {
+    const bytes = await visit.bytes();
+    assert(bytes > 0 && bytes < BYTES_MAX, `${name} weighs ${bytes} bytes`);
+}
+
+/** Says what was found, line by line. */
+export function assertNothing(found) {
+    assert.equal(found.join("\n"), "");
 }
 
 /** What is wrong with walking through the page by Tab: controls that are not reached, or do not show that they are. */
@@ -103,7 +110,7 @@ export async function keyboard(page) {
     return [...found, ...missed.map(({ html }) => `not reached by Tab: ${html}`)];
 }
 
-/** Numbers all controls that can be used now. In the page. */
+/** All controls that can be used now. Runs in the page. */
 function markControls() {
     const all = document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']");
     const usable = [...all].filter(
@@ -115,16 +122,16 @@ function markControls() {
             !(control.type === "radio" && !control.checked) &&
             !control.closest("details:not([open]) > :not(summary)"),
     );
-    return usable.map((control, place) => {
-        control.dataset.place = place;
-        return { place: String(place), html: control.outerHTML.slice(0, 100) };
-    });
+    // Not marked in the page itself: a refresh would take the marks away.
+    globalThis.controls = usable;
+    return usable.map((control, place) => ({ place, html: control.outerHTML.slice(0, 100) }));
 }
 
-/** The focused control, and whether one sees that it is. In the page. */
+/** The focused control, and whether one sees that it is. Runs in the page. */
 function describeFocus() {
     const control = document.activeElement;
-    if (!control?.dataset.place) {
+    const place = globalThis.controls.indexOf(control);
+    if (place < 0) {
         return null;
     }
     const style = getComputedStyle(control);
@@ -132,7 +139,7 @@ function describeFocus() {
     const box = control.getBoundingClientRect();
     const inside = box.width > 0 && box.bottom > 0 && box.right > 0 && box.left < innerWidth && box.top < innerHeight;
     return {
-        place: control.dataset.place,
+        place,
         html: control.outerHTML.slice(0, 100),
         text: control.textContent,
         visible: inside && (outlined || style.boxShadow !== "none"),
