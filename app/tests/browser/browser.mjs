@@ -100,6 +100,8 @@ export class Visit {
     /** Ends the stay, in which there must have been nothing to complain of. */
     async end() {
         await this.context.close();
-        assert.equal(this.complaints.join("\n"), "");
+        if (this.complaints.length) {
+            throw new Error(this.complaints.join("\n"));
+        }
     }
 }
