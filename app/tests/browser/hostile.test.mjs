@@ -68,7 +68,7 @@ const PAGES = [
         [`hostile-${id}-epochs`, `/experiments/${id}/epochs`],
         [`hostile-${id}-epoch`, `/experiments/${id}/epochs/0`],
         [`hostile-${id}-audit`, `/experiments/${id}/audit`],
-        [`hostile-${id}-compare`, `/experiments/${id}/diff?with=names`],
+        [`hostile-${id}-compare`, `/experiments/${id}/diff?with=${id === "names" ? "many" : "names"}`],
         [`hostile-${id}-seal`, `/experiments/${id}/seal`],
     ]),
     ["hostile-certificate", "/experiments/names/certificate"],

@@ -36,14 +36,17 @@ export async function axe(page, rules) {
 /** What sticks out of the window to the right. */
 function overflow(page) {
     return page.evaluate(() => {
-        const width = document.documentElement.clientWidth;
-        if (document.documentElement.scrollWidth <= width) {
+        const { clientWidth, scrollWidth } = document.documentElement;
+        if (scrollWidth <= clientWidth) {
             return [];
         }
-        const wide = [...document.body.querySelectorAll("*")].filter(
-            (element) => element.getBoundingClientRect().right > width + 1 && !element.closest(".scroll"),
-        );
-        return wide.slice(0, 5).map((element) => `${element.outerHTML.slice(0, 120)} is wider than the window`);
+        const wide = [...document.body.querySelectorAll("*")].filter((element) => {
+            // What a table scrolls is not the page's, unless it is placed by itself.
+            const scrolled = element.closest(".scroll") && getComputedStyle(element).position !== "absolute";
+            return element.getBoundingClientRect().right > clientWidth + 1 && !scrolled;
+        });
+        const names = wide.slice(0, 5).map((element) => element.outerHTML.slice(0, 120));
+        return [`the page is ${scrollWidth} wide, the window ${clientWidth}: ${names.join(", ")}`];
     });
 }
 
@@ -71,7 +74,10 @@ export async function picture(page, name) {
     const folder = process.env.DEBORA_SHOTS;
     if (folder) {
         await mkdir(folder, { recursive: true });
-        await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+        const { width, height } = await page.evaluate(() => document.documentElement.getBoundingClientRect());
+        // Of a page with hundreds of actions the beginning says enough.
+        const clip = { x: 0, y: 0, width, height: Math.min(height, 8_000) };
+        await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true, clip });
     }
 }
 
