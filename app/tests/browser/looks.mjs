@@ -125,6 +125,8 @@ function markControls() {
         (control) =>
             !control.disabled &&
             control.type !== "hidden" &&
+            // A slider that the pointer alone has stands beside a field that everyone has.
+            !(control.tabIndex < 0 && control.ariaHidden === "true") &&
             control.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true }) &&
             // A group of radio buttons is one stop.
             !(control.type === "radio" && !control.checked) &&

@@ -1,6 +1,6 @@
 // The whole way of a person with an experiment: planned, created, watched, understood, audited, closed, certified.
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
@@ -8,6 +8,9 @@ import { Visit, launch } from "./browser.mjs";
 import { keyOf, play, random, routing, worlds } from "./experiments.mjs";
 import { assertNothing, axe, picture } from "./looks.mjs";
 import { Server, debora } from "./server.mjs";
+
+/** What is walked with. */
+const TEXT = routing({ name: "the walk" });
 
 let browser, server, visit, page, admin;
 before(async () => {
@@ -23,7 +26,20 @@ after(async () => {
 });
 
 const main = () => page.getByRole("main");
+const field = (name) => main().getByLabel(name, { exact: true });
+const spec = () => main().getByLabel("Spec", { exact: true });
 const button = (name) => main().getByRole("button", { name });
+
+/** Waits for what comes while one looks on. */
+async function until(holds, claim) {
+    for (const end = Date.now() + 10_000; Date.now() < end; ) {
+        if (await holds()) {
+            return;
+        }
+        await page.waitForTimeout(20);
+    }
+    assert.fail(`not so: ${claim}`);
+}
 
 /** The file that a link or a button leads to. */
 async function download(locator, name) {
@@ -38,10 +54,115 @@ test("one logs in", async () => {
     await main().getByRole("heading", { name: "Experiments" }).waitFor();
 });
 
-test("one is audited to the end, in the page and by the program", async () => {
-    await server.ok("experiments", { id: "walk", spec: routing({ name: "the walk" }), key: keyOf("walk") });
+test("form and text of a new experiment follow each other, and the plan follows both", async () => {
+    await page.getByRole("link", { name: "New experiment" }).click();
+    await field(/^Name of the experiment/).fill("the walk");
+    await until(async () => (await spec().inputValue()).includes('"the walk"'), "the text follows the form");
+    await spec().fill(TEXT);
+    await until(async () => (await field(/^Horizon/).inputValue()).replaceAll("_", "") === "20000", "the form follows the text");
+    assert.deepEqual([await field("Action 1").inputValue(), await field("Action 2").inputValue()], ["small", "large"]);
+
+    const file = join(server.folder, "walk.toml");
+    await writeFile(file, await spec().inputValue());
+    const planned = await debora("plan", file);
+    assert.equal(planned.code, 0, planned.err);
+    const sentences = planned.out.replace(/\s+/g, " ").match(/(Two runs|Exploration takes|By the end)[^.]*(\.\d[^.]*)*\./g);
+    assert.equal(sentences.length, 3, planned.out);
+    const plan = main().getByRole("region", { name: "Plan" });
+    for (const sentence of sentences) {
+        await plan.getByText(sentence).waitFor();
+    }
+    await picture(page, "walk-planned");
+});
+
+test("a fault stands at its field", async () => {
+    await field(/^rho/).fill("2");
+    await until(async () => (await field(/^rho/).getAttribute("aria-invalid")) === "true", "the field is marked");
+    const described = await field(/^rho/).getAttribute("aria-describedby");
+    const said = await page.locator(described.split(" ").map((id) => `[id="${id}"]`).join(", ")).allInnerTexts();
+    assert.match(said.join(" "), /rho/);
+    assertNothing(await axe(page));
+    await picture(page, "walk-fault");
+    await field(/^rho/).fill("0.9");
+    await until(async () => (await field(/^rho/).getAttribute("aria-invalid")) !== "true", "the mark is gone");
+});
+
+test("a blind plan has a remedy, which a button applies", async () => {
+    await field(/^Horizon/).fill("40");
+    const remedy = button(/^Use a horizon of/);
+    await remedy.waitFor();
+    assertNothing(await axe(page));
+    await picture(page, "walk-blind");
+    const horizon = (await remedy.innerText()).replace(/\D/g, "");
+    await remedy.click();
+    await until(async () => (await field(/^Horizon/).inputValue()).replace(/\D/g, "") === horizon, "the horizon is the remedy's");
+    await remedy.waitFor({ state: "detached" });
+    await spec().fill(TEXT);
+    await until(async () => (await field(/^Horizon/).inputValue()).replace(/\D/g, "") === "20000", "the horizon is back");
+});
+
+test("rows come and go", async () => {
+    await button("Add an action").click();
+    await field("Action 3").fill("huge");
+    await until(async () => (await spec().inputValue()).includes('"huge"'), "the text has the row");
+    await button(/Remove action 3/i).click();
+    await until(async () => !(await spec().inputValue()).includes('"huge"'), "the text has it no more");
+});
+
+test("it is simulated on guessed means", async () => {
+    await main().locator("input[type=number]").nth(0).fill("0.5");
+    await button("Simulate").click();
+    const simulated = main().getByRole("region", { name: "Simulate this" });
+    await simulated.getByRole("table").waitFor();
+    assert.match(await simulated.innerText(), /identical/);
+    assertNothing(await axe(page));
+    await picture(page, "walk-simulated");
+});
+
+test("it is created, and the page follows what the interface is asked and told", async () => {
+    await field(/^Id/).fill("walk");
+    await field(/^Key/).fill(keyOf("walk"));
+    await button("Create the experiment").click();
+    await page.waitForURL("**/experiments/walk");
+    assert.equal((await server.ok("experiments/walk")).spec, TEXT);
+    await page.evaluate(() => (globalThis.stays = true));
     await play(server, "walk", worlds.routing(random(1)), 5_000);
-    await visit.go("/experiments/walk/audit");
+    await main().getByText("5,000").first().waitFor();
+    assert(await page.evaluate(() => globalThis.stays), "the page was loaded again");
+});
+
+test("an epoch says what was estimated and why its strategy is played", async () => {
+    await main().getByRole("link", { name: "Epochs" }).click();
+    await page.waitForURL("**/epochs");
+    await main().getByRole("link", { name: /^(Epoch )?1$/ }).first().click();
+    await page.waitForURL("**/epochs/1");
+    const lines = (await server.ok("experiments/walk/epochs")).epochs ?? [];
+    const text = await main().innerText();
+    for (const word of ["small", "large", "quality", "price"]) {
+        assert(text.includes(word), word);
+    }
+    assert.equal(lines.length, (await server.ok("experiments/walk")).epoch + 1);
+    await picture(page, "walk-epoch");
+});
+
+test("numbers of a figure are shown at the pointer and to be had as CSV and JSON", async () => {
+    await visit.go("/experiments/walk");
+    const figure = main().locator("figure").first();
+    await figure.scrollIntoViewIfNeeded();
+    const box = await figure.locator("svg").first().boundingBox();
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    await until(async () => /%/.test(await page.getByRole("status").last().innerText()), "numbers are at the pointer");
+    const links = await main().getByRole("link", { name: /^(CSV|JSON)$/ }).evaluateAll((all) => all.map((link) => link.href));
+    assert(links.length >= 8, `${links}`);
+    for (const address of links) {
+        const answer = await visit.context.request.get(address);
+        assert(answer.ok(), address);
+        assert((await answer.text()).includes("small"), address);
+    }
+});
+
+test("it is audited to the end in the page", async () => {
+    await main().getByRole("link", { name: "Audit" }).click();
     await button("Run the audit").click();
     await main().getByText(/all equal/i).first().waitFor();
     assertNothing(await axe(page));
@@ -65,7 +186,6 @@ test("its certificate is downloaded, and its log is checked by the program", asy
     const checked = await debora("audit", log, "--head", certificate.head);
     assert.equal(checked.code, 0, checked.out + checked.err);
     // The same file with a digit changed is not.
-    const { readFile } = await import("node:fs/promises");
     const text = await readFile(log, "utf8");
     await writeFile(log, text.replace(/"reward":1\b/, '"reward":0'));
     const forged = await debora("audit", log, "--head", certificate.head);
