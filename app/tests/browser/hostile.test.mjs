@@ -79,7 +79,7 @@ for (const [name, path] of PAGES) {
         const visit = await Visit.begin(browser, server);
         await visit.go(path);
         await assertLight(visit, name);
-        const found = await look(visit, name);
+        const found = await look(visit, name, { long: true });
         // Nothing of a name became a part of the page.
         const parts = await visit.page.evaluate(
             () => document.querySelectorAll("img[src=x], [onload], [onerror], [onmouseover], script:not([src]), a[href^='javascript:']").length,

@@ -18,6 +18,9 @@ const BYTES_MAX = 150_000;
 
 /** What axe-core finds in the page as it stands: with all rules, or with these. */
 export async function axe(page, rules) {
+    if (rules?.length === 0) {
+        return [];
+    }
     // Evaluated by the browser's tools: the policy of the page does not let a script in.
     await page.evaluate(`globalThis.axe ?? (() => {${axeSource}})()`);
     const options = rules
@@ -50,20 +53,27 @@ function overflow(page) {
     });
 }
 
-/** Looks at a page at both widths, by day and by night; pictures of it go to DEBORA_SHOTS, if that names a folder. */
-export async function look(visit, name) {
+/** Both widths, by day and by night, and what is looked for: by night colours alone are others. */
+const LOOKS = [
+    { width: "wide", size: DESK, colorScheme: "light" },
+    { width: "wide", size: DESK, colorScheme: "dark", rules: ["color-contrast"] },
+    { width: "narrow", size: PHONE, colorScheme: "dark", rules: ["color-contrast"] },
+    { width: "narrow", size: PHONE, colorScheme: "light" },
+];
+
+/** The same with each rule once: for pages so long that axe-core takes seconds. */
+const LONG = LOOKS.map((look, place) => (place % 2 === 0 ? { ...look, rules: [] } : look));
+
+/** Looks at a page in every way; pictures of it go to DEBORA_SHOTS, if that names a folder. */
+export async function look(visit, name, { long = false } = {}) {
     const { page } = visit;
     const found = [];
-    for (const [size, width] of [[DESK, "wide"], [PHONE, "narrow"]]) {
+    for (const { width, size, colorScheme, rules } of long ? LONG : LOOKS) {
         await page.setViewportSize(size);
-        for (const colorScheme of ["light", "dark"]) {
-            await page.emulateMedia({ colorScheme });
-            // By night colours alone are others.
-            const rules = colorScheme === "dark" ? ["color-contrast"] : undefined;
-            const violations = [...(await axe(page, rules)), ...(await overflow(page))];
-            found.push(...violations.map((text) => `${name}, ${width}, ${colorScheme}: ${text}`));
-            await picture(page, `${name}-${width}-${colorScheme}`);
-        }
+        await page.emulateMedia({ colorScheme });
+        const violations = [...(await axe(page, rules)), ...(await overflow(page))];
+        found.push(...violations.map((text) => `${name}, ${width}, ${colorScheme}: ${text}`));
+        await picture(page, `${name}-${width}-${colorScheme}`);
     }
     await page.setViewportSize(DESK);
     await page.emulateMedia({ colorScheme: "light" });

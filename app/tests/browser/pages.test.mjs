@@ -8,7 +8,7 @@ import { Server } from "./server.mjs";
 
 const STATES = ["fresh", "running", "waiting", "overtime", "paused", "committed", "infeasible", "closed", "twin"];
 
-/** Name and address. */
+/** Name, address, and what is special about it. */
 const PAGES = [
     ["experiments", "/"],
     ["new", "/new"],
@@ -22,13 +22,13 @@ const PAGES = [
     ["audit", "/experiments/running/audit"],
     ["compare", "/experiments/running/diff"],
     ["compared", "/experiments/running/diff?with=twin"],
-    ["certificate-later", "/experiments/running/certificate"],
+    ["certificate-later", "/experiments/running/certificate", { status: 409 }],
     ["certificate", "/experiments/twin/certificate"],
     ["seal", "/experiments/running/seal"],
     ["admin", "/admin"],
     ["keys", "/admin/keys"],
     ["backup", "/admin/backup"],
-    ["api", "/api"],
+    ["api", "/api", { long: true }],
 ];
 
 let browser, server, session;
@@ -47,18 +47,18 @@ after(async () => {
     await server.stop();
 });
 
-async function isForEveryone(name, path, options) {
+async function isForEveryone(name, path, storageState, { status, long } = {}) {
     // A visit of its own: files that the browser has already would not be weighed.
-    const visit = await Visit.begin(browser, server, options);
-    await visit.go(path);
+    const visit = await Visit.begin(browser, server, { storageState });
+    await visit.go(path, status);
     await assertLight(visit, name);
-    const found = [...(await look(visit, name)), ...(await keyboard(visit.page))];
+    const found = [...(await look(visit, name, { long })), ...(await keyboard(visit.page))];
     await visit.end();
     assertNothing(found);
 }
 
-for (const [name, path] of PAGES) {
-    test(`${path} is for everyone`, () => isForEveryone(name, path, { storageState: session }));
+for (const [name, path, special] of PAGES) {
+    test(`${path} is for everyone`, () => isForEveryone(name, path, session, special));
 }
 
-test("/login is for everyone", () => isForEveryone("login", "/login", {}));
+test("/login is for everyone", () => isForEveryone("login", "/login"));

@@ -54,6 +54,28 @@ for (const [path, words] of READ) {
     });
 }
 
+test("an experiment is written, planned and created in the form", async () => {
+    await visit.go("/new");
+    const field = (name) => main().getByLabel(name, { exact: true });
+    await field("Name of the experiment").fill("written without scripts");
+    await button("Add an action").click();
+    await field("Action 3").fill("huge");
+    await field(/^rho/).fill("2");
+    await button(/^Update form/).click();
+    assert.equal(await field(/^rho/).getAttribute("aria-invalid"), "true");
+    await field(/^rho/).fill("0.5");
+    await field(/^Horizon/).fill("100");
+    await button(/^Update form/).click();
+    await button(/^Use a horizon of/).click();
+    await button("Simulate").click();
+    await main().getByRole("region", { name: "Simulate this" }).getByRole("table").waitFor();
+    await field(/^Id/).fill("scriptless");
+    await button("Create the experiment").click();
+    await page.waitForURL("**/experiments/scriptless");
+    const { spec } = await server.ok("experiments/scriptless");
+    assert.match(spec, /"written without scripts"[^]*"huge"/);
+});
+
 test("the list is searched", async () => {
     await visit.go("/");
     await main().getByRole("searchbox").fill("checkout");
