@@ -92,6 +92,8 @@ export async function everyState(server) {
     await play(server, "running", router(random(1)), 9_000);
     await create("twin", routing({ name: "answers within a price, Lisbon" }), keyOf("running"));
     await play(server, "twin", router(random(2)));
+    await create("apart", routing({ name: "answers within a price, Oslo" }), keyOf("running"));
+    await play(server, "apart", dear(random(7)), 4_000);
     await create("waiting", routing({ name: "outcomes outstanding" }));
     await server.ok("experiments/waiting/decisions", { n: 10_000 });
     await create("overtime", routing({ name: "served while it waits", wait: "serve" }));

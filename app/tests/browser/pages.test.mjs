@@ -22,6 +22,7 @@ const PAGES = [
     ["audit", "/experiments/running/audit"],
     ["compare", "/experiments/running/diff"],
     ["compared", "/experiments/running/diff?with=twin"],
+    ["diverged", "/experiments/running/diff?with=apart"],
     ["certificate-later", "/experiments/running/certificate", { status: 409 }],
     ["certificate", "/experiments/twin/certificate"],
     ["seal", "/experiments/running/seal"],
