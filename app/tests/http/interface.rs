@@ -46,9 +46,11 @@ async fn every_documented_route_is_there_and_takes_no_other_method() {
             Method::PATCH,
             Method::DELETE,
         ] {
-            let request = Request::builder()
-                .method(&method)
-                .uri(path.replace("{id}", "e").replace("{epoch}", "0").replace("{name}", "ann"));
+            let request = Request::builder().method(&method).uri(
+                path.replace("{id}", "e")
+                    .replace("{epoch}", "0")
+                    .replace("{name}", "ann"),
+            );
             let reply = house.send(request.body(Body::empty()).unwrap()).await;
             if documented.contains(&method.to_string()) {
                 // There may be no key of that name, but there is the route.

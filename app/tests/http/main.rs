@@ -1,12 +1,12 @@
 //! The service over HTTP, without a socket: a router, a SQLite file, and a clock that is moved by hand.
 
 mod access;
-mod epochs;
+mod admin;
+mod api_page;
 mod audits;
 mod comparison;
 mod documents;
-mod admin;
-mod api_page;
+mod epochs;
 mod errors;
 mod experiment_page;
 mod experiments;

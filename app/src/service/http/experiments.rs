@@ -288,22 +288,23 @@ pub async fn list(
         let message = format!("limit {limit} is outside 1 to {LISTED_MAX}; list them in pages");
         return Err(ApiError::unfit(message).against(format!("1 <= limit <= {LISTED_MAX}"), limit));
     }
-    let page = listed(&app, &caller, after, limit as usize).await?;
+    let page = listed(&app, &caller, after, limit as usize, false).await?;
     Ok(Reply(page))
 }
 
-/// Experiments that a caller sees, in the order of their creation, after one of them.
-async fn listed(
+/// Experiments that a caller sees, in the order of their creation or in the opposite one, after one of them.
+pub async fn listed(
     app: &AppState,
     caller: &Caller,
     after: Option<String>,
     limit: usize,
+    newest_first: bool,
 ) -> Result<List, ApiError> {
     let shared = Arc::clone(app);
     let caller = caller.clone();
     let read = move |store: &mut dyn Store| {
         // One more than is shown tells whether there is a next page.
-        let mut lines = caller.lines(store, after.as_deref(), false, limit + 1)?;
+        let mut lines = caller.lines(store, after.as_deref(), newest_first, limit + 1)?;
         let more = lines.len() > limit;
         lines.truncate(limit);
         let next = lines.last().filter(|_| more).map(|line| line.id.clone());

@@ -230,17 +230,17 @@ mod tests {
         let (open, gate) = channel::<()>();
         let first = Arc::clone(&readers);
         let first =
-            tokio::spawn(async move { first.simulations.work(move || Ok(gate.recv()?)).await });
+            tokio::spawn(async move { first.simulations.run(move || Ok(gate.recv()?)).await });
         while readers.simulations.places.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        let second = readers.simulations.work(|| Ok(())).await;
+        let second = readers.simulations.run(|| Ok(())).await;
         assert!(second.is_err_and(|error| error.code == "busy"));
         assert!(readers.pages.read(|store| store.keys()).await.is_ok());
         assert!(readers.look.read(|store| store.keys()).await.is_ok());
         open.send(()).unwrap();
         assert!(first.await.unwrap().is_ok());
-        assert!(readers.simulations.work(|| Ok(())).await.is_ok());
+        assert!(readers.simulations.run(|| Ok(())).await.is_ok());
         service.stop().unwrap();
     }
 
