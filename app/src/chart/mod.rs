@@ -1,8 +1,8 @@
 //! Figures for the pages, as SVG within HTML: they take the page's colours and width, and keep the size of their letters.
 //!
 //! ```text
-//! svg                         as wide as its column, a fixed height, nothing stretched: the numbers at the axes
-//! └─ svg.plot                 what the axes leave
+//! svg                         as wide as its column, a fixed height; the numbers at the axes stand in its margins
+//! └─ svg.plot                 nothing stretched: letters keep their size
 //!    └─ svg.marks             0 to 1000 both ways, stretched to fit: lines and areas
 //! ```
 //!

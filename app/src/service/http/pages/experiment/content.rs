@@ -5,7 +5,7 @@ use debora::{Policy, record::Kind};
 use maud::{Markup, html};
 
 use super::shape::Shape;
-use super::strategy::{Along, Spread, TimeAxis, drawn};
+use super::strategy::{Along, RoundScale, TimeAxis, drawn};
 use super::view::ExperimentView;
 use super::{alerts, answer, counts, limits, means, parts, text};
 use crate::service::http::state::{CautiousState, Expected, State};
@@ -123,7 +123,7 @@ fn over_time(view: &ExperimentView, shape: &Shape) -> Markup {
         Shape::File => html! {
             h3 { "Over time" }
             @for x in [Along::Rounds, Along::Clock] {
-                @let (drawing, legend) = drawn(view, TimeAxis { x, scale: Spread::Log });
+                @let (drawing, legend) = drawn(view, TimeAxis { x, scale: RoundScale::Log });
                 figure { (drawing) (legend) figcaption { (caption) } }
             }
         },
@@ -132,9 +132,9 @@ fn over_time(view: &ExperimentView, shape: &Shape) -> Markup {
 
 fn choices(id: &str, along: TimeAxis) -> Markup {
     let options = [
-        ("Rounds, logarithmic", Along::Rounds, Spread::Log),
-        ("Rounds, linear", Along::Rounds, Spread::Linear),
-        ("Time", Along::Clock, Spread::Linear),
+        ("Rounds, logarithmic", Along::Rounds, RoundScale::Log),
+        ("Rounds, linear", Along::Rounds, RoundScale::Linear),
+        ("Time", Along::Clock, RoundScale::Linear),
     ];
     let options = options.map(|(words, x, scale)| {
         let to = TimeAxis { x, scale };

@@ -17,7 +17,7 @@ pub struct TimeAxis {
     /// Along what.
     pub x: Along,
     /// How rounds are spread.
-    pub scale: Spread,
+    pub scale: RoundScale,
 }
 
 /// Rounds or time of day.
@@ -32,7 +32,7 @@ pub enum Along {
 /// By their logarithm, as epochs grow, or evenly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Spread {
+pub enum RoundScale {
     #[default]
     Log,
     Linear,
@@ -42,8 +42,8 @@ impl TimeAxis {
     /// Its query.
     pub fn query(self) -> &'static str {
         match (self.x, self.scale) {
-            (Along::Rounds, Spread::Log) => "?x=rounds&scale=log",
-            (Along::Rounds, Spread::Linear) => "?x=rounds&scale=linear",
+            (Along::Rounds, RoundScale::Log) => "?x=rounds&scale=log",
+            (Along::Rounds, RoundScale::Linear) => "?x=rounds&scale=linear",
             // Times are spread evenly: there is no first one to take a logarithm from.
             (Along::Clock, _) => "?x=clock",
         }
@@ -82,7 +82,7 @@ fn axis(view: &ExperimentView, along: TimeAxis) -> Axis {
         Along::Rounds => Axis::rounds(
             first.map_or(1, |epoch| epoch.first_round),
             view.state.decided + 1,
-            along.scale == Spread::Log,
+            along.scale == RoundScale::Log,
         ),
         Along::Clock => Axis::times(
             first.map_or(view.experiment.created_at, |epoch| epoch.opened_at),
