@@ -16,7 +16,7 @@ pub fn why(detail: &EpochDetail, values_version: u32) -> Vec<String> {
         Kind::Explore => explore(detail),
         Kind::Estimate => estimate(detail),
         Kind::Infeasible => infeasible(detail),
-        Kind::Commit => vec!["One action is played to the horizon, whatever its outcomes.".into()],
+        Kind::Commit => vec![committed(detail)],
     };
     sentences.extend(detail.entry.test.iter().map(|test| test.sentence.clone()));
     sentences.push(changed(detail));
@@ -29,6 +29,15 @@ pub fn why(detail: &EpochDetail, values_version: u32) -> Vec<String> {
         ));
     }
     sentences
+}
+
+fn committed(detail: &EpochDetail) -> String {
+    let leader = detail
+        .entry
+        .test
+        .as_ref()
+        .map_or("One action", |test| &test.leader);
+    format!("{leader} is played to the horizon, whatever its outcomes.")
 }
 
 fn explore(detail: &EpochDetail) -> Vec<String> {

@@ -20,7 +20,7 @@ pub fn shown(detail: &EpochDetail, quantity: Option<u32>) -> Markup {
     html! {
         h2 { "Estimates in force" }
         @if grids.is_empty() {
-            p { "There is no estimate yet." }
+            p { "There is none." }
         } @else {
             p {
                 "A mean is rounded to the middle of its grid cell; the key shifts the grid. Runs with this key whose means all fall into "
