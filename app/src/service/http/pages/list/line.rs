@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use debora::measure::words::{percent, significant, whole};
+use debora::measure::words::{counted, percent, significant, whole};
 use debora::record::Kind;
 use maud::{Markup, html};
 
@@ -139,7 +139,11 @@ impl Line {
             });
             return html! { span.small title=(last) { "none" } };
         };
-        let over = format!("{} rounds in the last {}", whole(rounds), duration(span));
+        let over = format!(
+            "{} in the last {}",
+            counted(rounds, "round", "rounds"),
+            duration(span)
+        );
         html! { span title=(over) { (per_time(rounds as f64 * 1e3 / span as f64)) } }
     }
 
