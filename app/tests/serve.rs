@@ -404,6 +404,9 @@ fn secrets_are_never_in_the_log() {
         "/v1/experiments/e/decisions",
         &json!({ "n": 1, "request_key": "order-4711" }),
     );
+    let (status, made) = server.post("/v1/keys", &json!({ "name": "night", "role": "read" }));
+    assert_eq!(status, 201, "{made}");
+    let made = made["key"].as_str().unwrap();
     let login = format!("http://{}/login", server.address);
     // Without following the redirect, whose answer has no cookie.
     let agent: ureq::Agent = ureq::Agent::config_builder()
@@ -423,9 +426,47 @@ fn secrets_are_never_in_the_log() {
         "{log}"
     );
     let hash = hex::encode(&Sha256::digest(KEY));
-    for secret in [&KEY[7..], &hash, token, "order-4711", "token=", "horizon"] {
+    assert!(log.contains("a key was made name=\"night\""), "{log}");
+    let made_hash = hex::encode(&Sha256::digest(made));
+    for secret in [
+        &KEY[7..],
+        &hash,
+        &made[7..],
+        &made_hash,
+        token,
+        "order-4711",
+        "token=",
+        "horizon",
+    ] {
         assert!(!log.contains(secret), "{secret} is in\n{log}");
     }
+}
+
+#[test]
+fn a_backup_that_finds_no_room_says_where_and_what_to_do() {
+    let folder = Folder::new();
+    folder.add_key();
+    let missing = folder.0.join("missing");
+    let mut command = command(&["--store", &folder.store(), "--listen", "127.0.0.1:0"]);
+    command.env("TMPDIR", &missing);
+    let server = Server::run(command);
+    server.create();
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .build()
+        .into();
+    let mut answer = agent
+        .post(format!("http://{}/admin/backup", server.address))
+        .header("authorization", format!("Bearer {KEY}"))
+        .send_empty()
+        .unwrap();
+    let page = answer.body_mut().read_to_string().unwrap();
+    assert_eq!(answer.status(), 507, "{page}");
+    for word in [missing.to_str().unwrap(), "TMPDIR", "debora backup"] {
+        assert!(page.contains(word), "{word}: {page}");
+    }
+    let decided = server.post("/v1/experiments/e/decisions", &json!({ "n": 1 }));
+    assert_eq!(decided.0, 200, "{decided:?}");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use axum::body::Body;
 use axum::http::Request;
+use axum::response::Response;
 use debora_app::store::{Location, Purpose, Role};
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use crate::access::{set_key, token};
@@ -237,9 +239,25 @@ async fn a_key_is_shown_once_on_a_page_that_nothing_keeps() {
         &["not shown again", "role decide", "e, later and much-later"],
     );
     assert_eq!(made.headers["cache-control"], "no-store");
-    assert!(
-        !made.headers.contains_key("location") && !made.headers.contains_key("content-encoding")
-    );
+    assert!(!made.headers.contains_key("location"));
+    // Not compressed beside a name that others may choose, unlike other pages: its size would tell of the key.
+    for (request, encoded) in [
+        (Request::get("/admin/keys").body(String::new()), true),
+        (
+            Request::post("/admin/keys")
+                .header("content-type", "application/x-www-form-urlencoded")
+                .body("name=day&role=read&scope=all".to_owned()),
+            false,
+        ),
+    ] {
+        let mut request = request.unwrap().map(Body::from);
+        for (name, value) in [("cookie", boss.as_str()), ("accept-encoding", "gzip")] {
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        let reply = house.send(request).await;
+        assert_eq!(reply.status, 200);
+        assert_eq!(reply.headers.contains_key("content-encoding"), encoded);
+    }
     let key = made_key(&made);
     assert!(!log_in(&house, &key).await.contains(&key));
     for path in ["/admin/keys", "/v1/keys", "/admin"] {
@@ -424,9 +442,32 @@ async fn submit_one(house: &House, path: &str, reason: String) -> Reply {
     submit(house, path, &[("reason", &reason)], "").await
 }
 
+/// Reads as many bytes as the head says, as clients do, and not until the body ends.
+async fn read_as_declared(answer: Response) {
+    let declared = answer.headers()["content-length"].to_str().unwrap();
+    let mut left: usize = declared.parse().unwrap();
+    let mut body = answer.into_body();
+    while left > 0 {
+        left -= body
+            .frame()
+            .await
+            .unwrap()
+            .unwrap()
+            .into_data()
+            .unwrap()
+            .len();
+    }
+}
+
 #[tokio::test]
 async fn a_backup_is_the_store_and_leaves_nothing_behind() {
     let house = staffed().await;
+    // Far more than waits to be sent: a download that nobody reads does not end.
+    let long = format!("{SHORT}\n# {}", "x".repeat(900_000));
+    let body = json!({ "id": "long", "spec": long, "blind": true });
+    with_key(&house, "POST", "/v1/experiments", "boss", body)
+        .await
+        .expect(201);
     let boss = log_in(&house, &token("boss")).await;
     shows(
         &browse(&house, "/admin/backup", &boss).await,
@@ -454,6 +495,14 @@ async fn a_backup_is_the_store_and_leaves_nothing_behind() {
     let mut store = Location::Sqlite(path).open(Purpose::Serve).unwrap();
     assert_eq!(store.experiments(None, false, 9).unwrap()[0].0.id, "e");
     assert_eq!(store.keys().unwrap().len(), 3);
+
+    // Whoever has all of one may ask for the next at once.
+    for _ in 0..9 {
+        let request = Request::post("/admin/backup").header("cookie", &boss);
+        let answer = house.app.answer(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(answer.status(), 200);
+        read_as_declared(answer).await;
+    }
 
     // While one is downloaded there is no other; a client that hangs up makes room.
     let request = || {

@@ -18,7 +18,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{Html, IntoResponse as _, Response};
 use maud::html;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::{heading, health};
 use crate::calendar::{now, utc};
@@ -80,12 +80,11 @@ pub async fn take(State(app): State<AppState>, guest: Guest) -> Result<Response,
     let location = app.service.location.clone();
     // A thread of its own: it blocks, for as long as the client takes to read.
     std::thread::spawn(move || {
-        let _place = place;
         give_way(PAGES_NICE);
         match copied(&location) {
             Ok((file, size)) => {
                 if opened.send(Ok(size)).is_ok() {
-                    send(file, &sender);
+                    send(file, size, place, &sender);
                 }
             }
             Err(error) => drop(opened.send(Err(error))),
@@ -157,10 +156,17 @@ fn copied(location: &Location) -> Result<(File, u64)> {
 }
 
 /// Sends it, until its end or that of the connection.
-fn send(mut file: File, sender: &Sender<Bytes>) {
+fn send(mut file: File, size: u64, place: OwnedSemaphorePermit, sender: &Sender<Bytes>) {
+    let mut place = Some(place);
+    let mut left = size;
     let mut chunk = vec![0; CHUNK];
     // A file that cannot be read to its end breaks the download off, which its length tells.
     while let Ok(count @ 1..) = file.read(&mut chunk) {
+        left = left.saturating_sub(count as u64);
+        // Before the last of it is sent: this thread gives way, and whoever has all of it is not to find it still being sent.
+        if left == 0 {
+            place.take();
+        }
         let sent = sender.blocking_send(Bytes::copy_from_slice(&chunk[..count]));
         if sent.is_err() {
             return;

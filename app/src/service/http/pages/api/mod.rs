@@ -1,7 +1,7 @@
 //! The interface for programs, as a page for people: written on the server from the OpenAPI document.
 //!
-//! Viewers that others publish were measured (docs/service.md): each is larger than a whole page may be, writes styles that the
-//! browser is told to refuse, and shows nothing without a script.
+//! Viewers that others publish were measured (docs/service.md): each is larger than a whole page may be, and shows nothing
+//! without a script.
 
 pub mod examples;
 mod schema;
