@@ -80,8 +80,11 @@
     const names = { "add-action": "actions", "add-cost": "cost" }[asked];
     const inputs = names ? document.querySelectorAll(`input[name^="${names}."]:not([name$=safe])`) : [];
     const last = [...inputs].filter((input) => /^(actions\.\d+|cost\.\d+\.name)$/.test(input.name)).pop();
-    if (last) last.select();
-    else if (!focused.isConnected) document.querySelector("#fields input")?.focus();
+    if (last) {
+      last.focus();
+      last.select();
+    }
+    if (!last && !focused.isConnected) document.querySelector("#fields input")?.focus();
   }
 
   document.addEventListener("input", (event) => {
