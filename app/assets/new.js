@@ -96,7 +96,8 @@
   });
   document.addEventListener("submit", (event) => {
     const asked = event.submitter?.value ?? "plan";
-    if (event.target.id !== "draft" || asked === "create") return;
+    // Not by its id: the form has a field of that name, which stands in its way.
+    if (!event.target.matches("#draft") || asked === "create") return;
     event.preventDefault();
     edits += 1;
     document.getElementById("draft").classList.toggle("busy", asked === "simulate");
