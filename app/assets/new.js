@@ -80,8 +80,11 @@
     const names = { "add-action": "actions", "add-cost": "cost" }[asked];
     const inputs = names ? document.querySelectorAll(`input[name^="${names}."]:not([name$=safe])`) : [];
     const last = [...inputs].filter((input) => /^(actions\.\d+|cost\.\d+\.name)$/.test(input.name)).pop();
-    if (last) last.select();
-    else if (!focused.isConnected) document.querySelector("#fields input")?.focus();
+    if (last) {
+      last.focus();
+      last.select();
+    }
+    if (!last && !focused.isConnected) document.querySelector("#fields input")?.focus();
   }
 
   document.addEventListener("input", (event) => {
@@ -93,7 +96,8 @@
   });
   document.addEventListener("submit", (event) => {
     const asked = event.submitter?.value ?? "plan";
-    if (event.target.id !== "draft" || asked === "create") return;
+    // Not by its id: the form has a field of that name, which stands in its way.
+    if (!event.target.matches("#draft") || asked === "create") return;
     event.preventDefault();
     edits += 1;
     document.getElementById("draft").classList.toggle("busy", asked === "simulate");

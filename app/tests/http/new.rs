@@ -224,6 +224,19 @@ async fn rows_come_and_go_by_buttons() {
         [value_of(&one, "mean.0.0"), value_of(&one, "mean.0.1")],
         ["0.9", "0.019"]
     );
+    // The page as it is first shown can be created as it is.
+    let first = house.get("/new").await.text();
+    assert!(
+        first.contains("new.js") && first.contains("Exploration takes"),
+        "{first}"
+    );
+    assert_eq!(
+        drafted(&house, &[("spec", &text_of(&first))])
+            .await
+            .matches("aria-invalid")
+            .count(),
+        0
+    );
     // Without a script the same button is answered with the whole page.
     let whole = sent(&house, "/new", &[("spec", SEEING), ("do", "add-action")]).await;
     assert!(

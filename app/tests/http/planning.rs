@@ -157,6 +157,9 @@ async fn a_simulation_is_what_the_program_replicates() {
     let pairs = simulated["pairs"].as_u64().unwrap().to_string();
     let spec = simulated["spec"].as_str().unwrap();
     assert!(spec.starts_with(SEEING.trim_end()), "{spec}");
+    let world =
+        "[world]\nkind = \"bernoulli\"\nreward = [0.4, 0.7]\ncost.\"price\" = [0.001, 0.015]\n";
+    assert!(spec.ends_with(world), "{spec}");
     let mut replicated = program(&["replicate", "--pairs", &pairs], spec);
     // How long it took is the program's alone.
     replicated.as_object_mut().unwrap().remove("seconds");

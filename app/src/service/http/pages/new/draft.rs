@@ -239,33 +239,33 @@ impl SpecDraft {
 
     /// A guess for everything that has none.
     fn complete_means(&mut self) {
-        let (actions, quantities) = (self.actions(), self.costs() + 1);
-        let mut means = std::mem::take(&mut self.means);
-        means.resize(actions, Vec::new());
-        for (action, row) in means.iter_mut().enumerate() {
-            row.truncate(quantities);
-            for quantity in row.len()..quantities {
-                row.push(self.guess(action, quantity));
-            }
+        let actions = self.actions();
+        // Once for all actions: there may be thousands of guesses.
+        let spans: Vec<[f64; 2]> = (0..=self.costs())
+            .map(|number| self.guesses(number))
+            .collect();
+        self.means.resize(actions, Vec::new());
+        for (action, row) in self.means.iter_mut().enumerate() {
+            // The later an action, the better and the dearer, so that there is something to find out.
+            let share = (action + 1) as f64 / (actions + 1) as f64;
+            row.truncate(spans.len());
+            let missing = &spans[row.len()..];
+            row.extend(
+                missing
+                    .iter()
+                    .map(|[low, top]| amount(low + share * (top - low)).replace(',', "")),
+            );
         }
-        self.means = means;
     }
 
-    /// The later an action, the better and the dearer; in the middle it costs as much as the threshold. So there is
-    /// something to find out.
-    fn guess(&self, action: usize, quantity: usize) -> String {
-        let share = (action + 1) as f64 / (self.actions() + 1) as f64;
-        let range = self.range(quantity);
-        let declared = |end: usize| {
-            self.number(&format!("{}.mean.{end}", section(quantity)))
-                .unwrap_or(range[end])
-        };
-        let (low, high) = (declared(0), declared(1));
-        let threshold = self.number(&format!("{}.threshold", section(quantity)));
-        let top = threshold
-            .map_or(high, |threshold| (2.0 * threshold - low).min(high))
-            .max(low);
-        amount(low + share * (top - low)).replace(',', "")
+    /// Between what a quantity's means are guessed: in the middle a cost is as large as its threshold.
+    fn guesses(&self, number: usize) -> [f64; 2] {
+        let range = self.range(number);
+        let of = |name: &str| self.number(&format!("{}.{name}", section(number)));
+        let low = of("mean.0").unwrap_or(range[0]);
+        let high = of("mean.1").unwrap_or(range[1]);
+        let top = of("threshold").map_or(high, |threshold| (2.0 * threshold - low).min(high));
+        [low, top.max(low)]
     }
 }
 

@@ -89,8 +89,8 @@ fn table(simulated: &SimulatedPairs) -> Markup {
     html! {
         table.simulated.cards {
             thead { tr {
-                th scope="col" { "Over runs" } th.number scope="col" { "5 %" } th.number scope="col" { "median" } th.number scope="col" { "95 %" }
-                th.number scope="col" { "limit" } th scope="col" { "5 % to 95 %, and the limit" }
+                th scope="col" { "Found" } th.number scope="col" { "low" } th.number scope="col" { "middle" } th.number scope="col" { "high" }
+                th.number scope="col" { "limit" } th scope="col" { "low to high, and the limit" }
             } }
             tbody { @for row in &rows { (row.cells()) } }
         }
@@ -101,7 +101,7 @@ fn lines(simulated: &SimulatedPairs) -> Vec<Measured> {
     let found = &simulated.found;
     let number = |value: &Value| value.as_f64();
     let mut rows = vec![Measured {
-        name: "identical pairs, with its 95 % interval".into(),
+        name: "identical pairs: their share, 95 % interval".into(),
         low: number(&found["interval"][0]).unwrap_or(0.0),
         middle: number(&found["identical_rate"]).unwrap_or(0.0),
         high: number(&found["interval"][1]).unwrap_or(1.0),
@@ -114,7 +114,7 @@ fn lines(simulated: &SimulatedPairs) -> Vec<Measured> {
     if let (Some(low), Some(middle), Some(high)) = (regret("p05"), regret("median"), regret("p95"))
     {
         rows.push(Measured {
-            name: "regret, all rounds".into(),
+            name: "regret, all rounds: median, 5 % to 95 % of runs".into(),
             low,
             middle,
             high,
@@ -130,7 +130,7 @@ fn lines(simulated: &SimulatedPairs) -> Vec<Measured> {
 impl Measured {
     fn of_limit(limit: &SimulatedLimit) -> Self {
         Self {
-            name: format!("{}, average of a run", limit.name),
+            name: format!("{}, a run's average: median, 5 % to 95 %", limit.name),
             low: limit.p05,
             middle: limit.median,
             high: limit.p95,
@@ -151,9 +151,9 @@ impl Measured {
         html! {
             tr {
                 th scope="row" { bdi { (self.name) } }
-                td.number data-label="5 %" { (text(self.low)) }
-                td.number data-label="median" { (text(self.middle)) }
-                td.number data-label="95 %" { (text(self.high)) }
+                td.number data-label="low" { (text(self.low)) }
+                td.number data-label="middle" { (text(self.middle)) }
+                td.number data-label="high" { (text(self.high)) }
                 td.number data-label="limit" { @if let Some(against) = self.against { (self.limit) " " (text(against)) } }
                 td { (self.strip(&text)) }
             }
