@@ -45,12 +45,12 @@ pub struct Cursor {
     /// The first round, serial or number to be shown.
     pub position: u64,
     /// Of the last epoch, as its first line was written.
-    pub mark: Option<Mark>,
+    pub mark: Option<CursorMark>,
 }
 
 /// The state of an experiment as the first line of its last epoch was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct CursorMark {
     /// Whether the epoch was open: then the log shows it as open, whatever happens before it is read to the end.
     pub open: bool,
     /// Rounds from here on were not decided.
@@ -63,7 +63,7 @@ pub struct Mark {
     pub hash: String,
 }
 
-impl Mark {
+impl CursorMark {
     pub fn of(progress: &Progress) -> Self {
         let text = serde_json::to_string(progress).expect("counts are written as JSON");
         Self {
@@ -118,7 +118,7 @@ impl fmt::Display for Cursor {
             .map_or("", |(_, name)| name);
         write!(f, "{}.{name}.{}", self.epoch, self.position)?;
         match &self.mark {
-            Some(Mark {
+            Some(CursorMark {
                 open,
                 next_round,
                 next_serial,
@@ -161,7 +161,7 @@ fn parse(text: &str) -> Option<Cursor> {
             next_serial,
             next_position,
             hash,
-        ] => Some(Mark {
+        ] => Some(CursorMark {
             open: *open == "open",
             next_round: next_round.parse().ok()?,
             next_serial: next_serial.parse().ok()?,
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn cursors_are_read_as_they_are_written() {
-        let mark = Mark {
+        let mark = CursorMark {
             open: true,
             next_round: 600,
             next_serial: 2,
@@ -196,7 +196,7 @@ mod tests {
             for mark in [
                 None,
                 Some(mark.clone()),
-                Some(Mark {
+                Some(CursorMark {
                     open: false,
                     ..mark.clone()
                 }),

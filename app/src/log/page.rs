@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, ensure};
 use debora::EpochRecord;
 
-use super::cursor::{BadCursor, Cursor, LogSection, Mark};
+use super::cursor::{BadCursor, Cursor, CursorMark, LogSection};
 use super::line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord};
 use crate::hex;
 use crate::log::certificate::is_revealed;
@@ -201,7 +201,7 @@ impl PageWalk<'_> {
             LogSection::Journal => self.journal(&mut cursor, room)?,
             LogSection::State => {
                 // Then the counts are ahead of the lines, and the audit checks only that they are not behind.
-                let moved = cursor.mark != Some(Mark::of(&self.progress));
+                let moved = cursor.mark != Some(CursorMark::of(&self.progress));
                 self.lines.push(Line::State {
                     progress: Box::new(self.progress.clone()),
                     moved,
@@ -251,7 +251,7 @@ impl PageWalk<'_> {
         self.bytes += length;
         self.lines.push(line);
         // From here on the pages of the last epoch show the state of this moment, though it may go on between two of them.
-        cursor.mark = (cursor.epoch == self.progress.epoch).then(|| Mark::of(&self.progress));
+        cursor.mark = (cursor.epoch == self.progress.epoch).then(|| CursorMark::of(&self.progress));
         cursor.enter(LogSection::Decisions, 0);
         Ok(())
     }
@@ -512,6 +512,6 @@ fn closed_line(row: &EpochRow, rounds: u64, previous: String, early: bool) -> Op
 }
 
 /// The mark of an epoch that the log shows as open.
-fn open(cursor: &Cursor) -> Option<&Mark> {
+fn open(cursor: &Cursor) -> Option<&CursorMark> {
     cursor.mark.as_ref().filter(|mark| mark.open)
 }

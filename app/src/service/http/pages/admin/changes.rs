@@ -18,7 +18,7 @@ use crate::store::{Role, Status};
 /// What the forms send.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Why {
+struct ChangeReason {
     #[serde(default)]
     reason: String,
 }
@@ -59,7 +59,7 @@ async fn changed(
 ) -> Result<Response, PageError> {
     // Before the body: what is refused by the head alone takes no memory from others.
     guest.0.require_for(Role::Admin, &id)?;
-    let Form(Why { reason }) = Form::<Why>::from_request(request, app).await?;
+    let Form(ChangeReason { reason }) = Form::<ChangeReason>::from_request(request, app).await?;
     // A form sends an empty field, too; and line ends as two characters, which a reason may not have.
     let reason = Some(reason.trim().replace("\r\n", "\n")).filter(|reason| !reason.is_empty());
     change(app, &guest.0, id.clone(), what, reason).await?;
