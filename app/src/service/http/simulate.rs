@@ -37,7 +37,8 @@ const PAIRS_MAX: u64 = 10_000;
 /// How long pairs are begun for.
 const TIME: Duration = Duration::from_secs(1);
 
-/// The most actions times quantities: a pair of so many takes about a second, and is not interrupted.
+/// The most actions times quantities: 200 actions with 20 costs. A pair is not interrupted, and so many take 1 to 3 seconds in a
+/// build without optimisation.
 const SIMULATED_MAX: usize = 4_200;
 
 /// What is to be simulated.
