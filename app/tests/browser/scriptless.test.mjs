@@ -106,7 +106,7 @@ test("an experiment is paused with a reason, resumed and closed", async () => {
         ["Close", "enough", "closed"],
     ]) {
         await main().getByText(`${what} …`).click();
-        const form = main().locator("form").filter({ has: button(`${what} it`) });
+        const form = main().locator("form").filter({ has: page.getByRole("button", { name: `${what} it` }) });
         await form.getByLabel(/Reason/).fill(reason);
         await button(`${what} it`).click();
         await page.waitForURL("**/experiments/fresh");

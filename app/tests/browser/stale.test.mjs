@@ -14,7 +14,7 @@ before(async () => {
 after(() => browser.close());
 
 for (const [name, path] of [["experiment", "/experiments/e"], ["experiments", "/"]]) {
-    test(`${path} follows, turns stale and becomes fresh again`, async (t) => {
+    test(`${path} follows, turns stale and becomes fresh again`, { concurrency: true }, async (t) => {
         const server = await Server.start();
         t.after(() => server.stop());
         await server.ok("experiments", { id: "e", spec: routing() });
