@@ -16,8 +16,8 @@ use axum::response::Response;
 use debora::measure::words::{counted, listed, whole};
 use maud::{Markup, html};
 
-use self::line::Line;
-use self::view::{Column, Standpoint, View, ViewQuery};
+use self::line::ListLine;
+use self::view::{Column, ListView, Standpoint, ViewQuery};
 use super::live::Live;
 use super::{Guest, PageError, page, parts};
 use crate::service::http::AppState;
@@ -32,7 +32,7 @@ const SEARCH: Duration = Duration::from_millis(200);
 
 /// A page of the list.
 struct Found {
-    lines: Vec<Line>,
+    lines: Vec<ListLine>,
     /// Experiments looked at.
     looked: usize,
     /// The last of them, if there are older ones.
@@ -46,7 +46,7 @@ pub async fn show(
     QueryParams(query): QueryParams<ViewQuery>,
 ) -> Result<Response, PageError> {
     guest.0.require(Role::Read)?;
-    let view = View::of(query)?;
+    let view = ListView::of(query)?;
     let (shared, caller, asked) = (Arc::clone(&app), guest.0.clone(), view.clone());
     let now = (app.service.clock)().wall;
     let read = move |store: &mut dyn Store| find(&shared, store, &caller, &asked, now);
@@ -66,7 +66,7 @@ fn find(
     app: &AppState,
     store: &mut dyn Store,
     caller: &Caller,
-    view: &View,
+    view: &ListView,
     now: i64,
 ) -> Result<Found> {
     let begun = Instant::now();
@@ -99,7 +99,7 @@ fn find(
     };
     let changed: Vec<&ExperimentLine> = rows.iter().map(|(row, _)| row).collect();
     app.summaries.refresh(store, &changed, now, begun + BUDGET);
-    let lines = rows.into_iter().map(|(row, facts)| Line {
+    let lines = rows.into_iter().map(|(row, facts)| ListLine {
         summary: app.summaries.of(&row.id),
         row,
         facts,
@@ -113,7 +113,7 @@ fn find(
 }
 
 /// The search, the filters and the order, as a form: without scripts it is sent by its button.
-fn controls(view: &View) -> Markup {
+fn controls(view: &ListView) -> Markup {
     let sorts = Column::ALL.map(|column| {
         let [name, heading, first] = column.words();
         (name, format!("{heading}, {first}"))
@@ -152,7 +152,7 @@ fn controls(view: &View) -> Markup {
     }
 }
 
-fn content(caller: &Caller, view: &View, found: Found) -> Markup {
+fn content(caller: &Caller, view: &ListView, found: Found) -> Markup {
     let Found {
         mut lines,
         looked,
@@ -177,7 +177,7 @@ fn content(caller: &Caller, view: &View, found: Found) -> Markup {
 }
 
 /// How many experiments are in which state, in words.
-fn totals(lines: &[Line]) -> String {
+fn totals(lines: &[ListLine]) -> String {
     let count = |state| {
         lines
             .iter()
@@ -194,7 +194,7 @@ fn totals(lines: &[Line]) -> String {
         .collect();
     let alerts = lines
         .iter()
-        .filter_map(Line::alerts)
+        .filter_map(ListLine::alerts)
         .map(<[_]>::len)
         .sum::<usize>();
     if alerts > 0 {
@@ -213,7 +213,7 @@ fn totals(lines: &[Line]) -> String {
 }
 
 /// What part of the experiments the table shows, and what was looked at for it.
-fn shown(view: &View, shown: usize, all: usize, looked: usize) -> String {
+fn shown(view: &ListView, shown: usize, all: usize, looked: usize) -> String {
     let mut words = match (shown, all) {
         (0, _) => "No experiment matches.".to_owned(),
         (shown, all) if shown < all => {
@@ -234,7 +234,7 @@ fn shown(view: &View, shown: usize, all: usize, looked: usize) -> String {
 }
 
 /// What to do where there is nothing to see.
-fn nothing(caller: &Caller, view: &View) -> Markup {
+fn nothing(caller: &Caller, view: &ListView) -> Markup {
     html! {
         @if !view.before.is_empty() {
             p { "There are no older experiments." }
@@ -253,7 +253,7 @@ fn nothing(caller: &Caller, view: &View) -> Markup {
     }
 }
 
-fn table(view: &View, lines: &[Line]) -> Markup {
+fn table(view: &ListView, lines: &[ListLine]) -> Markup {
     html! {
         table.cards.list {
             thead {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde::Deserialize;
 
-use super::line::Line;
+use super::line::ListLine;
 use crate::service::http::error::ApiError;
 use crate::service::http::summary::severity;
 
@@ -22,7 +22,7 @@ pub struct ViewQuery {
 
 /// The same, checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct View {
+pub struct ListView {
     /// Those created before this one; the newest, if it is empty.
     pub before: String,
     /// What a name or an id contains, whatever the case of its letters.
@@ -123,15 +123,15 @@ impl Column {
     }
 
     /// The order of two lines; those of which nothing is known yet come last, in either direction.
-    fn compare(self, one: &Line, other: &Line, reversed: bool) -> Ordering {
-        let known = |line: &Line| !matches!(self.rank(line), Rank::Unknown);
+    fn compare(self, one: &ListLine, other: &ListLine, reversed: bool) -> Ordering {
+        let known = |line: &ListLine| !matches!(self.rank(line), Rank::Unknown);
         known(other).cmp(&known(one)).then_with(|| {
             let order = self.rank(one).compare(&self.rank(other));
             if reversed { order.reverse() } else { order }
         })
     }
 
-    fn rank(self, line: &Line) -> Rank<'_> {
+    fn rank(self, line: &ListLine) -> Rank<'_> {
         let standing = line.standing();
         let number = |number: f64| Rank::Number(if self.descends() { -number } else { number });
         let of_standing = |rank: Option<f64>| rank.map_or(Rank::Unknown, number);
@@ -172,7 +172,7 @@ impl Rank<'_> {
     }
 }
 
-impl View {
+impl ListView {
     /// Of what the address asks for.
     pub fn of(query: ViewQuery) -> Result<Self, ApiError> {
         let (reversed, column) = match query.sort.strip_prefix('-') {
@@ -257,13 +257,13 @@ impl View {
     }
 
     /// Whether a line stays when filtered.
-    pub fn keeps(&self, line: &Line) -> bool {
+    pub fn keeps(&self, line: &ListLine) -> bool {
         let alerted = line.alerts().is_some_and(|alerts| !alerts.is_empty());
         self.state.is_none_or(|state| state == line.standpoint()) && (alerted || !self.alerts)
     }
 
     /// Puts lines in its order. They come with the newest first, and stay so where it does not tell them apart.
-    pub fn sort_lines(&self, lines: &mut [Line]) {
+    pub fn sort_lines(&self, lines: &mut [ListLine]) {
         lines.sort_by(|one, other| self.column.compare(one, other, self.reversed));
     }
 }
