@@ -12,7 +12,7 @@ const IDLE: i64 = 600_000;
 
 /// Rounds decided since a time.
 #[derive(Clone, Copy)]
-pub struct RecentPace {
+pub struct DecisionPace {
     /// How many.
     rounds: u64,
     /// When the first of them was decided.
@@ -21,7 +21,7 @@ pub struct RecentPace {
     pub last: i64,
 }
 
-impl RecentPace {
+impl DecisionPace {
     /// Looks back 1, 8, 64, .. rounds, to one that was decided a minute ago or before.
     pub fn read(store: &mut dyn Store, line: &ExperimentLine, now: i64) -> Result<Option<Self>> {
         let decided = line.progress.rounds();

@@ -18,7 +18,7 @@ use crate::log::observed::Observed;
 use crate::log::sample_ratio;
 use crate::log::{OtherValues, check_values};
 use crate::service::http::ExperimentInfo;
-use crate::service::http::pace::RecentPace;
+use crate::service::http::pace::DecisionPace;
 use crate::service::http::state::alerts;
 use crate::service::recent::Recent;
 use crate::service::resident::Resident;
@@ -43,14 +43,14 @@ pub struct Facts {
 }
 
 /// An experiment as it stood when its summary was made.
-pub struct ListedSummary {
+pub struct LineSummary {
     /// How far it was.
     progress: Progress,
     /// When.
     made_at: i64,
     /// What is known of it, or why that cannot be said.
-    pub standing: Result<ListedStanding, Unsaid>,
-    pace: Option<RecentPace>,
+    pub standing: Result<LineStanding, Unsaid>,
+    pace: Option<DecisionPace>,
 }
 
 /// Why nothing can be said of an experiment.
@@ -62,7 +62,7 @@ pub enum Unsaid {
 }
 
 /// What an experiment's engine and sums tell.
-pub struct ListedStanding {
+pub struct LineStanding {
     /// How the open epoch's strategy was found.
     pub kind: Kind,
     /// The action with the largest probability, by name, and that probability.
@@ -97,7 +97,7 @@ impl Facts {
 /// The summaries in memory.
 pub struct Summaries {
     facts: Mutex<Recent<Arc<Facts>>>,
-    made: Mutex<Recent<Arc<ListedSummary>>>,
+    made: Mutex<Recent<Arc<LineSummary>>>,
 }
 
 impl Default for Summaries {
@@ -132,7 +132,7 @@ impl Summaries {
     }
 
     /// The summary made last, if there is one.
-    pub fn of(&self, id: &str) -> Option<Arc<ListedSummary>> {
+    pub fn of(&self, id: &str) -> Option<Arc<LineSummary>> {
         lock(&self.made).get_mut(id).cloned()
     }
 
@@ -151,7 +151,7 @@ impl Summaries {
             .collect();
         changed.sort_by_key(|(made, _)| made.as_ref().map(|made| made.made_at));
         for (_, line) in changed {
-            let summary = Arc::new(ListedSummary::read(store, line, now));
+            let summary = Arc::new(LineSummary::read(store, line, now));
             let mut made = lock(&self.made);
             made.insert(&line.id, summary);
             made.trim();
@@ -178,13 +178,13 @@ impl Unsaid {
     }
 }
 
-impl ListedSummary {
+impl LineSummary {
     fn read(store: &mut dyn Store, line: &ExperimentLine, now: i64) -> Self {
-        let standing = ListedStanding::read(store, line);
+        let standing = LineStanding::read(store, line);
         Self {
             // One that cannot be read must not hide the others.
             standing: standing.map_err(|error| Unsaid::of(&error)),
-            pace: RecentPace::read(store, line, now).unwrap_or_default(),
+            pace: DecisionPace::read(store, line, now).unwrap_or_default(),
             progress: line.progress.clone(),
             made_at: now,
         }
@@ -224,7 +224,7 @@ impl ListedSummary {
     }
 }
 
-impl ListedStanding {
+impl LineStanding {
     fn read(store: &mut dyn Store, line: &ExperimentLine) -> Result<Self> {
         let (id, progress) = (&*line.id, &line.progress);
         let (experiment, _) = row(store, id)?;

@@ -16,7 +16,7 @@ use axum::response::Response;
 use debora::measure::words::{counted, listed, whole};
 use maud::{Markup, html};
 
-use self::line::ListedLine;
+use self::line::ListLine;
 use self::view::{Column, ListView, Standpoint, ViewQuery};
 use super::live::Live;
 use super::{Guest, PageError, page, parts};
@@ -32,7 +32,7 @@ const SEARCH: Duration = Duration::from_millis(200);
 
 /// A page of the list.
 struct Found {
-    lines: Vec<ListedLine>,
+    lines: Vec<ListLine>,
     /// Experiments looked at.
     looked: usize,
     /// The last of them, if there are older ones.
@@ -99,7 +99,7 @@ fn find(
     };
     let changed: Vec<&ExperimentLine> = rows.iter().map(|(row, _)| row).collect();
     app.summaries.refresh(store, &changed, now, begun + BUDGET);
-    let lines = rows.into_iter().map(|(row, facts)| ListedLine {
+    let lines = rows.into_iter().map(|(row, facts)| ListLine {
         summary: app.summaries.of(&row.id),
         row,
         facts,
@@ -177,7 +177,7 @@ fn content(caller: &Caller, view: &ListView, found: Found) -> Markup {
 }
 
 /// How many experiments are in which state, in words.
-fn totals(lines: &[ListedLine]) -> String {
+fn totals(lines: &[ListLine]) -> String {
     let count = |state| {
         lines
             .iter()
@@ -194,7 +194,7 @@ fn totals(lines: &[ListedLine]) -> String {
         .collect();
     let alerts = lines
         .iter()
-        .filter_map(ListedLine::alerts)
+        .filter_map(ListLine::alerts)
         .map(<[_]>::len)
         .sum::<usize>();
     if alerts > 0 {
@@ -253,7 +253,7 @@ fn nothing(caller: &Caller, view: &ListView) -> Markup {
     }
 }
 
-fn table(view: &ListView, lines: &[ListedLine]) -> Markup {
+fn table(view: &ListView, lines: &[ListLine]) -> Markup {
     html! {
         table.cards.list {
             thead {

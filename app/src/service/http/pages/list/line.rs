@@ -10,30 +10,30 @@ use super::view::Standpoint;
 use crate::calendar::iso;
 use crate::log::kept::LimitVerdict;
 use crate::service::http::pages::{parts, text};
-use crate::service::http::summary::{Facts, LimitLine, ListedStanding, ListedSummary, Unsaid};
+use crate::service::http::summary::{Facts, LimitLine, LineStanding, LineSummary, Unsaid};
 use crate::store::{ExperimentLine, Status};
 
 /// Costs whose verdict is shown one by one; of more, the rest is counted.
 const LIMITS_SHOWN: usize = 3;
 
 /// An experiment in the list.
-pub struct ListedLine {
+pub struct ListLine {
     /// As it is stored.
     pub row: ExperimentLine,
     pub facts: Arc<Facts>,
     /// `None` until there was time to make one.
-    pub summary: Option<Arc<ListedSummary>>,
+    pub summary: Option<Arc<LineSummary>>,
     /// What time it is.
     pub now: i64,
 }
 
-impl ListedLine {
+impl ListLine {
     /// What it is called.
     pub fn title(&self) -> &str {
         self.facts.name.as_ref().unwrap_or(&self.row.id)
     }
 
-    pub fn standing(&self) -> Option<&ListedStanding> {
+    pub fn standing(&self) -> Option<&LineStanding> {
         self.summary.as_ref()?.standing.as_ref().ok()
     }
 

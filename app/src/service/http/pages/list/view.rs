@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde::Deserialize;
 
-use super::line::ListedLine;
+use super::line::ListLine;
 use crate::service::http::error::ApiError;
 use crate::service::http::summary::severity;
 
@@ -123,15 +123,15 @@ impl Column {
     }
 
     /// The order of two lines; those of which nothing is known yet come last, in either direction.
-    fn compare(self, one: &ListedLine, other: &ListedLine, reversed: bool) -> Ordering {
-        let known = |line: &ListedLine| !matches!(self.rank(line), Rank::Unknown);
+    fn compare(self, one: &ListLine, other: &ListLine, reversed: bool) -> Ordering {
+        let known = |line: &ListLine| !matches!(self.rank(line), Rank::Unknown);
         known(other).cmp(&known(one)).then_with(|| {
             let order = self.rank(one).compare(&self.rank(other));
             if reversed { order.reverse() } else { order }
         })
     }
 
-    fn rank(self, line: &ListedLine) -> Rank<'_> {
+    fn rank(self, line: &ListLine) -> Rank<'_> {
         let standing = line.standing();
         let number = |number: f64| Rank::Number(if self.descends() { -number } else { number });
         let of_standing = |rank: Option<f64>| rank.map_or(Rank::Unknown, number);
@@ -257,13 +257,13 @@ impl ListView {
     }
 
     /// Whether a line stays when filtered.
-    pub fn keeps(&self, line: &ListedLine) -> bool {
+    pub fn keeps(&self, line: &ListLine) -> bool {
         let alerted = line.alerts().is_some_and(|alerts| !alerts.is_empty());
         self.state.is_none_or(|state| state == line.standpoint()) && (alerted || !self.alerts)
     }
 
     /// Puts lines in its order. They come with the newest first, and stay so where it does not tell them apart.
-    pub fn sort_lines(&self, lines: &mut [ListedLine]) {
+    pub fn sort_lines(&self, lines: &mut [ListLine]) {
         lines.sort_by(|one, other| self.column.compare(one, other, self.reversed));
     }
 }
