@@ -193,13 +193,13 @@ async fn only_admins_of_all_experiments_see_and_change_who_may_do_what() {
         browse(&house, "/experiments/e", &partner)
             .await
             .text()
-            .contains("Close it")
+            .contains("action=\"/experiments/e/close\"")
     );
     assert!(
         !browse(&house, "/experiments/e", &reader)
             .await
             .text()
-            .contains("Close it")
+            .contains("action=\"/experiments/e/close\"")
     );
 }
 
