@@ -529,7 +529,7 @@ async fn health_is_in_words_and_names_no_secret() {
         200,
         &[
             "All is well",
-            "1 h 0 min",
+            "1 h",
             "SQLite file",
             "store.db",
             version,

@@ -99,7 +99,7 @@ async fn an_audit_passes_in_the_page_and_by_the_interface() {
         200,
         &[
             "recomputed, all equal.",
-            "3 minutes ago",
+            "3 min ago",
             &head,
             "up to epoch 4",
             "Run the audit again",

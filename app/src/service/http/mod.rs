@@ -9,6 +9,7 @@
 //! [`error::ApiError`] in one place.
 
 pub mod access;
+pub mod alerts;
 pub mod audits;
 pub mod decisions;
 pub mod diffs;

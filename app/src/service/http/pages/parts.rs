@@ -3,6 +3,8 @@
 use debora::measure::answer::{Answer, AnswerTable, Item, Sentence, Span, Tone};
 use maud::{Markup, Render, html};
 
+use crate::log::kept::LimitVerdict;
+
 /// The pages of an experiment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Tab {
@@ -35,6 +37,15 @@ pub fn heading(id: &str, name: &str, here: Tab) -> Markup {
 /// A word in a colour of its own. The word says it all: colours are for those who see them.
 pub fn badge(class: &str, word: &str) -> Markup {
     html! { span.badge.(class) { (word) } }
+}
+
+/// Whether a limit was kept: the class of its badge, and the words on it.
+pub fn verdict(verdict: LimitVerdict) -> [&'static str; 2] {
+    match verdict {
+        LimitVerdict::Kept => ["kept", "kept"],
+        LimitVerdict::Exceeded => ["exceeded", "exceeded"],
+        LimitVerdict::Unknown => ["unknown", "not yet known"],
+    }
 }
 
 /// Something to look into, and what to do about it.

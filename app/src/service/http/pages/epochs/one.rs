@@ -7,7 +7,7 @@ use debora::measure::words::{amount, whole};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{duration, grids, hash, kind_badge};
+use super::{grids, hash, kind_badge};
 use crate::chart::{Axis, Chart, Mark};
 use crate::log::cursor_at_epoch;
 use crate::service::http::AppState;
@@ -102,7 +102,7 @@ fn facts(detail: &EpochDetail) -> Markup {
         ),
     };
     let took = entry.closed_at.map_or("open".to_owned(), |closed| {
-        duration(closed - entry.opened_at)
+        text::span(closed - entry.opened_at)
     });
     let opened = text::time(entry.opened_at);
     let (count, made) = (whole(entry.rounds), whole(entry.estimates_made));

@@ -1,6 +1,6 @@
 //! The content of the page, in the order in which it is asked for: the answer, what to do, what comes next, numbers, figures.
 
-use debora::measure::words::{amount, whole};
+use debora::measure::words::{amount, counted, whole};
 use debora::{Policy, record::Kind};
 use maud::{Markup, html};
 
@@ -8,6 +8,7 @@ use super::shape::Shape;
 use super::strategy::{Along, RoundScale, TimeAxis, drawn};
 use super::view::ExperimentView;
 use super::{alerts, answer, counts, limits, means, parts, text};
+use crate::calendar::utc;
 use crate::service::http::state::{CautiousState, Expected, State};
 use crate::store::Status;
 
@@ -82,13 +83,23 @@ fn plan(view: &ExperimentView) -> Markup {
     html! {
         h2 { "Plan and progress" }
         (parts::scroll("Plan and progress", &table))
-        @if let Some(rate) = view.rate {
-            p.small {
-                "The rate of now is " (text::rate(rate.per_second)) ", over the last " (whole(rate.rounds))
-                " rounds; the last was decided at " (crate::calendar::utc(rate.last_at)) " UTC."
-            }
-        }
+        @if let Some(sentence) = pace(view) { p.small { (sentence) } }
     }
+}
+
+/// How fast it decides, and when it last did, as long as it can decide more.
+fn pace(view: &ExperimentView) -> Option<String> {
+    let at = view.decided_at.filter(|_| view.state.status.is_open())?;
+    Some(match view.rate {
+        None => text::idle(at),
+        Some(rate) => format!(
+            "The rate of now is {}: {} in the last {}, the last one at {} UTC.",
+            text::rate(rate.per_second()),
+            counted(rate.rounds, "round", "rounds"),
+            text::age(rate.span),
+            utc(at)
+        ),
+    })
 }
 
 fn strategy(view: &ExperimentView, shape: &Shape) -> Markup {

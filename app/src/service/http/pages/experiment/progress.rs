@@ -6,6 +6,7 @@ use debora::record::Kind;
 
 use super::text;
 use super::view::PlayedEpoch;
+use crate::service::http::pace::DecisionRate;
 use crate::service::http::state::{State, WholeState};
 
 /// What was planned, beside what is.
@@ -80,7 +81,7 @@ fn gap_now(state: &State, reward: &str, span: f64) -> Option<f64> {
 
 impl PlanProgress {
     /// The lines of the table.
-    pub fn lines(&self, state: &State, rate: Option<&super::rate::DecisionRate>) -> Vec<PlanLine> {
+    pub fn lines(&self, state: &State, rate: Option<&DecisionRate>) -> Vec<PlanLine> {
         let decided = state.decided as f64 / self.horizon as f64;
         let mut lines = vec![
             (
@@ -112,7 +113,7 @@ impl PlanProgress {
         lines
     }
 
-    fn horizon_line(&self, state: &State, rate: &super::rate::DecisionRate) -> PlanLine {
+    fn horizon_line(&self, state: &State, rate: &DecisionRate) -> PlanLine {
         let left = self.horizon.saturating_sub(state.decided);
         let time = text::duration(rate.seconds(left));
         (
