@@ -150,13 +150,14 @@ async fn a_pause_a_wait_with_overtime_and_the_end_are_said_with_what_to_do() {
         ],
     );
     house
-        .post("/v1/experiments/e/close", &json!({}))
+        .post("/v1/experiments/e/close", &reason)
         .await
         .expect(200);
     let closed = shown(&house, "e").await;
     says(
         &closed,
         &[
+            "It was closed by loopback: prices &lt;changed&gt;",
             "There is nothing to deploy: it ended before all actions were estimated.",
             "Nothing can change any more: it is closed.",
             "never: it was over before",

@@ -151,12 +151,8 @@ fn infeasible(view: &ExperimentView) -> Option<Alert> {
 fn stopped(view: &ExperimentView) -> Option<Alert> {
     let state = &view.state;
     if state.status == Status::Paused {
-        let event = view.stopped.as_ref();
-        let by = event.map_or(String::new(), |event| format!(" by {}", event.actor));
-        let reason = event.and_then(|event| event.reason.as_ref());
-        let why = reason.map_or(".".into(), |reason| format!(": {reason}"));
         return Some(Alert {
-            sentence: format!("It was paused{by}{why}"),
+            sentence: format!("It was paused{}", view.stopped_by()),
             remedy: "An admin can resume it below; outcomes of rounds that are decided are taken all the while.".into(),
         });
     }

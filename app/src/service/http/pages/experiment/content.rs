@@ -43,6 +43,8 @@ fn status(view: &ExperimentView) -> Markup {
             p.first { strong { (answer::headline(view)) } }
             @if let Some(sentence) = answer::limits(state) { p { (sentence) } }
             @for sentence in text::sentences(state) { p { (sentence) } }
+            // A pause is said below, with what to do about it.
+            @if state.status == Status::Closed { p { "It was closed" (view.stopped_by()) } }
             progress value=(state.decided) max=(state.horizon) aria-label="Rounds decided" {}
         }
     }

@@ -44,6 +44,16 @@ impl ExperimentView {
         self.state.name.as_deref().unwrap_or(&self.state.id)
     }
 
+    /// Who paused or closed it, and why, as the end of a sentence that says which.
+    pub fn stopped_by(&self) -> String {
+        let Some(event) = &self.stopped else {
+            return ".".into();
+        };
+        let reason = event.reason.as_ref();
+        let why = reason.map_or(".".into(), |reason| format!(": {reason}"));
+        format!(" by {}{why}", event.actor)
+    }
+
     /// When something last happened to its rounds, as far as it is known: where a figure over time ends.
     pub fn last_at(&self) -> i64 {
         // Not now: a figure would move although nothing happens.
