@@ -9,6 +9,7 @@
 //! Numbers on hover are `title`s of invisible strips, which every browser shows; `debora.js` shows them sooner and at the pointer.
 
 mod axis;
+pub mod legend;
 
 use std::fmt::Write as _;
 
@@ -37,6 +38,7 @@ pub struct Chart {
 }
 
 /// Something drawn, in the units of the axes. `class` gives the colour: `c0` to `c7` of [`colour`], `threshold`, `muted`.
+#[derive(Clone)]
 pub enum Mark {
     /// A line through points.
     Line {
@@ -96,6 +98,7 @@ impl Chart {
                     }
                     (self.marks())
                     text.axis x="100%" y="100%" dy="2.9em" text-anchor="end" { (self.x.label) }
+                    @if !self.y.label.is_empty() { text.axis x="0" y="0" dy="-0.7em" { (self.y.label) } }
                     (self.strips())
                 }
             }
@@ -174,17 +177,6 @@ impl Chart {
                 rect.tip x=(share(from)) width=(share((to - from).max(0.002))) y="0" height="100%" {
                     title { (tip.lines.join("\n")) }
                 }
-            }
-        }
-    }
-}
-
-/// A figure's colours, named.
-pub fn legend(entries: &[(String, String)]) -> Markup {
-    html! {
-        ul.legend {
-            @for (class, name) in entries {
-                li { svg.key aria-hidden="true" { rect.area.(class) width="100%" height="100%" {} } bdi { (name) } }
             }
         }
     }

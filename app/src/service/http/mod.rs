@@ -39,6 +39,7 @@ pub mod spec_edit;
 pub mod state;
 pub mod stream;
 pub mod summary;
+pub mod table;
 pub mod watch;
 
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -40,9 +40,9 @@ fn status(view: &ExperimentView) -> Markup {
     };
     html! {
         section.status.(class) aria-label="The answer" {
-            p.first { strong { (answer::headline(view)) } }
-            @if let Some(sentence) = answer::limits(state) { p { (sentence) } }
-            @for sentence in text::sentences(state) { p { (sentence) } }
+            p.first { strong { (parts::sentence(&answer::headline(view))) } }
+            @if let Some(sentence) = answer::limits(state) { p { (parts::sentence(&sentence)) } }
+            @for sentence in text::sentences(state) { p { (parts::sentence(&sentence)) } }
             // A pause is said below, with what to do about it.
             @if state.status == Status::Closed { p { "It was closed" (view.stopped_by()) } }
             progress value=(state.decided) max=(state.horizon) aria-label="Rounds decided" {}
@@ -55,18 +55,18 @@ fn alarms(view: &ExperimentView) -> Markup {
     html! {
         @for alert in &alerts { (parts::alert(&alert.sentence, &alert.remedy)) }
         @for note in alerts::notes(view) {
-            div.note role="note" { p { strong { (note.sentence) } } p { (note.remedy) } }
+            div.note role="note" { p { strong { (parts::sentence(&note.sentence)) } } p { (parts::sentence(&note.remedy)) } }
         }
         @if more > 0 { p.small { "There are " (whole(more as u64)) " more alerts; the state has all." } }
         // That the check was passed is worth knowing, too.
-        @if !view.state.sample_ratio.mismatch { p.small { (view.state.sample_ratio.sentence) } }
+        @if !view.state.sample_ratio.mismatch { p.small { (parts::sentence(&view.state.sample_ratio.sentence)) } }
     }
 }
 
 fn next(view: &ExperimentView) -> Markup {
     html! {
         h2 { "What comes next" }
-        ul.sentences { @for sentence in &view.next.sentences { li { (sentence) } } }
+        ul.sentences { @for sentence in &view.next.sentences { li { (parts::sentence(sentence)) } } }
     }
 }
 
@@ -163,7 +163,7 @@ fn cautious(state: &State, cautious: &CautiousState) -> Markup {
         @if cautious.strategy.0 == state.strategy.0 {
             p { "It is also the cautious strategy: the best that is sure to keep every limit." }
         } @else {
-            p { "The cautious strategy, the best that is sure to keep every limit: " (answer::shares(&cautious.strategy)) "." }
+            p { "The cautious strategy, the best that is sure to keep every limit: " (parts::sentence(&answer::shares(&cautious.strategy))) "." }
             (expected(state.policy, &cautious.expected))
         }
     }

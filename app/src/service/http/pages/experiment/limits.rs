@@ -85,9 +85,9 @@ fn strip(limit: &LimitState) -> Markup {
 
 fn sentences(limit: &LimitState, epoch: u64) -> Markup {
     html! {
-        p { (limit.all.sentence) }
+        p { (parts::sentence(&limit.all.sentence)) }
         // An epoch that has just begun has nothing to say.
-        @if limit.last_epoch.count > 0 { p.small { "In epoch " (epoch) ": " (limit.last_epoch.sentence) } }
+        @if limit.last_epoch.count > 0 { p.small { "In epoch " (epoch) ": " (parts::sentence(&limit.last_epoch.sentence)) } }
         @if let Some(average) = limit.realised_overtime {
             p.small { "Overtime decisions cost " (amount(average)) " of " bdi { (limit.name) } " on average." }
         }
