@@ -8,6 +8,8 @@
   let edits = 0;
   let timer = 0;
   let asking = null;
+  // Where it was typed last.
+  let typed = null;
 
   // Beside each guess a slider, made when it is first seen: there may be thousands.
   function slide(details) {
@@ -41,15 +43,32 @@
     stale.hidden = !text;
   }
 
-  // Only what changed is touched: focus, what is being typed, open parts and sliders stay.
+  // Only what changed is touched: focus, open parts and sliders stay.
   const kept = {
     morphStyle: "outerHTML",
-    ignoreActiveValue: true,
     callbacks: {
       beforeAttributeUpdated: (name) => name !== "open",
       beforeNodeRemoved: (node) => !node.classList?.contains("slider"),
     },
   };
+
+  function take(answer) {
+    const focused = document.activeElement;
+    const { value: before, selectionStart: start, selectionEnd: end, scrollTop } = focused;
+    const next = new DOMParser().parseFromString(answer, "text/html").getElementById("draft");
+    // A field that is being typed into keeps its blanks, which the spec has not. All else must say what the answer says, the text
+    // too: where an old value stays, it counts as typed the next time, and undoes what was changed on the other side.
+    const ignoreActiveValue = focused === typed && focused.matches("input");
+    Idiomorph.morph(form(), next, { ...kept, ignoreActiveValue });
+    const after = focused.value;
+    if (!focused.isConnected || typeof start !== "number" || after === before) return;
+    // The caret stays between the letters where it was.
+    let same = 0;
+    while (same < start && before[same] === after[same]) same += 1;
+    const moved = (place) => (place <= same ? place : place + after.length - before.length);
+    focused.setSelectionRange(moved(start), moved(end));
+    focused.scrollTop = scrollTop;
+  }
 
   async function send(asked) {
     clearTimeout(timer);
@@ -74,7 +93,7 @@
     // What was typed in the meantime is sent in its turn, and this answer knows nothing of it.
     if (sent !== edits) return;
     const focused = document.activeElement;
-    Idiomorph.morph(form(), new DOMParser().parseFromString(answer, "text/html").getElementById("draft"), kept);
+    take(answer);
     open();
     // To the name of the new row; and a row that is gone takes the focus with it.
     const names = { "add-action": "actions", "add-cost": "cost" }[asked];
@@ -98,6 +117,7 @@
   function follow(event, isTyped) {
     if (!event.target.closest("#draft")) return;
     edits += 1;
+    typed = event.target;
     clearTimeout(timer);
     // A guess changes nothing but what is simulated, and that is asked for.
     if (event.target.closest(".guesses") || (isTyped && isAnothers(event.target))) return;
