@@ -74,7 +74,7 @@ pub fn simulate<'py>(
 
 /// The run, and what an observer saw of it; the trace has a record for each epoch.
 fn observed(experiment: &Experiment) -> Result<(Run, FirstRun, Vec<Value>), LabError> {
-    let mut first_run = FirstRun::default();
+    let mut first_run = FirstRun::new(experiment.worlds[0].means());
     let mut trace = Vec::new();
     let run = experiment.run_observed(Contestant::Debora, 0, 0, &mut |stretch| {
         first_run.add(stretch);

@@ -15,6 +15,9 @@ pub struct FirstRun {
     pub estimates: Vec<Estimate>,
     /// The clear tests made, in order.
     pub tests: Vec<ClearTest>,
+    /// The world's true means, by quantity and action, on the unit scale. Files of earlier versions have none.
+    #[serde(default)]
+    pub truth: Vec<Vec<f64>>,
 }
 
 /// What a strategy is known to give of one quantity, in the user's units.
@@ -29,6 +32,14 @@ pub struct KnownMean {
 }
 
 impl FirstRun {
+    /// Before the first stretch, in a world of these means.
+    pub fn new(truth: &[Vec<f64>]) -> Self {
+        Self {
+            truth: truth.to_vec(),
+            ..Self::default()
+        }
+    }
+
     /// Adds a stretch.
     pub fn add(&mut self, stretch: &Stretch) {
         // All of them: a run has some hundred stretches however long it is.

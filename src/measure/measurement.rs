@@ -304,7 +304,7 @@ impl Measurement {
 
 /// Pair 0's first run once more, watched. Watching every run would keep the strategies of all of them in memory.
 fn first_run(experiment: &Experiment) -> Result<FirstRun, MeasureError> {
-    let mut first_run = FirstRun::default();
+    let mut first_run = FirstRun::new(experiment.worlds[0].means());
     experiment.run_observed(Contestant::Debora, 0, 0, &mut |stretch| {
         first_run.add(stretch);
     })?;

@@ -9,6 +9,10 @@
 //! Numbers on hover are `title`s of invisible strips, which every browser shows; `debora.js` shows them sooner and at the pointer.
 
 mod axis;
+pub mod drawing;
+pub mod ink;
+mod letters;
+mod pdf;
 
 use std::fmt::Write as _;
 
@@ -54,6 +58,12 @@ pub enum Mark {
     Level { class: String, y: f64 },
     /// A line straight up at this place.
     Upright { class: String, x: f64 },
+    /// A letter that stands for a point, the same size in every figure.
+    Sign {
+        class: String,
+        at: (f64, f64),
+        sign: char,
+    },
     /// A rectangle.
     Block {
         class: String,
@@ -130,29 +140,39 @@ impl Chart {
     }
 
     fn mark(&self, mark: &Mark) -> Markup {
-        let (class, kind, path) = match mark {
-            Mark::Line { class, points } => (class, "line", self.path(points.iter().copied())),
+        let (class, points) = self.outline(mark);
+        let kind = match mark {
+            Mark::Line { .. } | Mark::Level { .. } | Mark::Upright { .. } => "line",
+            Mark::Area { .. } | Mark::Block { .. } => "area",
+            Mark::Dot { .. } | Mark::Sign { .. } => "dot",
+        };
+        let end = if kind == "area" { "Z" } else { "" };
+        html! { path class={ (kind) " " (class) } d={ (self.path(points.into_iter())) (end) } {} }
+    }
+
+    /// The class and the corners of a mark.
+    fn outline(&self, mark: &Mark) -> (String, Vec<(f64, f64)>) {
+        let (class, points) = match mark {
+            Mark::Line { class, points } => (class, points.clone()),
             Mark::Area { class, points } => {
                 let there = points.iter().map(|&(x, low, _)| (x, low));
                 let back = points.iter().rev().map(|&(x, _, high)| (x, high));
-                (class, "area", self.path(there.chain(back)) + "Z")
+                (class, there.chain(back).collect())
             }
             // A line of no length with round ends: a circle would be stretched with the box.
-            Mark::Dot { class, at } => (class, "dot", self.path([*at; 2].into_iter())),
+            Mark::Dot { class, at } | Mark::Sign { class, at, .. } => (class, vec![*at; 2]),
             Mark::Level { class, y } => {
-                let ends = [self.x.low, self.x.high].map(|x| (x, *y));
-                (class, "line", self.path(ends.into_iter()))
+                (class, [self.x.low, self.x.high].map(|x| (x, *y)).to_vec())
             }
             Mark::Upright { class, x } => {
-                let ends = [self.y.low, self.y.high].map(|y| (*x, y));
-                (class, "line", self.path(ends.into_iter()))
+                (class, [self.y.low, self.y.high].map(|y| (*x, y)).to_vec())
             }
             Mark::Block { class, x, y } => {
                 let corners = [(x[0], y[0]), (x[1], y[0]), (x[1], y[1]), (x[0], y[1])];
-                (class, "area", self.path(corners.into_iter()) + "Z")
+                (class, corners.to_vec())
             }
         };
-        html! { path class={ (kind) " " (class) } d=(path) {} }
+        (class.clone(), points)
     }
 
     fn path(&self, points: impl Iterator<Item = (f64, f64)>) -> String {

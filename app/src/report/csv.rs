@@ -1,7 +1,9 @@
-//! The tables of `--out`, for other programs. Names are those of players and numbers are plain, so nothing needs quotes.
+//! The tables of `--out`, for other programs. Names of players and numbers need no quotes.
 
 use debora::lab::metrics::Run;
 use debora::lab::replicate::Pair;
+
+use crate::report::plots::Figure;
 
 /// A table and the name of its file.
 pub struct CsvFile {
@@ -77,6 +79,37 @@ fn pair_columns(pair: &Pair) -> [String; 18] {
         cell(first.committed_at),
         cell(second.committed_at),
     ]
+}
+
+/// A line per point of every figure, in the units of its axes.
+pub fn curves_csv(figures: &[Figure]) -> CsvFile {
+    let mut text = String::from("figure,series,x,y,low,high\n");
+    for figure in figures {
+        for point in &figure.points {
+            let columns = [
+                figure.name.clone(),
+                quoted(&point.series),
+                point.x.to_string(),
+                point.y.to_string(),
+                cell(point.band.map(|[low, _]| low)),
+                cell(point.band.map(|[_, high]| high)),
+            ];
+            text += &format!("{}\n", columns.join(","));
+        }
+    }
+    CsvFile {
+        name: "curves.csv",
+        text,
+    }
+}
+
+/// Names of actions may hold anything.
+fn quoted(name: &str) -> String {
+    if name.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    } else {
+        name.to_owned()
+    }
 }
 
 /// What is missing leaves its cell empty, which readers of CSV take for a missing value.

@@ -6,6 +6,7 @@ use debora::measure::words::{amount, percent, whole};
 use debora::measure::{FirstRun, KnownMean, SpecText};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::chart::ink::Theme;
 use crate::report::plots::Figure;
 
 /// What the page is made of.
@@ -109,8 +110,8 @@ fn figure(figure: &Figure) -> Markup {
     html! {
         figure {
             // Our own drawings, in which names are escaped already.
-            div.light { (PreEscaped(&figure.light)) }
-            div.dark { (PreEscaped(&figure.dark)) }
+            div.light { (PreEscaped(figure.drawing.svg(Theme::Light))) }
+            div.dark { (PreEscaped(figure.drawing.svg(Theme::Dark))) }
             figcaption { (figure.caption) }
         }
     }
