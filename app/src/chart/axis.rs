@@ -78,9 +78,8 @@ impl Axis {
         let step = nice_step(high - low);
         Self::with(
             label,
-            low,
-            high,
-            false,
+            [low, high],
+            Scale::Linear,
             multiples(low, high, step),
             |tick| {
                 // The sum of many steps is not quite the tick: without this, 0 would be 5.6e-17.

@@ -71,8 +71,8 @@ impl Plot {
 impl Chart {
     /// At a fixed size, `height` between the axes, with a legend below: the class and the name of each entry.
     pub fn drawing(&self, legend: &[(String, String)], height: f64) -> Drawing {
-        let ticks = self.y.ticks.iter().map(|(_, text)| letters::width(text));
-        let left = LETTERS * ticks.fold(1.0, f64::max) + GAP;
+        let ticks = self.y.ticks.iter().map(|(_, text)| room(text));
+        let left = ticks.fold(LETTERS, f64::max) + GAP;
         let plot = Plot {
             left,
             top: LINE + GAP,
@@ -81,7 +81,7 @@ impl Chart {
         };
         let mut items = self.axes(&plot);
         items.extend(self.marks.iter().map(|mark| self.item(mark, &plot)));
-        let below = plot.top + plot.height + 2.5 * LINE;
+        let below = plot.top + plot.height + 3.2 * LINE;
         let end = add_legend(legend, below, &mut items);
         Drawing {
             width: WIDTH,
@@ -101,7 +101,13 @@ impl Chart {
         for (place, text) in &self.x.ticks {
             let (x, y) = plot.at(*place, 0.0);
             items.push(line("axis", &[(x, y), (x, y + 4.0)]));
-            items.push(word(x, y + 4.0 + LETTERS, Anchor::Middle, text));
+            // The last number ends with the axis: beyond it there is no room.
+            let anchor = if *place > 0.96 {
+                Anchor::End
+            } else {
+                Anchor::Middle
+            };
+            items.push(word(x, y + 4.0 + LETTERS, anchor, text));
         }
         items.push(line("axis", &[plot.at(0.0, 0.0), plot.at(1.0, 0.0)]));
         let (x, y) = plot.at(1.0, 0.0);
@@ -129,6 +135,11 @@ impl Chart {
     }
 }
 
+/// What a text may take: the browser's face is wider than Helvetica by a sixth at most.
+fn room(text: &str) -> f64 {
+    1.17 * LETTERS * letters::width(text)
+}
+
 fn line(class: &str, ends: &[(f64, f64)]) -> Item {
     Item::Path {
         class: class.to_owned(),
@@ -152,7 +163,7 @@ fn add_legend(legend: &[(String, String)], top: f64, items: &mut Vec<Item>) -> f
     let (mut x, mut y) = (GAP, top);
     for (class, name) in legend {
         let name = shortened(name, NAME_MAX);
-        let length = SAMPLE + 6.0 + LETTERS * letters::width(&name);
+        let length = SAMPLE + 6.0 + room(&name);
         if x > GAP && x + length > WIDTH {
             (x, y) = (GAP, y + LINE);
         }

@@ -58,8 +58,7 @@ fn identical(part: &Part, promised: f64) -> Figure {
         )
     };
     let players = part.pairs.players.iter().enumerate();
-    let series: Vec<Series> = players.map(series).collect();
-    plots::identical_by_round(&series, promised, horizon)
+    plots::identical_by_round(players.map(series).collect(), promised, horizon)
 }
 
 /// How to read a curve of these runs.

@@ -121,27 +121,20 @@ pub fn against_rounds(
 }
 
 /// The share of pairs with equal decisions so far, player by player, against what is promised.
-pub fn identical_by_round(series: &[Series], promised: f64, horizon: u64) -> Figure {
+pub fn identical_by_round(mut series: Vec<Series>, promised: f64, horizon: u64) -> Figure {
     let caption = format!(
         "Share of pairs with identical decisions up to a round; band: an interval that misses the true share with probability at \
          most {MISS}; dashed: what debora promises at the end."
     );
-    let mut y = Axis::shares();
-    "identical pairs".clone_into(&mut y.label);
-    let mut figure = lines(
-        "identical",
-        caption,
-        Axis::rounds(1, horizon, true),
-        y,
-        series,
-    );
-    let promise = Series {
+    series.push(Series {
         name: "promised".into(),
         class: "threshold".into(),
         points: [1, horizon].map(|round| (round, promised, None)).into(),
-    };
-    figure.points.extend(promise.data());
-    figure
+    });
+    let mut y = Axis::shares();
+    "identical pairs".clone_into(&mut y.label);
+    let x = Axis::rounds(1, horizon, true);
+    lines("identical", caption, x, y, &series)
 }
 
 /// A player's share of pairs that are still identical at each of these rounds.
@@ -312,7 +305,7 @@ pub fn estimates(
     let values = means[..shown].iter().flat_map(DrawnMean::values);
     let ends = values
         .chain(threshold)
-        .fold(None, |ends, value| match ends {
+        .fold(None, |ends: Option<[f64; 2]>, value| match ends {
             None => Some([value; 2]),
             Some([low, high]) => Some([value.min(low), value.max(high)]),
         });
