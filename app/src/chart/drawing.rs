@@ -263,9 +263,10 @@ fn path(ink: &Ink, points: &[(f64, f64)], closed: bool) -> String {
         ),
     };
     let end = if closed { "Z" } else { "" };
+    let cap = if ink.round { "round" } else { "butt" };
     format!(
         "<path d=\"{corners}{end}\" fill=\"{fill}\" stroke=\"{stroke}\" stroke-width=\"{}\" opacity=\"{}\" \
-         stroke-linecap=\"round\" stroke-linejoin=\"round\"{dash}/>",
+         stroke-linecap=\"{cap}\" stroke-linejoin=\"round\"{dash}/>",
         ink.width, ink.opacity
     )
 }

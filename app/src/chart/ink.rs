@@ -45,6 +45,8 @@ pub struct Ink {
     pub opacity: f64,
     pub width: f64,
     pub dash: &'static [f64],
+    /// Whether its ends are round: of dots alone, as a line must end where its interval does.
+    pub round: bool,
 }
 
 /// The ink of a class: `c3`, `c3 area`, `c3 band`, `threshold`, ...
@@ -89,6 +91,7 @@ pub fn of(class: &str, closed: bool, theme: Theme) -> Ink {
             2.0
         },
         dash,
+        round: has("dot"),
     }
 }
 

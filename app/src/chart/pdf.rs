@@ -17,7 +17,8 @@ const LETTERS: f64 = 12.0;
 impl Drawing {
     /// As a PDF file, for paper: in light colours.
     pub fn pdf(&self) -> Vec<u8> {
-        let mut opacities = BTreeMap::new();
+        // Words are never faint.
+        let mut opacities = BTreeMap::from([(100, "G100".to_owned())]);
         let contents = self.contents(&mut opacities);
         let states: String = opacities
             .iter()
@@ -44,7 +45,7 @@ impl Drawing {
     }
 
     fn contents(&self, opacities: &mut BTreeMap<u32, String>) -> String {
-        let mut contents = String::from("1 J 1 j\n");
+        let mut contents = String::from("1 j\n");
         for item in &self.items {
             match item {
                 Item::Path {
@@ -75,9 +76,10 @@ impl Drawing {
         let [red, green, blue] = colour(&ink.colour);
         let dash: Vec<String> = ink.dash.iter().map(f64::to_string).collect();
         let mut path = format!(
-            "/{state} gs {red:.3} {green:.3} {blue:.3} {} {} w [{}] 0 d\n",
+            "/{state} gs {red:.3} {green:.3} {blue:.3} {} {} w {} J [{}] 0 d\n",
             if closed { "rg" } else { "RG" },
             ink.width,
+            u8::from(ink.round),
             dash.join(" ")
         );
         for (place, (x, y)) in points.iter().enumerate() {
@@ -97,7 +99,7 @@ impl Drawing {
         };
         let [red, green, blue] = colour(Theme::Light.words());
         format!(
-            "BT /F {LETTERS} Tf {red:.3} {green:.3} {blue:.3} rg {x:.2} {:.2} Td <{}> Tj ET\n",
+            "/G100 gs BT /F {LETTERS} Tf {red:.3} {green:.3} {blue:.3} rg {x:.2} {:.2} Td <{}> Tj ET\n",
             self.height - y,
             encoded(text)
         )
