@@ -2,13 +2,14 @@
 
 use debora::measure::words::{amount, percent, whole};
 
+use super::letters;
 use crate::calendar::utc;
 
 /// About how many numbers an axis has.
 const TICKS: f64 = 5.0;
 
-/// The most letters of a name beside an axis, which would push the figure aside.
-const NAME_MAX: usize = 24;
+/// The most room for a name beside an axis, in heights of a letter: more would push the figure aside.
+const NAME_MAX: f64 = 12.0;
 
 const SECOND: f64 = 1_000.0;
 const DAY: f64 = 86_400.0 * SECOND;
@@ -183,12 +184,19 @@ impl Axis {
     }
 }
 
-/// With an ellipsis in the place of what is too much.
-pub fn shortened(name: &str, letters_max: usize) -> String {
-    if name.chars().count() <= letters_max {
+/// With an ellipsis in the place of what is wider than this many letters are high.
+pub fn shortened(name: &str, width_max: f64) -> String {
+    if letters::width(name) <= width_max {
         return name.to_owned();
     }
-    let mut short: String = name.chars().take(letters_max - 1).collect();
+    let mut short = String::new();
+    for letter in name.chars() {
+        short.push(letter);
+        if letters::width(&short) > width_max - 1.0 {
+            short.pop();
+            break;
+        }
+    }
     short.push('…');
     short
 }
@@ -296,6 +304,24 @@ mod tests {
             texts(&Axis::times(noon, noon + 24 * 3_600_000)),
             ["12:00", "18:00", "11-16", "06:00", "12:00"]
         );
+    }
+
+    #[test]
+    fn long_names_are_cut_by_their_width() {
+        assert_eq!(shortened("large", 12.0), "large");
+        assert_eq!(shortened("iiiiiiiiiiiiiiii", 3.0), "iiiiiiiii…");
+        assert_eq!(shortened("漢漢漢漢", 3.0), "漢漢…");
+    }
+
+    #[test]
+    fn amounts_of_both_signs_have_their_places() {
+        let axis = Axis::symmetric("", -50.0, 2_000.0);
+        let places = [-50.0, 0.0, 2_000.0].map(|value| axis.place(value));
+        assert!(places[0] == 0.0 && places[1] > 0.0 && places[2] == 1.0);
+        // Logarithmic: each power of ten is as long as the next.
+        let [one, two, three] = [10.0, 100.0, 1_000.0].map(|value| axis.place(value));
+        assert!((three - two - (two - one)).abs() < 0.01);
+        assert!(texts(&axis).contains(&"-10") && texts(&axis).contains(&"1,000"));
     }
 
     #[test]

@@ -14,8 +14,8 @@ const LETTERS: f64 = 12.0;
 const LINE: f64 = 18.0;
 const GAP: f64 = 10.0;
 
-/// The most letters of a name in a legend: a longer one would push the others out. The table beside the figure has it whole.
-const NAME_MAX: usize = 48;
+/// The most room for a name in a legend, in heights of a letter: a longer one would push the others out. Tables have it whole.
+const NAME_MAX: f64 = 28.0;
 
 /// A figure, drawn.
 pub struct Drawing {

@@ -23,6 +23,12 @@ pub use axis::Axis;
 /// The side of the box that marks are drawn in. A tenth of a unit is less than a pixel of any screen.
 const BOX: f64 = 1000.0;
 
+/// A letter's height beside an axis, with what a browser's face may have more in width than Helvetica.
+const TICK_LETTERS: f64 = 1.17 * 12.0;
+
+/// The steps in which the room left of an axis grows.
+const ROOM: f64 = 20.0;
+
 /// How many colours there are before they repeat.
 pub const COLOURS: usize = 8;
 
@@ -93,18 +99,36 @@ pub fn colour(place: usize) -> String {
 impl Chart {
     /// With axes, as wide as its column.
     pub fn svg(&self) -> Markup {
+        self.framed(None)
+    }
+
+    /// The same, with this many pixels between the axes, for figures whose rows are to have a height of their own.
+    pub fn svg_of_height(&self, height: f64) -> Markup {
+        self.framed(Some(height))
+    }
+
+    fn framed(&self, height: Option<f64>) -> Markup {
+        // Names and large numbers need more room than shares do. In steps, as the style sheet has to know each.
+        let room = self
+            .y
+            .ticks
+            .iter()
+            .map(|(_, text)| TICK_LETTERS * letters::width(text));
+        let left = ((room.fold(24.0, f64::max) + 12.0) / ROOM).ceil() * ROOM;
+        let labelled = !self.y.label.is_empty();
         html! {
-            svg.chart role="img" aria-label=(self.label) {
+            svg class={ "chart left" (left) @if labelled { " labelled" } } role="img" aria-label=(self.label) height=[height] {
+                @if labelled { text.axis x=(-left) y="-0.9em" { (self.y.label) } }
                 svg.plot width="100%" height="100%" {
                     @for (place, text) in &self.y.ticks {
                         line.grid x1="0" x2="100%" y1=(share(1.0 - place)) y2=(share(1.0 - place)) {}
                         text.tick x="-8" y=(share(1.0 - place)) dy="0.32em" text-anchor="end" { (text) }
                     }
                     @for (place, text) in &self.x.ticks {
-                        line.tick x1=(share(*place)) x2=(share(*place)) y1="100%" y2="100%" {}
                         text.tick x=(share(*place)) y="100%" dy="1.5em" text-anchor=(anchor(*place)) { (text) }
                     }
                     (self.marks())
+                    (self.signs())
                     text.axis x="100%" y="100%" dy="2.9em" text-anchor="end" { (self.x.label) }
                     (self.strips())
                 }
@@ -134,7 +158,20 @@ impl Chart {
     fn marks(&self) -> Markup {
         html! {
             svg.marks viewBox={ "0 0 " (BOX) " " (BOX) } preserveAspectRatio="none" width="100%" height="100%" {
-                @for mark in &self.marks { (self.mark(mark)) }
+                @for mark in &self.marks {
+                    @if !matches!(mark, Mark::Sign { .. }) { (self.mark(mark)) }
+                }
+            }
+        }
+    }
+
+    /// Letters, which the box of the marks would stretch.
+    fn signs(&self) -> Markup {
+        html! {
+            @for mark in &self.marks {
+                @if let Mark::Sign { at, sign, .. } = mark {
+                    text.sign x=(share(self.x.place(at.0))) y=(share(1.0 - self.y.place(at.1))) dy="0.32em" text-anchor="middle" { (sign) }
+                }
             }
         }
     }
