@@ -25,6 +25,7 @@
 //! ```
 
 pub mod answer;
+pub mod curves;
 mod error;
 mod first_run;
 pub mod json;

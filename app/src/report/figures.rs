@@ -1,8 +1,9 @@
 //! Which figures a report has: the first run's strategies and estimates, all runs' curves, or the players' beside each other.
 
-use debora::lab::metrics::{Run, Spread, checkpoints};
+use debora::lab::metrics::{Run, checkpoints};
 use debora::lab::observed::{MISS, interval_at_any_time};
 use debora::lab::replicate::Pair;
+use debora::measure::curves::{self, CurveKind, CurvePoint};
 use debora::measure::{FirstRun, MeasuredVerb, Part, SpecText};
 
 use crate::report::plots::{self, DrawnMean, Figure, Series, styled};
@@ -45,20 +46,7 @@ fn runs_of(pairs: &[Pair]) -> Vec<&Run> {
 /// Every player's share of pairs that are identical up to a round.
 fn identical(part: &Part, promised: f64) -> Figure {
     let horizon = part.measurement.spec.problem().horizon();
-    let rounds = checkpoints(horizon);
-    let series = |(place, (name, pairs)): (usize, &(String, Vec<Pair>))| {
-        let divergences = pairs.iter().filter_map(|pair| pair.divergence.as_ref());
-        let diverged_at: Vec<u64> = divergences.map(|divergence| divergence.round).collect();
-        plots::identical_series(
-            name,
-            styled(place),
-            &rounds,
-            &diverged_at,
-            pairs.len() as u64,
-        )
-    };
-    let players = part.pairs.players.iter().enumerate();
-    plots::identical_by_round(players.map(series).collect(), promised, horizon)
+    plots::identical_by_round(players(part, CurveKind::Identical), promised, horizon)
 }
 
 /// How to read a curve of these runs.
@@ -72,13 +60,12 @@ fn reading(runs: &[&Run]) -> &'static str {
 }
 
 fn regret(spec: &SpecText, runs: &[&Run]) -> Option<Figure> {
-    let reward = spec.problem().quantity(0);
+    let problem = spec.problem();
+    let reward = problem.quantity(0);
     let span = reward.range.span();
-    let rounds = checkpoints(spec.problem().horizon());
-    let bound = |round| spec.plan.bounds_at(round).0 * span;
     let series = [
-        median("measured", styled(0), regret_curves(runs), &rounds, span)?,
-        bound_series(&rounds, bound),
+        measured(curves::of_runs(problem, runs, CurveKind::Regret)?),
+        bound(spec, |round| spec.plan.bounds_at(round).0 * span),
     ];
     plots::against_rounds(
         "regret",
@@ -89,22 +76,13 @@ fn regret(spec: &SpecText, runs: &[&Run]) -> Option<Figure> {
 }
 
 fn violation(spec: &SpecText, runs: &[&Run]) -> Option<Figure> {
-    // Without costs there is nothing to violate.
-    if spec.problem().thresholds().is_empty() {
-        return None;
-    }
-    let rounds = checkpoints(spec.problem().horizon());
-    let mut series = vec![median(
-        "measured",
-        styled(0),
-        violation_curves(runs),
-        &rounds,
-        1.0,
-    )?];
+    let curve = curves::of_runs(spec.problem(), runs, CurveKind::Violation)?;
+    let mut series = vec![measured(curve)];
     // Policy free promises nothing about costs.
     if spec.plan.bounds_at(1).1.is_some() {
-        let bound = |round| spec.plan.bounds_at(round).1.unwrap_or(0.0);
-        series.push(bound_series(&rounds, bound));
+        series.push(bound(spec, |round| {
+            spec.plan.bounds_at(round).1.unwrap_or(0.0)
+        }));
     }
     let caption = format!(
         "Violation up to a round, in shares of a cost's range; {}.",
@@ -113,87 +91,61 @@ fn violation(spec: &SpecText, runs: &[&Run]) -> Option<Figure> {
     plots::against_rounds("violation", caption, "violation", &series)
 }
 
-/// Runs in a world where no strategy is safe have no regret.
-fn regret_curves<'a>(runs: &[&'a Run]) -> Vec<&'a [f64]> {
-    let curves = runs.iter().map(|run| run.regret_curve.as_slice());
-    curves.filter(|curve| !curve.is_empty()).collect()
-}
-
-fn violation_curves<'a>(runs: &[&'a Run]) -> Vec<&'a [f64]> {
-    let curves = runs.iter().map(|run| run.violation_curve.as_slice());
-    curves.filter(|curve| !curve.is_empty()).collect()
-}
-
-fn bound_series(rounds: &[u64], bound: impl Fn(u64) -> f64) -> Series {
-    let points = rounds.iter().map(|&round| (round, bound(round), None));
+fn measured(points: Vec<CurvePoint>) -> Series {
     Series {
-        name: "bound".into(),
-        class: "bound".into(),
-        points: points.collect(),
+        name: "measured".into(),
+        class: styled(0),
+        points,
     }
 }
 
-/// The median over runs with its band; `None` if there are no curves.
-fn median(
-    name: &str,
-    class: String,
-    curves: Vec<&[f64]>,
-    rounds: &[u64],
-    scale: f64,
-) -> Option<Series> {
-    let spreads = (0..rounds.len())
-        .map(|place| Spread::of(curves.iter().map(|curve| curve[place] * scale)))
-        .collect::<Option<Vec<Spread>>>()?;
-    // The band of a single run would be a line upon its line.
-    let band = |spread: &Spread| (curves.len() > 1).then_some([spread.p05, spread.p95]);
-    let points = rounds
-        .iter()
-        .zip(&spreads)
-        .map(|(&round, spread)| (round, spread.median, band(spread)))
-        .collect();
-    Some(Series {
-        name: name.into(),
-        class,
-        points,
-    })
+fn bound(spec: &SpecText, bound: impl Fn(u64) -> f64) -> Series {
+    let point = |round| CurvePoint {
+        round,
+        value: bound(round),
+        band: None,
+    };
+    let rounds = checkpoints(spec.problem().horizon());
+    Series {
+        name: "bound".into(),
+        class: "bound".into(),
+        points: rounds.into_iter().map(point).collect(),
+    }
 }
 
 /// The players of a comparison beside each other.
 fn of_players(part: &Part) -> Vec<Figure> {
-    let problem = part.measurement.spec.problem();
-    let reward = problem.quantity(0);
-    let mut figures = Vec::new();
+    let reward = part.measurement.spec.problem().quantity(0);
     let how = "line: the median of its runs; band: their 5 % and 95 % quantiles. Both axes are logarithmic, the upright one away from zero";
-    figures.extend(plots::against_rounds(
-        "regret",
-        format!("Regret of each player up to a round; {how}."),
-        &format!("regret ({})", reward.name),
-        &players(part, regret_curves, reward.range.span()),
-    ));
-    // Without costs every curve would be zero.
-    if !problem.thresholds().is_empty() {
-        figures.extend(plots::against_rounds(
+    let figures = [
+        plots::against_rounds(
+            "regret",
+            format!("Regret of each player up to a round; {how}."),
+            &format!("regret ({})", reward.name),
+            &players(part, CurveKind::Regret),
+        ),
+        plots::against_rounds(
             "violation",
             format!("Violation of each player up to a round, in shares of a cost's range; {how}."),
             "violation",
-            &players(part, violation_curves, 1.0),
-        ));
-    }
-    figures
+            &players(part, CurveKind::Violation),
+        ),
+    ];
+    figures.into_iter().flatten().collect()
 }
 
-fn players<'a>(
-    part: &'a Part,
-    curves: impl Fn(&[&'a Run]) -> Vec<&'a [f64]>,
-    scale: f64,
-) -> Vec<Series> {
-    let rounds = checkpoints(part.measurement.spec.problem().horizon());
-    let series = |(place, (name, pairs)): (usize, &'a (String, Vec<Pair>))| {
-        // A player keeps its colour from figure to figure, whoever has no curve.
-        median(name, styled(place), curves(&runs_of(pairs)), &rounds, scale)
-    };
-    let players = part.pairs.players.iter().enumerate();
-    players.filter_map(series).collect()
+/// A line a player. A player keeps its colour from figure to figure, whoever has no curve.
+fn players(part: &Part, kind: CurveKind) -> Vec<Series> {
+    let names = part.pairs.players.iter().enumerate();
+    names
+        .filter_map(|(place, (name, _))| {
+            Some(Series {
+                name: name.clone(),
+                class: styled(place),
+                points: part.curve(place, kind)?,
+            })
+        })
+        .collect()
 }
 
 fn estimates(first_run: &FirstRun, spec: &SpecText) -> Vec<Figure> {

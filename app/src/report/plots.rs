@@ -1,6 +1,6 @@
 //! The figures of a report: what is drawn, and the points behind it.
 
-use debora::lab::metrics::clopper_pearson;
+use debora::measure::curves::{CurvePoint, IDENTICAL_MISS};
 
 use crate::chart::drawing::Drawing;
 use crate::chart::{Axis, COLOURS, Chart, Mark};
@@ -13,9 +13,6 @@ const ROW: f64 = 30.0;
 
 /// The most actions in a figure of means: more than this nobody compares by eye, and the table has them all.
 pub const ROWS_MAX: usize = 40;
-
-/// The chance with which an interval of identical pairs misses.
-const MISS: f64 = 0.05;
 
 /// A figure.
 pub struct Figure {
@@ -47,44 +44,45 @@ pub struct Series {
     pub name: String,
     /// Its colour and dashes.
     pub class: String,
-    /// Round, value, band.
-    pub points: Vec<(u64, f64, Option<[f64; 2]>)>,
+    pub points: Vec<CurvePoint>,
 }
 
 impl Series {
-    fn marks(&self) -> Vec<Mark> {
-        let band: Vec<(f64, f64, f64)> = self
-            .points
-            .iter()
-            .filter_map(|&(round, _, band)| band.map(|[low, high]| (round as f64, low, high)))
-            .collect();
-        let line = Mark::Line {
+    fn line(&self) -> Mark {
+        let points = self.points.iter();
+        Mark::Line {
             class: self.class.clone(),
-            points: self.points.iter().map(|p| (p.0 as f64, p.1)).collect(),
+            points: points
+                .map(|point| (point.round as f64, point.value))
+                .collect(),
+        }
+    }
+
+    fn band(&self) -> Option<Mark> {
+        let ends = |point: &CurvePoint| {
+            let [low, high] = point.band?;
+            Some((point.round as f64, low, high))
         };
-        let band = (!band.is_empty()).then(|| Mark::Area {
+        let points: Vec<_> = self.points.iter().filter_map(ends).collect();
+        (!points.is_empty()).then(|| Mark::Area {
             class: format!("{} band", self.class),
-            points: band,
-        });
-        // Below its line, and below the lines of others where they are drawn in order.
-        band.into_iter().chain([line]).collect()
+            points,
+        })
     }
 
     fn data(&self) -> impl Iterator<Item = Point> + '_ {
-        self.points.iter().map(|&(round, y, band)| Point {
+        self.points.iter().map(|point| Point {
             series: self.name.clone(),
-            x: round as f64,
-            y,
-            band,
+            x: point.round as f64,
+            y: point.value,
+            band: point.band,
         })
     }
 
     fn values(&self) -> impl Iterator<Item = f64> + '_ {
-        let ends = self
-            .points
-            .iter()
-            .flat_map(|point| point.2.into_iter().flatten());
-        self.points.iter().map(|point| point.1).chain(ends)
+        let bands = self.points.iter().filter_map(|point| point.band);
+        let values = self.points.iter().map(|point| point.value);
+        values.chain(bands.flatten())
     }
 }
 
@@ -103,7 +101,7 @@ pub fn against_rounds(
     let horizon = series
         .iter()
         .filter_map(|series| series.points.last())
-        .map(|point| point.0)
+        .map(|point| point.round)
         .max()?;
     let values = || series.iter().flat_map(Series::values);
     let y = Axis::symmetric(
@@ -124,12 +122,18 @@ pub fn against_rounds(
 pub fn identical_by_round(mut series: Vec<Series>, promised: f64, horizon: u64) -> Figure {
     let caption = format!(
         "Share of pairs with identical decisions up to a round; band: an interval that misses the true share with probability at \
-         most {MISS}; dashed: what debora promises at the end."
+         most {IDENTICAL_MISS}; dashed: what debora promises at the end."
     );
     series.push(Series {
         name: "promised".into(),
         class: "threshold".into(),
-        points: [1, horizon].map(|round| (round, promised, None)).into(),
+        points: [1, horizon]
+            .map(|round| CurvePoint {
+                round,
+                value: promised,
+                band: None,
+            })
+            .into(),
     });
     let mut y = Axis::shares();
     "identical pairs".clone_into(&mut y.label);
@@ -137,37 +141,15 @@ pub fn identical_by_round(mut series: Vec<Series>, promised: f64, horizon: u64) 
     lines("identical", caption, x, y, &series)
 }
 
-/// A player's share of pairs that are still identical at each of these rounds.
-pub fn identical_series(
-    name: &str,
-    class: String,
-    rounds: &[u64],
-    diverged_at: &[u64],
-    pairs: u64,
-) -> Series {
-    let points = rounds.iter().map(|&round| {
-        let diverged = diverged_at.iter().filter(|&&at| at <= round).count() as u64;
-        let share = (pairs - diverged) as f64 / pairs as f64;
-        let band = clopper_pearson(pairs - diverged, pairs, MISS);
-        (round, share, Some(band))
-    });
-    Series {
-        name: name.to_owned(),
-        class,
-        points: points.collect(),
-    }
-}
-
 fn lines(name: &str, caption: String, x: Axis, y: Axis, series: &[Series]) -> Figure {
-    let bands = series.iter().flat_map(Series::marks);
     // All bands, then all lines: no line is hidden by another's band.
-    let (areas, lines): (Vec<Mark>, Vec<Mark>) =
-        bands.partition(|mark| matches!(mark, Mark::Area { .. }));
+    let bands = series.iter().filter_map(Series::band);
+    let marks = bands.chain(series.iter().map(Series::line)).collect();
     let chart = Chart {
         label: caption.clone(),
         x,
         y,
-        marks: areas.into_iter().chain(lines).collect(),
+        marks,
         tips: Vec::new(),
     };
     let legend: Vec<(String, String)> = series
