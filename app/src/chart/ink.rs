@@ -11,7 +11,7 @@ pub enum Theme {
 /// white and light enough on black.
 pub const COLOURS: [[&str; 2]; 8] = [
     ["#0072b2", "#56b4e9"],
-    ["#c9560a", "#ff9350"],
+    ["#bf5109", "#ff9350"],
     ["#00805c", "#2fcfa0"],
     ["#b4558c", "#e79ac6"],
     ["#a66f00", "#f0b840"],

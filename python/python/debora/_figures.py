@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-COLOURS = ("#0072b2", "#c9560a", "#00805c", "#b4558c", "#a66f00", "#4a7fd6", "#7a5c14", "#6f6f6f")
+COLOURS = ("#0072b2", "#bf5109", "#00805c", "#b4558c", "#a66f00", "#4a7fd6", "#7a5c14", "#6f6f6f")
 """Of players and actions; those of the program's files."""
 
 # In grey, dashes tell lines apart where colours do not.
