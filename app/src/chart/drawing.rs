@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::axis::shortened;
-use super::ink::{self, Ink, Theme};
+use super::ink::{self, Ink};
 use super::letters;
 use super::{Chart, Mark};
 
@@ -206,14 +206,14 @@ fn sample(class: &str, x: f64, y: f64, length: f64) -> Item {
 }
 
 impl Drawing {
-    /// As an SVG file: in the colours of `theme`, without a background of its own.
-    pub fn svg(&self, theme: Theme) -> String {
+    /// As an SVG file, without a background of its own.
+    pub fn svg(&self) -> String {
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" font-family=\"sans-serif\" \
              font-size=\"{LETTERS}\" fill=\"{}\"><title>{}</title>",
             self.width,
             self.height,
-            theme.words(),
+            ink::WORDS,
             escaped(&self.label)
         );
         for item in &self.items {
@@ -222,7 +222,7 @@ impl Drawing {
                     class,
                     points,
                     closed,
-                } => svg += &path(&ink::of(class, *closed, theme), points, *closed),
+                } => svg += &path(&ink::of(class, *closed), points, *closed),
                 Item::Text { x, y, anchor, text } => {
                     let anchor = match anchor {
                         Anchor::Start => "start",
@@ -248,9 +248,9 @@ fn path(ink: &Ink, points: &[(f64, f64)], closed: bool) -> String {
         let _ = write!(corners, "{letter}{x:.1} {y:.1}");
     }
     let (fill, stroke) = if closed {
-        (&*ink.colour, "none")
+        (ink.colour, "none")
     } else {
-        ("none", &*ink.colour)
+        ("none", ink.colour)
     };
     let dash = match ink.dash {
         [] => String::new(),

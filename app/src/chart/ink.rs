@@ -1,23 +1,13 @@
-//! What a class of marks looks like in a file. The pages have the same colours from their style sheet, which a test compares.
+//! What a class of marks looks like in a file, which is for paper: light. Pages have it from their style sheet, whose colours a test
+//! compares with these.
 
-/// Which page a figure is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Theme {
-    Light,
-    Dark,
-}
+/// The colour of words.
+pub const WORDS: &str = "#373c44";
 
 /// Colours that can be told apart with most kinds of colour blindness (after Okabe and Ito 2008), each dark enough to stand on
-/// white and light enough on black.
-pub const COLOURS: [[&str; 2]; 8] = [
-    ["#0072b2", "#56b4e9"],
-    ["#bf5109", "#ff9350"],
-    ["#00805c", "#2fcfa0"],
-    ["#b4558c", "#e79ac6"],
-    ["#a66f00", "#f0b840"],
-    ["#4a7fd6", "#93b8ff"],
-    ["#7a5c14", "#cdb26a"],
-    ["#6f6f6f", "#b0b0b0"],
+/// white.
+pub const COLOURS: [&str; 8] = [
+    "#0072b2", "#bf5109", "#00805c", "#b4558c", "#a66f00", "#4a7fd6", "#7a5c14", "#6f6f6f",
 ];
 
 /// Dashes of the n-th line: in grey, they tell lines apart where colours do not.
@@ -32,16 +22,9 @@ const DASHES: [&[f64]; 8] = [
     &[1.0, 3.0],
 ];
 
-impl Theme {
-    /// The colour of words.
-    pub fn words(self) -> &'static str {
-        ["#373c44", "#c2c7d0"][self as usize]
-    }
-}
-
 /// How a mark is drawn.
 pub struct Ink {
-    pub colour: String,
+    pub colour: &'static str,
     pub opacity: f64,
     pub width: f64,
     pub dash: &'static [f64],
@@ -50,16 +33,15 @@ pub struct Ink {
 }
 
 /// The ink of a class: `c3`, `c3 area`, `c3 band`, `threshold`, ...
-pub fn of(class: &str, closed: bool, theme: Theme) -> Ink {
+pub fn of(class: &str, closed: bool) -> Ink {
     let has = |word: &str| class.split(' ').any(|one| one == word);
     let number = (0..COLOURS.len()).find(|place| has(&format!("c{place}")));
-    let pick = |pair: [&str; 2]| pair[theme as usize].to_owned();
     let colour = match number {
-        Some(number) => pick(COLOURS[number]),
-        // In no action's colour: black on white.
-        None if has("threshold") || has("truth") => pick(["#000000", "#ffffff"]),
-        None if has("grid") => pick(["#e3e6ec", "#2c3340"]),
-        None => pick(["#5a6170", "#a4abba"]),
+        Some(number) => COLOURS[number],
+        // In no action's colour.
+        None if has("threshold") => "#000000",
+        None if has("grid") => "#e3e6ec",
+        None => "#5a6170",
     };
     let dash: &[f64] = if has("threshold") {
         &[4.0, 3.0]
@@ -101,12 +83,13 @@ mod tests {
 
     #[test]
     fn files_have_the_colours_of_the_pages() {
-        let style = include_str!("../../assets/debora.css");
-        let (light, dark) = style.split_once("prefers-color-scheme: dark").unwrap();
-        for (place, pair) in COLOURS.iter().enumerate() {
-            for (part, colour) in [light, dark].into_iter().zip(pair) {
-                assert!(part.contains(&format!("--c{place}: {colour};")), "{colour}");
-            }
+        let style = include_str!("../../assets/figures.css");
+        let (light, _) = style.split_once("prefers-color-scheme: dark").unwrap();
+        for (place, colour) in COLOURS.iter().enumerate() {
+            assert!(
+                light.contains(&format!("--c{place}: {colour};")),
+                "{colour}"
+            );
         }
     }
 }

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::drawing::{Anchor, Drawing, Item};
-use super::ink::{self, Ink, Theme};
+use super::ink::{self, Ink};
 use super::letters;
 
 const LETTERS: f64 = 12.0;
 
 impl Drawing {
-    /// As a PDF file, for paper: in light colours.
+    /// As a PDF file.
     pub fn pdf(&self) -> Vec<u8> {
         // Words are never faint.
         let mut opacities = BTreeMap::from([(100, "G100".to_owned())]);
@@ -53,7 +53,7 @@ impl Drawing {
                     points,
                     closed,
                 } => {
-                    let ink = ink::of(class, *closed, Theme::Light);
+                    let ink = ink::of(class, *closed);
                     contents += &self.path(&ink, points, *closed, opacities);
                 }
                 Item::Text { x, y, anchor, text } => contents += &self.text(*x, *y, *anchor, text),
@@ -73,7 +73,7 @@ impl Drawing {
         let state = opacities
             .entry(percent)
             .or_insert_with(|| format!("G{percent}"));
-        let [red, green, blue] = colour(&ink.colour);
+        let [red, green, blue] = colour(ink.colour);
         let dash: Vec<String> = ink.dash.iter().map(f64::to_string).collect();
         let mut path = format!(
             "/{state} gs {red:.3} {green:.3} {blue:.3} {} {} w {} J [{}] 0 d\n",
@@ -97,7 +97,7 @@ impl Drawing {
             Anchor::Middle => x - width / 2.0,
             Anchor::End => x - width,
         };
-        let [red, green, blue] = colour(Theme::Light.words());
+        let [red, green, blue] = colour(ink::WORDS);
         format!(
             "/G100 gs BT /F {LETTERS} Tf {red:.3} {green:.3} {blue:.3} rg {x:.2} {:.2} Td <{}> Tj ET\n",
             self.height - y,

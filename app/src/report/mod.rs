@@ -8,7 +8,6 @@ pub mod plots;
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::chart::ink::Theme;
 use crate::files::OutDir;
 use crate::report::html::ReportPage;
 
@@ -21,10 +20,9 @@ pub fn write(out: &OutDir, document: &Value, page: &ReportPage, table: &CsvFile)
     let curves = curves_csv(page.figures);
     out.write(curves.name, curves.text.as_bytes())?;
     for figure in page.figures {
-        // Papers are light; the page carries both.
-        let svg = figure.drawing.svg(Theme::Light);
-        out.write(&format!("{}.svg", figure.name), svg.as_bytes())?;
-        out.write(&format!("{}.pdf", figure.name), &figure.drawing.pdf())?;
+        let drawing = figure.drawing();
+        out.write(&format!("{}.svg", figure.name), drawing.svg().as_bytes())?;
+        out.write(&format!("{}.pdf", figure.name), &drawing.pdf())?;
     }
     let html = html::render(page).into_string();
     out.write("report.html", html.as_bytes())

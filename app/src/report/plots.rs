@@ -21,9 +21,20 @@ pub struct Figure {
     /// What it shows, in a sentence that names every mark.
     pub caption: String,
     /// As it looks.
-    pub drawing: Drawing,
+    pub chart: Chart,
+    /// The class and the name of what is in it.
+    pub legend: Vec<(String, String)>,
+    /// How tall the part between the axes is.
+    pub height: f64,
     /// What it was drawn from.
     pub points: Vec<Point>,
+}
+
+impl Figure {
+    /// For a file.
+    pub fn drawing(&self) -> Drawing {
+        self.chart.drawing(&self.legend, self.height)
+    }
 }
 
 /// A point of a figure, in the units of its axes.
@@ -158,7 +169,9 @@ fn lines(name: &str, caption: String, x: Axis, y: Axis, series: &[Series]) -> Fi
         .collect();
     Figure {
         name: name.to_owned(),
-        drawing: chart.drawing(&legend, HEIGHT),
+        chart,
+        legend,
+        height: HEIGHT,
         caption,
         points: series.iter().flat_map(Series::data).collect(),
     }
@@ -218,7 +231,9 @@ pub fn strategy_over_time(actions: &[String], stretches: &[(u64, u64, Vec<f64>)]
     };
     Figure {
         name: "strategy".into(),
-        drawing: chart.drawing(&legend, HEIGHT),
+        chart,
+        legend,
+        height: HEIGHT,
         caption,
         points,
     }
@@ -316,7 +331,9 @@ pub fn estimates(
     }
     Figure {
         name: name.to_owned(),
-        drawing: chart.drawing(&means_legend(threshold.is_some()), ROW * shown as f64),
+        chart,
+        legend: means_legend(threshold.is_some()),
+        height: ROW * shown as f64,
         caption,
         points,
     }
