@@ -135,12 +135,14 @@ impl Axis {
     /// Amounts of both signs, by their logarithm away from zero.
     pub fn symmetric(label: &str, low: f64, high: f64) -> Self {
         let (low, high) = widened(low.min(0.0), high.max(0.0));
-        let most = low.abs().max(high).log10().ceil() as i32;
+        // A bound of a power of ten may be a little above it by rounding.
+        let most = (low.abs().max(high).log10() - 1e-9).ceil() as i32;
         let near = 10_f64.powi(most - POWERS);
         // Zero, and every power on each side that the axis reaches.
         let powers = (most - POWERS + 1..=most).map(|power| 10_f64.powi(power));
         let sides = powers.flat_map(|power| [-power, power]);
-        let mut ticks: Vec<f64> = sides.filter(|tick| (low..=high).contains(tick)).collect();
+        let within = |tick: &f64| *tick >= low && *tick <= 1.001 * high;
+        let mut ticks: Vec<f64> = sides.filter(within).collect();
         ticks.push(0.0);
         Self::with(label, [low, high], Scale::SymLog { near }, ticks, amount)
     }

@@ -62,11 +62,15 @@ def bound(axes: Axes, rounds: npt.ArrayLike, values: npt.ArrayLike) -> None:
 
 def amounts(axes: Axes, label: str) -> Axes:
     """Against rounds, both axes logarithmic, the upright one away from zero: regret and violation may be below it."""
-    values = np.concatenate([np.ravel(line.get_ydata()) for line in axes.lines] + [np.zeros(1)])
-    largest = np.nanmax(np.abs([*values, axes.dataLim.y0, axes.dataLim.y1]))
-    near = 10.0 ** (np.ceil(np.log10(largest or 1.0)) - _POWERS)
+    ends = np.array([axes.dataLim.y0, axes.dataLim.y1, 0.0])
+    most = int(np.ceil(np.log10(np.abs(ends).max() or 1.0) - 1e-9))
     axes.set(xscale="log", xlabel="round", ylabel=label)
-    axes.set_yscale("symlog", linthresh=near)
+    axes.set_yscale("symlog", linthresh=10.0 ** (most - _POWERS))
+    # Zero and every power on each side that is reached: matplotlib's own choice crowds around zero.
+    powers = 10.0 ** np.arange(most - _POWERS + 1, most + 1)
+    ticks = np.concatenate([-powers[::-1], [0.0], powers])
+    axes.set_yticks(ticks[(ticks >= ends.min()) & (ticks <= 1.001 * ends.max())], minor=False)
+    axes.minorticks_off()
     return legend(axes)
 
 
@@ -77,8 +81,10 @@ def shares(axes: Axes, promised: float) -> Axes:
     return legend(axes)
 
 
-def strategies(axes: Axes, first: npt.NDArray[np.uint64], probabilities: Floats, rounds: int, names: Sequence[str]) -> Axes:
-    """Each stretch from its first round to the next one's; of many actions those played most, and the others together."""
+def strategies(
+    axes: Axes, first: npt.NDArray[np.uint64], probabilities: Floats, rounds: int, names: Sequence[str]
+) -> Axes:
+    """Each stretch to the next one's first round; of many actions those played most, and the others together."""
     ends = np.append(first[1:].astype(np.float64), rounds)
     edges = np.column_stack([first.astype(np.float64), ends]).ravel()
     labels, rows, colours = _most_played(probabilities, ends - first.astype(np.float64), names)
@@ -87,9 +93,7 @@ def strategies(axes: Axes, first: npt.NDArray[np.uint64], probabilities: Floats,
     return legend(axes)
 
 
-def _most_played(
-    probabilities: Floats, lengths: Floats, names: Sequence[str]
-) -> tuple[list[str], Floats, list[str]]:
+def _most_played(probabilities: Floats, lengths: Floats, names: Sequence[str]) -> tuple[list[str], Floats, list[str]]:
     if len(names) <= len(COLOURS):
         return list(names), probabilities.T, list(COLOURS[: len(names)])
     # Stable, so that of equals the first comes first.

@@ -242,7 +242,7 @@ class Comparison(Measured):
         return _frame(rows).set_index("player")
 
     def plot(self, kind: Literal["regret", "violation", "identical"] = "regret", *, ax: Axes | None = None) -> Axes:
-        """Each player's regret or violation, the median of its runs and their 5 % and 95 % quantiles; or its identical pairs."""
+        """Each player's regret or violation, the median and the 5 % and 95 % quantiles; or its identical pairs."""
         axes = _figures.axes_of(ax)
         self._lines(axes, kind, self.players)
         if kind == "identical":
