@@ -1,4 +1,4 @@
-//! The tables of `--out`, for other programs. Names are those of players and numbers are plain, so nothing needs quotes.
+//! The tables of `--out`, for other programs. Numbers are plain, and need no quotes; names and notes may.
 
 use debora::lab::metrics::Run;
 use debora::lab::replicate::Pair;
@@ -39,11 +39,11 @@ pub fn runs_csv(run: &Run) -> CsvFile {
 pub fn pairs_csv(players: &[(String, Vec<Pair>)]) -> CsvFile {
     let mut text = String::from(
         "player,pair,identical,split_epoch,split_round,split_action,split_quantity,split_count,mean_1,mean_2,edge,\
-         regret_1,regret_2,violation_1,violation_2,unsafe_rounds_1,unsafe_rounds_2,committed_at_1,committed_at_2\n",
+         regret_1,regret_2,violation_1,violation_2,unsafe_rounds_1,unsafe_rounds_2,committed_at_1,committed_at_2,note_1,note_2\n",
     );
     for (name, pairs) in players {
         for pair in pairs {
-            text += &format!("{name},{}\n", pair_columns(pair).join(","));
+            text += &format!("{},{}\n", quoted(name), pair_columns(pair).join(","));
         }
     }
     CsvFile {
@@ -52,7 +52,7 @@ pub fn pairs_csv(players: &[(String, Vec<Pair>)]) -> CsvFile {
     }
 }
 
-fn pair_columns(pair: &Pair) -> [String; 18] {
+fn pair_columns(pair: &Pair) -> [String; 20] {
     let divergence = pair.divergence.as_ref();
     // A player that does not round has no estimate to blame.
     let estimate = divergence.and_then(|divergence| divergence.estimate.as_ref());
@@ -76,7 +76,18 @@ fn pair_columns(pair: &Pair) -> [String; 18] {
         second.unsafe_rounds.to_string(),
         cell(first.committed_at),
         cell(second.committed_at),
+        cell(first.note.as_deref().map(quoted)),
+        cell(second.note.as_deref().map(quoted)),
     ]
+}
+
+/// A text as a cell: in quotes if it holds what ends one.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
 }
 
 /// What is missing leaves its cell empty, which readers of CSV take for a missing value.
