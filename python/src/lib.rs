@@ -5,6 +5,8 @@ mod background;
 mod engine;
 mod error;
 mod measure;
+mod own;
+mod own_world;
 mod part;
 mod problem;
 mod record;
