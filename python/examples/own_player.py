@@ -30,5 +30,4 @@ class Thompson:
 
 problem = debora.Problem(actions=["a", "b", "c"], horizon=3_000, rho=0.3)
 spec = debora.Spec(problem, key=42, world=debora.worlds.bernoulli(reward=[0.4, 0.5, 0.6]), name="three actions")
-players = ["thompson", "ucb1", debora.player("mine", Thompson)]
-print(debora.compare(spec, players=players, pairs=20))
+print(debora.compare(spec, players=["thompson", "ucb1", debora.player("mine", Thompson)], pairs=20))

@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 
 use crate::background::beside;
 use crate::error::{Error, measure_refused, spec_refused};
-use crate::own::{Failure, OwnCode};
+use crate::failure::Failure;
+use crate::own::OwnCode;
 use crate::part::PyPart;
 use crate::spec::{PySpec, open};
 use crate::value::{answer_items, to_python};
@@ -279,17 +280,17 @@ impl PyMeasurement {
 
     /// Reads again what `__reduce__` took apart.
     #[classmethod]
-    #[pyo3(signature = (json, left_out, players = Vec::new(), world = None))]
+    #[pyo3(signature = (json, left_out, players = None, world = None))]
     fn _restore(
         _type: &Bound<'_, PyType>,
         json: &str,
         left_out: Vec<String>,
-        players: Vec<Bound<'_, PyAny>>,
+        players: Option<Vec<Bound<'_, PyAny>>>,
         world: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let inner: Measurement = serde_json::from_str(json)
             .map_err(|error| Error::new_err(format!("this is not a measurement: {error}")))?;
-        let (_, code) = OwnCode::read(&players, world, &inner.spec)?;
+        let (_, code) = OwnCode::read(&players.unwrap_or_default(), world, &inner.spec)?;
         Self::wrap(inner, left_out, code)
     }
 

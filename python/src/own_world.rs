@@ -12,7 +12,7 @@ use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 
 use crate::error::Error;
-use crate::own::Failure;
+use crate::failure::Failure;
 use crate::value::to_key;
 
 /// Draws that one call asks for at most: large beside what a call costs, small beside the memory.

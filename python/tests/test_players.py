@@ -7,7 +7,7 @@ import pickle
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ class Thompson:
         self.seen = np.ones((2, len(problem.actions)))
 
     def strategy(self) -> list[float]:
-        drawn = self.chance.beta(*self.seen)
+        drawn = self.chance.beta(self.seen[0], self.seen[1])
         return (np.arange(len(drawn)) == drawn.argmax()).astype(float).tolist()  # type: ignore[no-any-return]
 
     def tell(self, actions: list[int], rewards: list[float], costs: list[list[float]]) -> None:
@@ -74,13 +74,13 @@ def largest_gap(one: np.ndarray, two: np.ndarray) -> float:
 
 
 def test_thompson_in_python_has_the_law_of_the_rival() -> None:
-    """n = 1,000 first runs each, independent: two empirical laws within 2 * 0.09 but for 4 exp(-2 n 0.09^2) = 3.7e-7 (DKW).
+    """n = 1,000 first runs each: two empirical laws are within 2 * 0.09 but for 4 exp(-2 n 0.09^2) = 3.7e-7 (DKW).
 
     The greedy variant of the same class is told apart.
     """
     spec = spec_of(SHORT, [0.7, 0.4])
-    players = ["thompson", debora.player("mine", Thompson), debora.player("greedy", Greedy)]
-    result = debora.compare(spec, players=players, pairs=1_000)
+    mine, greedy = debora.player("mine", Thompson), debora.player("greedy", Greedy)
+    result = debora.compare(spec, players=["thompson", mine, greedy], pairs=1_000)
     regret = {name: result.columns(name)["regret_1"].round(9) for name in result.players}
     gaps = {name: largest_gap(regret["thompson"], regret[name]) for name in ("mine", "greedy")}
     assert gaps["mine"] < 2 * 0.09 < gaps["greedy"], gaps
@@ -114,7 +114,7 @@ def test_a_replication_of_another_player_promises_nothing() -> None:
 
 def test_runs_of_a_pair_share_the_key_and_not_the_data() -> None:
     class Keyed:
-        made: list[int] = []
+        made: ClassVar[list[int]] = []
 
         def __init__(self, problem: debora.Problem, key: int) -> None:
             self.made.append(key)
@@ -153,7 +153,9 @@ def broken(strategy: Any, rounds: Any = None) -> debora.Player:
             self.told = 0
 
         def strategy(self) -> Any:
-            return strategy() if callable(strategy) and self.told == 4 else [0.5, 0.5] if callable(strategy) else strategy
+            return (
+                strategy() if callable(strategy) and self.told == 4 else [0.5, 0.5] if callable(strategy) else strategy
+            )
 
         def tell(self, actions: list[int], rewards: list[float], costs: list[list[float]]) -> None:
             self.told += 1
@@ -240,7 +242,9 @@ def test_a_stretch_player_plays_long_horizons() -> None:
         costs={"price": {"range": (0, 3), "threshold": 2}},
     )
     world = debora.worlds.bernoulli(reward=[0.4, 0.6], costs={"price": [1.5, 1.5]})
-    row = debora.compare(debora.Spec(problem, key=1, world=world), players=[debora.player("late", Late)], pairs=2).rows[1]
+    row = debora.compare(debora.Spec(problem, key=1, world=world), players=[debora.player("late", Late)], pairs=2).rows[
+        1
+    ]
     assert row["epochs_mean"] == 10 and row["regret"]["mean"] == pytest.approx(1e8)
 
 
@@ -265,7 +269,7 @@ def test_a_world_in_python_is_measured_like_any_other() -> None:
     result = debora.replicate(spec, pairs=20, world=world)
     assert result.to_dict() == debora.replicate(spec, pairs=20, world=world, threads=1).to_dict()
     assert result.regret.max() < 0.2 * 20_000 and (result.violation == 0).all()
-    # Each run has the mean reward of its own strategies, to within 0.02 but for 40 * 2 exp(-2 * 20,000 * 0.02^2) = 9e-6 (Hoeffding).
+    # Each of 40 runs has the mean reward of its strategies to within 0.02, but for 2 exp(-2 * 20,000 * 0.02^2) = 2.3e-7
     columns = result.to_pandas()
     for run in (1, 2):
         expected = 0.6 - columns[f"regret_{run}"] / 20_000
@@ -273,7 +277,7 @@ def test_a_world_in_python_is_measured_like_any_other() -> None:
     short = debora.Spec(COSTLY, key=42).replace(horizon=300)
     table = debora.compare(short, pairs=2, players=["doss", debora.player("mine", Thompson)], world=world)
     assert table.players == ["debora", "doss", "mine"]
-    # Without means they are found by drawing: each of 100,000 in [0, 2], off by 0.02 but for 2 exp(-2 * 1e5 * 0.01^2) = 4e-9.
+    # Without means they are found by drawing: 100,000 in [0, 2] are off by 0.02 with probability 2 exp(-20) at most.
     found = debora.worlds.function(beta)._means(["a", "b"], ["price"])
     assert np.abs(np.array(found) - [[0.4, 0.6], [0.5, 1.0]]).max() < 0.02, found
 
@@ -293,5 +297,5 @@ def test_wrong_worlds_say_what_is_wrong() -> None:
     refused(beta, debora.Error, 'gives "price" the value 3.0, outside', reward=[0, 1], costs={"price": [3, 1]})
     refused(beta, ValueError, "no means of the cost 'price'", reward=[0, 1])
     refused(beta, ValueError, "2 are needed", reward=[0], costs={"price": [1, 1]})
-    with pytest.raises(debora.Error, match="give debora.worlds.function"):
+    with pytest.raises(debora.Error, match=r"give debora\.worlds\.function"):
         debora.replicate(spec, world=lambda action, round: 0.5)  # type: ignore[arg-type]

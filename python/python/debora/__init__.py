@@ -12,8 +12,8 @@ Two runs with the same key, each on its own fresh data, take the same decisions 
 array([0., 1.])
 
 :class:`Problem` says what can be asked, :class:`Engine` is for your own loop, :func:`run`, :func:`replicate` and
-:func:`compare` simulate a :class:`Spec`, :func:`player` lets your own class race, :class:`Measurement` and :func:`merge` share the work out over machines,
-:class:`Client` asks and tells a live experiment.
+:func:`compare` simulate a :class:`Spec`, :func:`player` lets a class of yours race, :class:`Measurement` and
+:func:`merge` share the work out over machines, :class:`Client` asks and tells a live experiment.
 """
 
 from debora import worlds

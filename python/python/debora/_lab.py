@@ -163,9 +163,7 @@ def comparison(
 ) -> Measurement:
     """What a comparison measures, for a function that the user calls; warns of the rivals left out."""
     wanted = as_players(players)
-    measurement = Measurement.compare(
-        spec, players=wanted, pairs=pairs, simulator=simulator, world=_function(world)
-    )
+    measurement = Measurement.compare(spec, players=wanted, pairs=pairs, simulator=simulator, world=_function(world))
     if measurement.left_out:
         warnings.warn(
             f"{', '.join(measurement.left_out)} left out, as deciding every round anew would take too long; "

@@ -37,7 +37,7 @@ class StretchPlayer(Protocol):
     def tell_sums(
         self, counts: npt.NDArray[np.uint64], rewards: npt.NDArray[np.float64], costs: npt.NDArray[np.float64]
     ) -> None:
-        """How often each action was played, and the sums of its rewards and costs (a row an action, a column a cost)."""
+        """How often each action was played, and the sums of its rewards and of its costs, a column for each cost."""
 
 
 Make: TypeAlias = Callable[[Problem, int], RoundPlayer | StretchPlayer]

@@ -61,9 +61,7 @@ def replicate(
     after each shard. Ctrl-C cancels the tasks.
     """
     as_players(None if player is None else [player])
-    measurement = Measurement.replicate(
-        spec, pairs=pairs, simulator=simulator, other=other, player=player, world=world
-    )
+    measurement = Measurement.replicate(spec, pairs=pairs, simulator=simulator, other=other, player=player, world=world)
     return cast(Replication, _measure(measurement, _shipped(measurement, spec, other), shards, progress))
 
 
