@@ -33,6 +33,16 @@ fn simulator(name: &str) -> PyResult<Simulator> {
     }
 }
 
+/// Does the work on a thread that the interpreter knows, unless nothing needs it: a player in Python that comes and goes in every
+/// round would otherwise have the thread's state made anew each time, which takes longer than all the rest.
+fn with_thread_state<T: Send>(needless: bool, work: impl FnOnce() -> T + Send) -> T {
+    if needless {
+        return work();
+    }
+    // Without the lock while it works, so that everyone else may have it.
+    Python::attach(|py| py.detach(work))
+}
+
 /// Rows of equal length as an array.
 pub fn matrix<'py>(
     py: Python<'py>,
@@ -256,19 +266,22 @@ impl PyMeasurement {
         let watched = Arc::clone(&failure);
         let measured = beside(py, threads, progress, move |watch| {
             watched.watch(&watch.cancel);
-            let begun = Instant::now();
-            // Threads report out of order, and a bar must not go back.
-            let done = |done: u64| {
-                watch.done.fetch_max(done, Ordering::Relaxed);
+            let work = || {
+                let begun = Instant::now();
+                // Threads report out of order, and a bar must not go back.
+                let done = |done: u64| {
+                    watch.done.fetch_max(done, Ordering::Relaxed);
+                };
+                let io = Io {
+                    open: &open,
+                    clock: &|| begun.elapsed().as_secs_f64(),
+                    progress: &done,
+                    cancel: &watch.cancel,
+                    own: &own,
+                };
+                measurement.measure(shard, &io)
             };
-            let io = Io {
-                open: &open,
-                clock: &|| begun.elapsed().as_secs_f64(),
-                progress: &done,
-                cancel: &watch.cancel,
-                own: &own,
-            };
-            measurement.measure(shard, &io)
+            with_thread_state(own.players.is_empty() && own.world.is_none(), work)
         })?;
         // What failed in Python's code comes first: it is why the measurement was stopped.
         if let Some(error) = failure.take() {

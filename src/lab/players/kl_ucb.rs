@@ -47,14 +47,15 @@ impl KlUcb {
     /// The first largest index.
     fn best(&self) -> u32 {
         let bound = libm::log(self.round as f64);
-        let mut best = (0, self.known[0].index(bound));
-        for (action, known) in (0..).zip(&self.known).skip(1) {
-            // One look at the best so far spares most actions the search for their own index.
-            if known.allows(best.1, bound) {
-                let index = known.index(bound);
-                if index > best.1 {
-                    best = (action, index);
-                }
+        // The action just played is often the best again, and one look at it spares the others the search for their index.
+        let mut best = (self.action, self.known[self.action as usize].index(bound));
+        for (action, known) in (0..).zip(&self.known) {
+            if action == self.action || !known.allows(best.1, bound) {
+                continue;
+            }
+            let index = known.index(bound);
+            if index > best.1 || (index == best.1 && action < best.0) {
+                best = (action, index);
             }
         }
         best.0
