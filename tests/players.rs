@@ -167,20 +167,19 @@ fn pairs_one_by_one_are_played_in_order_on_one_thread() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&seen);
     let own = OwnPlayer::new("alike", move |plan, key| {
-        noted
-            .lock()
-            .unwrap()
-            .push((std::thread::current().id(), key));
+        // Long enough for other threads to take pairs, were there work for them.
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        let thread = std::thread::current().id();
+        noted.lock().unwrap().push((thread, key));
         Rival::named("ucb1").unwrap().player(plan, key)
     });
-    experiment
-        .pairs(
-            Contestant::Own(&own.one_by_one()),
-            3..40,
-            &|_| (),
-            &AtomicBool::new(false),
-        )
-        .unwrap();
+    let own = own.one_by_one();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build();
+    let pairs = pool.unwrap().install(|| {
+        let contestant = Contestant::Own(&own);
+        experiment.pairs(contestant, 3..40, &|_| (), &AtomicBool::new(false))
+    });
+    assert_eq!(pairs.unwrap().len(), 37);
     let seen = seen.lock().unwrap();
     let keys: Vec<Key> = (3..40)
         .flat_map(|pair| [experiment.key.derive(pair, 0); 2])

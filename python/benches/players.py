@@ -69,10 +69,11 @@ def microseconds(player: str | debora.Player, rounds: int, stretches: int) -> fl
 
 
 if __name__ == "__main__":
-    for name, player, rounds, stretches in [
+    players: list[tuple[str, str | debora.Player, int, int]] = [
         ("ucb1, of the library", "ucb1", ROUNDS, ROUNDS),
         ("an idle player, a list a round", debora.player("idle", Idle), ROUNDS, ROUNDS),
         ("an idle player, an array a round", debora.player("idle", IdleArray), ROUNDS, ROUNDS),
         ("an idle player, stretches of 1,000 rounds", debora.player("idle", IdleStretch), 1_000 * ROUNDS, ROUNDS),
-    ]:
+    ]
+    for name, player, rounds, stretches in players:
         print(f"{name:44} {microseconds(player, rounds, stretches):8.2f} us a stretch")

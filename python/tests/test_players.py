@@ -183,8 +183,16 @@ def test_an_exception_comes_out_as_it_is_with_its_place() -> None:
     def fail() -> list[float]:
         raise ZeroDivisionError("mine")
 
+    made = list[int]()
+
+    def make(problem: debora.Problem, key: int) -> debora.RoundPlayer:
+        made.append(key)
+        player: debora.RoundPlayer = broken(fail).make(problem, key)  # type: ignore[assignment]
+        return player
+
     with pytest.raises(ZeroDivisionError, match="mine") as caught:
-        debora.compare(spec_of(SHORT, [0.5, 0.5]), players=[broken(fail)], pairs=50)
+        debora.compare(spec_of(SHORT, [0.5, 0.5]), players=[debora.player("broken", make)], pairs=50)
+    assert len(made) == 2, "once to see whether it can play, and once to play: nothing is begun after a failure"
     if sys.version_info >= (3, 11):
         assert caught.value.__notes__ == ['in player "broken", pair 0, round 5']
 
@@ -217,12 +225,23 @@ def test_what_cannot_play_is_refused_before_anything_is_measured() -> None:
 
 
 def test_ctrl_c_stops_a_player_within_its_run() -> None:
+    told = [0]
+
+    class Counting(Thompson):
+        def tell(self, actions: list[int], rewards: list[float], costs: list[list[float]]) -> None:
+            told[0] += 1
+
     spec = spec_of(debora.Problem(actions=["a", "b"], horizon=1e7, rho=0.5), [0.4, 0.6])
     threading.Timer(0.3, _thread.interrupt_main).start()
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        debora.replicate(spec, pairs=10, player=debora.player("mine", Thompson))
+        debora.replicate(spec, pairs=10, player=debora.player("mine", Counting))
     assert time.monotonic() - begun < 10
+    # The round that was being played ends; then nobody calls the player, whose run had minutes to go.
+    time.sleep(0.2)
+    stopped = told[0]
+    time.sleep(0.2)
+    assert told[0] == stopped
 
 
 def test_a_stretch_player_plays_long_horizons() -> None:
@@ -274,6 +293,17 @@ def test_a_world_in_python_is_measured_like_any_other() -> None:
     for run in (1, 2):
         expected = 0.6 - columns[f"regret_{run}"] / 20_000
         assert (columns[f"reward_mean_{run}"] - expected).abs().max() < 0.02
+    begun = list[float]()
+
+    def noting(action: int, count: int, chance: np.random.Generator) -> Any:
+        begun.append(chance.random())
+        return beta(action, count, chance)
+
+    noted = debora.worlds.function(noting, reward=[0.4, 0.6], costs={"price": [0.5, 1.0]})
+    debora.replicate(spec, pairs=5, world=noted, threads=1)
+    # The first run is played once more for its strategies; else every call has randomness of its own.
+    again = len(begun) - len(set(begun))
+    assert len(set(begun)) > 20 and again < len(begun) / 4, begun
     short = debora.Spec(COSTLY, key=42).replace(horizon=300)
     table = debora.compare(short, pairs=2, players=["doss", debora.player("mine", Thompson)], world=world)
     assert table.players == ["debora", "doss", "mine"]
