@@ -2,9 +2,9 @@
 
 mod arrays;
 mod background;
+mod code_failure;
 mod engine;
 mod error;
-mod failure;
 mod measure;
 mod own;
 mod own_player;

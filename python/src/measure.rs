@@ -16,8 +16,8 @@ use pyo3::types::{PyBytes, PyDict, PyType};
 use serde_json::{Value, json};
 
 use crate::background::beside;
+use crate::code_failure::CodeFailure;
 use crate::error::{Error, measure_refused, spec_refused};
-use crate::failure::Failure;
 use crate::own::OwnCode;
 use crate::part::PyPart;
 use crate::spec::{PySpec, open};
@@ -176,7 +176,7 @@ impl PyMeasurement {
         let (names, code) = OwnCode::read(&players, world, &spec.spec_text)?;
         let mut inner = Measurement::replicate(spec.spec_text.clone(), pairs, simulator, other);
         if let (Some(name), Some(player)) = (names.into_iter().next(), players.first()) {
-            let failure = Arc::new(Failure::default());
+            let failure = Arc::new(CodeFailure::default());
             let own = code.own(player.py(), &spec.spec_text, pairs, &failure)?;
             let checked = check_names(&own.players)
                 .and_then(|()| check_speed(&name, spec.spec_text.problem(), &own.players));
@@ -200,7 +200,7 @@ impl PyMeasurement {
     ) -> PyResult<Self> {
         let spec = spec.spec_text.clone();
         let (wanted, code) = OwnCode::read(&players.unwrap_or_default(), world, &spec)?;
-        let own = code.own(type_.py(), &spec, pairs, &Arc::new(Failure::default()))?;
+        let own = code.own(type_.py(), &spec, pairs, &Arc::new(CodeFailure::default()))?;
         let chosen =
             choose(spec.problem(), &wanted, &own.players, pairs).map_err(measure_refused)?;
         let simulator = self::simulator(simulator)?;
@@ -259,7 +259,7 @@ impl PyMeasurement {
         let total = self.inner.pairs_in(shard).map_err(measure_refused)?;
         let measurement = Arc::clone(&self.inner);
         let progress = progress.map(|progress| (progress, total));
-        let failure = Arc::new(Failure::default());
+        let failure = Arc::new(CodeFailure::default());
         let own = self
             .code
             .own(py, &measurement.spec, measurement.pairs, &failure)?;

@@ -8,7 +8,7 @@ use debora::{Key, Plan};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::failure::Failure;
+use crate::code_failure::CodeFailure;
 use crate::own_player::{Calls, PythonPlayer};
 use crate::own_world::own_world;
 
@@ -55,6 +55,7 @@ impl OwnCode {
                 continue;
             }
             let name: String = player.getattr("name")?.extract()?;
+            // Made with a key of no pair, and thrown away.
             let trial = Calls::make(player, spec.problem(), Key::from(0u64))?;
             code.players.push(OwnObject {
                 object: player.clone().unbind(),
@@ -83,7 +84,7 @@ impl OwnCode {
         py: Python<'_>,
         spec: &SpecText,
         pairs: u64,
-        failure: &Arc<Failure>,
+        failure: &Arc<CodeFailure>,
     ) -> PyResult<Own> {
         let players = self.players.iter();
         let players = players.map(|player| own_player(py, player, spec.spec.key, pairs, failure));
@@ -103,7 +104,7 @@ fn own_player(
     player: &OwnObject,
     key: Key,
     pairs: u64,
-    failure: &Arc<Failure>,
+    failure: &Arc<CodeFailure>,
 ) -> OwnPlayer {
     let object = player.object.clone_ref(py);
     let name = player.name.clone();

@@ -9,8 +9,8 @@ use numpy::{IntoPyArray as _, PyArrayMethods as _, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::code_failure::CodeFailure;
 use crate::error::Error;
-use crate::failure::Failure;
 use crate::problem::PyProblem;
 
 /// The bound methods of a player.
@@ -66,7 +66,7 @@ pub struct PythonPlayer {
     problem: Arc<Problem>,
     name: String,
     pair: PairOf,
-    failure: Arc<Failure>,
+    failure: Arc<CodeFailure>,
     /// None once it has failed or is not to go on.
     calls: Option<Calls>,
     strategy: Strategy,
@@ -81,7 +81,7 @@ impl PythonPlayer {
         problem: &Arc<Problem>,
         key: Key,
         (name, pair): (String, PairOf),
-        failure: Arc<Failure>,
+        failure: Arc<CodeFailure>,
     ) -> Self {
         let mut player = Self {
             problem: Arc::clone(problem),
@@ -145,30 +145,14 @@ impl PythonPlayer {
             Ok(array) => array.as_array().to_vec(),
             Err(_) => given.extract()?,
         };
-        let refuse = |what: String| {
-            Err(Error::new_err(format!(
-                "strategy() of player {:?} {what}",
-                self.name
-            )))
-        };
-        let actions = self.problem.actions();
-        if probabilities.len() != actions.len() {
-            return refuse(format!(
-                "gives {} probabilities for {} actions; give one for each",
-                probabilities.len(),
-                actions.len()
-            ));
+        if let Some(wrong) = wrong(&probabilities, self.problem.actions()) {
+            let name = &self.name;
+            return Err(Error::new_err(format!(
+                "strategy() of player {name:?} {wrong}"
+            )));
         }
-        let mut entries = probabilities.iter().zip(actions);
-        if let Some((value, action)) = entries.find(|(value, _)| value.is_nan() || **value < 0.0) {
-            return refuse(format!(
-                "gives {action:?} the probability {value}; give 0 or more"
-            ));
-        }
+        // The library's strategies sum to 1 as nearly as floats do; what people divide and add up may miss it by more.
         let sum: f64 = probabilities.iter().sum();
-        if (sum - 1.0).abs() > 1e-9 {
-            return refuse(format!("sums to {sum}; make it sum to 1"));
-        }
         Ok(Strategy::new(
             probabilities.iter().map(|value| value / sum).collect(),
         ))
@@ -226,6 +210,24 @@ impl PythonPlayer {
             costs.into_any(),
         ))
     }
+}
+
+/// What is wrong with probabilities of these actions, and what would not be.
+fn wrong(probabilities: &[f64], actions: &[String]) -> Option<String> {
+    let (got, wanted) = (probabilities.len(), actions.len());
+    if got != wanted {
+        return Some(format!(
+            "gives {got} probabilities for {wanted} actions; give one for each"
+        ));
+    }
+    let mut entries = probabilities.iter().zip(actions);
+    if let Some((value, action)) = entries.find(|(value, _)| value.is_nan() || **value < 0.0) {
+        return Some(format!(
+            "gives {action:?} the probability {value}; give 0 or more"
+        ));
+    }
+    let sum: f64 = probabilities.iter().sum();
+    ((sum - 1.0).abs() > 1e-9).then(|| format!("sums to {sum}; make it sum to 1"))
 }
 
 impl Player for PythonPlayer {

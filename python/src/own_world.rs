@@ -11,8 +11,8 @@ use debora::{Problem, WorldKey};
 use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 
+use crate::code_failure::CodeFailure;
 use crate::error::Error;
-use crate::failure::Failure;
 use crate::value::to_key;
 
 /// Draws that one call asks for at most: large beside what a call costs, small beside the memory.
@@ -22,7 +22,7 @@ const DRAWS_A_CALL: u64 = 1 << 20;
 pub fn own_world(
     object: &Bound<'_, PyAny>,
     spec: &SpecText,
-    failure: &Arc<Failure>,
+    failure: &Arc<CodeFailure>,
 ) -> PyResult<Simulated> {
     let problem = Arc::clone(&spec.plan.problem);
     let names: Vec<String> = (1..problem.quantities())
@@ -80,7 +80,7 @@ struct PythonWorld {
     names: Vec<String>,
     means: Vec<Vec<f64>>,
     problem: Arc<Problem>,
-    failure: Arc<Failure>,
+    failure: Arc<CodeFailure>,
 }
 
 impl PythonWorld {

@@ -8,8 +8,9 @@ their names. Costs go by theirs.
 
 from __future__ import annotations
 
+import collections.abc
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,8 +24,8 @@ Means: TypeAlias = Sequence[float] | Mapping[str, float]
 Law: TypeAlias = tuple[Sequence[float], Sequence[float]]
 """Values, and their probabilities."""
 
-Draw: TypeAlias = Callable[[int, int, np.random.Generator], Any]
-"""What an action (its number) gives so many times, drawn from a generator: rewards, or rewards and costs by name."""
+_Draw: TypeAlias = collections.abc.Callable[[int, int, np.random.Generator], Any]
+"""What an action (its number) gives so many times, drawn from a generator: rewards, or rewards and costs."""
 
 MEANS_DRAWS = 100_000
 """How often each action is drawn where its means are not given: regret is then right to about 1/300 of a range."""
@@ -83,7 +84,7 @@ class Function:
     """A world that is a function in Python, as :func:`function` makes it."""
 
     def __init__(
-        self, draw: Draw, *, reward: Means | None, costs: Mapping[str, Means] | None, key: int | str | None
+        self, draw: _Draw, *, reward: Means | None, costs: Mapping[str, Means] | None, key: int | str | None
     ) -> None:
         self.draw, self.reward, self.costs, self.key = draw, reward, dict(costs or {}), key
         self.name: str = getattr(draw, "__qualname__", type(draw).__qualname__)
@@ -118,7 +119,7 @@ class Function:
 
 
 def function(
-    draw: Draw,
+    draw: _Draw,
     *,
     reward: Means | None = None,
     costs: Mapping[str, Means] | None = None,

@@ -10,12 +10,12 @@ use pyo3::prelude::*;
 
 /// The first exception of Python's code in a measurement, which ends it.
 #[derive(Default)]
-pub struct Failure {
+pub struct CodeFailure {
     error: Mutex<Option<PyErr>>,
     cancel: OnceLock<Arc<AtomicBool>>,
 }
 
-impl Failure {
+impl CodeFailure {
     /// From here on a failure sets `cancel`, and players stop once it is set.
     pub fn watch(&self, cancel: &Arc<AtomicBool>) {
         self.cancel.get_or_init(|| Arc::clone(cancel));
