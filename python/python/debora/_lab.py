@@ -130,7 +130,7 @@ def replicate(
     """
     as_players(None if player is None else [player])
     measurement = Measurement.replicate(
-        spec, pairs=pairs, simulator=simulator, other=other, player=player, world=_function(world)
+        spec, pairs=pairs, simulator=simulator, other=other, player=player, world=as_function(world)
     )
     return Replication(measurement._measure(None, threads, progress))
 
@@ -163,7 +163,7 @@ def comparison(
 ) -> Measurement:
     """What a comparison measures, for a function that the user calls; warns of the rivals left out."""
     wanted = as_players(players)
-    measurement = Measurement.compare(spec, players=wanted, pairs=pairs, simulator=simulator, world=_function(world))
+    measurement = Measurement.compare(spec, players=wanted, pairs=pairs, simulator=simulator, world=as_function(world))
     if measurement.left_out:
         warnings.warn(
             f"{', '.join(measurement.left_out)} left out, as deciding every round anew would take too long; "
@@ -174,7 +174,7 @@ def comparison(
     return measurement
 
 
-def _function(world: object) -> Function | None:
+def as_function(world: object) -> Function | None:
     """A world that is code draws many rounds at once, from a key; a function of action and round cannot."""
     if world is None or isinstance(world, Function):
         return world

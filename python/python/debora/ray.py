@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from debora._debora import Error, Measurement, Spec
-from debora._lab import Progress, comparison, merge
+from debora._lab import Progress, as_function, comparison, merge
 from debora._players import Player, as_players
 from debora._results import Comparison, Replication
 from debora.worlds import Function
@@ -61,7 +61,9 @@ def replicate(
     after each shard. Ctrl-C cancels the tasks.
     """
     as_players(None if player is None else [player])
-    measurement = Measurement.replicate(spec, pairs=pairs, simulator=simulator, other=other, player=player, world=world)
+    measurement = Measurement.replicate(
+        spec, pairs=pairs, simulator=simulator, other=other, player=player, world=as_function(world)
+    )
     return cast(Replication, _measure(measurement, _shipped(measurement, spec, other), shards, progress))
 
 
