@@ -327,5 +327,7 @@ def test_wrong_worlds_say_what_is_wrong() -> None:
     refused(beta, debora.Error, 'gives "price" the value 3.0, outside', reward=[0, 1], costs={"price": [3, 1]})
     refused(beta, ValueError, "no means of the cost 'price'", reward=[0, 1])
     refused(beta, ValueError, "2 are needed", reward=[0], costs={"price": [1, 1]})
+    with pytest.raises(debora.Error, match=r"use debora\.replicate\(spec, pairs=1, world=world\)"):
+        debora.run(spec, world=debora.worlds.function(beta))  # type: ignore[arg-type]
     with pytest.raises(debora.Error, match=r"give debora\.worlds\.function"):
         debora.replicate(spec, world=lambda action, round: 0.5)  # type: ignore[arg-type]

@@ -48,6 +48,8 @@ def run(
         spec = Spec(spec, key=0 if key is None else key)
     elif key is not None:
         spec = spec.replace(key=key)
+    if isinstance(world, Function):
+        raise Error("world draws many rounds at once; use debora.replicate(spec, pairs=1, world=world)")
     if world is None:
         return RunResult(**simulate(spec, simulator=simulator))
     return _play(spec, world)
