@@ -1,4 +1,4 @@
-//! The tables of `--out`, for other programs. Names of players and numbers need no quotes.
+//! The tables of `--out`, for other programs. Numbers are plain, and need no quotes; names and notes may.
 
 use debora::lab::metrics::Run;
 use debora::lab::replicate::Pair;
@@ -41,11 +41,11 @@ pub fn runs_csv(run: &Run) -> CsvFile {
 pub fn pairs_csv(players: &[(String, Vec<Pair>)]) -> CsvFile {
     let mut text = String::from(
         "player,pair,identical,split_epoch,split_round,split_action,split_quantity,split_count,mean_1,mean_2,edge,\
-         regret_1,regret_2,violation_1,violation_2,unsafe_rounds_1,unsafe_rounds_2,committed_at_1,committed_at_2\n",
+         regret_1,regret_2,violation_1,violation_2,unsafe_rounds_1,unsafe_rounds_2,committed_at_1,committed_at_2,note_1,note_2\n",
     );
     for (name, pairs) in players {
         for pair in pairs {
-            text += &format!("{name},{}\n", pair_columns(pair).join(","));
+            text += &format!("{},{}\n", quoted(name), pair_columns(pair).join(","));
         }
     }
     CsvFile {
@@ -54,7 +54,7 @@ pub fn pairs_csv(players: &[(String, Vec<Pair>)]) -> CsvFile {
     }
 }
 
-fn pair_columns(pair: &Pair) -> [String; 18] {
+fn pair_columns(pair: &Pair) -> [String; 20] {
     let divergence = pair.divergence.as_ref();
     // A player that does not round has no estimate to blame.
     let estimate = divergence.and_then(|divergence| divergence.estimate.as_ref());
@@ -78,6 +78,8 @@ fn pair_columns(pair: &Pair) -> [String; 18] {
         second.unsafe_rounds.to_string(),
         cell(first.committed_at),
         cell(second.committed_at),
+        cell(first.note.as_deref().map(quoted)),
+        cell(second.note.as_deref().map(quoted)),
     ]
 }
 
@@ -103,12 +105,12 @@ pub fn curves_csv(figures: &[Figure]) -> CsvFile {
     }
 }
 
-/// Names of actions may hold anything.
-fn quoted(name: &str) -> String {
-    if name.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", name.replace('"', "\"\""))
+/// A text as a cell: in quotes if it holds what ends one.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
     } else {
-        name.to_owned()
+        text.to_owned()
     }
 }
 
