@@ -535,7 +535,7 @@ async fn health_is_in_words_and_names_no_secret() {
             version,
             &house.service.start.identity,
             "(this one)",
-            "3 work, 1 session is",
+            "3 keys work, 1 session is",
         ],
     );
     house.app.state.sample();

@@ -136,7 +136,7 @@ fn facts(app: &AppState, store: Option<&StoreHealth>) -> Markup {
                 dt { "Size" } dd { (bytes(store.size)) }
                 dt { "Waiting clock" } dd { (duration(store.clock.waited)) " in which missing outcomes were waited for" }
                 dt { "API keys" } dd {
-                    @if store.keys == 0 { "none that works" } @else { (counted(store.keys, "works", "work")) }
+                    @if store.keys == 0 { "none that works" } @else { (counted(store.keys, "key works", "keys work")) }
                     ", " (counted(store.sessions, "session is", "sessions are")) " open"
                 }
             }

@@ -5,7 +5,7 @@ use debora::record::Interval;
 use maud::{Markup, html};
 
 use super::one::{UNFOLDED, largest};
-use crate::chart::{Axis, Chart, Mark, legend};
+use crate::chart::{Axis, Chart, Mark};
 use crate::service::http::epochs::detail::{EpochDetail, EstimateHere};
 use crate::service::http::epochs::entry::share;
 use crate::service::http::pages::parts;
@@ -38,18 +38,19 @@ pub fn shown(detail: &EpochDetail, quantity: Option<u32>) -> Markup {
     }
 }
 
+/// What the strips' signs mean, each as it is drawn.
 fn keys(grids: &[Grid]) -> Markup {
-    let mut entries = vec![
-        ("c0 band".into(), "the mean's cell".into()),
-        ("c0".into(), "estimate, its middle".into()),
-        ("c1".into(), "mean, which no decision sees".into()),
-        ("muted".into(), "edges of cells".into()),
-        ("span".into(), "where the true mean lies".into()),
-    ];
-    if grids.iter().any(|grid| grid.threshold.is_some()) {
-        entries.push(("threshold".into(), "threshold".into()));
+    let limited = grids.iter().any(|grid| grid.threshold.is_some());
+    html! {
+        ul.legend {
+            li { svg.key aria-hidden="true" { rect.area.band.c0 width="100%" height="100%" {} } "the mean's cell" }
+            li { span.sign.c0 aria-hidden="true" { "┃" } "estimate, its middle" }
+            li { span.sign.c1 aria-hidden="true" { "●" } "mean, which no decision sees" }
+            li { span.sign aria-hidden="true" { "│" } "edges of cells" }
+            li { span.sign aria-hidden="true" { "──" } "where the true mean lies" }
+            @if limited { li { span.sign aria-hidden="true" { "┆" } "threshold" } }
+        }
     }
-    legend(&entries)
 }
 
 /// A quantity's estimates, those of the actions that are played most first.
@@ -179,7 +180,7 @@ fn row(detail: &EpochDetail, estimate: &EstimateHere, ends: [f64; 2]) -> Markup 
             td.number data-label="Level" { (estimate.level.map_or(String::new(), |level| level.to_string())) }
             td.number data-label="Offset" { (amount(estimate.offset)) }
             td.number data-label="Made in" {
-                @if made_here { strong { "here" } }
+                @if made_here { strong { "this one" } }
                 @else { a href={ "/experiments/" (detail.id) "/epochs/" (estimate.made_in) } { "epoch " (whole(estimate.made_in)) } }
             }
         }

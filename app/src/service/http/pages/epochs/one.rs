@@ -84,7 +84,7 @@ fn around(detail: &EpochDetail) -> Markup {
     html! {
         nav.around aria-label="Epochs" {
             @if here > 0 { a rel="prev" href=(to(here - 1)) { "← Epoch " (whole(here - 1)) } } @else { span {} }
-            a href={ "/experiments/" (detail.id) "/epochs" } { "All " (whole(detail.count)) " epochs" }
+            a href={ "/experiments/" (detail.id) "/epochs" } { "All epochs" }
             @if here + 1 < detail.count { a rel="next" href=(to(here + 1)) { "Epoch " (whole(here + 1)) " →" } } @else { span {} }
         }
     }
