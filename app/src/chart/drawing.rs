@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::axis::shortened;
 use super::ink::{self, Ink};
+use super::legend::{Entry, sign};
 use super::letters;
 use super::{Chart, Mark};
 
@@ -13,6 +14,8 @@ const WIDTH: f64 = 640.0;
 const LETTERS: f64 = 12.0;
 const LINE: f64 = 18.0;
 const GAP: f64 = 10.0;
+/// Of a sign in the legend.
+const SIGN: f64 = 24.0;
 
 /// The most room for a name in a legend, in heights of a letter: a longer one would push the others out. Tables have it whole.
 const NAME_MAX: f64 = 28.0;
@@ -69,8 +72,8 @@ impl Plot {
 }
 
 impl Chart {
-    /// At a fixed size, `height` between the axes, with a legend below: the class and the name of each entry.
-    pub fn drawing(&self, legend: &[(String, String)], height: f64) -> Drawing {
+    /// At a fixed size, `height` between the axes, with a legend below.
+    pub fn drawing(&self, legend: &[Entry], height: f64) -> Drawing {
         let ticks = self.y.ticks.iter().map(|(_, text)| room(text));
         let left = ticks.fold(LETTERS, f64::max) + GAP;
         let plot = Plot {
@@ -122,7 +125,10 @@ impl Chart {
             let (x, y) = plot.at(self.x.place(at.0), self.y.place(at.1));
             return word(x, y + 4.0, Anchor::Middle, &sign.to_string());
         }
-        let (class, points) = self.outline(mark);
+        let (mut class, points) = self.outline(mark);
+        if matches!(mark, Mark::Dot { .. }) {
+            class.push_str(" dot");
+        }
         let closed = matches!(mark, Mark::Area { .. } | Mark::Block { .. });
         Item::Path {
             class,
@@ -158,17 +164,23 @@ fn word(x: f64, y: f64, anchor: Anchor, text: &str) -> Item {
 }
 
 /// Entries from left to right, as many to a line as fit; gives where they end.
-fn add_legend(legend: &[(String, String)], top: f64, items: &mut Vec<Item>) -> f64 {
-    const SAMPLE: f64 = 24.0;
+fn add_legend(legend: &[Entry], top: f64, items: &mut Vec<Item>) -> f64 {
     let (mut x, mut y) = (GAP, top);
-    for (class, name) in legend {
+    for (marks, name) in legend {
         let name = shortened(name, NAME_MAX);
-        let length = SAMPLE + 6.0 + room(&name);
+        let length = SIGN + 6.0 + room(&name);
         if x > GAP && x + length > WIDTH {
             (x, y) = (GAP, y + LINE);
         }
-        items.push(sample(class, x, y, SAMPLE));
-        items.push(word(x + SAMPLE + 6.0, y, Anchor::Start, &name));
+        let sign = sign(marks.clone());
+        let plot = Plot {
+            left: x,
+            top: y - LETTERS + 2.0,
+            width: SIGN,
+            height: LETTERS,
+        };
+        items.extend(sign.marks.iter().map(|mark| sign.item(mark, &plot)));
+        items.push(word(x + SIGN + 6.0, y, Anchor::Start, &name));
         x += length + 2.0 * GAP;
     }
     if legend.is_empty() {
@@ -176,33 +188,6 @@ fn add_legend(legend: &[(String, String)], top: f64, items: &mut Vec<Item>) -> f
     } else {
         y + GAP
     }
-}
-
-/// What an entry looks like in the figure: a line, a dot, or an area.
-fn sample(class: &str, x: f64, y: f64, length: f64) -> Item {
-    let middle = y - 4.0;
-    if class.contains("sign") {
-        return word(x + length / 2.0, y, Anchor::Middle, "×");
-    }
-    if class.contains("area") {
-        let [left, right, up, down] = [x, x + length, middle - 5.0, middle + 5.0];
-        return Item::Path {
-            class: class.to_owned(),
-            points: vec![(left, down), (right, down), (right, up), (left, up)],
-            closed: true,
-        };
-    }
-    let from = if class.contains("dot") {
-        x + length / 2.0
-    } else {
-        x
-    };
-    let to = if class.contains("dot") {
-        from
-    } else {
-        x + length
-    };
-    line(class, &[(from, middle), (to, middle)])
 }
 
 impl Drawing {

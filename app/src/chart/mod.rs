@@ -11,6 +11,7 @@
 mod axis;
 pub mod drawing;
 pub mod ink;
+pub mod legend;
 mod letters;
 mod pdf;
 
@@ -47,6 +48,7 @@ pub struct Chart {
 }
 
 /// Something drawn, in the units of the axes. `class` gives the colour: `c0` to `c7` of [`colour`], `threshold`, `muted`.
+#[derive(Clone)]
 pub enum Mark {
     /// A line through points.
     Line {
@@ -231,17 +233,6 @@ impl Chart {
                 rect.tip x=(share(from)) width=(share((to - from).max(0.002))) y="0" height="100%" {
                     title { (tip.lines.join("\n")) }
                 }
-            }
-        }
-    }
-}
-
-/// A figure's colours, named.
-pub fn legend(entries: &[(String, String)]) -> Markup {
-    html! {
-        ul.legend {
-            @for (class, name) in entries {
-                li { svg.key aria-hidden="true" { rect.area.(class) width="100%" height="100%" {} } bdi { (name) } }
             }
         }
     }

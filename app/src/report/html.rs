@@ -6,7 +6,7 @@ use debora::measure::words::{amount, percent, whole};
 use debora::measure::{FirstRun, KnownMean, SpecText};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::chart;
+use crate::chart::legend::legend;
 use crate::report::plots::Figure;
 
 /// What the page is made of.
@@ -110,7 +110,7 @@ fn figure(figure: &Figure) -> Markup {
     html! {
         figure {
             (figure.chart.svg_of_height(figure.height))
-            (chart::legend(&figure.legend))
+            (legend(figure.legend.clone()))
             figcaption { (figure.caption) }
         }
     }

@@ -3,6 +3,7 @@
 use debora::measure::curves::{CurvePoint, IDENTICAL_MISS};
 
 use crate::chart::drawing::Drawing;
+use crate::chart::legend::{self, Entry};
 use crate::chart::{Axis, COLOURS, Chart, Mark};
 
 /// How tall the part between the axes is.
@@ -10,6 +11,9 @@ const HEIGHT: f64 = 270.0;
 
 /// Of one action in a figure of means.
 const ROW: f64 = 30.0;
+
+/// The sign of a true mean.
+const TRUTH: char = '×';
 
 /// The most actions in a figure of means: more than this nobody compares by eye, and the table has them all.
 pub const ROWS_MAX: usize = 40;
@@ -22,8 +26,8 @@ pub struct Figure {
     pub caption: String,
     /// As it looks.
     pub chart: Chart,
-    /// The class and the name of what is in it.
-    pub legend: Vec<(String, String)>,
+    /// What its signs mean.
+    pub legend: Vec<Entry>,
     /// How tall the part between the axes is.
     pub height: f64,
     /// What it was drawn from.
@@ -163,9 +167,9 @@ fn lines(name: &str, caption: String, x: Axis, y: Axis, series: &[Series]) -> Fi
         marks,
         tips: Vec::new(),
     };
-    let legend: Vec<(String, String)> = series
+    let legend = series
         .iter()
-        .map(|series| (series.class.clone(), series.name.clone()))
+        .map(|series| (legend::level(&series.class), series.name.clone()))
         .collect();
     Figure {
         name: name.to_owned(),
@@ -212,10 +216,15 @@ pub fn strategy_over_time(actions: &[String], stretches: &[(u64, u64, Vec<f64>)]
             points: area,
         });
     }
-    let legend: Vec<(String, String)> = shown
+    let legend = shown
         .iter()
         .enumerate()
-        .map(|(place, group)| (group_class(place, group), group_name(actions, group)))
+        .map(|(place, group)| {
+            (
+                legend::block(&group_class(place, group)),
+                group_name(actions, group),
+            )
+        })
         .collect();
     let caption =
         "The strategy of the first run over its rounds: the height of an area is the probability of its action."
@@ -271,8 +280,8 @@ fn group_name(actions: &[String], group: &[usize]) -> String {
 
 fn group_class(place: usize, group: &[usize]) -> String {
     match group {
-        [_] => format!("c{place} area"),
-        _ => "muted area".into(),
+        [_] => format!("c{place}"),
+        _ => "muted".into(),
     }
 }
 
@@ -358,15 +367,17 @@ fn estimates_caption(quantity: &str, actions: usize, threshold: bool) -> String 
     )
 }
 
-fn means_legend(threshold: bool) -> Vec<(String, String)> {
+fn means_legend(threshold: bool) -> Vec<Entry> {
+    let mut observed = legend::level("c1");
+    observed.extend(legend::dot("c1"));
     let mut legend = vec![
-        ("c0 wide faint".to_owned(), "cell".to_owned()),
-        ("c0".to_owned(), "interval of the estimate".to_owned()),
-        ("c1".to_owned(), "observed, with its interval".to_owned()),
-        ("truth sign".to_owned(), "true mean".to_owned()),
+        (legend::level("c0 wide faint"), "cell".to_owned()),
+        (legend::level("c0"), "interval of the estimate".to_owned()),
+        (observed, "observed, with its interval".to_owned()),
+        (legend::letter(TRUTH), "true mean".to_owned()),
     ];
     if threshold {
-        legend.push(("threshold".into(), "threshold".into()));
+        legend.push((legend::upright("threshold"), "threshold".into()));
     }
     legend
 }
@@ -399,14 +410,14 @@ impl DrawnMean {
         if let Some([low, mean, high]) = self.observed {
             marks.push(across("c1", [low, high], below));
             marks.push(Mark::Dot {
-                class: "c1 dot".into(),
+                class: "c1".into(),
                 at: (mean, below),
             });
         }
         marks.extend(self.truth.map(|truth| Mark::Sign {
-            class: "truth".into(),
+            class: String::new(),
             at: (truth, height),
-            sign: '×',
+            sign: TRUTH,
         }));
         marks
     }
