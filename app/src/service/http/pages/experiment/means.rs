@@ -219,14 +219,15 @@ fn key(view: &ExperimentView) -> Markup {
         low: 0.0,
         high: 1.0,
     };
-    let cell = [legend::block("band c0"), legend::upright("c0")].concat();
-    let mut signs = vec![
-        (
-            observed(Some(0.5), &whole),
-            "observed mean with its interval",
-        ),
-        (cell, "estimate, in the cell that held the mean"),
-    ];
+    let mut signs = vec![(
+        observed(Some(0.5), &whole),
+        "observed mean with its interval",
+    )];
+    // Before the first estimate, and after a commitment, none is drawn.
+    if view.state.means.iter().any(|mean| mean.estimate.is_some()) {
+        let cell = [legend::block("band c0"), legend::upright("c0")].concat();
+        signs.push((cell, "estimate, in the cell that held the mean"));
+    }
     if !view.state.limits.is_empty() {
         signs.push((legend::upright("threshold"), "threshold"));
     }
