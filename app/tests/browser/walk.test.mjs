@@ -120,7 +120,7 @@ test("it is simulated on guessed means", async () => {
 });
 
 test("it is created, and the page follows what the interface is asked and told", async () => {
-    await field(/^Id/).fill("walk");
+    await field("Id in addresses").fill("walk");
     await field(/^Key/).fill(keyOf("walk"));
     await button("Create the experiment").click();
     await page.waitForURL("**/experiments/walk");

@@ -379,6 +379,27 @@ async fn the_rate_falls_while_nobody_asks() {
     assert!(!words(&idle).contains("rate of now"));
 }
 
+#[tokio::test]
+async fn at_a_standstill_the_horizon_has_no_time() {
+    let house = House::new();
+    house.create("e", SOFT).await;
+    house.decide("e", 10).await;
+    house.wait(60_000);
+    says(&shown(&house, "e").await, &["at the rate of now"]);
+    house.decide("e", 10_000).await;
+    let standstill = |page: Reply, until: &str| {
+        says(&page, &[until]);
+        assert!(!words(&page).contains("at the rate of now"));
+    };
+    let waiting = shown(&house, "e").await;
+    standstill(waiting, "not before the outstanding outcomes are known");
+    house
+        .post("/v1/experiments/e/pause", &json!({}))
+        .await
+        .expect(200);
+    standstill(shown(&house, "e").await, "not before it is resumed");
+}
+
 /// Numbers as the page writes them, to three digits.
 fn amount(value: &Value) -> String {
     debora::measure::words::amount(value.as_f64().unwrap())
