@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::axis::shortened;
-use super::ink::{self, Ink};
+use super::ink::{self, MarkInk};
 use super::legend::{Entry, sign};
 use super::letters;
 use super::{Chart, Mark};
@@ -26,11 +26,11 @@ pub struct Drawing {
     pub height: f64,
     /// For those who do not see it.
     pub label: String,
-    pub items: Vec<Item>,
+    pub items: Vec<DrawnItem>,
 }
 
 /// Something at its place; the first corner is at the top left.
-pub enum Item {
+pub enum DrawnItem {
     /// A line, or an area if it is closed.
     Path {
         class: String,
@@ -94,7 +94,7 @@ impl Chart {
         }
     }
 
-    fn axes(&self, plot: &Plot) -> Vec<Item> {
+    fn axes(&self, plot: &Plot) -> Vec<DrawnItem> {
         let mut items = Vec::new();
         for (place, text) in &self.y.ticks {
             let ends = [plot.at(0.0, *place), plot.at(1.0, *place)];
@@ -120,7 +120,7 @@ impl Chart {
         items
     }
 
-    fn item(&self, mark: &Mark, plot: &Plot) -> Item {
+    fn item(&self, mark: &Mark, plot: &Plot) -> DrawnItem {
         if let Mark::Sign { at, sign, .. } = mark {
             let (x, y) = plot.at(self.x.place(at.0), self.y.place(at.1));
             return word(x, y + 4.0, Anchor::Middle, &sign.to_string());
@@ -130,7 +130,7 @@ impl Chart {
             class.push_str(" dot");
         }
         let closed = matches!(mark, Mark::Area { .. } | Mark::Block { .. });
-        Item::Path {
+        DrawnItem::Path {
             class,
             points: points
                 .into_iter()
@@ -146,16 +146,16 @@ fn room(text: &str) -> f64 {
     1.17 * LETTERS * letters::width(text)
 }
 
-fn line(class: &str, ends: &[(f64, f64)]) -> Item {
-    Item::Path {
+fn line(class: &str, ends: &[(f64, f64)]) -> DrawnItem {
+    DrawnItem::Path {
         class: class.to_owned(),
         points: ends.to_vec(),
         closed: false,
     }
 }
 
-fn word(x: f64, y: f64, anchor: Anchor, text: &str) -> Item {
-    Item::Text {
+fn word(x: f64, y: f64, anchor: Anchor, text: &str) -> DrawnItem {
+    DrawnItem::Text {
         x,
         y,
         anchor,
@@ -164,7 +164,7 @@ fn word(x: f64, y: f64, anchor: Anchor, text: &str) -> Item {
 }
 
 /// Entries from left to right, as many to a line as fit; gives where they end.
-fn add_legend(legend: &[Entry], top: f64, items: &mut Vec<Item>) -> f64 {
+fn add_legend(legend: &[Entry], top: f64, items: &mut Vec<DrawnItem>) -> f64 {
     let (mut x, mut y) = (GAP, top);
     for (marks, name) in legend {
         let name = shortened(name, NAME_MAX);
@@ -203,12 +203,12 @@ impl Drawing {
         );
         for item in &self.items {
             match item {
-                Item::Path {
+                DrawnItem::Path {
                     class,
                     points,
                     closed,
                 } => svg += &path(&ink::of(class, *closed), points, *closed),
-                Item::Text { x, y, anchor, text } => {
+                DrawnItem::Text { x, y, anchor, text } => {
                     let anchor = match anchor {
                         Anchor::Start => "start",
                         Anchor::Middle => "middle",
@@ -226,7 +226,7 @@ impl Drawing {
     }
 }
 
-fn path(ink: &Ink, points: &[(f64, f64)], closed: bool) -> String {
+fn path(ink: &MarkInk, points: &[(f64, f64)], closed: bool) -> String {
     let mut corners = String::new();
     for (x, y) in points {
         let letter = if corners.is_empty() { 'M' } else { 'L' };

@@ -23,7 +23,7 @@ const DASHES: [&[f64]; 8] = [
 ];
 
 /// How a mark is drawn.
-pub struct Ink {
+pub struct MarkInk {
     pub colour: &'static str,
     pub opacity: f64,
     pub width: f64,
@@ -33,7 +33,7 @@ pub struct Ink {
 }
 
 /// The ink of a class: `c3`, `c3 area`, `c3 band`, `threshold`, ...
-pub fn of(class: &str, closed: bool) -> Ink {
+pub fn of(class: &str, closed: bool) -> MarkInk {
     let has = |word: &str| class.split(' ').any(|one| one == word);
     let number = (0..COLOURS.len()).find(|place| has(&format!("c{place}")));
     let colour = match number {
@@ -52,7 +52,7 @@ pub fn of(class: &str, closed: bool) -> Ink {
     } else {
         &[]
     };
-    Ink {
+    MarkInk {
         colour,
         opacity: if has("band") {
             0.18

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::drawing::{Anchor, Drawing, Item};
-use super::ink::{self, Ink};
+use super::drawing::{Anchor, Drawing, DrawnItem};
+use super::ink::{self, MarkInk};
 use super::letters;
 
 const LETTERS: f64 = 12.0;
@@ -48,7 +48,7 @@ impl Drawing {
         let mut contents = String::from("1 j\n");
         for item in &self.items {
             match item {
-                Item::Path {
+                DrawnItem::Path {
                     class,
                     points,
                     closed,
@@ -56,7 +56,9 @@ impl Drawing {
                     let ink = ink::of(class, *closed);
                     contents += &self.path(&ink, points, *closed, opacities);
                 }
-                Item::Text { x, y, anchor, text } => contents += &self.text(*x, *y, *anchor, text),
+                DrawnItem::Text { x, y, anchor, text } => {
+                    contents += &self.text(*x, *y, *anchor, text)
+                }
             }
         }
         contents
@@ -64,7 +66,7 @@ impl Drawing {
 
     fn path(
         &self,
-        ink: &Ink,
+        ink: &MarkInk,
         points: &[(f64, f64)],
         closed: bool,
         opacities: &mut BTreeMap<u32, String>,
