@@ -117,6 +117,7 @@ async fn the_answer_is_true_before_the_first_round_while_exploring_and_waiting()
             "Waiting: all rounds of epoch 0 are decided",
             "Epoch 1 begins as soon as the 1 outstanding outcome is told; until then requests for decisions are refused.",
             "The spec has no outcome_wait",
+            "not before the outstanding outcomes are known",
         ],
     );
     let last = json!({ "decisions": [first] });
@@ -146,6 +147,7 @@ async fn a_pause_a_wait_with_overtime_and_the_end_are_said_with_what_to_do() {
         &[
             "It was paused by loopback: prices &lt;changed&gt;",
             "An admin can resume it below",
+            "not before it is resumed",
             "more rounds once it is resumed",
         ],
     );
