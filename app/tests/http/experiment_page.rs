@@ -476,7 +476,7 @@ async fn the_axis_is_chosen_by_links_that_the_refresh_keeps() {
             )),
             "{text}"
         );
-        let figure = text.split("<svg class=\"chart\"").nth(1).unwrap();
+        let figure = text.split("<svg class=\"chart ").nth(1).unwrap();
         drawn.push(figure.split("</figure>").next().unwrap().to_owned());
     }
     assert!(
@@ -578,7 +578,7 @@ async fn the_report_is_one_file_that_loads_nothing() {
         assert!(!text.contains(outside), "{outside}");
     }
     // Both axes, as nothing can be chosen in a file.
-    assert_eq!(text.matches("<svg class=\"chart\"").count(), 2);
+    assert_eq!(text.matches("<svg class=\"chart ").count(), 2);
     assert!(text.contains("<style>") && text.contains("default-src 'none'"));
     assert!(
         shown(&house, "e")
