@@ -2,7 +2,8 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use debora::{Key, VALUES_VERSION};
+use debora::spec::Spec;
+use debora::{Key, Plan, VALUES_VERSION};
 use debora_app::store::{EpochRow, ExperimentRow, Progress, Purpose, Role, Status};
 use serde_json::{Value, json};
 
@@ -852,7 +853,10 @@ async fn many_actions_and_costs_make_a_page_that_is_still_small() {
     );
     // Found again, by a program of 200 shares under 20 limits.
     let house = House::new();
-    put(&house, spec, VALUES_VERSION, &record(200, 21, 64));
+    let spec = spec.replace("1_000_000", "1e12");
+    let plan = Plan::of(Spec::parse(&spec, "old").unwrap().problem);
+    let explored = plan.exploration_rounds.unwrap() / 200;
+    put(&house, spec, VALUES_VERSION, &record(200, 21, explored));
     let found = house.get("/v1/experiments/old/epochs/1").await;
     let found = found.expect(200);
     let limits = found["limits"].as_array().unwrap();

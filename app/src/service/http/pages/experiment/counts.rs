@@ -37,6 +37,7 @@ pub fn table(view: &ExperimentView, shape: &Shape) -> Markup {
     let mut actions: Vec<(&ActionCounts, f64)> = view.state.actions.iter().zip(shares).collect();
     let all = actions.len();
     if all > ROWS_MAX {
+        // Few stay in the order of the spec; of many those that are played come first.
         actions.sort_by(|one, other| {
             let by_share = other.1.total_cmp(&one.1);
             by_share.then(other.0.decided.cmp(&one.0.decided))

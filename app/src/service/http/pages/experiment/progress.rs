@@ -108,6 +108,7 @@ impl PlanProgress {
                 grouped(state.epoch + 1),
             ),
         ];
+        // Without one nobody can say when.
         if let Some(rate) = rate {
             lines.push(self.horizon_line(state, rate));
         }

@@ -50,6 +50,7 @@ fn document(view: &ExperimentView, now: i64) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
+                // Within the file, as nobody sends it with headers once it is saved.
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 title { (view.name()) " · debora" }
                 @for style in STYLES { style { (PreEscaped(style)) } }
