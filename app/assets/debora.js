@@ -1,5 +1,5 @@
-// What the pages cannot do without a script: say when they were last updated and when they are stale, and show numbers at the
-// pointer. Without it they are read the same, and reloaded by hand.
+// What the pages cannot do without a script: say when they were last updated and when they are stale, show numbers at the
+// pointer, and send a form once however often its button is pressed. Without it they are read the same, and reloaded by hand.
 "use strict";
 
 (() => {
@@ -95,6 +95,36 @@
   document.addEventListener("pointerdown", show);
   document.addEventListener("scroll", () => (tip.hidden = true), true);
   document.addEventListener("DOMContentLoaded", () => document.body.append(tip));
+
+  // A second click would have the browser drop the answer to the first. Not for good: a download leaves the page as it is, and
+  // so does a person who stops it.
+  const SENT_FOR = 10_000;
+  const sent = new Set();
+
+  function disable(form, disabled) {
+    for (const button of form.querySelectorAll("button")) button.disabled = disabled;
+  }
+
+  function release(form) {
+    sent.delete(form);
+    disable(form, false);
+  }
+
+  // Heard last, so that a form which a script sends by itself is known by now.
+  window.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (event.defaultPrevented || form.method !== "post") return;
+    if (sent.has(form)) {
+      event.preventDefault();
+      return;
+    }
+    sent.add(form);
+    // Later: what is disabled while a form is read is not sent with it, and the button may say what is asked for.
+    setTimeout(disable, 0, form, true);
+    setTimeout(release, SENT_FOR, form);
+  });
+  // Back on a page that the browser kept as it was.
+  window.addEventListener("pageshow", () => sent.forEach(release));
 
   // What is long and must be exact is copied by a button; without a script, or over plain HTTP, the button is not there.
   document.addEventListener("DOMContentLoaded", () => {

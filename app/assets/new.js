@@ -87,12 +87,27 @@
     if (!last && !focused.isConnected) document.querySelector("#fields input")?.focus();
   }
 
-  document.addEventListener("input", (event) => {
+  // Whether a name is that of another row. Half typed, it would take over what is said of that row by its name.
+  function isAnothers(input) {
+    const list = input.name?.match(/^actions(?=\.\d+$)|^cost(?=\.\d+\.name$)/)?.[0];
+    if (!list) return false;
+    const names = [...form().querySelectorAll(list === "cost" ? 'input[name^="cost."][name$=".name"]' : 'input[name^="actions."]:not([name$=".safe"])')];
+    return names.some((other) => other !== input && other.value.trim() === input.value.trim());
+  }
+
+  function follow(event, isTyped) {
     if (!event.target.closest("#draft")) return;
     edits += 1;
     clearTimeout(timer);
     // A guess changes nothing but what is simulated, and that is asked for.
-    if (!event.target.closest(".guesses")) timer = setTimeout(send, PAUSE, "plan");
+    if (event.target.closest(".guesses") || (isTyped && isAnothers(event.target))) return;
+    timer = setTimeout(send, PAUSE, "plan");
+  }
+
+  document.addEventListener("input", (event) => follow(event, true));
+  // A name that was left so is meant so.
+  document.addEventListener("change", (event) => {
+    if (isAnothers(event.target)) follow(event, false);
   });
   document.addEventListener("submit", (event) => {
     const asked = event.submitter?.value ?? "plan";

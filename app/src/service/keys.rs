@@ -14,6 +14,12 @@ use crate::store::{ApiKey, ITSELF, KEYLESS, Role, Store};
 /// The longest name of a key, in bytes.
 pub const KEY_NAME_MAX: usize = 64;
 
+/// Whether a text is what addresses have for "here" and "above": clients take it out of them, so nothing can be done to a key of
+/// that name by its address.
+pub fn is_dots(name: &str) -> bool {
+    [".", ".."].contains(&name)
+}
+
 /// A key that is asked for.
 #[derive(Clone, Debug)]
 pub struct NewKey {
@@ -32,7 +38,7 @@ impl NewKey {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
         let name = &self.name;
         let fits = (1..=KEY_NAME_MAX).contains(&name.len()) && name.bytes().all(allowed);
-        if !fits || [KEYLESS, ITSELF].contains(&name.as_str()) {
+        if !fits || is_dots(name) || [KEYLESS, ITSELF].contains(&name.as_str()) {
             return Err(Refusal::KeyName { name: quoted(name) });
         }
         // Whether they are there is not asked: a key may be handed out before its experiment is created.

@@ -419,7 +419,7 @@ pub enum Refusal {
     Done { id: String, horizon: u64 },
     /// A name that a key cannot have.
     #[error(
-        "{name:?} cannot be a key's name; give up to {KEY_NAME_MAX} letters, digits and - _ . @ (and neither {KEYLESS:?}, which \
+        "{name:?} cannot be a key's name; give up to {KEY_NAME_MAX} letters, digits and - _ . @, not one or two dots alone (and neither {KEYLESS:?}, which \
          stands for callers without a key, nor {ITSELF:?}, which is what the service calls itself)"
     )]
     KeyName { name: String },

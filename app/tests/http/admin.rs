@@ -93,7 +93,17 @@ async fn keys_are_made_listed_used_and_revoked_as_json() {
     ask("POST", "/v1/keys", body)
         .await
         .refused(409, "key_taken");
-    for name in ["", "loopback", "debora", "a b", "é", &"n".repeat(65)] {
+    // Names of dots lead elsewhere in an address.
+    for name in [
+        "",
+        "loopback",
+        "debora",
+        "a b",
+        "é",
+        ".",
+        "..",
+        &"n".repeat(65),
+    ] {
         let body = json!({ "name": name, "role": "read" });
         ask("POST", "/v1/keys", body).await.refused(422, "key_name");
     }
@@ -343,6 +353,90 @@ async fn the_first_key_is_an_admins_and_its_maker_is_logged_in() {
     house.get("/v1/experiments").await.refused(401, "no_key");
     leads_to(&browse(&house, "/", "").await, "/login");
     assert!(!log_in(&house, &made_key(&made)).await.is_empty());
+}
+
+/// What makes a form one that was rendered, and not another.
+fn once_of(page: &Reply) -> String {
+    let text = page.text();
+    let (_, rest) = text.split_once("name=\"once\" value=\"").expect(&text);
+    rest.split_once('"').unwrap().0.to_owned()
+}
+
+#[tokio::test]
+async fn the_first_key_is_shown_again_if_its_form_is_sent_again() {
+    let house = House::new();
+    let once = once_of(&browse(&house, "/admin/keys", "").await);
+    let fields = [
+        ("name", "ann"),
+        ("role", "admin"),
+        ("scope", "all"),
+        ("once", &*once),
+    ];
+    // A second click: both are on their way before either is answered.
+    let (one, other) = tokio::join!(
+        submit(&house, "/admin/keys", &fields, ""),
+        submit(&house, "/admin/keys", &fields, "")
+    );
+    let key = made_key(&one);
+    assert_eq!(made_key(&other), key);
+    // A third, once every request needs a key.
+    let third = submit(&house, "/admin/keys", &fields, "").await;
+    shows(&third, 200, &["It is the first key", &key]);
+    assert_eq!(third.headers["cache-control"], "no-store");
+    let keys = browse(&house, "/v1/keys", &cookie(&third)).await.json();
+    assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "{keys}");
+    // Another form is another's, and so is the same one with another wish, or without what makes it one.
+    let others = [
+        [&fields[..3], &[("once", "0123")]].concat(),
+        [&[("name", "eve")], &fields[1..]].concat(),
+        fields[..3].to_vec(),
+    ];
+    for fields in others {
+        leads_to(&submit(&house, "/admin/keys", &fields, "").await, "/login");
+    }
+    house.wait(60_001);
+    leads_to(&submit(&house, "/admin/keys", &fields, "").await, "/login");
+}
+
+#[tokio::test]
+async fn a_later_key_is_shown_again_to_the_one_who_made_it_alone() {
+    let house = staffed().await;
+    set_key(&house, "deputy", Role::Admin, None);
+    house.wait(2_000);
+    let boss = log_in(&house, &token("boss")).await;
+    let deputy = log_in(&house, &token("deputy")).await;
+    for microseconds in [1, 10, 100, 300, 1_000, 3_000, 10_000] {
+        let once = once_of(&browse(&house, "/admin/keys", &boss).await);
+        let name = format!("router-{microseconds}");
+        let fields = [
+            ("name", &*name),
+            ("role", "decide"),
+            ("scope", "all"),
+            ("once", &*once),
+        ];
+        // Hung up on, at some moment.
+        let first = submit(&house, "/admin/keys", &fields, &boss);
+        let patience = std::time::Duration::from_micros(microseconds);
+        let _ = tokio::time::timeout(patience, first).await;
+        let second = submit(&house, "/admin/keys", &fields, &boss).await;
+        shows(&second, 200, &["role decide"]);
+        let third = submit(&house, "/admin/keys", &fields, &boss).await;
+        assert_eq!(made_key(&third), made_key(&second));
+        let eve = submit(&house, "/admin/keys", &fields, &deputy).await;
+        shows(&eve, 409, &["there is, or was, a key named"]);
+        assert!(!eve.text().contains(&made_key(&second)));
+    }
+}
+
+#[tokio::test]
+async fn a_key_whose_name_no_address_can_hold_is_revoked_by_the_program() {
+    let house = staffed().await;
+    set_key(&house, "..", Role::Read, None);
+    house.wait(2_000);
+    let boss = log_in(&house, &token("boss")).await;
+    let page = browse(&house, "/admin/keys", &boss).await;
+    shows(&page, 200, &["debora keys revoke .."]);
+    assert!(!page.text().contains("/admin/keys/../revoke"));
 }
 
 #[tokio::test]

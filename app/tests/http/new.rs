@@ -102,13 +102,181 @@ async fn a_change_in_the_form_reaches_the_text_and_leaves_the_rest() {
         "{text}"
     );
     assert_eq!(value_of(&page, "actions.0.safe"), "1.0");
-    // Another policy has no use for a safe strategy.
+}
+
+#[tokio::test]
+async fn a_policy_that_keeps_nothing_safe_keeps_what_was_said_for_another_time() {
+    let house = House::new();
+    let safe =
+        "\n# from last year\n[safe]\nstrategy = { small = 1.0 } # sure\ncost = { price = 0.001 }\n";
+    let hard = SEEING.replace("\"soft\"", "\"hard\"") + safe;
     let page = drafted(
         &house,
         &[("spec", &hard), ("was", &hard), ("policy", "soft")],
     )
     .await;
-    assert_eq!(text_of(&page), SEEING);
+    let soft = text_of(&page);
+    assert_eq!(soft, SEEING);
+    let (_, kept) = page.split_once("name=\"safe\"").unwrap();
+    let (kept, _) = kept.split_once("</textarea>").unwrap();
+    let kept = kept.split_once(">\n").unwrap().1.to_owned();
+    let back = [
+        ("spec", &*soft),
+        ("was", &soft),
+        ("policy", "hard"),
+        ("safe", &kept),
+    ];
+    let page = drafted(&house, &back).await;
+    assert_eq!(text_of(&page), hard);
+    assert_eq!(value_of(&page, "actions.0.safe"), "1.0");
+}
+
+#[tokio::test]
+async fn a_name_that_is_typed_anew_keeps_what_is_said_of_it() {
+    let house = House::new();
+    let hard = SEEING.replace("\"soft\"", "\"hard\"")
+        + "[safe]\nstrategy = { small = 1.0 }\ncost = { price = 0.001 }\n[service]\nimpute = { cost = { price = 0.01 } }\n";
+    let mut text = hard.clone();
+    // The script sends what stands there between two letters, and that may be nothing.
+    for (action, cost) in [("", ""), ("tiny", "dollars")] {
+        let fields = [
+            ("spec", &*text),
+            ("was", &text),
+            ("actions.0", action),
+            ("cost.0.name", cost),
+        ];
+        let page = drafted(&house, &fields).await;
+        for (field, value) in [
+            ("actions.0.safe", "1.0"),
+            ("cost.0.safe", "0.001"),
+            ("cost.0.impute", "0.01"),
+        ] {
+            assert_eq!(value_of(&page, field), value, "{field}: {page}");
+        }
+        text = text_of(&page);
+    }
+    let renamed = hard.replace("small", "tiny").replace("price", "dollars");
+    assert_eq!(text, renamed);
+}
+
+#[tokio::test]
+async fn costs_in_one_line_are_changed_like_those_in_sections() {
+    let house = House::new();
+    let line = "policy = \"soft\"\nhorizon = 1e6\nrho = 0.3\nactions = [\"a\", \"b\"]\ncost = [{ name = \"price\", threshold = 0.5 }]\n";
+    let page = drafted(
+        &house,
+        &[
+            ("spec", line),
+            ("was", line),
+            ("cost.0.threshold", "0.25"),
+            ("cost.0.range.1", "2"),
+            ("do", "add-cost"),
+        ],
+    )
+    .await;
+    let text = text_of(&page);
+    assert!(
+        text.contains("threshold = 0.25") && text.contains("range = [0, 2]"),
+        "{text}"
+    );
+    assert!(
+        text.contains("{ name = \"cost 2\", threshold = 0.5 }"),
+        "{text}"
+    );
+    assert_eq!(value_of(&page, "cost.1.name"), "cost 2");
+    assert!(page.contains("Exploration takes"), "{page}");
+}
+
+#[tokio::test]
+async fn a_form_that_is_sent_twice_creates_one_experiment() {
+    let house = House::new();
+    let drawn = value_of(&house.get("/new").await.text(), "drawn");
+    let fields = [
+        ("spec", SEEING),
+        ("id", ""),
+        ("drawn", &*drawn),
+        ("do", "create"),
+    ];
+    let (one, other) = tokio::join!(sent(&house, "/new", &fields), sent(&house, "/new", &fields));
+    assert_eq!(one.headers["location"], format!("/experiments/{drawn}"));
+    assert_eq!(other.headers["location"], one.headers["location"]);
+    // The page kept open, and another experiment written on it.
+    let changed = SEEING.replace("0.3", "0.2");
+    let third = sent(
+        &house,
+        "/new",
+        &[&[("spec", &*changed)], &fields[1..]].concat(),
+    )
+    .await;
+    assert_eq!(third.status, 303, "{}", third.text());
+    let list = house.get("/v1/experiments").await.expect(200);
+    assert_eq!(list["experiments"].as_array().unwrap().len(), 2, "{list}");
+    // While one types it stays what it was.
+    let page = drafted(&house, &fields[..3]).await;
+    assert_eq!(value_of(&page, "drawn"), drawn);
+}
+
+/// A spec of this many actions and costs.
+fn sized(actions: usize, costs: usize) -> String {
+    let actions: Vec<String> = (0..actions).map(|number| format!("\"{number}\"")).collect();
+    let costs: String = (0..costs)
+        .map(|number| format!("[[cost]]\nname = \"c{number}\"\nthreshold = 0.5\n"))
+        .collect();
+    let actions = actions.join(",");
+    format!("policy = \"soft\"\nhorizon = 1e15\nrho = 0.1\nactions = [{actions}]\n{costs}")
+}
+
+#[tokio::test]
+async fn what_is_too_much_for_a_form_is_a_text_alone() {
+    let house = House::new();
+    for (actions, costs, words) in [
+        (2, 3_000, "Exploration takes"),
+        (1_000, 1_000, "1001000 estimates"),
+        (10_000, 10_000, "100010000 estimates"),
+    ] {
+        let spec = sized(actions, costs);
+        let page = drafted(
+            &house,
+            &[("spec", &spec), ("horizon", "2e15"), ("was", &spec)],
+        )
+        .await;
+        assert!(page.contains(words), "{words}: {}", &page[..4_000]);
+        assert_eq!(text_of(&page), spec.replace("1e15", "2e15"));
+        assert!(page.contains("too many for a form"));
+        // The text twice, and what is said of it.
+        assert!(page.len() < 2 * spec.len() + 2_000_000, "{}", page.len());
+    }
+    let long = format!("{}# {}\n", SEEING, "x".repeat(1 << 20));
+    let page = drafted(&house, &[("spec", &long), ("was", SEEING)]).await;
+    assert!(page.contains("the spec has 10"), "{}", &page[..4_000]);
+    assert_eq!(text_of(&page), long);
+}
+
+#[tokio::test]
+async fn a_large_spec_is_read_and_shown_beside_those_who_serve() {
+    let house = House::new();
+    // With a fault that is found at once, so that nearly all the time is taken by the form.
+    let spec = sized(100, 70).replace("0.1", "7");
+    let begun = std::time::Instant::now();
+    let done = std::cell::Cell::new(false);
+    let draft = async {
+        let page = drafted(&house, &[("spec", &spec), ("was", &spec)]).await;
+        done.set(true);
+        page
+    };
+    // The longest that another request on the same thread would have waited.
+    let other = async {
+        let mut longest = std::time::Duration::ZERO;
+        while !done.get() {
+            let turn = std::time::Instant::now();
+            tokio::task::yield_now().await;
+            longest = longest.max(turn.elapsed());
+        }
+        longest
+    };
+    let (_, longest) = tokio::join!(draft, other);
+    let taken = begun.elapsed();
+    assert!(4 * longest < taken, "{longest:?} of {taken:?}");
 }
 
 #[tokio::test]

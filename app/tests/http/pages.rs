@@ -304,3 +304,14 @@ async fn a_form_on_another_site_changes_nothing() {
         .refused(403, "cross_origin");
     assert_eq!(house.state("e").await["status"], json!("running"));
 }
+
+#[tokio::test]
+async fn a_page_leaves_nothing_in_the_browser() {
+    let page = House::new().get("/").await.text();
+    // htmx would keep whole pages in its storage, also after a log-out.
+    for setting in ["historyCacheSize", "refreshOnHistoryMiss"] {
+        assert!(page.contains(setting), "{page}");
+    }
+    let (_, size) = page.split_once("&quot;historyCacheSize&quot;:").unwrap();
+    assert!(size.starts_with("0,"), "{page}");
+}

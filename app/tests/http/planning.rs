@@ -150,6 +150,27 @@ async fn a_spec_that_is_refused_has_its_field_and_its_place() {
 }
 
 #[tokio::test]
+async fn the_horizon_for_a_gap_is_not_searched_for_if_that_takes_long() {
+    let house = House::new();
+    let names: Vec<String> = (0..1_025).map(|number| format!("\"{number}\"")).collect();
+    let spec = SEEING.replace("\"small\", \"large\"", &names.join(", "));
+    house
+        .post("/v1/plan", &json!({ "spec": spec }))
+        .await
+        .expect(200);
+    let body = json!({ "spec": spec, "gap": 1e-9 });
+    let refused = house.post("/v1/plan", &body).await.refused(422, "unfit");
+    assert_eq!(
+        (&refused["field"], &refused["value"]),
+        (&json!("gap"), &json!(2_050))
+    );
+    assert!(
+        refused["message"].as_str().unwrap().contains("debora plan"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
 async fn a_simulation_is_what_the_program_replicates() {
     let house = House::new();
     let body = json!({ "spec": SEEING, "means": means([[0.4, 0.001], [0.7, 0.015]]), "pairs": 4 });

@@ -23,7 +23,7 @@ use crate::store::{ApiKey, Role};
 #[serde(deny_unknown_fields)]
 pub struct NewKeyBody {
     /// What it is called: in the log, with all that it asks, tells and changes. Never given again.
-    #[schema(max_length = 64, pattern = "^[A-Za-z0-9._@-]+$")]
+    #[schema(max_length = 64, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._@-]+$")]
     pub name: String,
     /// What it allows; each role may do what those before it may.
     #[schema(value_type = KeyRole)]
@@ -47,7 +47,7 @@ pub enum KeyRole {
 }
 
 /// A key that was made.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Serialize, ToSchema)]
 pub struct MadeKey {
     /// What it is called.
     pub name: String,

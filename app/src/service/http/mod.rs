@@ -65,8 +65,8 @@ use audits::Audits;
 use error::ApiError;
 use last_minute::LastMinute;
 use metrics::Metrics;
-use pages::Renderings;
 use pages::errors::{self, Asked};
+use pages::{Renderings, ShownKeys};
 use readers::Readers;
 use ready::Readiness;
 use summary::Summaries;
@@ -104,6 +104,7 @@ pub struct Shared {
     bodies: Arc<Semaphore>,
     infos: Mutex<Recent<Arc<ExperimentInfo>>>,
     renderings: Renderings,
+    shown_keys: ShownKeys,
 }
 
 /// A handle on it.
@@ -135,6 +136,7 @@ impl Shared {
             bodies: Arc::new(Semaphore::new(BODIES_KIBIBYTES)),
             infos: Mutex::new(Recent::new(INFOS_MAX)),
             renderings: Renderings::default(),
+            shown_keys: ShownKeys::default(),
         })
     }
 
@@ -162,12 +164,12 @@ impl Shared {
         self.readers.diffs.run(work).await
     }
 
-    /// Computes what needs no store, with what time the others leave.
+    /// Computes what needs no store, such as a plan: one at a time, with what time the others leave.
     pub async fn compute<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        self.readers.pages.run(move || Ok(work())).await
+        self.readers.plans.run(move || Ok(work())).await
     }
 
     /// The same for what takes a second: one at a time, behind everything else.
@@ -178,9 +180,10 @@ impl Shared {
         self.readers.simulations.run(move || Ok(work())).await
     }
 
-    /// Looks at the counters, once a second.
+    /// Looks at the counters and drops what was kept for a while, once a second.
     pub fn sample(&self) {
         let now = (self.service.clock)().monotonic;
+        self.shown_keys.trim(now);
         let shed = self.service.counts.shed_total();
         self.last_minute.note(now, self.metrics.decisions(), shed);
     }

@@ -21,13 +21,17 @@ use crate::service::limits;
 use crate::service::request::Refusal;
 use crate::store::Role;
 
+/// The most estimates (actions times quantities) of a spec whose horizon for a gap is searched for: a second's work.
+const GAP_ESTIMATES_MAX: usize = 2_048;
+
 /// What is to be planned.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanBody {
     /// The spec file's text (TOML).
     spec: String,
-    /// A difference in reward, in its units: the answer then has the horizon that shows it.
+    /// A difference in reward, in its units: the answer then has the horizon that shows it. For at most 2,048 estimates, which are
+    /// actions times quantities.
     gap: Option<f64>,
 }
 
@@ -93,7 +97,7 @@ pub async fn plan(
     caller.require(Role::Read)?;
     let body = Json::from_request(request, &app).await?;
     let Object(PlanBody { spec, gap }) = body.read()?;
-    // Among the pages: with many actions and a gap hundreds of plans are computed, which takes milliseconds each.
+    // In a lane of its own: with many actions and a gap hundreds of plans are computed, which takes milliseconds each.
     let planned = app.compute(move || planned(&spec, gap)).await??;
     Ok(Reply(planned))
 }
@@ -146,6 +150,16 @@ pub fn readable(text: &str) -> Result<Spec, ApiError> {
 
 /// A gap, and the horizon that shows it.
 fn shown_by(plan: &Plan, gap: f64) -> Result<(f64, Option<u64>), ApiError> {
+    let problem = &plan.problem;
+    let estimates = problem.actions().len() * problem.quantities();
+    if estimates > GAP_ESTIMATES_MAX {
+        let message = format!(
+            "the horizon for a gap is searched for among at most {GAP_ESTIMATES_MAX} estimates, and this spec has {estimates}, \
+             actions times quantities; leave out gap, or use debora plan --gap"
+        );
+        let rule = format!("actions times quantities <= {GAP_ESTIMATES_MAX}");
+        return Err(ApiError::unfit(message).against(rule, estimates).at("gap"));
+    }
     let horizon = plan.horizon_for_gap(gap);
     horizon
         .map(|horizon| (gap, horizon))

@@ -6,7 +6,8 @@
 //! diffs   two logs beside each other           one at a time, on a thread that does so, too
 //! ```
 //!
-//! and one for simulations, which read nothing: one at a time, on a thread that gives way to these as well.
+//! and two for what reads nothing: plans and the form they are written in, one at a time on such a thread; and simulations, one at
+//! a time on a thread that gives way to these as well.
 //!
 //! Who has waited for a place longer than [`WAIT_MAX`] is refused: those behind would wait longer still, and a client that is
 //! told can go elsewhere. So is who waits for a store that does not answer, which a database that hangs may do for hours.
@@ -51,6 +52,8 @@ pub struct Lane {
     jobs: Sender<Job>,
     /// The longest that a caller is kept.
     answer_max: Duration,
+    /// What is said if it takes longer.
+    too_long: &'static str,
     /// When a place was last taken.
     taken_at: Mutex<Instant>,
 }
@@ -63,6 +66,8 @@ pub struct Readers {
     pub pages: Lane,
     /// For what may take seconds.
     pub diffs: Lane,
+    /// For what takes milliseconds of a core, and much more if somebody asks for the largest: nobody is to read later for it.
+    pub plans: Lane,
     /// For what takes a second of a core.
     pub simulations: Lane,
 }
@@ -74,7 +79,8 @@ impl Readers {
             look: Lane::new(service, LOOKS, 0, LOOK_MAX),
             pages: Lane::new(service, (cores / 2).max(1), PAGES_NICE, PAGE_MAX),
             diffs: Lane::new(service, 1, PAGES_NICE, PAGE_MAX),
-            simulations: Lane::new(service, 1, SIMULATIONS_NICE, PAGE_MAX),
+            plans: Lane::new(service, 1, PAGES_NICE, PAGE_MAX).computing(),
+            simulations: Lane::new(service, 1, SIMULATIONS_NICE, PAGE_MAX).computing(),
         }
     }
 }
@@ -94,8 +100,15 @@ impl Lane {
             places: Arc::new(Semaphore::new(threads)),
             jobs,
             answer_max,
+            too_long: "the store does not answer; repeat the request later",
             taken_at: Mutex::new(Instant::now()),
         }
+    }
+
+    /// The same for what reads nothing.
+    fn computing(self) -> Self {
+        let too_long = "what is computed takes too long; ask for less, or repeat the request later";
+        Self { too_long, ..self }
     }
 
     /// Reads, once there is a place.
@@ -150,7 +163,7 @@ impl Lane {
     }
 
     fn no_answer(&self) -> ApiError {
-        self.busy("the store does not answer; repeat the request later")
+        self.busy(self.too_long)
     }
 
     fn busy(&self, message: &str) -> ApiError {
@@ -234,6 +247,7 @@ mod tests {
         while readers.simulations.places.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
+        assert!(readers.plans.run(|| Ok(())).await.is_ok());
         let second = readers.simulations.run(|| Ok(())).await;
         assert!(second.is_err_and(|error| error.code == "busy"));
         assert!(readers.pages.read(|store| store.keys()).await.is_ok());
@@ -241,6 +255,22 @@ mod tests {
         open.send(()).unwrap();
         assert!(first.await.unwrap().is_ok());
         assert!(readers.simulations.run(|| Ok(())).await.is_ok());
+        service.stop().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_plan_that_takes_long_holds_up_no_reader_and_blames_no_store() {
+        let folder = Scratch::new("plans");
+        let location = Location::Sqlite(folder.join("store.db"));
+        let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
+        let mut readers = Readers::new(&service);
+        readers.plans.answer_max = Duration::from_millis(20);
+        let (open, gate) = channel::<()>();
+        let told = readers.plans.run(move || Ok(gate.recv()?)).await;
+        assert!(told.is_err_and(|error| error.message.contains("ask for less")));
+        assert!(readers.pages.read(|store| store.keys()).await.is_ok());
+        assert!(readers.simulations.run(|| Ok(())).await.is_ok());
+        open.send(()).unwrap();
         service.stop().unwrap();
     }
 

@@ -139,8 +139,30 @@ impl SpecEdit {
             .0
             .entry("cost")
             .or_insert(Item::ArrayOfTables(Default::default()));
+        // As the others are written: in sections, or in a line.
         if let Some(costs) = costs.as_array_of_tables_mut() {
             costs.push(cost);
+        } else if let Some(costs) = costs.as_array_mut() {
+            costs.push(cost.into_inline_table());
+        }
+    }
+
+    /// Takes a section out, as a text of its own.
+    pub fn take_section(&mut self, key: &str) -> Option<String> {
+        let mut section = self.0.remove(key)?.into_table().ok()?;
+        // With a header, whatever it had: it will stand behind other sections.
+        section.set_dotted(false);
+        let mut own = DocumentMut::new();
+        own.insert(key, Item::Table(section));
+        Some(own.to_string())
+    }
+
+    /// Puts a text of sections at the end.
+    pub fn append(&mut self, sections: &str) {
+        let text = self.text();
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        if let Some(whole) = Self::parse(&format!("{text}{end}{sections}")) {
+            *self = whole;
         }
     }
 
@@ -182,6 +204,11 @@ impl SpecEdit {
                 Item::ArrayOfTables(tables) => {
                     let (_, number) = keys.next()?;
                     tables.get_mut(number.parse().ok()?)?
+                }
+                Item::Value(Value::Array(values)) => {
+                    let (_, number) = keys.next()?;
+                    let value = values.get_mut(number.parse().ok()?)?;
+                    value.as_inline_table_mut()?
                 }
                 item => item.as_table_like_mut()?,
             };

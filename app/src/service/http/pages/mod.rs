@@ -21,6 +21,7 @@ mod papers;
 mod parts;
 mod text;
 
+pub use admin::ShownKeys;
 pub use experiment::rendered::Renderings;
 
 use axum::Router;
@@ -50,9 +51,10 @@ use crate::store::Role;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// htmx must not write styles into the page, nor evaluate text: the policy forbids both.
+/// htmx must not write styles into the page, nor evaluate text: the policy forbids both. Nor may it keep pages in the browser's
+/// storage, where they would outlast a log-out: on the way back they are asked for again.
 /// An answer that takes longer than its timeout counts as none, so that the page shows that it is stale.
-const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"timeout":10000}"#;
+const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"historyCacheSize":0,"refreshOnHistoryMiss":true,"timeout":10000}"#;
 
 /// All pages, by path. A list, since a router cannot be asked which routes it has, and the metrics must know.
 pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {

@@ -10,15 +10,18 @@ use debora::measure::words::{counted, listed};
 use maud::{Markup, html};
 
 use super::heading;
+use super::shown::{self, ShownKey};
+use crate::hex;
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
 use crate::service::http::experiments::{self, LISTED_MAX, Listed};
-use crate::service::http::extract::Form;
-use crate::service::http::keys::{self, KeyName, ListedKey, MadeKey, require_admin_of_all};
+use crate::service::http::extract::{Form, StrangerForm};
+use crate::service::http::keys::{self, KeyName, ListedKey, require_admin_of_all};
 use crate::service::http::pages::compress::Secret;
 use crate::service::http::pages::errors::PageError;
 use crate::service::http::pages::{Guest, login, page, parts, see, text};
-use crate::service::keys::{KEY_NAME_MAX, NewKey};
+use crate::service::keys::{KEY_NAME_MAX, NewKey, is_dots};
+use crate::service::transaction::random;
 use crate::store::Role;
 
 /// What the form sends, as it was filled in.
@@ -30,6 +33,8 @@ struct KeyDraft {
     some: bool,
     chosen: BTreeSet<String>,
     typed: String,
+    /// What the form was rendered with.
+    once: String,
 }
 
 impl KeyDraft {
@@ -43,6 +48,7 @@ impl KeyDraft {
                 "scope" => draft.some = value == "some",
                 "experiment" => drop(draft.chosen.insert(value)),
                 "ids" => draft.typed = value,
+                "once" => draft.once = value,
                 _ => {}
             }
         }
@@ -90,19 +96,23 @@ pub async fn show(State(app): State<AppState>, guest: Guest) -> Result<Html<Stri
 
 pub async fn make(
     State(app): State<AppState>,
-    guest: Guest,
+    guest: Result<Guest, PageError>,
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, PageError> {
+    let guest = match guest {
+        Ok(guest) => guest,
+        Err(refusal) => return repeated(&app, &headers, request, refusal).await,
+    };
     require_admin_of_all(&guest.0)?;
     let Form(fields) = Form::<Vec<(String, String)>>::from_request(request, &app).await?;
     let draft = KeyDraft::of(fields);
     let made = match draft.asked() {
-        Ok(new) => keys::made(&app, &guest.0, new).await,
+        Ok(new) => shown::made(&app, &guest.0, draft.once.clone(), new).await,
         Err(error) => Err(error),
     };
     match made {
-        Ok(made) => answer(&app, &guest, &headers, &made).await,
+        Ok(made) => answer(&app, Some(&guest), &headers, &made).await,
         Err(error) if error.status == StatusCode::UNAUTHORIZED => Err(error.into()),
         // Above the form, with what was filled in.
         Err(error) if error.status.is_client_error() => {
@@ -113,25 +123,44 @@ pub async fn make(
     }
 }
 
+/// The answer to somebody without a key, who may have just made the first.
+async fn repeated(
+    app: &AppState,
+    headers: &HeaderMap,
+    request: Request,
+    refusal: PageError,
+) -> Result<Response, PageError> {
+    let Ok(StrangerForm(fields)) = StrangerForm::from_request(request, app).await else {
+        return Err(refusal);
+    };
+    let draft = KeyDraft::of(fields);
+    let Ok(new) = draft.asked() else {
+        return Err(refusal);
+    };
+    match shown::first(app, &draft.once, &new).await {
+        Some(made) => answer(app, None, headers, &made).await,
+        None => Err(refusal),
+    }
+}
+
 /// The one page that shows a key. An answer to the form and not a page of its own: no address leads to it again.
 async fn answer(
     app: &AppState,
-    guest: &Guest,
+    guest: Option<&Guest>,
     headers: &HeaderMap,
-    made: &MadeKey,
+    made: &ShownKey,
 ) -> Result<Response, PageError> {
-    let shown = page("A key was made", Some(guest), &once(made, guest.0.keyed));
-    let mut response = shown.into_response();
+    let mut response = page("A key was made", guest, &content(made)).into_response();
     response.extensions_mut().insert(Secret);
     // From here on a key is needed, and the one who made the first is not to be shut out by it.
-    if !guest.0.keyed {
-        let cookie = login::begin(app, &made.name, headers).await?;
+    if made.first {
+        let cookie = login::begin(app, &made.made.name, headers).await?;
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
     Ok(response)
 }
 
-fn once(made: &MadeKey, keyed: bool) -> Markup {
+fn content(ShownKey { made, first, .. }: &ShownKey) -> Markup {
     html! {
         (heading("A key was made", ""))
         p { "Key " strong { (made.name) } " has role " (made.role.name()) " for " (scope(made.experiments.as_deref())) "." }
@@ -140,7 +169,7 @@ fn once(made: &MadeKey, keyed: bool) -> Markup {
             p.secret { code #key { (made.key) } }
             button.secondary type="button" data-copy=(made.key) hidden { "Copy" }
         }
-        @if !keyed {
+        @if *first {
             p {
                 "It is the first key. From now on every request needs one, and you are logged in with this one. Programs that ask "
                 "and tell need one, too: make each its own, with role decide."
@@ -173,7 +202,7 @@ async fn render(
         @if keys.is_empty() { (open_to_all()) } @else { (table(&keys, &guest.0.name)) }
         h2 #make { @if keys.is_empty() { "Make the first key" } @else { "Make a key" } }
         @if let Some(refusal) = refusal { (parts::alert(&refusal.message, "No key was made.")) }
-        (form(draft, &list.experiments))
+        (form(draft, &hex::encode(&random::<16>().map_err(ApiError::store)?), &list.experiments))
     };
     Ok(page("API keys", Some(guest), &content))
 }
@@ -230,6 +259,10 @@ fn row(key: &ListedKey, own: bool) -> Markup {
 
 /// Two clicks, as it cannot be undone; without a script, which a dialog would need.
 fn revoking(key: &ListedKey, own: bool) -> Markup {
+    // Browsers take them out of addresses: the form would be sent elsewhere.
+    if is_dots(&key.name) {
+        return html! { "On the server's machine: " code { "debora keys revoke " (key.name) } };
+    }
     html! {
         details.revoke {
             summary { "Revoke" span.unseen { " " (key.name) } " …" }
@@ -243,7 +276,7 @@ fn revoking(key: &ListedKey, own: bool) -> Markup {
     }
 }
 
-fn form(draft: &KeyDraft, experiments: &[Listed]) -> Markup {
+fn form(draft: &KeyDraft, once: &str, experiments: &[Listed]) -> Markup {
     let roles = [
         (Role::Read, "sees states and logs"),
         (Role::Decide, "also asks for decisions and tells outcomes"),
@@ -254,9 +287,10 @@ fn form(draft: &KeyDraft, experiments: &[Listed]) -> Markup {
     ];
     html! {
         form.narrow method="post" action="/admin/keys" {
+            input type="hidden" name="once" value=(once);
             label for="name" { "Name" }
             // The browser checks what the service would refuse, before anything is sent.
-            input #name name="name" value=(draft.name) required maxlength=(KEY_NAME_MAX) pattern="[A-Za-z0-9._@\\-]+" autocomplete="off"
+            input #name name="name" value=(draft.name) required maxlength=(KEY_NAME_MAX) pattern="(?!\\.{1,2}$)[A-Za-z0-9._@\\-]+" autocomplete="off"
                 aria-describedby="name-help";
             small #name-help { "Who or what uses it, such as router or ann@example.org: the log names it with all that it does. Letters, digits and - _ . @" }
             fieldset {

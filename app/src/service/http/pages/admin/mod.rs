@@ -4,6 +4,9 @@ pub mod backup;
 pub mod changes;
 pub mod health;
 pub mod keys;
+mod shown;
+
+pub use shown::ShownKeys;
 
 use maud::{Markup, html};
 

@@ -12,8 +12,11 @@ use std::collections::BTreeMap;
 
 use debora::measure::words::amount;
 
-use super::fields::{change, fields_of, is_name, remove_action, remove_cost};
+use super::fields::{change, fields_of, is_large, is_name, remove_action, remove_cost};
+use crate::hex;
 use crate::service::http::spec_edit::SpecEdit;
+use crate::service::limits;
+use crate::service::transaction::random;
 
 /// What the page starts with: a small experiment that can be created as it is, and shows what a spec may say.
 pub const EXAMPLE: &str = r#"name    = "model routing"
@@ -44,8 +47,14 @@ pub struct SpecDraft {
     pub was: String,
     /// The form, field by field.
     pub fields: BTreeMap<String, String>,
+    /// The section on the safe strategy, while the policy has no use for it.
+    pub safe: String,
+    /// Whether it has more rows than a form can hold: then it is a text, and the form has the rest.
+    pub large: bool,
     /// Its name in addresses; empty if it is to be drawn.
     pub id: String,
+    /// The one that was drawn.
+    pub drawn: String,
     /// Its key, likewise.
     pub key: String,
     /// Whether a blind plan is accepted.
@@ -57,16 +66,23 @@ pub struct SpecDraft {
 impl SpecDraft {
     /// As the page is first shown.
     pub fn example() -> Self {
-        Self::of_text(EXAMPLE)
+        Self {
+            // If there are no random numbers, creating it says so.
+            drawn: random::<8>().map_or(String::new(), |bytes| hex::encode(&bytes)),
+            ..Self::of_text(EXAMPLE)
+        }
     }
 
     fn of_text(spec: &str) -> Self {
-        let fields = SpecEdit::parse(spec).map_or_else(BTreeMap::new, |spec| fields_of(&spec));
+        let edit = editable(spec);
         let mut draft = Self {
             spec: spec.to_owned(),
             was: spec.to_owned(),
-            fields,
+            fields: edit.as_ref().map_or_else(BTreeMap::new, fields_of),
+            safe: String::new(),
+            large: edit.as_ref().is_some_and(is_large),
             id: String::new(),
+            drawn: String::new(),
             key: String::new(),
             blind: false,
             means: Vec::new(),
@@ -80,14 +96,16 @@ impl SpecDraft {
         let mut take = |name: &str| posted.remove(name).unwrap_or_default();
         // Browsers send line ends as two characters. The chain hashes the spec, so it must be the same whether it was sent by a
         // form or by a program.
-        let spec = take("spec").replace("\r\n", "\n");
-        let was = take("was").replace("\r\n", "\n");
-        let [id, key] = ["id", "key"].map(|name| take(name).trim().to_owned());
+        let [spec, was, safe] =
+            ["spec", "was", "safe"].map(|name| take(name).replace("\r\n", "\n"));
+        let [id, drawn, key] = ["id", "drawn", "key"].map(|name| take(name).trim().to_owned());
         let blind = !take("blind").is_empty();
         // A program that sends a text alone has no form to change it.
         let shown = if was.is_empty() { &spec } else { &was };
         let mut draft = Self {
+            safe,
             id,
+            drawn,
             key,
             blind,
             ..Self::of_text(shown)
@@ -107,7 +125,7 @@ impl SpecDraft {
                 Some((&**field, &**posted.get(field)?)).filter(|(_, new)| new != value)
             })
             .collect();
-        let Some(mut edit) = SpecEdit::parse(&spec) else {
+        let Some(mut edit) = editable(&spec) else {
             // Kept as typed until the text can take it.
             self.fields = before.clone();
             self.fields.extend(
@@ -121,21 +139,37 @@ impl SpecDraft {
         // Names first: others are found by them.
         let (names, values): (Vec<_>, Vec<_>) =
             changes.into_iter().partition(|(field, _)| is_name(field));
+        let is_policy_changed = values.iter().any(|(field, _)| *field == "policy");
         for (field, value) in names.into_iter().chain(values) {
             change(&mut edit, &before, posted, field, value);
         }
+        if is_policy_changed {
+            self.keep_safe(&mut edit);
+        }
         self.show(&edit);
+    }
+
+    /// A safe strategy is refused where nothing is kept safe, so it is put aside until something is.
+    fn keep_safe(&mut self, edit: &mut SpecEdit) {
+        if edit.get(&["policy"]) != "hard" {
+            if let Some(section) = edit.take_section("safe") {
+                self.safe = section;
+            }
+        } else if !edit.has(&["safe"]) {
+            edit.append(&std::mem::take(&mut self.safe));
+        }
     }
 
     fn show(&mut self, edit: &SpecEdit) {
         self.spec = edit.text();
         self.was = self.spec.clone();
         self.fields = fields_of(edit);
+        self.large = is_large(edit);
     }
 
     /// Another text in the place of this one.
     pub fn replace(&mut self, spec: &str) {
-        if let Some(edit) = SpecEdit::parse(spec) {
+        if let Some(edit) = editable(spec) {
             self.show(&edit);
             self.complete_means();
         }
@@ -144,7 +178,7 @@ impl SpecDraft {
     /// What a button asks for: another row, or one fewer.
     pub fn act(&mut self, asked: &str) {
         // Rows of a text that is not TOML cannot be found.
-        let Some(mut edit) = SpecEdit::parse(&self.spec) else {
+        let Some(mut edit) = editable(&self.spec) else {
             return;
         };
         let number = |prefix: &str| asked.strip_prefix(prefix)?.parse::<usize>().ok();
@@ -267,6 +301,12 @@ impl SpecDraft {
         let top = of("threshold").map_or(high, |threshold| (2.0 * threshold - low).min(high));
         [low, top.max(low)]
     }
+}
+
+/// A text that a form can change: one that is TOML, and not longer than any experiment's.
+pub fn editable(spec: &str) -> Option<SpecEdit> {
+    limits::check_length(spec).ok()?;
+    SpecEdit::parse(spec)
 }
 
 /// The section of a quantity.

@@ -30,6 +30,15 @@ const OF_COST: [&str; 7] = [
     "impute",
 ];
 
+/// The most inputs that rows of actions and costs may have together, with a guess for each of their pairs: a page of two megabytes.
+const INPUTS_MAX: usize = 8_192;
+
+/// Whether a spec has more rows than a form can hold.
+pub fn is_large(spec: &SpecEdit) -> bool {
+    let [actions, costs] = ["actions", "cost"].map(|list| spec.count(list));
+    2 * actions + (OF_COST.len() + 1) * costs + actions.saturating_mul(costs + 1) > INPUTS_MAX
+}
+
 pub fn is_name(field: &str) -> bool {
     field.ends_with(".name") || is_action(field)
 }
@@ -43,7 +52,8 @@ fn is_action(field: &str) -> bool {
 /// All fields of a spec, by their names in the form.
 pub fn fields_of(spec: &SpecEdit) -> BTreeMap<String, String> {
     let mut names: Vec<String> = SINGLE.iter().map(|(name, _)| (*name).to_owned()).collect();
-    for action in 0..spec.count("actions") {
+    let rows = |list: &str| if is_large(spec) { 0 } else { spec.count(list) };
+    for action in 0..rows("actions") {
         names.extend([
             format!("actions.{action}"),
             format!("actions.{action}.safe"),
@@ -53,7 +63,7 @@ pub fn fields_of(spec: &SpecEdit) -> BTreeMap<String, String> {
         .iter()
         .filter(|name| !["threshold", "safe"].contains(name));
     names.extend(of_reward.map(|name| format!("reward.{name}")));
-    for cost in 0..spec.count("cost") {
+    for cost in 0..rows("cost") {
         names.push(format!("cost.{cost}.name"));
         names.extend(OF_COST.iter().map(|name| format!("cost.{cost}.{name}")));
     }
@@ -158,18 +168,12 @@ pub fn change(
     } else {
         spec.set(&path, value, notation);
     }
-    // A safe strategy is refused where nothing is kept safe.
-    if field == "policy" && value != "hard" {
-        spec.remove(&["safe"]);
-    }
 }
 
 /// What is said of an action or a cost by its name follows it.
 fn rename(spec: &mut SpecEdit, before: &BTreeMap<String, String>, field: &str, name: &str) {
-    let Some(old) = before
-        .get(field)
-        .filter(|old| !old.is_empty() && !name.is_empty())
-    else {
+    // Also from and to an empty one: that is how it is while another is typed.
+    let Some(old) = before.get(field) else {
         return;
     };
     // Of two that are called alike, nobody knows whose it is.

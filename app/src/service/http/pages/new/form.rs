@@ -24,7 +24,11 @@ pub fn form(view: &NewPage) -> Markup {
         form #draft.new method="post" action="/new" {
             // The first button is what the enter key presses: it must not take a row away.
             button name="do" value="plan" hidden tabindex="-1" { "Update" }
-            textarea name="was" hidden aria-hidden="true" tabindex="-1" { "\n" (view.draft.was) }
+            // What it was and what was drawn, so that the answer knows what changed and a second click is known as one.
+            input type="hidden" name="drawn" value=(view.draft.drawn);
+            @for (name, text) in [("was", &view.draft.was), ("safe", &view.draft.safe)] {
+                textarea name=(name) hidden aria-hidden="true" tabindex="-1" { "\n" (text) }
+            }
             div.sides {
                 div #fields { (rows::fields(view, &errors)) }
                 div #beside {
@@ -32,7 +36,7 @@ pub fn form(view: &NewPage) -> Markup {
                     (plan::section(view))
                 }
             }
-            (simulation::section(view))
+            @if !view.draft.large { (simulation::section(view)) }
             div #create {
                 @if let Some(refusal) = &errors.elsewhere { div.alarm role="alert" { p { strong { (refusal) } } } }
                 button.primary name="do" value="create" { "Create the experiment" }

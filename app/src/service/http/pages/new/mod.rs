@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
-use maud::Markup;
 
 use super::{Guest, PageError, page_with, see};
 use crate::service::http::AppState;
@@ -42,8 +41,8 @@ struct NewPage {
 
 pub async fn show(State(app): State<AppState>, guest: Guest) -> Result<Html<String>, PageError> {
     guest.0.require(Role::Admin)?;
-    let view = NewPage::of(&app, SpecDraft::example(), "").await?;
-    Ok(whole_page(&guest, &view))
+    let view = NewPage::of(&app, SpecDraft::example, "").await?;
+    whole_page(&app, guest, view).await
 }
 
 /// A button of the form, for browsers without a script; and the one that creates, for all.
@@ -53,19 +52,18 @@ pub async fn act(
     request: Request,
 ) -> Result<Response, PageError> {
     guest.0.require(Role::Admin)?;
-    let (draft, asked) = received(&app, request).await?;
+    let (posted, asked) = received(&app, request).await?;
+    let mut view = NewPage::of(&app, || SpecDraft::posted(posted), &asked).await?;
     // A form that asks for nothing else was sent to be carried out.
     if !["", "create"].contains(&&*asked) {
-        let view = NewPage::of(&app, draft, &asked).await?;
-        return Ok(whole_page(&guest, &view).into_response());
+        return Ok(whole_page(&app, guest, view).await?.into_response());
     }
-    match created(&app, &guest, &draft).await {
+    match created(&app, &guest, &view.draft).await {
         Ok(id) => Ok(see(&format!("/experiments/{id}"))),
         // Shown with what was typed: on a page of its own it would be lost.
         Err(error) if error.status.is_client_error() => {
-            let mut view = NewPage::of(&app, draft, "").await?;
             view.refusal = Some(error);
-            let page = whole_page(&guest, &view);
+            let page = whole_page(&app, guest, view).await?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }
         Err(error) => Err(error.into()),
@@ -79,44 +77,69 @@ pub async fn draft(
     request: Request,
 ) -> Result<Html<String>, PageError> {
     guest.0.require(Role::Admin)?;
-    let (draft, asked) = received(&app, request).await?;
-    let view = NewPage::of(&app, draft, &asked).await?;
-    Ok(Html(form::form(&view).into_string()))
+    let (posted, asked) = received(&app, request).await?;
+    let view = NewPage::of(&app, || SpecDraft::posted(posted), &asked).await?;
+    let form = app.compute(move || form::form(&view).into_string()).await?;
+    Ok(Html(form))
 }
+
+/// What a form sends, by name.
+type Posted = BTreeMap<String, String>;
 
 /// What was typed, and which button was pressed.
-async fn received(app: &AppState, request: Request) -> Result<(SpecDraft, String), PageError> {
+async fn received(app: &AppState, request: Request) -> Result<(Posted, String), PageError> {
     let Form(pairs) = Form::<Vec<(String, String)>>::from_request(request, app).await?;
-    let mut posted: BTreeMap<String, String> = pairs.into_iter().collect();
+    let mut posted: Posted = pairs.into_iter().collect();
     let asked = posted.remove("do").unwrap_or_default();
-    Ok((SpecDraft::posted(posted), asked))
+    Ok((posted, asked))
 }
 
-fn whole_page(guest: &Guest, view: &NewPage) -> Html<String> {
-    let content: Markup = form::content(view);
-    page_with("New experiment", Some(guest), &["new.js"], &content)
+/// Rendered where it was read, too: thousands of rows take a while.
+async fn whole_page(
+    app: &AppState,
+    guest: Guest,
+    view: NewPage,
+) -> Result<Html<String>, PageError> {
+    let render = move || {
+        let content = form::content(&view);
+        page_with("New experiment", Some(&guest), &["new.js"], &content)
+    };
+    Ok(app.compute(render).await?)
 }
 
 impl NewPage {
-    async fn of(app: &AppState, mut draft: SpecDraft, asked: &str) -> Result<Self, ApiError> {
-        draft.act(asked);
-        let (draft, planned) = app.compute(move || planned_after(draft)).await?;
-        let mut view = Self {
-            draft,
-            planned,
-            simulated: None,
-            refusal: None,
-        };
-        match asked {
-            "remedy" => view.remedy(app).await?,
-            "simulate" => view.simulated = Some(view.simulate(app).await),
-            _ => {}
+    /// The page after a button was pressed. A draft is read where plans are made: its text may be a megabyte.
+    async fn of(
+        app: &AppState,
+        draft: impl FnOnce() -> SpecDraft + Send + 'static,
+        asked: &str,
+    ) -> Result<Self, ApiError> {
+        let pressed = asked.to_owned();
+        let mut view = app
+            .compute(move || Self::planned(draft(), &pressed))
+            .await?;
+        if asked == "simulate" {
+            view.simulated = Some(view.simulate(app).await);
         }
         Ok(view)
     }
 
+    fn planned(mut draft: SpecDraft, asked: &str) -> Self {
+        draft.act(asked);
+        let mut view = Self {
+            planned: planned_live(&draft.spec),
+            draft,
+            simulated: None,
+            refusal: None,
+        };
+        if asked == "remedy" {
+            view.remedy();
+        }
+        view
+    }
+
     /// Applies what makes a blind plan see.
-    async fn remedy(&mut self, app: &AppState) -> Result<(), ApiError> {
+    fn remedy(&mut self) {
         let remedy = self
             .planned
             .as_ref()
@@ -124,10 +147,8 @@ impl NewPage {
             .and_then(|planned| planned.remedy.as_ref());
         if let Some(spec) = remedy.and_then(|remedy| remedy.spec.clone()) {
             self.draft.replace(&spec);
-            let draft = self.draft.clone();
-            (self.draft, self.planned) = app.compute(move || planned_after(draft)).await?;
+            self.planned = planned_live(&self.draft.spec);
         }
-        Ok(())
     }
 
     async fn simulate(&self, app: &AppState) -> Result<SimulatedPairs, ApiError> {
@@ -137,10 +158,9 @@ impl NewPage {
 }
 
 /// The plan of a live experiment: what creating it would refuse is refused here.
-fn planned_after(draft: SpecDraft) -> (SpecDraft, Result<Planned, ApiError>) {
-    let live = readable(&draft.spec).and_then(|spec| Ok(limits::check_live(&spec)?));
-    let planned = live.and_then(|()| planned(&draft.spec, None));
-    (draft, planned)
+fn planned_live(spec: &str) -> Result<Planned, ApiError> {
+    limits::check_live(&readable(spec)?)?;
+    planned(spec, None)
 }
 
 /// The means as they were typed, by the names of actions and quantities.
@@ -165,19 +185,31 @@ async fn created(app: &AppState, guest: &Guest, draft: &SpecDraft) -> Result<Str
     let key = given(&draft.key)
         .map(|text| given_key(&text).map_err(|error| ApiError::unfit(error).at("key")))
         .transpose()?;
-    let id = given(&draft.id);
+    let typed = given(&draft.id);
     guest
         .0
-        .require_scope(id.as_deref())
+        .require_scope(typed.as_deref())
         .map_err(|error| error.at("id"))?;
+    let is_drawn = typed.is_none();
     let create = Create {
-        id,
+        // Drawn with the form: sent twice, it asks for the same experiment.
+        id: typed.or_else(|| given(&draft.drawn)),
         spec: draft.spec.clone(),
         key,
         blind: draft.blind,
         actor: guest.0.name.to_string(),
     };
-    Ok(experiments::created(app, create).await?.0)
+    let other = Create {
+        id: None,
+        ..create.clone()
+    };
+    match experiments::created(app, create).await {
+        // Another text in a form that has created one already: another experiment.
+        Err(error) if is_drawn && error.code == "id_taken" => {
+            Ok(experiments::created(app, other).await?.0)
+        }
+        created => Ok(created?.0),
+    }
 }
 
 #[cfg(test)]
@@ -186,8 +218,7 @@ mod tests {
 
     #[test]
     fn the_example_can_be_created_as_it_is() {
-        let (_, planned) = planned_after(SpecDraft::example());
-        let planned = planned.unwrap();
+        let planned = planned_live(&SpecDraft::example().spec).unwrap();
         assert!(planned.remedy.is_none() && planned.warnings.is_empty());
     }
 }

@@ -3,12 +3,12 @@
 use maud::{Markup, html};
 
 use super::NewPage;
+use super::draft::editable;
 use super::form::Errors;
-use crate::service::http::spec_edit::SpecEdit;
 
 /// One side of the page.
 pub fn fields(view: &NewPage, errors: &Errors) -> Markup {
-    let spec = SpecEdit::parse(&view.draft.was);
+    let spec = editable(&view.draft.was);
     let margins = spec.is_some_and(|spec| spec.has(&["safe", "margin"]));
     let form = Fields {
         view,
@@ -60,12 +60,15 @@ impl Fields<'_> {
                     ("hard", "hard: keep each limit in every round, from a safe strategy on"),
                 ]))
                 h3 { "Actions" }
+                @if self.view.draft.large {
+                    p { "These actions and costs are too many for a form: they stand in the text alone, and are changed there." }
+                }
                 // Hundreds of rows are folded, as nobody fills them in one by one.
-                @if count > 20 { details { summary { (count) " actions" } (self.action_rows(count)) } }
+                @else if count > 20 { details { summary { (count) " actions" } (self.action_rows(count)) } }
                 @else { (self.action_rows(count)) }
                 (self.fault("actions"))
                 @if self.is_hard() { (self.fault("safe")) }
-                button.outline.secondary name="do" value="add-action" { "Add an action" }
+                @if !self.view.draft.large { button.outline.secondary name="do" value="add-action" { "Add an action" } }
             }
         }
     }
@@ -102,7 +105,7 @@ impl Fields<'_> {
     fn costs(&self) -> Markup {
         html! {
             @for cost in 0..self.view.draft.costs() { (self.cost(cost)) }
-            p { button.outline.secondary name="do" value="add-cost" { "Add a cost with a limit" } }
+            @if !self.view.draft.large { p { button.outline.secondary name="do" value="add-cost" { "Add a cost with a limit" } } }
         }
     }
 
