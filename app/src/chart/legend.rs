@@ -4,26 +4,32 @@ use maud::{Markup, html};
 
 use super::{Axis, Chart, Mark};
 
-/// Signs, each with what it means. Their marks stand in a box from 0 to 1 both ways.
-pub fn legend(entries: Vec<(Vec<Mark>, String)>) -> Markup {
+/// Marks in a box from 0 to 1 both ways, and what they mean.
+pub type Entry = (Vec<Mark>, String);
+
+/// Signs, each with what it means.
+pub fn legend(entries: Vec<Entry>) -> Markup {
     html! {
         ul.legend {
             @for (marks, name) in entries {
-                li { svg.key aria-hidden="true" { (drawn(marks)) } bdi { (name) } }
+                li { svg.key aria-hidden="true" {
+                    @let sign = sign(marks);
+                    (sign.marks()) (sign.signs())
+                } bdi { (name) } }
             }
         }
     }
 }
 
-fn drawn(marks: Vec<Mark>) -> Markup {
-    let sign = Chart {
+/// A box for the marks of an entry.
+pub fn sign(marks: Vec<Mark>) -> Chart {
+    Chart {
         label: String::new(),
         x: Axis::linear("", 0.0, 1.0),
         y: Axis::linear("", 0.0, 1.0),
         marks,
         tips: Vec::new(),
-    };
-    sign.marks()
+    }
 }
 
 /// The sign of an area.
@@ -48,6 +54,15 @@ pub fn upright(class: &str) -> Vec<Mark> {
     vec![Mark::Upright {
         class: class.into(),
         x: 0.5,
+    }]
+}
+
+/// A letter that stands for a point.
+pub fn letter(sign: char) -> Vec<Mark> {
+    vec![Mark::Sign {
+        class: String::new(),
+        at: (0.5, 0.5),
+        sign,
     }]
 }
 

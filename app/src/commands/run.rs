@@ -67,7 +67,7 @@ fn refuse_overwriting(trace: Option<&Path>, force: bool) -> Result<()> {
 
 /// Runs, and writes the trace if it is wanted: one line of JSON per epoch.
 fn observed(experiment: &Experiment, trace: Option<&Path>, force: bool) -> Result<(Run, FirstRun)> {
-    let mut first_run = FirstRun::default();
+    let mut first_run = FirstRun::new(experiment.worlds[0].means());
     let mut lines = String::new();
     let run = experiment.run_observed(Contestant::Debora, 0, 0, &mut |stretch| {
         first_run.add(stretch);

@@ -69,7 +69,7 @@ test("an experiment is written, planned and created in the form", async () => {
     await button(/^Use a horizon of/).click();
     await button("Simulate").click();
     await main().getByRole("region", { name: "Simulate this" }).getByRole("table").waitFor();
-    await field(/^Id/).fill("scriptless");
+    await field("Id in addresses").fill("scriptless");
     await button("Create the experiment").click();
     await page.waitForURL("**/experiments/scriptless");
     const { spec } = await server.ok("experiments/scriptless");

@@ -2,7 +2,8 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use debora::Key;
+use debora::spec::Spec;
+use debora::{Key, Plan, VALUES_VERSION};
 use debora_app::store::{EpochRow, ExperimentRow, Progress, Purpose, Role, Status};
 use serde_json::{Value, json};
 
@@ -808,7 +809,7 @@ async fn many_actions_and_costs_make_a_page_that_is_still_small() {
         costs.collect::<String>()
     );
     // Of values version 1: it may be a record that no program of today would write.
-    put(&house, spec, 1, &record(200, 21, 64));
+    put(&house, spec.clone(), 1, &record(200, 21, 64));
     for (path, rows) in [
         ("/experiments/old/epochs/1", 21 * 12),
         ("/experiments/old/epochs/1?quantity=3", 200),
@@ -850,6 +851,30 @@ async fn many_actions_and_costs_make_a_page_that_is_still_small() {
         first < page.find("number 0 of many").unwrap(),
         "the one that is played comes first"
     );
+    // Found again, by a program of 200 shares under 20 limits.
+    let house = House::new();
+    let spec = spec.replace("1_000_000", "1e12");
+    let plan = Plan::of(Spec::parse(&spec, "old").unwrap().problem);
+    let explored = plan.exploration_rounds.unwrap() / 200;
+    put(&house, spec, VALUES_VERSION, &record(200, 21, explored));
+    let found = house.get("/v1/experiments/old/epochs/1").await;
+    let found = found.expect(200);
+    let limits = found["limits"].as_array().unwrap();
+    let costed = limits.iter().filter(|limit| limit["least"].is_number());
+    assert_eq!(
+        (found["recomputed"].as_bool(), costed.count()),
+        (Some(true), 20)
+    );
+    let request = Request::get("/experiments/old/epochs/1").header("accept-encoding", "gzip");
+    let small = house.send(request.body(Body::empty()).unwrap()).await;
+    assert!(small.bytes.len() < 60_000, "{} bytes", small.bytes.len());
+    let page = house.get("/experiments/old/epochs/1").await.text();
+    for words in [
+        "Of the strategies that may keep every limit",
+        "By the estimates it gives",
+    ] {
+        assert!(page.contains(words), "{words} is not in\n{page}");
+    }
 }
 
 /// The open epoch follows its rounds; a browser that shows it already is sent nothing.

@@ -117,6 +117,7 @@ async fn the_answer_is_true_before_the_first_round_while_exploring_and_waiting()
             "Waiting: all rounds of epoch 0 are decided",
             "Epoch 1 begins as soon as the 1 outstanding outcome is told; until then requests for decisions are refused.",
             "The spec has no outcome_wait",
+            "not before the outstanding outcomes are known",
         ],
     );
     let last = json!({ "decisions": [first] });
@@ -146,6 +147,7 @@ async fn a_pause_a_wait_with_overtime_and_the_end_are_said_with_what_to_do() {
         &[
             "It was paused by loopback: prices &lt;changed&gt;",
             "An admin can resume it below",
+            "not before it is resumed",
             "more rounds once it is resumed",
         ],
     );
@@ -377,6 +379,27 @@ async fn the_rate_falls_while_nobody_asks() {
     assert!(!words(&idle).contains("rate of now"));
 }
 
+#[tokio::test]
+async fn at_a_standstill_the_horizon_has_no_time() {
+    let house = House::new();
+    house.create("e", SOFT).await;
+    house.decide("e", 10).await;
+    house.wait(60_000);
+    says(&shown(&house, "e").await, &["at the rate of now"]);
+    house.decide("e", 10_000).await;
+    let standstill = |page: Reply, until: &str| {
+        says(&page, &[until]);
+        assert!(!words(&page).contains("at the rate of now"));
+    };
+    let waiting = shown(&house, "e").await;
+    standstill(waiting, "not before the outstanding outcomes are known");
+    house
+        .post("/v1/experiments/e/pause", &json!({}))
+        .await
+        .expect(200);
+    standstill(shown(&house, "e").await, "not before it is resumed");
+}
+
 /// Numbers as the page writes them, to three digits.
 fn amount(value: &Value) -> String {
     debora::measure::words::amount(value.as_f64().unwrap())
@@ -474,7 +497,7 @@ async fn the_axis_is_chosen_by_links_that_the_refresh_keeps() {
             )),
             "{text}"
         );
-        let figure = text.split("<svg class=\"chart\"").nth(1).unwrap();
+        let figure = text.split("<svg class=\"chart ").nth(1).unwrap();
         drawn.push(figure.split("</figure>").next().unwrap().to_owned());
     }
     assert!(
@@ -576,7 +599,7 @@ async fn the_report_is_one_file_that_loads_nothing() {
         assert!(!text.contains(outside), "{outside}");
     }
     // Both axes, as nothing can be chosen in a file.
-    assert_eq!(text.matches("<svg class=\"chart\"").count(), 2);
+    assert_eq!(text.matches("<svg class=\"chart ").count(), 2);
     assert!(text.contains("<style>") && text.contains("default-src 'none'"));
     assert!(
         shown(&house, "e")

@@ -12,8 +12,8 @@ Two runs with the same key, each on its own fresh data, take the same decisions 
 array([0., 1.])
 
 :class:`Problem` says what can be asked, :class:`Engine` is for your own loop, :func:`run`, :func:`replicate` and
-:func:`compare` simulate a :class:`Spec`, :class:`Measurement` and :func:`merge` share the work out over machines,
-:class:`Client` asks and tells a live experiment.
+:func:`compare` simulate a :class:`Spec`, :func:`player` lets a class of yours race, :class:`Measurement` and
+:func:`merge` share the work out over machines, :class:`Client` asks and tells a live experiment.
 """
 
 from debora import worlds
@@ -41,6 +41,7 @@ from debora._debora import (
     World,
 )
 from debora._lab import compare, merge, replicate, run
+from debora._players import Player, RoundPlayer, StretchPlayer, player
 from debora._results import Comparison, Replication, RunResult
 from debora.client import Behind, Client, Served, ServiceError
 
@@ -62,19 +63,23 @@ __all__ = [
     "Measurement",
     "ObservedMean",
     "Plan",
+    "Player",
     "Problem",
     "Prospect",
     "Recommendation",
     "Replication",
+    "RoundPlayer",
     "RunResult",
     "Served",
     "ServiceError",
     "Spec",
+    "StretchPlayer",
     "ToldMany",
     "Waiting",
     "World",
     "compare",
     "merge",
+    "player",
     "replicate",
     "run",
     "worlds",

@@ -74,11 +74,19 @@ mod tests {
     fn names_run_no_formula_and_break_no_line() {
         let table = DataTable {
             columns: ["name", "observed mean"].map(str::to_owned).into(),
-            rows: [r#"=HYPERLINK("x")"#, "+1", "-a,b", "@x", "plain", "a\"b"]
-                .iter()
-                .map(|name| vec![json!(name), json!(0.1 + 0.2)])
-                .chain([vec![json!("none"), Value::Null]])
-                .collect(),
+            rows: [
+                r#"=HYPERLINK("x")"#,
+                "+1",
+                "-a,b",
+                "@x",
+                "\tx",
+                "plain",
+                "a\"b",
+            ]
+            .iter()
+            .map(|name| vec![json!(name), json!(0.1 + 0.2)])
+            .chain([vec![json!("none"), Value::Null]])
+            .collect(),
         };
         let lines: Vec<String> = table.csv().split("\r\n").map(str::to_owned).collect();
         assert_eq!(
@@ -89,6 +97,7 @@ mod tests {
                 "'+1,0.30000000000000004",
                 r#""'-a,b",0.30000000000000004"#,
                 "'@x,0.30000000000000004",
+                "'\tx,0.30000000000000004",
                 "plain,0.30000000000000004",
                 r#""a""b",0.30000000000000004"#,
                 "none,",
@@ -98,6 +107,6 @@ mod tests {
         let json: Value = serde_json::from_str(&table.json()).unwrap();
         assert_eq!(json[0]["name"], r#"=HYPERLINK("x")"#, "text is text there");
         assert_eq!(json[0]["observed_mean"], 0.1 + 0.2);
-        assert_eq!(json[6]["observed_mean"], Value::Null);
+        assert_eq!(json[7]["observed_mean"], Value::Null);
     }
 }

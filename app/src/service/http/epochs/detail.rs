@@ -80,7 +80,7 @@ pub struct LimitHere {
     pub name: String,
     /// The limit on its mean.
     pub threshold: f64,
-    /// What the best strategy by optimistic costs costs at least; none where no estimate decides.
+    /// What the best strategy costs if each cost is the least that its estimates allow; none where no estimate decides.
     pub least: Option<f64>,
     /// What the strategy played costs at most, under hard limits.
     pub most: Option<f64>,

@@ -10,6 +10,12 @@ use super::entry::share;
 /// Estimates told one by one; of more, their number says enough.
 const TOLD_MAX: usize = 3;
 
+/// What the optimist's words mean.
+const MAY: &str = "What may be: each reward is taken as the most, and each cost as the least, that the estimates allow.";
+
+/// The same where limits must be kept.
+const SURE: &str = "What may be, and what is sure: each reward and each cost is taken as the most that the estimates allow.";
+
 /// The reasons, the most important first.
 pub fn why(detail: &EpochDetail, values_version: u32) -> Vec<String> {
     let mut sentences = match detail.entry.kind {
@@ -60,9 +66,9 @@ fn estimate(detail: &EpochDetail) -> Vec<String> {
     }
     match (detail.policy, detail.entry.rule) {
         (Policy::Free, _) => vec![largest(detail)],
-        (_, Some(HardRule::Plan)) => vec![planned(detail), binding(detail)],
-        (_, Some(HardRule::Mix)) => vec![best(detail), mixed(detail), binding(detail)],
-        (_, None) => vec![best(detail), binding(detail)],
+        (_, Some(HardRule::Plan)) => vec![planned(detail), SURE.into(), binding(detail)],
+        (_, Some(HardRule::Mix)) => vec![best(detail), MAY.into(), mixed(detail), binding(detail)],
+        (_, None) => vec![best(detail), MAY.into(), binding(detail)],
     }
 }
 
@@ -92,34 +98,34 @@ fn largest(detail: &EpochDetail) -> String {
 
 /// The optimist's program.
 fn best(detail: &EpochDetail) -> String {
-    let mixes = detail.entry.rule.is_some();
-    let what = if mixes {
-        "The candidate"
-    } else {
-        "What is played"
+    let (what, gives) = match detail.entry.rule {
+        // What it gives is said of what is played, once the safe strategy has its share.
+        Some(_) => ("the candidate", String::new()),
+        None => ("played", gives(detail)),
     };
     format!(
-        "{what} may have the largest reward of all strategies that may keep every limit: so the estimates say, with each reward \
-         taken as the most and each cost as the least that they allow.{}",
-        if mixes { String::new() } else { gives(detail) }
+        "Of the strategies that may keep every limit, the one that may have the largest {} is {what}.{gives}",
+        reward(detail)
     )
+}
+
+fn reward(detail: &EpochDetail) -> &str {
+    let reward = detail.expected.first();
+    reward.map_or("reward", |reward| &reward.quantity)
 }
 
 fn gives(detail: &EpochDetail) -> String {
     let reward = detail.expected.first();
     reward.map_or(String::new(), |reward| {
-        let value = amount(reward.value);
-        format!(
-            " By the estimates alone it gives {value} of {}.",
-            reward.quantity
-        )
+        format!(" By the estimates it gives {}.", amount(reward.value))
     })
 }
 
 fn planned(detail: &EpochDetail) -> String {
     format!(
-        "What is played has the largest reward that the estimates allow, among all strategies that are sure to keep every limit: each \
-         cost is taken as the most that its estimates allow.{} The safe strategy has {} of it.",
+        "Of the strategies that are sure to keep every limit, the one that may have the largest {} is played.{} The safe strategy \
+         has {} of it.",
+        reward(detail),
         gives(detail),
         share(detail.sigma)
     )

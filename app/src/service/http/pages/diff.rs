@@ -22,8 +22,6 @@ use crate::store::{Role, Store};
 /// Estimates that are drawn: of hundreds of actions the first tell enough.
 const DRAWN_MAX: usize = 20;
 
-/// The colours of the drawing.
-
 /// What to compare with.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -200,6 +200,7 @@ fn totals(lines: &[ListLine]) -> String {
     if alerts > 0 {
         said.push(counted(alerts as u64, "alert", "alerts"));
     }
+    // Counted apart: of these it is not known whether they wait, or have alerts.
     let unread = lines.iter().filter(|line| line.summary.is_none()).count();
     let mut totals = format!("{}.", listed(&said));
     if said.is_empty() {

@@ -67,6 +67,7 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/experiments/{id}/resume", post(admin::changes::resume)),
         ("/experiments/{id}/close", post(admin::changes::close)),
         (
+            // What changes something is a POST of its own: a link must never do it.
             "/experiments/{id}/audit",
             get(audit::show).post(audit::start),
         ),

@@ -161,10 +161,14 @@ impl Operation<'_> {
                 }
                 p.request { (parts::badge(&self.method.to_lowercase(), &self.method)) " " code { (self.path) } }
                 (prose(self.text["description"].as_str().unwrap_or_default()))
-                (self.parameters())
-                (self.body())
-                (self.answers())
                 @for example in EXAMPLES.iter().filter(|example| example.is_of(&self.method, self.path)) { (shown(example, sender)) }
+                // All of it unfolded would be a hundred screens.
+                details {
+                    summary { "Fields and answers" }
+                    (self.parameters())
+                    (self.body())
+                    (self.answers())
+                }
             }
         }
     }

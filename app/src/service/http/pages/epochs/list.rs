@@ -117,6 +117,7 @@ fn row(id: &str, entry: &EpochEntry, tested: bool) -> Markup {
     html! {
         tr {
             th scope="row" { a href={ "/experiments/" (id) "/epochs/" (entry.epoch) } { "Epoch " (whole(entry.epoch)) } }
+            // Every cell has its heading: on a phone a row is a card.
             td data-label="Found by" { span { (kind_badge(entry.kind, entry.rule)) } }
             td.number data-label="Rounds" { (whole(entry.rounds)) }
             td.number data-label="From round" { (whole(entry.first_round)) }

@@ -152,6 +152,7 @@ fn strategy_table(detail: &EpochDetail, actions: &[&ActionAt]) -> Markup {
             thead {
                 tr {
                     th scope="col" { "Action" }
+                    // A column that would be empty in every row is left out.
                     @if follows { th.number scope="col" { "Before" } }
                     th.number scope="col" { @if follows { "After" } @else { "Played" } }
                     @if follows { th.number scope="col" { "Change" } }
@@ -190,6 +191,7 @@ fn change(at: &ActionAt) -> String {
 /// What the limits allow: which of them shape the strategy.
 fn limits(detail: &EpochDetail) -> Markup {
     let hard = detail.limits.iter().any(|limit| limit.most.is_some());
+    // While it explores no estimate says what anything costs.
     let hoped = detail.limits.iter().any(|limit| limit.least.is_some());
     html! {
         h2 { "Limits" }
@@ -242,6 +244,7 @@ fn limit_row(
             }
             @if hard { td.number data-label="At most" { (number(limit.most)) } }
             @if hoped || hard {
+                // The last digits of a sum would make it 1e-17.
                 td.number data-label="Slack" { @if limit.tight { "0" } @else { (number(limit.slack)) } }
             }
             td data-label="Binds" {
@@ -257,6 +260,7 @@ fn limit_row(
 
 /// The lead beside what it was compared with.
 fn clear_test(test: &TestState) -> Markup {
+    // A little beyond the longer of the two, so that both ends are seen.
     let end = 1.15 * test.lead.max(test.threshold);
     let chart = Chart {
         label: test.sentence.clone(),

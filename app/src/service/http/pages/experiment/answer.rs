@@ -1,11 +1,12 @@
 //! The answer in words: what to deploy or what is happening, and whether limits are kept.
 
 use debora::Policy;
-use debora::measure::words::{counted, listed, percent, whole};
+use debora::measure::words::{counted, listed, whole};
 use debora::record::Kind;
 
 use super::view::ExperimentView;
 use crate::log::kept::LimitVerdict;
+use crate::service::http::epochs::entry::share;
 use crate::service::http::state::{ByName, State};
 
 /// The most actions, or limits, named in a sentence.
@@ -74,7 +75,7 @@ pub fn shares(strategy: &ByName) -> String {
     };
     let mut words: Vec<String> = played[..named]
         .iter()
-        .map(|(name, share)| format!("{name} {}", percent(*share)))
+        .map(|(name, probability)| format!("{name} {}", share(*probability)))
         .collect();
     let others = &played[named..];
     if !others.is_empty() {
@@ -82,7 +83,7 @@ pub fn shares(strategy: &ByName) -> String {
         words.push(format!(
             "{} others {}",
             whole(others.len() as u64),
-            percent(rest)
+            share(rest)
         ));
     }
     // A number and its sign stay on one line.

@@ -33,10 +33,10 @@ pub fn content(view: &ExperimentView, shape: &Shape) -> Markup {
 fn status(view: &ExperimentView) -> Markup {
     let state = &view.state;
     // Waiting has a colour of its own: it is the one state that calls for someone to act.
-    let class = if state.waiting {
-        "waiting"
-    } else {
-        text::word(state.status)
+    let class = match state.status {
+        Status::Running if state.kind == Kind::Commit => "committed",
+        Status::Running if state.waiting => "waiting",
+        status => text::word(status),
     };
     html! {
         section.status.(class) aria-label="The answer" {

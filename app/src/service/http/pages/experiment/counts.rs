@@ -1,12 +1,13 @@
 //! Decided, told, outstanding, imputed, late, overtime: in all and action by action.
 
-use debora::measure::words::{percent, whole};
+use debora::measure::words::whole;
 use maud::{Markup, html};
 
 use super::parts;
 use super::shape::Shape;
 use super::view::ExperimentView;
 use crate::log::certificate::ActionCounts;
+use crate::service::http::epochs::entry;
 
 /// The most actions in the table: the rest is one row, and in the data.
 const ROWS_MAX: usize = 24;
@@ -36,6 +37,7 @@ pub fn table(view: &ExperimentView, shape: &Shape) -> Markup {
     let mut actions: Vec<(&ActionCounts, f64)> = view.state.actions.iter().zip(shares).collect();
     let all = actions.len();
     if all > ROWS_MAX {
+        // Few stay in the order of the spec; of many those that are played come first.
         actions.sort_by(|one, other| {
             let by_share = other.1.total_cmp(&one.1);
             by_share.then(other.0.decided.cmp(&one.0.decided))
@@ -74,7 +76,7 @@ fn row(name: &Markup, actions: &[(&ActionCounts, f64)]) -> Markup {
     html! {
         tr {
             th scope="row" { (name) }
-            td.number data-label="Probability" { (percent(share.clamp(0.0, 1.0))) }
+            td.number data-label="Probability" { (entry::share(share.clamp(0.0, 1.0))) }
             td.number data-label="Decided" { (whole(sum(|action| action.decided))) }
             td.number data-label="Told" { (whole(sum(|action| action.told))) }
             td.number data-label="Outstanding" { (whole(sum(ActionCounts::outstanding))) }

@@ -22,6 +22,7 @@ pub fn table(view: &ExperimentView, name: &str) -> Option<DataTable> {
 fn strategy(view: &ExperimentView) -> DataTable {
     let mut rows = Vec::new();
     for epoch in &view.epochs {
+        // Also those that are not played: a reader should not have to fill in zeros.
         for (action, probability) in view.state.actions.iter().zip(&epoch.strategy) {
             rows.push(vec![
                 json!(epoch.epoch),
@@ -55,6 +56,7 @@ fn strategy(view: &ExperimentView) -> DataTable {
 fn means(view: &ExperimentView) -> DataTable {
     let thresholds = |quantity: &str| {
         let mut limits = view.state.limits.iter();
+        // The reward has none.
         limits
             .find(|limit| limit.name == quantity)
             .map(|limit| limit.threshold)
@@ -100,6 +102,7 @@ fn means(view: &ExperimentView) -> DataTable {
 }
 
 fn limits(view: &ExperimentView) -> DataTable {
+    // No sentences: a program that reads this has words of its own.
     let ends = |interval: &Interval| [json!(interval.low), json!(interval.high)];
     let row = |limit: &crate::log::kept::LimitState| {
         let [low, high] = ends(&limit.all.interval);
@@ -163,6 +166,7 @@ fn counts(view: &ExperimentView) -> DataTable {
     let told: u64 = state.actions.iter().map(|action| action.told).sum();
     rows.push(vec![
         Value::Null,
+        // Of late outcomes and of overtime there are no counts by action.
         json!("all actions"),
         Value::Null,
         json!(state.decided),

@@ -60,6 +60,7 @@ fn quantity(view: &ExperimentView, name: &str, threshold: Option<f64>, rows: usi
         .collect();
     let all = means.len();
     if all > rows {
+        // What was played most is known best.
         let decided = |mean: &&ActionMean| view.state.actions[mean.action as usize].decided;
         means.sort_by_key(|mean| std::cmp::Reverse(decided(mean)));
         means.truncate(rows);
@@ -149,6 +150,7 @@ pub fn axis([low, high]: [f64; 2]) -> Chart {
 fn strip(mean: &ActionMean, threshold: Option<f64>, scale: [f64; 2]) -> Markup {
     let mut marks = Vec::new();
     let class = |class: &str| class.to_owned();
+    // The cell first: what is drawn later lies above it.
     if let Some(estimate) = &mean.estimate {
         let value = estimate.value;
         marks.push(Mark::Block {
@@ -219,14 +221,15 @@ fn key(view: &ExperimentView) -> Markup {
         low: 0.0,
         high: 1.0,
     };
-    let cell = [legend::block("band c0"), legend::upright("c0")].concat();
-    let mut signs = vec![
-        (
-            observed(Some(0.5), &whole),
-            "observed mean with its interval",
-        ),
-        (cell, "estimate, in the cell that held the mean"),
-    ];
+    let mut signs = vec![(
+        observed(Some(0.5), &whole),
+        "observed mean with its interval",
+    )];
+    // Before the first estimate, and after a commitment, none is drawn.
+    if view.state.means.iter().any(|mean| mean.estimate.is_some()) {
+        let cell = [legend::block("band c0"), legend::upright("c0")].concat();
+        signs.push((cell, "estimate, in the cell that held the mean"));
+    }
     if !view.state.limits.is_empty() {
         signs.push((legend::upright("threshold"), "threshold"));
     }

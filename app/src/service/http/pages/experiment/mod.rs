@@ -47,6 +47,7 @@ pub async fn show(
     let view = &rendered.view;
     let over = !view.state.status.is_open();
     let live = if over {
+        // It does not change any more, and is not asked for again.
         Live::over(&rendered.content)
     } else {
         Live::new(

@@ -158,6 +158,7 @@ fn until(whole: &WholeState, end: &EpochEnd, rate: Option<&DecisionRate>) -> Str
         _ => "",
     };
     let time = rate
+        // Nobody knows how long a pause lasts.
         .filter(|_| paused.is_empty())
         .map_or(String::new(), |rate| {
             format!(
@@ -208,6 +209,7 @@ fn change(whole: &WholeState, end: &EpochEnd) -> String {
             format!("{name} has {}", counted(*target, "round", "rounds"))
         })
         .collect();
+    // Named as one: which of many ends it is a matter of chance.
     let others = match end.enders.len().saturating_sub(NAMED_MAX) {
         0 => "",
         _ => ", or another action its own number",
@@ -233,6 +235,7 @@ fn clear_test(whole: &WholeState) -> Option<String> {
     let stage = clear.stages.iter().position(|stage| *stage > count)?;
     let rounds = grouped(clear.stages[stage]);
     let [least, sure] = clear_leads(plan, clear, stage);
+    // Between the two leads the key decides, and it is secret until the end.
     let needs = match least {
         None => ", though no lead is large enough so early".to_owned(),
         Some(least) => {

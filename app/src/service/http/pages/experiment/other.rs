@@ -3,7 +3,7 @@
 
 use axum::response::{IntoResponse as _, Response};
 use debora::VALUES_VERSION;
-use debora::measure::words::{percent, whole};
+use debora::measure::words::whole;
 use debora::spec::Spec;
 use maud::{Markup, html};
 
@@ -11,6 +11,7 @@ use super::parts::{self, Tab};
 use super::view::{PlayedEpoch, epochs};
 use super::{Guest, PageError, page, text};
 use crate::service::http::AppState;
+use crate::service::http::epochs::entry;
 use crate::service::request::Refusal;
 use crate::store::{ExperimentRow, Progress};
 
@@ -97,7 +98,7 @@ fn strategy(actions: &[String], last: Option<&PlayedEpoch>) -> Markup {
                 thead { tr { th scope="col" { "Action" } th.number scope="col" { "Probability" } } }
                 tbody {
                     @for (name, share) in actions.iter().zip(&epoch.strategy) {
-                        tr { th scope="row" { bdi { (name) } } td.number { (percent(*share)) } }
+                        tr { th scope="row" { bdi { (name) } } td.number { (entry::share(*share)) } }
                     }
                 }
             }

@@ -8,6 +8,7 @@ use super::text;
 use super::view::PlayedEpoch;
 use crate::service::http::pace::DecisionRate;
 use crate::service::http::state::{State, WholeState};
+use crate::store::Status;
 
 /// What was planned, beside what is.
 pub struct PlanProgress {
@@ -107,6 +108,7 @@ impl PlanProgress {
                 grouped(state.epoch + 1),
             ),
         ];
+        // Without one nobody can say when.
         if let Some(rate) = rate {
             lines.push(self.horizon_line(state, rate));
         }
@@ -115,11 +117,21 @@ impl PlanProgress {
 
     fn horizon_line(&self, state: &State, rate: &DecisionRate) -> PlanLine {
         let left = self.horizon.saturating_sub(state.decided);
-        let time = text::duration(rate.seconds(left));
+        // At a standstill the rate says how fast it was, not how fast it will be.
+        let now = if state.status == Status::Paused {
+            "not before it is resumed".into()
+        } else if state.waiting {
+            "not before the outstanding outcomes are known".into()
+        } else {
+            format!(
+                "in about {} at the rate of now",
+                text::duration(rate.seconds(left))
+            )
+        };
         (
             "Horizon reached".into(),
             format!("after {} rounds", grouped(self.horizon)),
-            format!("in about {time} at the rate of now"),
+            now,
         )
     }
 

@@ -19,8 +19,9 @@ use crate::store::Role;
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 /// The pages' own style, which the file must not ask for.
-const STYLES: [&str; 2] = [
+const STYLES: [&str; 3] = [
     include_str!("../../../../../assets/pico.min.css"),
+    include_str!("../../../../../assets/figures.css"),
     include_str!("../../../../../assets/debora.css"),
 ];
 
@@ -49,6 +50,7 @@ fn document(view: &ExperimentView, now: i64) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
+                // Within the file, as nobody sends it with headers once it is saved.
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 title { (view.name()) " · debora" }
                 @for style in STYLES { style { (PreEscaped(style)) } }

@@ -1,11 +1,12 @@
 //! The strategy over time: the probability of each action, stacked, in steps from epoch to epoch.
 
-use debora::measure::words::{percent, whole};
+use debora::measure::words::whole;
 use maud::Markup;
 use serde::{Deserialize, Serialize};
 
 use super::view::{ExperimentView, PlayedEpoch};
 use crate::chart::{Axis, COLOURS, Chart, Mark, Tip, colour, legend};
+use crate::service::http::epochs::entry;
 
 /// The narrowest step that is drawn, as a share of the figure: thinner ones are not seen, and there may be thousands.
 const STEP_MIN: f64 = 0.001;
@@ -210,7 +211,7 @@ impl<'a> Bands<'a> {
         let named = self.names().into_iter().zip(shares);
         // From top to bottom, as the bands lie.
         let played = named.rev().filter(|(_, share)| *share > 0.0);
-        lines.extend(played.map(|(name, share)| format!("{}  {name}", percent(share))));
+        lines.extend(played.map(|(name, share)| format!("{}  {name}", entry::share(share))));
         lines
     }
 }

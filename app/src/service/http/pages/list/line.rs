@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use super::view::Standpoint;
 use crate::calendar::iso;
 use crate::log::kept::LimitVerdict;
+use crate::service::http::epochs::entry;
 use crate::service::http::pages::{parts, text};
 use crate::service::http::summary::{Facts, LimitLine, LineStanding, LineSummary, Unsaid};
 use crate::store::{ExperimentLine, Status};
@@ -152,7 +153,7 @@ impl ListLine {
             Some(Ok(_)) => match self.leader() {
                 None => html! { span.small { "exploring" } },
                 Some((name, probability)) => html! {
-                    span.leader title=(name) { bdi { (name) } " " span.share { (percent(probability)) } }
+                    span.leader title=(name) { bdi { (name) } " " span.share { (entry::share(probability)) } }
                 },
             },
         }
