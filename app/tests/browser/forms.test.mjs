@@ -88,8 +88,8 @@ test("a button that downloads can be pressed again", async () => {
 });
 
 test("a log-out leaves nothing of a search in the browser, and the way back is open before it", async () => {
-    await server.ok("experiments", { id: "secret", spec: routing({ name: "secret" }) });
     const admin = await server.key("ada", "admin");
+    await server.ok("experiments", { id: "secret", spec: routing({ name: "secret" }) });
     const visit = await Visit.begin(browser, server);
     const { page } = visit;
     await visit.logIn(admin);
@@ -116,12 +116,12 @@ async function writing() {
     const spec = page.getByLabel("Spec", { exact: true });
     const drafted = (request) => request.url().endsWith("/new/draft");
     /** Waits until the page shows the answer to what was done. */
-    const follow = async (act, shown) => {
+    const follow = async (act, shown, value) => {
         const answered = page.waitForEvent("requestfinished", drafted);
         await act();
         await page.clock.runFor(301);
         await answered;
-        await page.waitForFunction(shown);
+        await page.waitForFunction(shown, value);
     };
     return { visit, page, spec, drafted, follow };
 }
@@ -130,26 +130,27 @@ test("form and text say the same, whichever is looked at, and so does what is cr
     const { visit, page, spec, follow } = await writing();
     const rho = page.getByLabel(/^rho/);
     const values = async () => [(await spec.inputValue()).match(/^rho\s*= (\S+)/m)[1], await rho.inputValue()];
-    const planned = (percent) => `document.getElementById("plan").innerText.includes("${percent} %")`;
+    const planned = (percent) => document.getElementById("plan").innerText.includes(`${percent} %`);
+    const said = (words) => document.getElementById("spec").value.includes(words);
     // Changed in the form, and at once into the text.
     await follow(async () => {
         await rho.fill("0.25");
         await spec.click();
-    }, planned(75));
+    }, planned, 75);
     assert.deepEqual(await values(), ["0.25", "0.25"]);
-    await follow(() => page.keyboard.type("# a note\n"), `document.querySelector("[name=was]").value.includes("# a note")`);
+    await follow(() => page.keyboard.type("# a note\n"), () => document.querySelector("[name=was]").value.includes("# a note"));
     assert.deepEqual(await values(), ["0.25", "0.25"]);
     // The other way round.
     const text = await spec.inputValue();
     await follow(async () => {
         await spec.fill(text.replace("0.25", "0.3"));
         await rho.click();
-    }, planned(70));
+    }, planned, 70);
     assert.deepEqual(await values(), ["0.3", "0.3"]);
     // Changed in the form while the text is not TOML.
-    await follow(() => spec.fill(text.replace("1_000_000", "")), `document.querySelector("#spec[aria-invalid=true]")`);
-    await follow(() => rho.fill("0.2"), `document.querySelector("[name=rho]").value === "0.2"`);
-    await follow(() => spec.fill(text), planned(80));
+    await follow(() => spec.fill(text.replace("1_000_000", "")), () => document.querySelector("#spec[aria-invalid=true]"));
+    await follow(() => rho.fill("0.2"), () => document.querySelector("[name=rho]").value === "0.2");
+    await follow(() => spec.fill(text), planned, 80);
     assert.deepEqual(await values(), ["0.2", "0.2"]);
     // The caret stays where it was, and so does a blank at the end of a name.
     await spec.evaluate((area) => area.setSelectionRange(area.value.length - 3, area.value.length - 3));
@@ -157,9 +158,9 @@ test("form and text say the same, whichever is looked at, and so does what is cr
     await follow(async () => {
         await name.fill("a longer name than before ");
         await spec.focus();
-    }, `document.getElementById("spec").value.includes("than before")`);
+    }, said, "than before");
     assert.equal(await spec.evaluate((area) => area.value.length - area.selectionStart), 3);
-    await follow(() => name.fill("half "), `document.getElementById("spec").value.includes("half")`);
+    await follow(() => name.fill("half "), said, "half");
     assert.equal(await name.inputValue(), "half ");
     await page.getByRole("button", { name: "Create the experiment" }).click();
     await page.waitForURL("**/experiments/*");
@@ -171,18 +172,18 @@ test("form and text say the same, whichever is looked at, and so does what is cr
 test("a name may be another's while it is typed", async () => {
     const { visit, page, spec, drafted, follow } = await writing();
     const second = page.getByLabel("Action 2", { exact: true });
-    const text = routing().replace('"soft"', '"hard"') + "\n[safe]\nstrategy = { small = 0.5, large = 0.5 }\ncost = { price = 0.008 }\n";
-    await follow(() => spec.fill(text), `document.querySelector("[id='f-actions.1.safe']")`);
+    const text = routing().replace('"soft"', '"hard"') + "\n[safe]\nstrategy = { small = 0.5, large = 0.5 }\ncost = { price = 0.004 }\n";
+    await follow(() => spec.fill(text), () => document.getElementById("f-actions.1.safe"));
     let sent = 0;
     page.on("request", (request) => (sent += Number(drafted(request))));
     await second.fill("small");
     await page.clock.runFor(301);
     assert.equal(sent, 0);
-    await follow(() => second.fill("small2"), `document.getElementById("spec").value.includes("small2")`);
+    await follow(() => second.fill("small2"), () => document.getElementById("spec").value.includes("small2"));
     assert.match(await spec.inputValue(), /strategy = \{ small = 0\.5, small2 = 0\.5 \}/);
     // Left so, it is a fault that is shown.
     await second.press("End");
     await second.press("Backspace");
-    await follow(() => second.blur(), `document.querySelector("[id='f-actions.1'][aria-invalid=true]")`);
+    await follow(() => second.blur(), () => document.getElementById("spec-fault").innerText);
     await visit.end();
 });

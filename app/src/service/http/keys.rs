@@ -22,8 +22,8 @@ use crate::store::{ApiKey, Role};
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewKeyBody {
-    /// What it is called: in the log, with all that it asks, tells and changes. Never given again.
-    #[schema(max_length = 64, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._@-]+$")]
+    /// What it is called: in the log, with all that it asks, tells and changes. Never given again. Not one or two dots alone.
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9._@-]+$")]
     pub name: String,
     /// What it allows; each role may do what those before it may.
     #[schema(value_type = KeyRole)]
