@@ -124,7 +124,16 @@ fn keys_work_beside_a_server(folder: &Folder, address: &str) {
         why.contains("there is, or was, a key named \"ann\""),
         "{why}"
     );
-    for name in ["", "loopback", "debora", "a b", "é", &"n".repeat(65)] {
+    for name in [
+        "",
+        "loopback",
+        "debora",
+        "a b",
+        "é",
+        ".",
+        "..",
+        &"n".repeat(65),
+    ] {
         let why = refused(folder, address, &["keys", "add", name, "--role", "read"]);
         assert!(why.contains("cannot be a key's name"), "{why}");
     }
