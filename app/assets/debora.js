@@ -5,6 +5,7 @@
 (() => {
   // Three answers missed: one may be lost on the way.
   const STALE_AFTER = 16_000;
+  const SILENT = "The server does not answer.";
   let answered = Date.now();
 
   const live = () => document.querySelector("#live[hx-get]");
@@ -28,11 +29,11 @@
     }
   }
 
-  function stale() {
+  function stale(why) {
     const note = document.getElementById("stale");
     if (!live() || !note.hidden) return;
     const updated = document.getElementById("updated");
-    note.textContent = `The server does not answer. What is shown is as of ${updated.textContent}; it is asked again every few seconds.`;
+    note.textContent = `${why} What is shown is as of ${updated.textContent}; it is asked again every few seconds.`;
     note.hidden = false;
     document.body.classList.add("stale");
   }
@@ -52,14 +53,15 @@
   document.addEventListener("htmx:afterRequest", (event) => {
     if (event.detail.elt.id !== "live") return;
     if (event.detail.successful) fresh(event.detail.xhr);
-    else stale();
+    // It answers that others are before us, or not at all.
+    else stale(event.detail.xhr.status === 503 ? "The server is too busy." : SILENT);
   });
   document.addEventListener("visibilitychange", () => {
     // A page that was hidden is old without being stale: it has not asked.
     if (!document.hidden) answered = Date.now();
   });
   setInterval(() => {
-    if (!document.hidden && Date.now() - answered > STALE_AFTER) stale();
+    if (!document.hidden && Date.now() - answered > STALE_AFTER) stale(SILENT);
   }, 1_000);
 
   // Numbers at the pointer: at once, and on touch, where titles never appear.

@@ -21,7 +21,7 @@ pub enum LimitVerdict {
     Kept,
     /// All of it is above.
     Exceeded,
-    /// The threshold lies in it: not yet known.
+    /// The threshold lies in it: not known.
     Unknown,
 }
 
@@ -174,7 +174,7 @@ fn expected(account: &ToldAccount<'_>, quantity: usize, open_epoch: bool) -> Opt
 impl CostAverage {
     fn words(&self, name: &str, threshold: f64, imputed: u64) -> String {
         let Some(realised) = self.realised else {
-            return format!("Whether {name} is kept is not yet known: no round has an outcome.");
+            return format!("Whether {name} is kept is not known: no round has an outcome.");
         };
         let Interval { low, high } = self.interval;
         let mut facts = format!(
@@ -202,7 +202,7 @@ impl CostAverage {
                 amount(realised - threshold)
             ),
             LimitVerdict::Unknown => format!(
-                "Whether the limit of {name} was kept is not yet known: {facts}, {} the threshold of {limit}, and the mean of what \
+                "Whether the limit of {name} was kept is not known: {facts}, {} the threshold of {limit}, and the mean of what \
                  was played is between {low} and {high}.",
                 if realised <= threshold {
                     "within"

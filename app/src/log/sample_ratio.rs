@@ -33,7 +33,13 @@ pub fn check(account: &ToldAccount<'_>) -> SampleRatio {
     let open = counts(account.engine, &decided, &told);
     let verdict = account.observed.checks.verdict(open);
     let mismatch = verdict.p_value < ALARM;
+    let told_in_all: u64 = (0..told.len())
+        .map(|action| account.progress.told(action))
+        .sum();
     let sentence = match (mismatch, verdict.check) {
+        (false, _) if told_in_all == 0 => {
+            "No outcome is told, so there is no telling whether any go missing unevenly.".to_owned()
+        }
         (false, _) => format!(
             "Told outcomes are spread over the actions as decisions are (p {}, at any time one looks).",
             amount(verdict.p_value)

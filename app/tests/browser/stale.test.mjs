@@ -31,6 +31,12 @@ describe("an open page", { concurrency: true }, () => {
 
             const alert = page.getByRole("alert");
             assert(!(await alert.isVisible()));
+            const busy = (route) => route.fulfill({ status: 503, contentType: "application/json", body: "{}" });
+            const address = (url) => url.pathname === path;
+            await page.route(address, busy);
+            await alert.getByText("The server is too busy.").waitFor({ timeout: 20_000 });
+            await page.unroute(address, busy);
+            await alert.waitFor({ state: "hidden", timeout: 20_000 });
             await server.kill();
             await alert.getByText("does not answer").waitFor({ timeout: 20_000 });
             await picture(page, `${name}-stale`);
@@ -42,7 +48,7 @@ describe("an open page", { concurrency: true }, () => {
             await page.getByText("521").first().waitFor();
             assert(await page.evaluate(() => globalThis.stays), "the page was loaded again");
             // Chromium puts requests without an answer on the console, and htmx what it could not send.
-            visit.forgive(/ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|htmx:(sendError|afterRequest)/);
+            visit.forgive(/503|ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|htmx:(sendError|afterRequest)/);
             await visit.end();
         });
     }

@@ -103,6 +103,49 @@ async fn a_service_with_keys_shows_where_the_key_goes_and_strangers_may_read_it(
     assert!(!text.contains("/admin"), "strangers see no way there");
 }
 
+/// Strangers may ask for it as often as they like: nothing is written or compressed for the next one.
+#[tokio::test]
+async fn the_page_is_written_and_compressed_once() {
+    let house = House::new();
+    let opened = async |token: Option<&str>, host: &str, encoding: &str| {
+        let mut request = Request::get("/api")
+            .header("host", host)
+            .header("accept-encoding", encoding);
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let page = house.send(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(page.status, 200, "{}", page.text());
+        let coding = page.headers.get("content-encoding");
+        assert_eq!(coding.is_some(), encoding == "gzip");
+        page.bytes
+    };
+    for encoding in ["gzip", "identity"] {
+        let pages = [
+            opened(None, "localhost", encoding).await,
+            opened(None, "localhost", encoding).await,
+        ];
+        assert_eq!(pages[0].as_ptr(), pages[1].as_ptr(), "{encoding}");
+    }
+    set_key(&house, "boss", Role::Admin, None);
+    house.app.state.access.forget();
+    for encoding in ["gzip", "identity"] {
+        // Whatever they call the server.
+        let [one, other] = [
+            opened(None, "one.example", encoding).await,
+            opened(None, "other.example", encoding).await,
+        ];
+        assert_eq!(one.as_ptr(), other.as_ptr(), "{encoding}");
+    }
+    let boss = opened(Some(&token("boss")), "debora.example", "identity").await;
+    let text = String::from_utf8(boss.to_vec()).unwrap();
+    assert!(
+        text.contains("http://debora.example/v1/"),
+        "as it was reached"
+    );
+    assert!(text.contains("href=\"/admin\"") && text.contains("boss"));
+}
+
 /// The requests of the shell examples in a text: path, and body if it is written out.
 fn requests(text: &str) -> Vec<(String, Option<Value>)> {
     let blocks = text.split("```sh\n").skip(1);

@@ -279,10 +279,18 @@ impl HeldHouse {
     }
 
     async fn ask(&self, method: &str, path: &str, body: &Value) -> Reply {
-        let request = Request::builder()
+        self.ask_as("", method, path, body).await
+    }
+
+    /// With a key.
+    async fn ask_as(&self, token: &str, method: &str, path: &str, body: &Value) -> Reply {
+        let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header("content-type", "application/json");
+        if !token.is_empty() {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
         let response = self
             .app
             .answer(request.body(Body::from(body.to_string())).unwrap())
@@ -405,6 +413,58 @@ async fn an_audit_is_watched_and_stopped_and_one_runs_at_a_time() {
 }
 
 #[tokio::test]
+async fn a_reader_stops_only_the_audit_that_it_began_and_an_admin_any() {
+    let mut house = HeldHouse::new(0);
+    house.create("e").await;
+    let mut tokens: Vec<String> = Vec::new();
+    for (name, role) in [("boss", "admin"), ("one", "read"), ("other", "read")] {
+        let key = json!({ "name": name, "role": role });
+        let boss = tokens.first().cloned().unwrap_or_default();
+        let made = house.ask_as(&boss, "POST", "/v1/keys", &key).await;
+        tokens.push(made.expect(201)["key"].as_str().unwrap().to_owned());
+    }
+    let [boss, one, other] = &tokens[..] else {
+        unreachable!()
+    };
+    let start = "/v1/experiments/e/audit";
+    let stop = "/v1/experiments/e/audit/stop";
+    for (begins, stops) in [(one, one), (one, boss), (boss, boss)] {
+        house
+            .ask_as(begins, "POST", start, &json!({}))
+            .await
+            .expect(200);
+        // Somebody who asks for one that is under way has not begun it.
+        house
+            .ask_as(other, "POST", start, &json!({}))
+            .await
+            .expect(200);
+        let refused = house.ask_as(other, "POST", stop, &json!({})).await;
+        let refused = refused.refused(403, "wrong_role");
+        assert!(refused.to_string().contains("began"), "{refused}");
+        let button = async |token: &str| {
+            let page = house
+                .ask_as(token, "GET", "/experiments/e/audit", &Value::Null)
+                .await;
+            page.text().contains("Stop it")
+        };
+        assert!(!button(other).await && button(stops).await);
+        house
+            .ask_as(stops, "POST", stop, &json!({}))
+            .await
+            .expect(200);
+        house.free.store(9, Ordering::SeqCst);
+        // The clock holds the audit until its gate is opened.
+        let gate = house.gate.as_ref().unwrap();
+        gate.send(()).unwrap();
+        house.quiet().await;
+        house.free.store(0, Ordering::SeqCst);
+        let state = house.ask_as(boss, "GET", start, &Value::Null).await;
+        assert_eq!(state.expect(200)["last"]["verdict"], "stopped");
+    }
+    house.gate = None;
+}
+
+#[tokio::test]
 async fn progress_counts_what_is_checked() {
     // Held at its second look at the clock: all is read by then.
     let mut house = HeldHouse::new(1);
@@ -428,6 +488,15 @@ async fn progress_counts_what_is_checked() {
         (&running["epochs"], &running["outcomes"], &running["share"]),
         (&json!(1), &json!(0), &json!(1.0))
     );
+    // The experiment goes on meanwhile, and so does what is to be checked: the first epoch ends with its outcome.
+    let outcome = json!([{ "round": 1, "reward": 1, "costs": { "price": 0.01 } }]);
+    let outcomes = "/v1/experiments/e/outcomes";
+    house.ask("POST", outcomes, &outcome).await.expect(200);
+    let state = house
+        .ask("GET", "/v1/experiments/e/audit", &Value::Null)
+        .await
+        .expect(200);
+    assert_eq!(state["running"]["share"], 0.5);
     house.gate = None;
     house.quiet().await;
 }

@@ -661,12 +661,16 @@ async fn what_is_not_there_is_said_in_the_answer_and_on_a_page() {
             page.text()
         );
     }
-    let page = house.get("/experiments/e/epochs/0?quantity=x").await;
-    assert!(
-        page.status == 422 && page.text().contains("<html"),
-        "{}",
-        page.text()
-    );
+    // Not a number, and not one of the reward and the costs.
+    for quantity in ["x", "2"] {
+        let path = format!("/experiments/e/epochs/0?quantity={quantity}");
+        let page = house.get(&path).await;
+        assert!(
+            page.status == 422 && page.text().contains("<html"),
+            "{}",
+            page.text()
+        );
+    }
 }
 
 /// Puts an experiment of two epochs into the store, whose second one has this record.

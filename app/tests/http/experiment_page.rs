@@ -4,8 +4,10 @@ use std::io::Write as _;
 
 use axum::body::Body;
 use axum::http::Request;
+use debora_app::store::Role;
 use serde_json::{Value, json};
 
+use crate::access::{set_key, token};
 use crate::{House, Reply, SHORT, outcomes, short_with};
 
 /// Explores for some ten thousand rounds, with three clear tests on the way.
@@ -80,6 +82,14 @@ fn says(page: &Reply, sentences: &[&str]) {
     }
 }
 
+#[track_caller]
+fn silent(page: &Reply, sentences: &[&str]) {
+    let words = words(page);
+    for sentence in sentences {
+        assert!(!words.contains(sentence), "{sentence:?} is in\n{words}");
+    }
+}
+
 async fn shown(house: &House, id: &str) -> Reply {
     house.get(&format!("/experiments/{id}")).await
 }
@@ -92,7 +102,8 @@ async fn the_answer_is_true_before_the_first_round_while_exploring_and_waiting()
         &shown(&house, "e").await,
         &[
             "Nothing is decided yet: it waits for its first request.",
-            "The limit of price is not yet known to be kept.",
+            "The limit of price is not known to be kept.",
+            "No outcome is told, so there is no telling whether any go missing unevenly.",
             "Then every action is estimated for the first time",
             "Gap in quality that is seen",
             "Nothing yet: no round is decided.",
@@ -146,7 +157,7 @@ async fn a_pause_a_wait_with_overtime_and_the_end_are_said_with_what_to_do() {
         &paused,
         &[
             "It was paused by loopback: prices &lt;changed&gt;",
-            "An admin can resume it below",
+            "An admin can resume it on the experiment's page",
             "not before it is resumed",
             "more rounds once it is resumed",
         ],
@@ -163,8 +174,11 @@ async fn a_pause_a_wait_with_overtime_and_the_end_are_said_with_what_to_do() {
             "There is nothing to deploy: it ended before all actions were estimated.",
             "Nothing can change any more: it is closed.",
             "never: it was over before",
+            "Epoch 0 explored, and ended before every action was estimated.",
+            "The limit of price is not known to be kept.",
         ],
     );
+    silent(&closed, &["is estimated yet", "not yet known"]);
     assert!(
         !words(&closed).contains("rate of now"),
         "nothing is decided any more"
@@ -247,10 +261,78 @@ async fn the_clear_test_is_announced_and_a_commitment_is_the_answer() {
         .post("/v1/experiments/ahead/close", &json!({}))
         .await
         .expect(200);
+    let closed = shown(&house, "ahead").await;
     says(
-        &shown(&house, "ahead").await,
-        &["Deploy blue: it was clearly ahead."],
+        &closed,
+        &[
+            "Deploy blue: it was clearly ahead.",
+            "Epoch 1 played one action, as it was clearly ahead.",
+        ],
     );
+    // It is closed, and takes no outcome.
+    silent(&closed, &["Outcomes are still taken", "can be closed"]);
+    let committed = house.state("ahead").await["committed"].clone();
+    assert!(!committed.as_str().unwrap().contains("still taken"));
+}
+
+#[tokio::test]
+async fn what_is_deployed_against_a_limit_says_so() {
+    let house = House::new();
+    house.create("e", SOFT).await;
+    play(&house, "e", 20_000, &[(0.2, 0.001), (0.9, 0.0104)]).await;
+    says(
+        &shown(&house, "e").await,
+        &["Deploy large alone. By what was observed this does not keep the limit of price."],
+    );
+}
+
+#[tokio::test]
+async fn a_reader_learns_who_can_do_what_is_advised() {
+    let house = House::new();
+    house.create("e", SOFT).await;
+    set_key(&house, "boss", Role::Admin, None);
+    set_key(&house, "reader", Role::Read, None);
+    house.app.state.access.forget();
+    let seen_by = async |name: &str| {
+        let request = Request::get("/experiments/e")
+            .header("authorization", format!("Bearer {}", token(name)));
+        house.send(request.body(Body::empty()).unwrap()).await
+    };
+    let words = "Someone whose key has role admin can pause, resume or close it.";
+    says(&seen_by("reader").await, &[words]);
+    silent(&seen_by("boss").await, &[words]);
+}
+
+#[tokio::test]
+async fn when_all_rounds_are_decided_nobody_is_told_to_wait_for_more() {
+    let house = House::new();
+    let spec = SHORT.replace("horizon = 64", "horizon = 1");
+    house.create("e", &spec).await;
+    house.decide("e", 1).await;
+    house.wait(1_000);
+    let page = shown(&house, "e").await;
+    says(
+        &page,
+        &[
+            "All rounds are decided, and no request gets another.",
+            "all are decided",
+        ],
+    );
+    silent(&page, &["are refused until", "0 seconds"]);
+}
+
+#[tokio::test]
+async fn an_exploration_that_waits_has_no_time() {
+    let house = House::new();
+    house.create("e", CLEAR).await;
+    house.decide("e", 10).await;
+    house.wait(60_000);
+    says(&shown(&house, "e").await, &["at the rate of now"]);
+    house.decide("e", 10_000).await;
+    while house.state("e").await["waiting"] == false {
+        house.decide("e", 10_000).await;
+    }
+    silent(&shown(&house, "e").await, &["at the rate of now"]);
 }
 
 #[tokio::test]

@@ -119,7 +119,7 @@ async fn every_state_is_told_in_words() {
             "none",
             "0 explore",
             "exploring",
-            "price not yet known",
+            "price not known",
             "none",
             "90 s"
         ]
@@ -163,7 +163,7 @@ async fn leaders_limits_and_alerts_are_those_of_the_state() {
         let state = house.state(id).await;
         let row = cells(&page, id);
         let verdict = match state["limits"][0]["verdict"].as_str().unwrap() {
-            "unknown" => "not yet known",
+            "unknown" => "not known",
             known => known,
         };
         assert_eq!(row[6], format!("price {verdict}"));
@@ -271,7 +271,13 @@ async fn the_rate_is_of_the_last_minutes_and_outlives_a_restart() {
     }
     // Slower the longer nothing is decided, until there is nothing to speak of.
     house.wait(540_000);
-    assert_eq!(cells(&list(&house, "/").await, "short")[3], "6.3/h");
+    for _ in 0..2 {
+        // Whenever a line was read, and on the experiment's page as in the list.
+        assert_eq!(cells(&list(&house, "/").await, "short")[3], "37/h");
+        let page = house.get("/experiments/short").await.text();
+        says(&page, &["The rate of now is 37 an hour"]);
+        house.restart();
+    }
     house.wait(60_000);
     let page = list(&house, "/").await;
     assert_eq!(cells(&page, "short")[3], "none");
@@ -487,8 +493,19 @@ async fn the_search_goes_beyond_the_page() {
     assert_eq!(order(&page).len(), 1_000);
     says(
         &page,
-        &["Older experiments", "of them are still being read."],
+        &["Older experiments", "experiments are still being read: "],
     );
+    // What is not read is not taken to run, and a filter says that it may have missed some.
+    let (running, unread) = page.split_once(" running. ").unwrap();
+    let number = |words: &str| -> usize { words.replace(',', "").parse().unwrap() };
+    let running = number(running.rsplit('>').next().unwrap());
+    let unread = number(unread.split(' ').next().unwrap());
+    assert_eq!(running + unread, 1_000);
+    let filtered = house.get("/?state=running").await.text();
+    says(&filtered, &[" of 1,000 so far."]);
+    assert!(order(&filtered).len() < 1_000);
+    let waiting = house.get("/?state=waiting").await.text();
+    says(&waiting, &["No experiment matches so far."]);
     // Where the time of one request ends, a link goes on.
     let mut path = "/?q=NEEDLE".to_owned();
     let found = loop {

@@ -246,7 +246,7 @@ async fn limits_are_kept_exceeded_or_not_yet_known_and_hard_ones_raise_the_alarm
             0.51,
             "unknown",
             0,
-            "Whether the limit of price was kept is not yet known: on average 0.51",
+            "Whether the limit of price was kept is not known: on average 0.51",
         ),
         (
             "soft",

@@ -66,7 +66,7 @@ use error::ApiError;
 use last_minute::LastMinute;
 use metrics::Metrics;
 use pages::errors::{self, Asked};
-use pages::{Renderings, ShownKeys};
+use pages::{Renderings, ShownKeys, WrittenPages};
 use readers::Readers;
 use ready::Readiness;
 use summary::Summaries;
@@ -105,6 +105,7 @@ pub struct Shared {
     infos: Mutex<Recent<Arc<ExperimentInfo>>>,
     renderings: Renderings,
     shown_keys: ShownKeys,
+    written_pages: WrittenPages,
 }
 
 /// A handle on it.
@@ -137,6 +138,7 @@ impl Shared {
             infos: Mutex::new(Recent::new(INFOS_MAX)),
             renderings: Renderings::default(),
             shown_keys: ShownKeys::default(),
+            written_pages: WrittenPages::default(),
         })
     }
 

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::store::{Progress, Store};
 
-/// A rate is measured over at least this many milliseconds, if there was a decision so long ago.
+/// A rate is measured over at least this many milliseconds, if there was a decision so long before the last.
 const SPAN_MIN: i64 = 60_000;
 
 /// Without a decision for this many milliseconds, there is no rate.
@@ -43,13 +43,8 @@ pub struct DecisionPace {
 }
 
 impl DecisionPace {
-    /// Looks back 1, 8, 64, .. rounds, to one that was decided a minute ago or before.
-    pub fn read(
-        store: &mut dyn Store,
-        id: &str,
-        progress: &Progress,
-        now: i64,
-    ) -> Result<Option<Self>> {
+    /// Looks back 1, 8, 64, .. rounds, to one that was decided a minute before the last or earlier.
+    pub fn read(store: &mut dyn Store, id: &str, progress: &Progress) -> Result<Option<Self>> {
         let decided = progress.rounds();
         let mut epoch = progress.epoch;
         let mut pace: Option<Self> = None;
@@ -65,7 +60,8 @@ impl DecisionPace {
                     last: pace.map_or(lease.at, |pace| pace.last),
                 });
             }
-            if pace.is_some_and(|pace| now - pace.since >= SPAN_MIN) {
+            // Before the last and not before now: whenever it is read, and by whichever page, it is the same.
+            if pace.is_some_and(|pace| pace.last - pace.since >= SPAN_MIN) {
                 break;
             }
             // The round may be of the epoch before: then this one's first lease was found, or none.

@@ -26,7 +26,7 @@ use crate::service::writer::Service;
 use crate::store::Store;
 
 /// The longest that a read waits for its place.
-const WAIT_MAX: Duration = Duration::from_secs(1);
+pub const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// The longest that a look takes, with the wait for its place: every request needs one now and then.
 const LOOK_MAX: Duration = WAIT_MAX;
@@ -166,7 +166,8 @@ impl Lane {
         self.busy(self.too_long)
     }
 
-    fn busy(&self, message: &str) -> ApiError {
+    /// That others are before the caller, which is counted.
+    pub fn busy(&self, message: &str) -> ApiError {
         self.service.counts.shed(Shed::Readers);
         ApiError::busy(message)
     }

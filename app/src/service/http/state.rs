@@ -55,7 +55,8 @@ pub struct State {
     pub rule: Option<HardRule>,
     /// The clear test made at its start, if one was due.
     pub test: Option<TestState>,
-    /// After a commitment: why, and that nothing depends on outcomes any more, so that it can be closed without loss.
+    /// After a commitment: why, and while it is open that nothing depends on outcomes any more, so that it can be closed without
+    /// loss.
     pub committed: Option<String>,
     /// The probability of each action, by name.
     #[schema(value_type = std::collections::BTreeMap<String, f64>)]
@@ -273,7 +274,7 @@ impl State {
             epoch: progress.epoch,
             kind: record.kind,
             rule: record.rule,
-            committed: committed(problem, record),
+            committed: committed(problem, record, open),
             test: record
                 .test
                 .as_ref()
@@ -322,14 +323,15 @@ impl TestState {
     }
 }
 
-fn committed(problem: &Problem, record: &EpochRecord) -> Option<String> {
+fn committed(problem: &Problem, record: &EpochRecord, open: bool) -> Option<String> {
     let test = record.test.as_ref().filter(|test| test.passed)?;
     // What an operator would not guess: elsewhere every outcome is waited for, and closing early loses what was to come.
-    Some(format!(
-        "{} Outcomes are still taken, but nothing depends on them: no decision waits, and the experiment can be closed without \
-         loss.",
-        clear_test(problem, test)
-    ))
+    let meanwhile = if open {
+        " Outcomes are still taken, but nothing depends on them: no decision waits, and the experiment can be closed without loss."
+    } else {
+        ""
+    };
+    Some(clear_test(problem, test) + meanwhile)
 }
 
 fn by_name(problem: &Problem, values: &[f64]) -> ByName {

@@ -184,7 +184,7 @@ impl LineSummary {
         Self {
             // One that cannot be read must not hide the others.
             standing: standing.map_err(|error| Unsaid::of(&error)),
-            pace: DecisionPace::read(store, &line.id, &line.progress, now).unwrap_or_default(),
+            pace: DecisionPace::read(store, &line.id, &line.progress).unwrap_or_default(),
             progress: line.progress.clone(),
             made_at: now,
         }

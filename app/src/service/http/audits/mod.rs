@@ -47,8 +47,11 @@ pub struct AuditProgress {
     pub decisions: u64,
     /// Outcomes checked so far.
     pub outcomes: u64,
-    /// The share of decisions and outcomes that are checked, of those there were when it began: from 0 to 1.
+    /// The share of decisions and outcomes that are checked, of those there are: from 0 to 1.
     pub share: f64,
+    /// Whether the caller may stop it.
+    #[serde(skip)]
+    pub stoppable: bool,
 }
 
 /// What an audit found.
@@ -117,7 +120,7 @@ pub async fn start(
 
 /// Stop an audit
 ///
-/// Role read. Stops the audit of this experiment, if it is under way.
+/// Role read. Stops the audit of this experiment, if it is under way: the key that began it, or one of role admin.
 #[utoipa::path(post, path = "/v1/experiments/{id}/audit/stop", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "It stops", body = AuditState)))]
@@ -133,23 +136,22 @@ pub async fn stop(
 /// The audit of an experiment, for those who may look at it.
 pub async fn state_of(app: &AppState, caller: &Caller, id: &str) -> Result<AuditState, ApiError> {
     caller.require_for(Role::Read, id)?;
-    row(app, id).await?;
-    Ok(app.audits.state(id))
+    let (_, progress) = row(app, id).await?;
+    Ok(app.audits.state(id, caller, &progress))
 }
 
 /// Begins it. Who may read may also download the whole log, which costs the service more than an audit does.
 pub async fn begun(app: &AppState, caller: &Caller, id: &str) -> Result<(), ApiError> {
     caller.require_for(Role::Read, id)?;
-    let (_, progress) = row(app, id).await?;
-    app.audits.start(&app.service, id, &progress)
+    row(app, id).await?;
+    app.audits.start(&app.service, id, caller)
 }
 
 /// Stops it.
 pub async fn stopped(app: &AppState, caller: &Caller, id: &str) -> Result<(), ApiError> {
     caller.require_for(Role::Read, id)?;
     row(app, id).await?;
-    app.audits.stop(id);
-    Ok(())
+    app.audits.stop(id, caller)
 }
 
 /// When an audit was made, and how long it took.

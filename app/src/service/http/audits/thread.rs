@@ -12,18 +12,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
+use axum::http::StatusCode;
 use tokio::sync::Notify;
 
 use super::{AuditFinding, AuditProgress, AuditState, AuditTimes, finding};
 use crate::audit::{self, Audited, Log, Verdict};
 use crate::calendar::iso;
 use crate::log::{self, LINES_MAX};
+use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::readers::give_way;
 use crate::service::recent::Recent;
 use crate::service::request::Refusal;
 use crate::service::writer::Service;
-use crate::store::Progress;
+use crate::store::{Progress, Role};
 
 /// How much an audit gives way: as much as there is. Nobody waits for it but those who look at it.
 const NICE: i32 = 19;
@@ -51,9 +53,9 @@ struct AuditsInner {
 
 struct RunningAudit {
     id: String,
+    /// The key that began it.
+    by: Arc<str>,
     begun_at: i64,
-    /// Decisions and outcomes that there were.
-    total: u64,
     watched: Arc<WatchedAudit>,
 }
 
@@ -102,26 +104,21 @@ impl Audits {
     }
 
     /// Where the audit of an experiment stands.
-    pub fn state(&self, id: &str) -> AuditState {
+    pub fn state(&self, id: &str, caller: &Caller, progress: &Progress) -> AuditState {
         let mut inner = self.lock();
         let running = inner.running.as_ref();
         AuditState {
             id: id.to_owned(),
             running: running
                 .filter(|running| running.id == id)
-                .map(RunningAudit::progress),
+                .map(|running| running.progress(caller, progress)),
             other_running: running.is_some_and(|running| running.id != id),
             last: inner.last.get_mut(id).cloned(),
         }
     }
 
     /// Begins the audit of an experiment, unless it is under way.
-    pub fn start(
-        &self,
-        service: &Arc<Service>,
-        id: &str,
-        progress: &Progress,
-    ) -> Result<(), ApiError> {
+    pub fn start(&self, service: &Arc<Service>, id: &str, caller: &Caller) -> Result<(), ApiError> {
         let mut inner = self.lock();
         if inner.ending {
             return Err(Refusal::Stopping.into());
@@ -148,18 +145,22 @@ impl Audits {
         thread.spawn(move || audit.run()).map_err(ApiError::store)?;
         inner.running = Some(RunningAudit {
             id: id.to_owned(),
+            by: Arc::clone(&caller.name),
             begun_at: (service.clock)().wall,
-            total: 2 * progress.rounds() - progress.outstanding(),
             watched,
         });
         Ok(())
     }
 
     /// Has the audit of an experiment stop, if it is under way.
-    pub fn stop(&self, id: &str) {
+    pub fn stop(&self, id: &str, caller: &Caller) -> Result<(), ApiError> {
         if let Some(running) = self.lock().running.as_ref().filter(|one| one.id == id) {
+            if !running.is_stoppable_by(caller) {
+                return Err(not_begun_by(caller));
+            }
             running.watched.stopped.store(true, Ordering::Relaxed);
         }
+        Ok(())
     }
 
     /// Waits until no audit is under way, as long as `most`.
@@ -191,17 +192,29 @@ impl Audits {
     }
 }
 
+fn not_begun_by(caller: &Caller) -> ApiError {
+    let message = "this audit was begun with another key; the key that began it can stop it, and so can one of role admin";
+    ApiError::new(StatusCode::FORBIDDEN, "wrong_role", message)
+        .against("the key that began it, or role admin", &*caller.name)
+}
+
 impl RunningAudit {
-    fn progress(&self) -> AuditProgress {
+    fn is_stoppable_by(&self, caller: &Caller) -> bool {
+        caller.role == Role::Admin || caller.name == self.by
+    }
+
+    fn progress(&self, caller: &Caller, progress: &Progress) -> AuditProgress {
         let [epochs, decisions, outcomes] = self.watched.seen();
-        // The experiment may have gone on since.
-        let share = (decisions + outcomes) as f64 / self.total.max(1) as f64;
+        let total = 2 * progress.rounds() - progress.outstanding();
+        // What was counted before the audit read on may be less than it has read.
+        let share = (decisions + outcomes) as f64 / total.max(1) as f64;
         AuditProgress {
             begun: iso(self.begun_at),
             epochs,
             decisions,
             outcomes,
             share: share.min(1.0),
+            stoppable: self.is_stoppable_by(caller),
         }
     }
 }

@@ -108,7 +108,7 @@ fn under_way(running: &AuditProgress, address: &str) -> Markup {
             progress value=(running.share) max="1" aria-label="Checked so far" {}
         }
         div.actions {
-            form method="post" action={ (address) "/stop" } { button.secondary { "Stop it" } }
+            @if running.stoppable { form method="post" action={ (address) "/stop" } { button.secondary { "Stop it" } } }
             // For those without scripts: with them the page follows by itself.
             a role="button" class="outline secondary" href=(address) { "Look again" }
         }

@@ -159,6 +159,7 @@ fn content(caller: &Caller, view: &ListView, found: Found) -> Markup {
         next,
     } = found;
     let (all, totals) = (lines.len(), totals(&lines));
+    let unread = unread(&lines);
     lines.retain(|line| view.keeps(line));
     view.sort_lines(&mut lines);
     html! {
@@ -166,7 +167,7 @@ fn content(caller: &Caller, view: &ListView, found: Found) -> Markup {
             (nothing(caller, view))
         } @else {
             p.totals { (totals) }
-            p.small aria-live="polite" { (shown(view, lines.len(), all, looked)) }
+            p.small aria-live="polite" { (shown(view, [lines.len(), all, looked], unread)) }
             @if !lines.is_empty() { (parts::scroll("Experiments", &table(view, &lines))) }
         }
         @if let Some(last) = next {
@@ -181,7 +182,7 @@ fn totals(lines: &[ListLine]) -> String {
     let count = |state| {
         lines
             .iter()
-            .filter(|line| line.standpoint() == state)
+            .filter(|line| line.standpoint() == Some(state))
             .count()
     };
     let words = Standpoint::ALL.map(|state| (count(state), state));
@@ -201,25 +202,38 @@ fn totals(lines: &[ListLine]) -> String {
         said.push(counted(alerts as u64, "alert", "alerts"));
     }
     // Counted apart: of these it is not known whether they wait, or have alerts.
-    let unread = lines.iter().filter(|line| line.summary.is_none()).count();
+    let unread = unread(lines);
     let mut totals = format!("{}.", listed(&said));
     if said.is_empty() {
-        totals = "None.".into();
+        totals = if unread > 0 { "" } else { "None." }.into();
     }
     if unread > 0 {
-        let are = if unread == 1 { "is" } else { "are" };
-        totals += &format!(" {} of them {are} still being read.", whole(unread as u64));
+        totals += &format!(
+            " {} still being read: states and alerts are not all known yet.",
+            counted(unread as u64, "experiment is", "experiments are")
+        );
     }
     totals
 }
 
+fn unread(lines: &[ListLine]) -> usize {
+    lines.iter().filter(|line| line.summary.is_none()).count()
+}
+
 /// What part of the experiments the table shows, and what was looked at for it.
-fn shown(view: &ListView, shown: usize, all: usize, looked: usize) -> String {
+fn shown(view: &ListView, [shown, all, looked]: [usize; 3], unread: usize) -> String {
+    // What is not read yet may match a filter as well.
+    let so_far = match unread {
+        0 => "",
+        _ => " so far",
+    };
     let mut words = match (shown, all) {
-        (0, _) => "No experiment matches.".to_owned(),
-        (shown, all) if shown < all => {
-            format!("Showing {} of {}.", whole(shown as u64), whole(all as u64))
-        }
+        (0, _) => format!("No experiment matches{so_far}."),
+        (shown, all) if shown < all => format!(
+            "Showing {} of {}{so_far}.",
+            whole(shown as u64),
+            whole(all as u64)
+        ),
         (_, all) => format!(
             "Showing {}.",
             counted(all as u64, "experiment", "experiments")

@@ -22,6 +22,7 @@ mod parts;
 mod text;
 
 pub use admin::ShownKeys;
+pub use api::WrittenPages;
 pub use experiment::rendered::Renderings;
 
 use axum::Router;
@@ -155,12 +156,28 @@ fn page(title: &str, guest: Option<&Guest>, content: &Markup) -> Html<String> {
     page_with(title, guest, &[], content)
 }
 
+/// The same of what does not change, and is kept: it says nothing of the time.
+fn lasting_page(title: &str, guest: Option<&Guest>, content: &Markup) -> Html<String> {
+    whole_page(title, guest, &[], content, &footer(None))
+}
+
 /// The same, with scripts of its own.
 fn page_with(
     title: &str,
     guest: Option<&Guest>,
     scripts: &[&str],
     content: &Markup,
+) -> Html<String> {
+    let footer = footer(Some(calendar::now()));
+    whole_page(title, guest, scripts, content, &footer)
+}
+
+fn whole_page(
+    title: &str,
+    guest: Option<&Guest>,
+    scripts: &[&str],
+    content: &Markup,
+    footer: &Markup,
 ) -> Html<String> {
     let common = ["htmx.min.js", "idiomorph-ext.min.js", "debora.js"];
     let page = html! {
@@ -185,7 +202,7 @@ fn page_with(
                 // Said aloud when it appears: the script unhides it when answers stop.
                 p #stale.container role="alert" hidden { "" }
                 main #content.container tabindex="-1" { (content) }
-                (footer())
+                (footer)
             }
         }
     };
@@ -221,13 +238,13 @@ fn header(guest: Option<&Guest>) -> Markup {
     }
 }
 
-fn footer() -> Markup {
-    let time = calendar::utc(calendar::now());
-    let clock = time.split_once(' ').map_or(&*time, |(_, clock)| clock);
+fn footer(now: Option<i64>) -> Markup {
+    let time = now.map(calendar::utc);
+    let clock = time.as_ref().and_then(|time| time.split_once(' '));
     html! {
         footer.container.small {
             // The script writes the time of every answer here.
-            span { "As of " time #updated { (clock) " UTC" } "." }
+            @if let Some((_, clock)) = clock { span { "As of " time #updated { (clock) " UTC" } "." } }
             span { "debora " (env!("CARGO_PKG_VERSION")) }
         }
     }

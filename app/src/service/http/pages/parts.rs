@@ -93,7 +93,7 @@ pub fn verdict(verdict: LimitVerdict) -> [&'static str; 2] {
     match verdict {
         LimitVerdict::Kept => ["kept", "kept"],
         LimitVerdict::Exceeded => ["exceeded", "exceeded"],
-        LimitVerdict::Unknown => ["unknown", "not yet known"],
+        LimitVerdict::Unknown => ["unknown", "not known"],
     }
 }
 

@@ -79,6 +79,9 @@ fn overtime(decisions: u64) -> String {
 
 fn epoch(state: &State) -> String {
     let epoch = whole(state.epoch);
+    if !state.status.is_open() {
+        return last_epoch(state.kind, &epoch);
+    }
     match state.kind {
         Kind::Explore => format!("Epoch {epoch} explores: not every action is estimated yet."),
         Kind::Estimate => format!("Epoch {epoch} plays what the estimates say is best."),
@@ -88,6 +91,19 @@ fn epoch(state: &State) -> String {
         Kind::Commit => {
             format!("Epoch {epoch} plays one action to the horizon, as it is clearly ahead.")
         }
+    }
+}
+
+fn last_epoch(kind: Kind, epoch: &str) -> String {
+    match kind {
+        Kind::Explore => {
+            format!("Epoch {epoch} explored, and ended before every action was estimated.")
+        }
+        Kind::Estimate => format!("Epoch {epoch} played what the estimates said was best."),
+        Kind::Infeasible => {
+            format!("In epoch {epoch} the estimates left no strategy within the thresholds.")
+        }
+        Kind::Commit => format!("Epoch {epoch} played one action, as it was clearly ahead."),
     }
 }
 

@@ -7,17 +7,22 @@ pub mod examples;
 mod schema;
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
+use axum::body::Bytes;
+use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::http::header::HOST;
-use axum::response::Html;
+use axum::http::header::{CONTENT_ENCODING, HOST, VARY};
+use axum::response::{Html, IntoResponse, Response};
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::compress::{gzip, takes_gzip};
 use super::errors::PageError;
-use super::{Guest, page, parts};
-use crate::service::http::{openapi, session};
+use super::{Guest, lasting_page, parts};
+use crate::service::http::error::ApiError;
+use crate::service::http::{AppState, openapi, session};
+use crate::service::recent::Recent;
 use examples::{ADDRESS, EXAMPLES, Example};
 use schema::{ApiDocument, prose};
 
@@ -33,8 +38,9 @@ struct Sender {
 
 impl Sender {
     fn of(headers: &HeaderMap, guest: Option<&Guest>) -> Self {
-        // As the browser reached us, so that an example runs as it is copied.
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        // As the browser reached us, so that an example runs as it is copied. Not for strangers: each name that they make up would
+        // be another page to write.
+        let host = guest.and_then(|_| headers.get(HOST)?.to_str().ok());
         let scheme = if session::came_by_tls(headers) {
             "https"
         } else {
@@ -47,23 +53,105 @@ impl Sender {
     }
 }
 
+/// Pages kept: one for strangers, and one for each of those who asked last.
+const WRITTEN_MAX: usize = 16;
+
+/// The page as it is sent.
+pub struct WrittenPage {
+    plain: Bytes,
+    compressed: Bytes,
+}
+
+/// The pages that were asked for last. It is long and the same for all but its head, and who has no key may ask for it, too: so
+/// it is written and compressed once.
+pub struct WrittenPages(Mutex<Recent<Arc<WrittenPage>>>);
+
+impl Default for WrittenPages {
+    fn default() -> Self {
+        Self(Mutex::new(Recent::new(WRITTEN_MAX)))
+    }
+}
+
+impl WrittenPages {
+    fn lock(&self) -> MutexGuard<'_, Recent<Arc<WrittenPage>>> {
+        self.0.lock().expect("no panic while a page is kept")
+    }
+
+    fn of(&self, name: &str) -> Option<Arc<WrittenPage>> {
+        self.lock().get_mut(name).cloned()
+    }
+
+    fn keep(&self, name: &str, page: WrittenPage) -> Arc<WrittenPage> {
+        let page = Arc::new(page);
+        let mut kept = self.lock();
+        kept.insert(name, Arc::clone(&page));
+        kept.trim();
+        page
+    }
+}
+
 // For strangers, too: the document itself needs no key.
-pub async fn show(guest: Result<Guest, PageError>, headers: HeaderMap) -> Html<String> {
+pub async fn show(
+    State(app): State<AppState>,
+    guest: Result<Guest, PageError>,
+    headers: HeaderMap,
+) -> Result<Response, PageError> {
     let guest = guest.ok();
     let sender = Sender::of(&headers, guest.as_ref());
+    let page = written(&app, guest, sender).await?;
+    let vary = [(VARY, "accept-encoding")];
+    Ok(if takes_gzip(&headers) {
+        let gzip = [(CONTENT_ENCODING, "gzip")];
+        (vary, gzip, Html(page.compressed.clone())).into_response()
+    } else {
+        (vary, Html(page.plain.clone())).into_response()
+    })
+}
+
+async fn written(
+    app: &AppState,
+    guest: Option<Guest>,
+    sender: Sender,
+) -> Result<Arc<WrittenPage>, ApiError> {
+    // All that the page depends on.
+    let caller = guest.as_ref().map(|Guest(caller)| {
+        let all = caller.scope.is_none();
+        (&caller.name, caller.role, all)
+    });
+    let name = format!("{:?}", (&sender.address, sender.keyed, caller));
+    if let Some(page) = app.written_pages.of(&name) {
+        return Ok(page);
+    }
+    let shared = Arc::clone(app);
+    let write = move || {
+        // Asked again: many may have waited for the first.
+        let kept = shared.written_pages.of(&name);
+        kept.unwrap_or_else(|| {
+            let Html(text) = write(guest.as_ref(), &sender);
+            let page = WrittenPage {
+                compressed: gzip(text.as_bytes()).into(),
+                plain: text.into(),
+            };
+            shared.written_pages.keep(&name, page)
+        })
+    };
+    app.compute(write).await
+}
+
+fn write(guest: Option<&Guest>, sender: &Sender) -> Html<String> {
     let tags = by_tag(&DOCUMENT);
     let content = html! {
         h1 { "API" }
-        (introduction(&sender))
+        (introduction(sender))
         (contents(&tags))
         @for (tag, operations) in &tags {
             h2 #{ "tag-" (tag) } { (title(tag)) }
-            @for operation in operations { (operation.section(&sender)) }
+            @for operation in operations { (operation.section(sender)) }
         }
         h2 #schemas { "What is sent and answered" }
         @for (name, schema) in DOCUMENT.schemas() { (DOCUMENT.section(name, schema)) }
     };
-    page("API", guest.as_ref(), &content)
+    lasting_page("API", guest, &content)
 }
 
 fn introduction(sender: &Sender) -> Markup {

@@ -41,6 +41,12 @@ pub async fn show(
 ) -> Result<Response, PageError> {
     let (address, QueryParams(query)) = (address?, query?);
     let detail = one_of(&app, &guest.0, &address).await?;
+    let most = app.info(&detail.id).await?.problem.quantities() - 1;
+    if let Some(quantity) = query.quantity.filter(|quantity| *quantity as usize > most) {
+        let rule = format!("0 (the reward) to {most}");
+        let message = format!("quantity {quantity} is not one of {rule}");
+        return Err(ApiError::unfit(message).against(rule, quantity).into());
+    }
     let name = detail.name.clone().unwrap_or_else(|| detail.id.clone());
     let content = shown(&detail, query.quantity);
     let here = format!("/experiments/{}/epochs/{}", detail.id, detail.entry.epoch);

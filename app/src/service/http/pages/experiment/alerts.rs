@@ -153,7 +153,13 @@ fn stopped(view: &ExperimentView) -> Option<Alert> {
     if state.status == Status::Paused {
         return Some(Alert {
             sentence: format!("It was paused{}", view.stopped_by()),
-            remedy: "An admin can resume it below; outcomes of rounds that are decided are taken all the while.".into(),
+            remedy: "An admin can resume it on the experiment's page; outcomes of rounds that are decided are taken all the while.".into(),
+        });
+    }
+    if state.waiting && state.decided == state.horizon {
+        return Some(Alert {
+            sentence: "All rounds are decided, and no request gets another.".into(),
+            remedy: "It is done once the outstanding outcomes are known: the log lists the rounds without one.".into(),
         });
     }
     // While overtime is served, callers notice nothing.

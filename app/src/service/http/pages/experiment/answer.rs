@@ -12,8 +12,46 @@ use crate::service::http::state::{ByName, State};
 /// The most actions, or limits, named in a sentence.
 const NAMED_MAX: usize = 4;
 
-/// The sentence that matters most.
+/// The sentence that matters most, and what speaks against it.
 pub fn headline(view: &ExperimentView) -> String {
+    // Whoever approves it may read no further.
+    first_sentence(view) + &against(view)
+}
+
+/// That by what was observed the strategy does not keep a limit, if that is so.
+fn against(view: &ExperimentView) -> String {
+    let state = &view.state;
+    // What explores is no advice, and what is infeasible says so already.
+    if !matches!(state.kind, Kind::Estimate | Kind::Commit) || view.plan.is_blind {
+        return String::new();
+    }
+    let least = |cost: &str| -> f64 {
+        let of_cost = state.means.iter().filter(|mean| mean.quantity == cost);
+        let share = |action: u32| state.strategy.0[action as usize].1;
+        of_cost
+            .map(|mean| share(mean.action) * mean.observed.interval.low)
+            .sum()
+    };
+    let limits = state.limits.iter();
+    let unkept: Vec<String> = limits
+        .filter(|limit| least(&limit.name) > limit.threshold)
+        .map(|limit| limit.name.clone())
+        .collect();
+    match &unkept[..] {
+        [] => String::new(),
+        [name] => format!(" By what was observed this does not keep the limit of {name}."),
+        names if names.len() > NAMED_MAX => format!(
+            " By what was observed this does not keep the limits of {} costs.",
+            whole(names.len() as u64)
+        ),
+        names => format!(
+            " By what was observed this does not keep the limits of {}.",
+            listed(names)
+        ),
+    }
+}
+
+fn first_sentence(view: &ExperimentView) -> String {
     let state = &view.state;
     let over = !state.status.is_open();
     let shares = shares(&state.strategy);
@@ -108,8 +146,8 @@ pub fn limits(state: &State) -> Option<String> {
         part(&exceeded, "was exceeded", "were exceeded"),
         part(
             &unknown,
-            "is not yet known to be kept",
-            "are not yet known to be kept",
+            "is not known to be kept",
+            "are not known to be kept",
         ),
         part(&kept, "was kept", "were kept"),
     ];

@@ -59,7 +59,10 @@ pub async fn show(
         let content = html! {
             (parts::heading(&id, view.name(), Tab::Overview))
             (live.markup)
-            @if guest.0.role == Role::Admin && !over { (changes::forms(&view.state)) }
+            // What is advised to others, they can ask for.
+            @if over {}
+            @else if guest.0.role == Role::Admin { (changes::forms(&view.state)) }
+            @else { p.small { "Someone whose key has role admin can pause, resume or close it." } }
             (documents(view))
         };
         page(view.name(), Some(&guest), &content)

@@ -286,7 +286,8 @@ fn exploration(whole: &WholeState, rate: Option<&DecisionRate>) -> Option<String
         _ => "",
     };
     let left = planned.saturating_sub(whole.state.decided);
-    let running = whole.state.status == Status::Running && left > 0;
+    // Nobody knows how long outcomes are waited for, either.
+    let running = whole.state.status == Status::Running && !whole.state.waiting && left > 0;
     let time = rate.filter(|_| running).map_or(String::new(), |rate| {
         format!(
             ", in about {} at the rate of now",

@@ -118,7 +118,9 @@ impl PlanProgress {
     fn horizon_line(&self, state: &State, rate: &DecisionRate) -> PlanLine {
         let left = self.horizon.saturating_sub(state.decided);
         // At a standstill the rate says how fast it was, not how fast it will be.
-        let now = if state.status == Status::Paused {
+        let now = if left == 0 {
+            "all are decided".into()
+        } else if state.status == Status::Paused {
             "not before it is resumed".into()
         } else if state.waiting {
             "not before the outstanding outcomes are known".into()

@@ -103,7 +103,7 @@ pub fn read(store: &mut dyn Store, id: &str, now: i64) -> Result<Option<Experime
     };
     let epochs = epochs(store, id, &whole.progress)?;
     let stopped = stopped(store, id, whole.progress.status)?;
-    let pace = DecisionPace::read(store, id, &whole.progress, now)?;
+    let pace = DecisionPace::read(store, id, &whole.progress)?;
     let open = pace.filter(|_| whole.progress.status.is_open());
     let rate = open.and_then(|pace| pace.until(now));
     Ok(Some(ExperimentView {

@@ -38,21 +38,18 @@ impl ListLine {
         self.summary.as_ref()?.standing.as_ref().ok()
     }
 
-    pub fn standpoint(&self) -> Standpoint {
-        let waiting = self
-            .summary
-            .as_ref()
-            .is_some_and(|made| made.is_waiting(&self.row));
+    /// Where it stands; `None` while it is not known whether it waits or has committed.
+    pub fn standpoint(&self) -> Option<Standpoint> {
         let kind = self.standing().map(|standing| standing.kind);
-        match self.row.progress.status {
+        Some(match self.row.progress.status {
             Status::Paused => Standpoint::Paused,
             Status::Closed => Standpoint::Closed,
             Status::Done => Standpoint::Done,
             // Before waiting: a run that has committed waits for nothing.
             Status::Running if kind == Some(Kind::Commit) => Standpoint::Committed,
-            Status::Running if waiting => Standpoint::Waiting,
+            Status::Running if self.summary.as_ref()?.is_waiting(&self.row) => Standpoint::Waiting,
             Status::Running => Standpoint::Running,
-        }
+        })
     }
 
     /// Rounds decided, of all.
@@ -86,7 +83,7 @@ impl ListLine {
     /// A row of the table.
     pub fn markup(&self) -> Markup {
         let progress = &self.row.progress;
-        let standpoint = self.standpoint().word();
+        let standpoint = self.standpoint().map(Standpoint::word);
         html! {
             // Known by its id when the list is refreshed, so that rows move rather than change into one another.
             tr id={ "x-" (self.row.id) } {
@@ -94,7 +91,7 @@ impl ListLine {
                     a href={ "/experiments/" (self.row.id) } title=(self.title()) { bdi { (self.title()) } }
                     @if self.facts.name.is_some() { span.small { (self.row.id) } }
                 }
-                td data-label="State" { (parts::badge(standpoint, standpoint)) }
+                td data-label="State" { @if let Some(word) = standpoint { (parts::badge(word, word)) } @else { (unread()) } }
                 td.done data-label="Progress" {
                     span { (whole(progress.rounds())) " of " (whole(self.facts.horizon)) }
                     progress value=(progress.rounds()) max=(self.facts.horizon) aria-label="Rounds decided" title=(percent(self.share())) {}

@@ -137,7 +137,10 @@ impl Column {
         let of_standing = |rank: Option<f64>| rank.map_or(Rank::Unknown, number);
         match self {
             Self::Name => Rank::Text(line.title()),
-            Self::State => number(f64::from(line.standpoint() as u8)),
+            Self::State => {
+                let place = line.standpoint().map(|state| f64::from(state as u8));
+                of_standing(place)
+            }
             Self::Progress => number(line.share()),
             Self::Rate => of_standing(line.per_second()),
             Self::Epoch => number(line.row.progress.epoch as f64),
@@ -259,7 +262,8 @@ impl ListView {
     /// Whether a line stays when filtered.
     pub fn keeps(&self, line: &ListLine) -> bool {
         let alerted = line.alerts().is_some_and(|alerts| !alerts.is_empty());
-        self.state.is_none_or(|state| state == line.standpoint()) && (alerted || !self.alerts)
+        let stands = self.state.is_none() || self.state == line.standpoint();
+        stands && (alerted || !self.alerts)
     }
 
     /// Puts lines in its order. They come with the newest first, and stay so where it does not tell them apart.
