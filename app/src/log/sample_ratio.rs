@@ -37,6 +37,7 @@ pub fn check(account: &ToldAccount<'_>) -> SampleRatio {
         .map(|action| account.progress.told(action))
         .sum();
     let sentence = match (mismatch, verdict.check) {
+        // Nothing is spread like anything else, and its p-value is 1.
         (false, _) if told_in_all == 0 => {
             "No outcome is told, so there is no telling whether any go missing unevenly.".to_owned()
         }

@@ -66,7 +66,7 @@ use error::ApiError;
 use last_minute::LastMinute;
 use metrics::Metrics;
 use pages::errors::{self, Asked};
-use pages::{Renderings, ShownKeys, WrittenPages};
+use pages::{KeptPages, Renderings, ShownKeys};
 use readers::Readers;
 use ready::Readiness;
 use summary::Summaries;
@@ -105,7 +105,7 @@ pub struct Shared {
     infos: Mutex<Recent<Arc<ExperimentInfo>>>,
     renderings: Renderings,
     shown_keys: ShownKeys,
-    written_pages: WrittenPages,
+    kept_pages: KeptPages,
 }
 
 /// A handle on it.
@@ -138,7 +138,7 @@ impl Shared {
             infos: Mutex::new(Recent::new(INFOS_MAX)),
             renderings: Renderings::default(),
             shown_keys: ShownKeys::default(),
-            written_pages: WrittenPages::default(),
+            kept_pages: KeptPages::default(),
         })
     }
 

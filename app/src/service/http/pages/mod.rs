@@ -22,7 +22,7 @@ mod parts;
 mod text;
 
 pub use admin::ShownKeys;
-pub use api::WrittenPages;
+pub use api::KeptPages;
 pub use experiment::rendered::Renderings;
 
 use axum::Router;

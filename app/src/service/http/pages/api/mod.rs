@@ -57,31 +57,31 @@ impl Sender {
 const WRITTEN_MAX: usize = 16;
 
 /// The page as it is sent.
-pub struct WrittenPage {
+pub struct KeptPage {
     plain: Bytes,
     compressed: Bytes,
 }
 
 /// The pages that were asked for last. It is long and the same for all but its head, and who has no key may ask for it, too: so
 /// it is written and compressed once.
-pub struct WrittenPages(Mutex<Recent<Arc<WrittenPage>>>);
+pub struct KeptPages(Mutex<Recent<Arc<KeptPage>>>);
 
-impl Default for WrittenPages {
+impl Default for KeptPages {
     fn default() -> Self {
         Self(Mutex::new(Recent::new(WRITTEN_MAX)))
     }
 }
 
-impl WrittenPages {
-    fn lock(&self) -> MutexGuard<'_, Recent<Arc<WrittenPage>>> {
+impl KeptPages {
+    fn lock(&self) -> MutexGuard<'_, Recent<Arc<KeptPage>>> {
         self.0.lock().expect("no panic while a page is kept")
     }
 
-    fn of(&self, name: &str) -> Option<Arc<WrittenPage>> {
+    fn of(&self, name: &str) -> Option<Arc<KeptPage>> {
         self.lock().get_mut(name).cloned()
     }
 
-    fn keep(&self, name: &str, page: WrittenPage) -> Arc<WrittenPage> {
+    fn keep(&self, name: &str, page: KeptPage) -> Arc<KeptPage> {
         let page = Arc::new(page);
         let mut kept = self.lock();
         kept.insert(name, Arc::clone(&page));
@@ -112,27 +112,27 @@ async fn written(
     app: &AppState,
     guest: Option<Guest>,
     sender: Sender,
-) -> Result<Arc<WrittenPage>, ApiError> {
+) -> Result<Arc<KeptPage>, ApiError> {
     // All that the page depends on.
     let caller = guest.as_ref().map(|Guest(caller)| {
         let all = caller.scope.is_none();
         (&caller.name, caller.role, all)
     });
     let name = format!("{:?}", (&sender.address, sender.keyed, caller));
-    if let Some(page) = app.written_pages.of(&name) {
+    if let Some(page) = app.kept_pages.of(&name) {
         return Ok(page);
     }
     let shared = Arc::clone(app);
     let write = move || {
         // Asked again: many may have waited for the first.
-        let kept = shared.written_pages.of(&name);
+        let kept = shared.kept_pages.of(&name);
         kept.unwrap_or_else(|| {
             let Html(text) = write(guest.as_ref(), &sender);
-            let page = WrittenPage {
+            let page = KeptPage {
                 compressed: gzip(text.as_bytes()).into(),
                 plain: text.into(),
             };
-            shared.written_pages.keep(&name, page)
+            shared.kept_pages.keep(&name, page)
         })
     };
     app.compute(write).await
