@@ -66,7 +66,7 @@ use error::ApiError;
 use last_minute::LastMinute;
 use metrics::Metrics;
 use pages::errors::{self, Asked};
-use pages::{KeptPages, Renderings, ShownKeys};
+use pages::{KeptPages, Lists, Renderings, ShownKeys};
 use readers::Readers;
 use ready::Readiness;
 use summary::Summaries;
@@ -104,6 +104,7 @@ pub struct Shared {
     bodies: Arc<Semaphore>,
     infos: Mutex<Recent<Arc<ExperimentInfo>>>,
     renderings: Renderings,
+    lists: Lists,
     shown_keys: ShownKeys,
     kept_pages: KeptPages,
 }
@@ -137,6 +138,7 @@ impl Shared {
             bodies: Arc::new(Semaphore::new(BODIES_KIBIBYTES)),
             infos: Mutex::new(Recent::new(INFOS_MAX)),
             renderings: Renderings::default(),
+            lists: Lists::default(),
             shown_keys: ShownKeys::default(),
             kept_pages: KeptPages::default(),
         })

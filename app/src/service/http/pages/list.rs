@@ -6,7 +6,7 @@
 mod line;
 mod view;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -18,17 +18,25 @@ use maud::{Markup, html};
 
 use self::line::ListLine;
 use self::view::{Column, ListView, Standpoint, ViewQuery};
-use super::live::Live;
+use super::live::{self, Live};
 use super::{Guest, PageError, page, parts};
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
+use crate::service::http::error::ApiError;
 use crate::service::http::experiments::LISTED_MAX;
 use crate::service::http::extract::QueryParams;
 use crate::service::http::summary::{BUDGET, FACTS_MAX};
+use crate::service::recent::Recent;
 use crate::store::{ExperimentLine, Role, Store};
 
 /// How long a search reads names that it does not know yet.
 const SEARCH: Duration = Duration::from_millis(200);
+
+/// How long a list is good for refreshes, in milliseconds: less than the time between two.
+const FRESH: i64 = 3_000;
+
+/// How many lists are kept: each may be a megabyte.
+const LISTS_MAX: usize = 16;
 
 /// A page of the list.
 struct Found {
@@ -47,11 +55,8 @@ pub async fn show(
 ) -> Result<Response, PageError> {
     guest.0.require(Role::Read)?;
     let view = ListView::of(query)?;
-    let (shared, caller, asked) = (Arc::clone(&app), guest.0.clone(), view.clone());
-    let now = (app.service.clock)().wall;
-    let read = move |store: &mut dyn Store| find(&shared, store, &caller, &asked, now);
-    let found = app.read_page(read).await?;
-    let live = Live::new(&view.address(), &content(&guest.0, &view, found));
+    let content = shared_content(&app, &guest.0, &view, live::is_refresh(&headers)).await?;
+    let live = Live::new(&view.address(), &content);
     Ok(live.respond(&headers, || {
         let content = html! {
             h1 { "Experiments" }
@@ -60,6 +65,53 @@ pub async fn show(
         };
         page("Experiments", Some(&guest), &content)
     }))
+}
+
+/// The list as it is or, for a refresh, as another who sees the same was given it: however many keep it open, it is written once in
+/// a while.
+async fn shared_content(
+    app: &AppState,
+    caller: &Caller,
+    view: &ListView,
+    refresh: bool,
+) -> Result<Arc<Markup>, ApiError> {
+    let key = format!("{:?} {:?} {}", caller.role, caller.scope, view.address());
+    let now = (app.service.clock)();
+    if let Some(list) = app.lists.fresh(&key, now.monotonic).filter(|_| refresh) {
+        return Ok(list);
+    }
+    let (shared, caller, asked) = (Arc::clone(app), caller.clone(), view.clone());
+    let read = move |store: &mut dyn Store| {
+        let found = find(&shared, store, &caller, &asked, now.wall)?;
+        // On this thread, which gives way to all others.
+        Ok(Arc::new(content(&caller, &asked, found)))
+    };
+    let list = app.read_page(read).await?;
+    app.lists.keep(&key, now.monotonic, &list);
+    Ok(list)
+}
+
+/// Lists as they were written last.
+pub struct Lists(Mutex<Recent<(i64, Arc<Markup>)>>);
+
+impl Default for Lists {
+    fn default() -> Self {
+        Self(Mutex::new(Recent::new(LISTS_MAX)))
+    }
+}
+
+impl Lists {
+    fn fresh(&self, key: &str, now: i64) -> Option<Arc<Markup>> {
+        let mut lists = self.0.lock().expect("no panic while finding a list");
+        let (at, list) = lists.get_mut(key)?;
+        (now - *at < FRESH).then(|| Arc::clone(list))
+    }
+
+    fn keep(&self, key: &str, now: i64, list: &Arc<Markup>) {
+        let mut lists = self.0.lock().expect("no panic while keeping a list");
+        lists.insert(key, (now, Arc::clone(list)));
+        lists.trim();
+    }
 }
 
 fn find(

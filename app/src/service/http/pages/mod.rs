@@ -24,6 +24,7 @@ mod text;
 pub use admin::ShownKeys;
 pub use api::KeptPages;
 pub use experiment::rendered::Renderings;
+pub use list::Lists;
 
 use axum::Router;
 use axum::extract::FromRequestParts;
