@@ -12,7 +12,9 @@ use crate::lab::replicate::{Contestant, Experiment, Pair, Simulator};
 use crate::lab::world::{Truth, World};
 use crate::measure::players::contestant;
 use crate::measure::warnings::false_means;
-use crate::measure::{DEBORA, FirstRun, MeasureError, OpenTable, Part, SpecText, warnings};
+use crate::measure::{
+    DEBORA, FirstRun, MeasureError, OpenTable, Part, SpecText, warnings, world_gaps,
+};
 use crate::spec::{Simulated, SpecError};
 
 /// What pairs of runs are measured for.
@@ -215,6 +217,7 @@ impl Measurement {
             warnings: warnings(&self.spec.plan, Some(world)),
             premise_false: self.premise_is_false(world),
             means_false: false_means(self.spec.problem(), world).next().is_some(),
+            gaps: world_gaps(&self.spec.plan, world),
             // One part has pair 0, so the first run is observed once however the work is divided.
             first_run: begins.then(|| first_run(experiment)).transpose()?,
             pairs,

@@ -27,6 +27,7 @@
 pub mod answer;
 mod error;
 mod first_run;
+mod gaps;
 pub mod json;
 mod measurement;
 mod part;
@@ -37,6 +38,7 @@ pub mod words;
 
 pub use error::MeasureError;
 pub use first_run::{FirstRun, KnownMean};
+pub use gaps::{WorldGap, world_gaps};
 pub use measurement::{Io, MeasuredVerb, Measurement};
 pub use part::{Findings, Part};
 pub use players::{Choice, DEBORA, choose};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::lab::metrics::{Run, checkpoints};
 use crate::lab::part::PartPairs;
 use crate::lab::summary::{Broken, Promise, Summary};
-use crate::measure::{FirstRun, MeasureError, Measurement};
+use crate::measure::{FirstRun, MeasureError, Measurement, WorldGap};
 
 /// A measurement and what was measured of it: the content of a shard's file, whose field names stay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,10 @@ pub struct Part {
     pub premise_false: bool,
     /// Whether some true mean lies outside the declared ones.
     pub means_false: bool,
+    /// What the horizon sees of the world.
+    // Absent from files that older versions wrote.
+    #[serde(default)]
+    pub gaps: Vec<WorldGap>,
     /// Pair 0's first run; in the part that has it.
     #[serde(rename = "story")]
     pub first_run: Option<FirstRun>,

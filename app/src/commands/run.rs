@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use debora::lab::metrics::Run;
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
-use debora::measure::{FirstRun, answer, json, warnings};
+use debora::measure::{FirstRun, answer, json, warnings, world_gaps};
 use serde_json::json;
 
 use crate::args::{Common, SpecArgs};
@@ -34,8 +34,9 @@ pub fn run(
     let (run, first_run) = observed(&experiment, trace, common.force)?;
     let world = &experiment.worlds[0];
     let warnings = warnings(&spec.plan, Some(&**world));
-    let document = json::run(&spec, &run, simulator, &warnings);
-    let answer = answer::run(&spec, world.means(), &run, &first_run, &warnings);
+    let gaps = world_gaps(&spec.plan, &**world);
+    let document = json::with_gaps(json::run(&spec, &run, simulator, &warnings), &gaps);
+    let answer = answer::run(&spec, world.means(), &run, &first_run, &warnings, &gaps);
     if let Some(out) = out {
         let page = ReportPage {
             verb: "run",

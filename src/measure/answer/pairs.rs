@@ -4,7 +4,7 @@ use crate::Policy;
 use crate::lab::metrics::Spread;
 use crate::lab::replicate::Pair;
 use crate::lab::summary::{Broken, Promise, Summary};
-use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone};
+use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, gaps};
 use crate::measure::words::{amount, counted, percent, whole};
 use crate::measure::{DEBORA, Findings, MeasuredVerb, Part, SpecText};
 use crate::problem::Problem;
@@ -43,6 +43,7 @@ fn replicate(part: &Part, findings: &Findings) -> Answer {
     sentences.extend(committed(spec, summary).map(Sentence::plain));
     let mut answer = Answer::with_warnings(&part.warnings);
     answer.paragraph(sentences);
+    answer.paragraph(gaps::sentences(&part.gaps).into_iter().map(Sentence::plain));
     // Per round, not in all: totals of a billion rounds say little to anyone.
     answer.table(per_round(spec, &part.pairs.players[0].1, summary));
     // Only hard limits promise something of single rounds.
@@ -170,6 +171,7 @@ fn compare(part: &Part, findings: &Findings) -> Answer {
     sentences.extend(best_rival(problem, &findings.summaries).map(Sentence::plain));
     let mut answer = Answer::with_warnings(&part.warnings);
     answer.paragraph(sentences);
+    answer.paragraph(gaps::sentences(&part.gaps).into_iter().map(Sentence::plain));
     answer.table(players(part, findings));
     answer
 }
