@@ -44,10 +44,11 @@ impl Simulator {
         world: &dyn World,
         keys: (Key, WorldKey),
         observe: &mut dyn FnMut(Stretch),
+        cancel: &AtomicBool,
     ) -> Result<Tally, LabError> {
         match self {
             Simulator::Epochs => epochs::simulate(player, problem, world, keys, observe),
-            Simulator::Rounds => Ok(rounds::simulate(player, problem, world, keys, observe)),
+            Simulator::Rounds => rounds::simulate(player, problem, world, keys, observe, cancel),
         }
     }
 }
@@ -234,6 +235,17 @@ impl Experiment {
         member: usize,
         observe: &mut dyn FnMut(&Stretch),
     ) -> Result<Run, LabError> {
+        self.run_until(contestant, (pair, member), observe, &AtomicBool::new(false))
+    }
+
+    /// One run, which stops with an error once `cancel` is set. Only rounds one by one take long enough to look at it.
+    pub fn run_until(
+        &self,
+        contestant: Contestant,
+        (pair, member): (u64, usize),
+        observe: &mut dyn FnMut(&Stretch),
+        cancel: &AtomicBool,
+    ) -> Result<Run, LabError> {
         let problem = &self.plan.problem;
         let world = &*self.worlds[member];
         // Both members have one policy key, and each its own world: that is what a pair is.
@@ -250,9 +262,9 @@ impl Experiment {
         match contestant {
             Contestant::Debora => {
                 let mut engine = Engine::with_plan(Arc::clone(&self.plan), keys.0);
-                let tally = self
-                    .simulator
-                    .play(&mut engine, problem, world, keys, &mut both)?;
+                let tally =
+                    self.simulator
+                        .play(&mut engine, problem, world, keys, &mut both, cancel)?;
                 let digest = Some(engine.digest());
                 Ok(meter.finish(&tally, engine.strategy().probabilities(), digest))
             }
@@ -264,7 +276,8 @@ impl Experiment {
                 } else {
                     self.simulator
                 };
-                let tally = simulator.play(&mut *player, problem, world, keys, &mut both)?;
+                let tally =
+                    simulator.play(&mut *player, problem, world, keys, &mut both, cancel)?;
                 Ok(meter.finish(&tally, player.strategy().probabilities(), None))
             }
         }
@@ -272,11 +285,22 @@ impl Experiment {
 
     /// Both runs of a pair, and where they diverged.
     pub fn pair(&self, contestant: Contestant, index: u64) -> Result<Pair, LabError> {
+        self.pair_until(contestant, index, &AtomicBool::new(false))
+    }
+
+    fn pair_until(
+        &self,
+        contestant: Contestant,
+        index: u64,
+        cancel: &AtomicBool,
+    ) -> Result<Pair, LabError> {
         // Compared as they are played, so that no run's records are kept longer than its pair.
         let mut paths = [Path::default(), Path::default()];
         let [one, two] = &mut paths;
-        let first = self.run_observed(contestant, index, 0, &mut |stretch| one.add(stretch))?;
-        let second = self.run_observed(contestant, index, 1, &mut |stretch| two.add(stretch))?;
+        let mut first = |stretch: &Stretch| one.add(stretch);
+        let first = self.run_until(contestant, (index, 0), &mut first, cancel)?;
+        let mut second = |stretch: &Stretch| two.add(stretch);
+        let second = self.run_until(contestant, (index, 1), &mut second, cancel)?;
         Ok(Pair {
             index,
             divergence: paths[0].divergence(&paths[1]),
@@ -299,11 +323,11 @@ impl Experiment {
         indices
             .into_par_iter()
             .map(|index| {
-                // Between pairs only: a pair is short, and half of one is of no use.
+                // Before a pair as well as within it: pairs by whole epochs are too short to look.
                 if cancel.load(Ordering::Relaxed) {
                     return Err(LabError::Cancelled);
                 }
-                let pair = self.pair(contestant, index)?;
+                let pair = self.pair_until(contestant, index, cancel)?;
                 progress(done.fetch_add(1, Ordering::Relaxed) + 1);
                 Ok(pair)
             })

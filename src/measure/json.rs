@@ -60,6 +60,13 @@ pub fn with_gaps(mut document: Value, gaps: &[WorldGap]) -> Value {
     document
 }
 
+/// Adds which run of which pair a run was: from 0, both.
+pub fn of_member(mut document: Value, (pair, member): (u64, usize)) -> Value {
+    document["pair"] = json!(pair);
+    document["member"] = json!(member);
+    document
+}
+
 /// Adds the seconds each player took. Files leave them out, so that they are the same however they were made.
 pub fn with_seconds(mut document: Value, seconds: &[f64]) -> Value {
     // Merged parts were measured elsewhere, at other times: the field is there, but nobody knows its value.

@@ -22,7 +22,11 @@ pub fn plan(args: &SpecArgs, gap: Option<f64>, common: &Common) -> Result<bool> 
     let world = spec.world(&open).ok();
     let world = world.as_ref().map(|simulated| &*simulated.world);
     let gaps = world.map_or(Vec::new(), |world| world_gaps(&spec.plan, world));
-    let document = json::with_gaps(json::plan(&spec.plan, gap), &gaps);
+    let mut document = json::plan(&spec.plan, gap);
+    // Without a world there is nothing to see, which is not the same as seeing nothing.
+    if world.is_some() {
+        document = json::with_gaps(document, &gaps);
+    }
     if let Some(out) = &common.out {
         OutDir::for_report(out, common.force)?
             .write("summary.json", format!("{document:#}\n").as_bytes())?;
