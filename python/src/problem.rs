@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use debora::measure::{answer, json, warnings};
+use debora::measure::{WorldGap, answer, json, warnings};
 use debora::problem::Outside;
 use debora::spec::Spec;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
+
+use serde_json::json;
 
 use crate::error::{Error, refused};
 use crate::value::{answer_items, to_python, to_toml};
@@ -123,8 +125,10 @@ impl PyProblem {
         Ok(PyPlan {
             // A problem has no name; the answer needs one to begin with.
             name: "plan".into(),
+            warnings: warnings(&inner, None),
             inner,
             gap,
+            gaps: None,
         })
     }
 
@@ -339,6 +343,9 @@ pub struct PyPlan {
     pub name: String,
     pub inner: Arc<debora::Plan>,
     pub gap: Option<(f64, Option<u64>)>,
+    /// What the horizon sees of the spec's world, if it has one.
+    pub gaps: Option<Vec<WorldGap>>,
+    pub warnings: Vec<String>,
 }
 
 impl PyPlan {
@@ -348,7 +355,13 @@ impl PyPlan {
 
     /// The answer, laid out by a function of `debora._answer`, which lays out all others.
     fn shown(&self, py: Python<'_>, layout: &str) -> PyResult<String> {
-        let answer = answer::plan(&self.name, &self.inner, &self.warnings(), self.gap);
+        let answer = answer::plan(
+            &self.name,
+            &self.inner,
+            &self.warnings,
+            self.gap,
+            self.gaps.as_deref().unwrap_or_default(),
+        );
         py.import("debora._answer")?
             .getattr(layout)?
             .call1((answer_items(py, &answer)?,))?
@@ -476,12 +489,23 @@ impl PyPlan {
     /// What a person must know before anything else.
     #[getter]
     fn warnings(&self) -> Vec<String> {
-        warnings(&self.inner, None)
+        self.warnings.clone()
+    }
+
+    /// Differences of the world's means, the hardest to see first, and whether this horizon is sure to see them; empty
+    /// without a world.
+    #[getter]
+    fn gaps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &json!(self.gaps.as_deref().unwrap_or_default()))
     }
 
     /// The document of `debora plan --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &json::plan(&self.inner, self.gap))
+        let mut document = json::plan(&self.inner, self.gap);
+        if let Some(gaps) = &self.gaps {
+            document = json::with_gaps(document, gaps);
+        }
+        to_python(py, &document)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
