@@ -39,10 +39,11 @@ from debora._debora import (
     ToldMany,
     Waiting,
     World,
+    __version__,
 )
 from debora._lab import compare, merge, replicate, run
 from debora._results import Comparison, Replication, RunResult
-from debora.client import Behind, Client, Served, ServiceError
+from debora.client import Behind, Client, Served, ServedMany, ServiceError
 
 __all__ = [
     "VALUES_VERSION",
@@ -68,11 +69,13 @@ __all__ = [
     "Replication",
     "RunResult",
     "Served",
+    "ServedMany",
     "ServiceError",
     "Spec",
     "ToldMany",
     "Waiting",
     "World",
+    "__version__",
     "compare",
     "merge",
     "replicate",

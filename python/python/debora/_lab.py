@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -25,12 +25,15 @@ def run(
     spec: Spec | Problem,
     *,
     key: int | str | None = None,
-    world: CallableWorld | None = None,
+    world: Mapping[str, Any] | CallableWorld | None = None,
     simulator: Literal["epochs", "rounds"] = "epochs",
+    pair: float = 0,
+    member: Literal[0, 1] = 0,
 ) -> RunResult:
-    """One simulated run, pair 0's first member: the same as ``debora run``.
+    """One simulated run: the same as ``debora run``. Without ``pair`` and ``member`` it is pair 0's first.
 
-    With ``world``, a function of action and round, each round is played by calling it.
+    ``world`` is one of :mod:`debora.worlds`, in place of the spec's; or a function of action and round, which is called
+    in each round and needs no pair's data.
 
     >>> import debora
     >>> problem = debora.Problem(actions=["a", "b"], horizon=1e9, rho=0.1)
@@ -38,6 +41,8 @@ def run(
     >>> result = debora.run(spec)
     >>> result.counts.sum(), result.final_strategy
     (np.uint64(1000000000), array([0., 1.]))
+    >>> debora.run(problem, key=42, world=debora.worlds.bernoulli(reward=[0.4, 0.6])).digest == result.digest
+    True
     >>> short = debora.Problem(actions=["a", "b"], horizon=20_000, rho=0.5)
     >>> debora.run(short, key=42, world=lambda action, round: [0.25, 0.75][action]).final_strategy
     array([0., 1.])
@@ -46,9 +51,14 @@ def run(
         spec = Spec(spec, key=0 if key is None else key)
     elif key is not None:
         spec = spec.replace(key=key)
-    if world is None:
-        return RunResult(**simulate(spec, simulator=simulator))
-    return _play(spec, world)
+    if isinstance(world, Mapping):
+        spec = spec.replace(world=dict(world))
+    elif world is not None:
+        if (pair, member) != (0, 0):
+            raise Error(f"pair {pair}, member {member}: a function has no other pair's data; leave them out")
+        return _play(spec, world)
+    warn_if_blind(spec)
+    return RunResult(**simulate(spec, simulator=simulator, pair=pair, member=member))
 
 
 def _play(spec: Spec, world: CallableWorld) -> RunResult:
@@ -82,6 +92,9 @@ def _play(spec: Spec, world: CallableWorld) -> RunResult:
         "simulator": "rounds",
         "blind": plan.blind,
         "warnings": plan.warnings,
+        "gaps": [],
+        "pair": 0,
+        "member": 0,
         "values_version": plan.to_dict()["values_version"],
     }
     mean = f"average {problem.reward} {total / problem.horizon:.4g}"
@@ -95,6 +108,7 @@ def _play(spec: Spec, world: CallableWorld) -> RunResult:
         checkpoints=np.empty(0, dtype=np.uint64),
         regret_curve=empty,
         violation_curve=empty,
+        actions=list(problem.actions),
         first_rounds=np.array([record["first_round"] for record in trace], dtype=np.uint64),
         strategies=np.array([record["strategy"] for record in trace]),
     )
@@ -103,10 +117,10 @@ def _play(spec: Spec, world: CallableWorld) -> RunResult:
 def replicate(
     spec: Spec,
     *,
-    pairs: int = 1000,
+    pairs: float = 1000,
     simulator: Literal["epochs", "rounds"] = "epochs",
     other: Spec | None = None,
-    threads: int | None = None,
+    threads: float | None = None,
     progress: Progress | None = None,
 ) -> Replication:
     """Many pairs of runs, one key and fresh data: the same as ``debora replicate``.
@@ -122,6 +136,7 @@ def replicate(
     >>> result.regret.shape, result.regret_curves.shape[:2]
     ((100, 2), (100, 2))
     """
+    warn_if_blind(spec)
     measurement = Measurement.replicate(spec, pairs=pairs, simulator=simulator, other=other)
     return Replication(measurement._measure(None, threads, progress))
 
@@ -129,24 +144,29 @@ def replicate(
 def compare(
     spec: Spec,
     *,
-    players: Sequence[str] | None = None,
-    pairs: int = 200,
+    players: str | Sequence[str] | None = None,
+    pairs: float = 200,
     simulator: Literal["epochs", "rounds"] = "epochs",
-    threads: int | None = None,
+    threads: float | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """The policy beside its rivals on the same worlds: the same as ``debora compare``.
 
     Without ``players``, all rivals play that can do so in reasonable time; a warning names those left out.
+    One name, or several with commas between them, may come as a text.
     """
     measurement = comparison(spec, players, pairs, simulator)
     return Comparison(measurement._measure(None, threads, progress))
 
 
 def comparison(
-    spec: Spec, players: Sequence[str] | None, pairs: int, simulator: Literal["epochs", "rounds"]
+    spec: Spec, players: str | Sequence[str] | None, pairs: float, simulator: Literal["epochs", "rounds"]
 ) -> Measurement:
     """What a comparison measures, for a function that the user calls; warns of the rivals left out."""
+    warn_if_blind(spec, stacklevel=4)
+    if isinstance(players, str):
+        # Its letters would be taken for names.
+        players = [name.strip() for name in players.split(",")]
     wanted = None if players is None else list(players)
     measurement = Measurement.compare(spec, players=wanted, pairs=pairs, simulator=simulator)
     if measurement.left_out:
@@ -159,13 +179,22 @@ def comparison(
     return measurement
 
 
+def warn_if_blind(spec: Spec, *, stacklevel: int = 3) -> None:
+    """Decisions that ignore the data look replicable, so that a blind plan must not go unnoticed in a loop."""
+    plan = spec.problem.plan()
+    if plan.blind:
+        # The warning is about the line that called run, replicate or compare.
+        warnings.warn(plan.warnings[0], stacklevel=stacklevel)
+
+
 def merge(parts: Iterable[bytes | str | os.PathLike[str]]) -> Replication | Comparison:
     """Parts, from :meth:`Measurement.measure` or the program's ``--shard``, put together: bytes, or paths to files.
 
     The result is that of the whole, in any order and wherever they were measured.
     """
-    read = [part if isinstance(part, bytes) else Path(part).read_bytes() for part in parts]
-    if not read:
+    given = list(parts)
+    if not given:
         raise Error("there are no parts to merge; give all of them")
-    whole = Part.merge(read)
+    names = [f"part {number}" if isinstance(part, bytes) else str(part) for number, part in enumerate(given, 1)]
+    whole = Part.merge([part if isinstance(part, bytes) else Path(part).read_bytes() for part in given], names)
     return Comparison(whole) if whole.verb == "compare" else Replication(whole)

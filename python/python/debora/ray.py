@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from debora._debora import Error, Measurement, Spec
-from debora._lab import Progress, comparison, merge
+from debora._lab import Progress, comparison, merge, warn_if_blind
 from debora._results import Comparison, Replication
 
 try:
@@ -44,7 +44,7 @@ yet an end for a shard that no worker survives."""
 def replicate(
     spec: Spec,
     *,
-    pairs: int = 1000,
+    pairs: float = 1000,
     shards: int | None = None,
     simulator: Literal["epochs", "rounds"] = "epochs",
     other: Spec | None = None,
@@ -55,6 +55,7 @@ def replicate(
     Without ``shards`` a few pairs are measured here first, and their time chooses the number. ``progress`` is told
     after each shard. Ctrl-C cancels the tasks.
     """
+    warn_if_blind(spec)
     measurement = Measurement.replicate(spec, pairs=pairs, simulator=simulator, other=other)
     return cast(Replication, _measure(measurement, _shipped(measurement, spec, other), shards, progress))
 
@@ -62,8 +63,8 @@ def replicate(
 def compare(
     spec: Spec,
     *,
-    players: Sequence[str] | None = None,
-    pairs: int = 200,
+    players: str | Sequence[str] | None = None,
+    pairs: float = 200,
     shards: int | None = None,
     simulator: Literal["epochs", "rounds"] = "epochs",
     progress: Progress | None = None,
