@@ -91,7 +91,7 @@ impl PyProblem {
         }
         // Without file and line, which nobody has seen.
         let spec = Spec::parse(&lines.join("\n"), "problem")
-            .map_err(|error| Error::new_err(error.message().to_owned()));
+            .map_err(|error| Error::new_err(in_arguments(error.message())));
         Ok(Self {
             inner: Arc::new(spec?.problem),
         })
@@ -249,9 +249,22 @@ impl PyProblem {
     }
 }
 
+/// The spec's word for each of the costs is the argument's name without its s.
+fn in_arguments(message: &str) -> String {
+    match message.strip_prefix("cost.") {
+        Some(rest) => format!("costs.{rest}"),
+        None => message.replace(" in cost.", " in costs."),
+    }
+}
+
 fn cost((name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)) -> PyResult<String> {
     let mut entries = vec![format!("name = {}", to_toml(&name)?)];
-    for (word, value) in value.cast::<PyDict>()?.iter() {
+    let words = value.cast::<PyDict>().map_err(|_| {
+        let message =
+            format!("costs[{name:?}] is {value:?}; give a dictionary, as {{\"threshold\": 0.5}}");
+        Error::new_err(message)
+    })?;
+    for (word, value) in words.iter() {
         entries.push(format!("{} = {}", to_toml(&word)?, to_toml(&value)?));
     }
     Ok(format!("{{ {} }}", entries.join(", ")))

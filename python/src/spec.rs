@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::engine::PyEngine;
-use crate::error::{ARGUMENTS, Error, spec_refused, warn_if_blind};
+use crate::error::{ARGUMENTS, Error, refused, spec_refused, warn_if_blind};
 use crate::problem::{PyPlan, PyProblem};
 use crate::value::{Whole, key_number, to_key, to_toml};
 
@@ -182,19 +182,21 @@ impl PySpec {
         &self.spec_text.text
     }
 
-    /// The plan of the problem, and what it sees of the world; `Problem.plan` has the horizon that another gap needs.
-    fn plan(&self) -> PyPlan {
+    /// The plan of the problem, and what it sees of the world; `gap` as `Problem.plan` takes it.
+    #[pyo3(signature = (*, gap = None))]
+    fn plan(&self, gap: Option<f64>) -> PyResult<PyPlan> {
         let plan = &self.spec_text.plan;
+        let horizon = |gap| plan.horizon_for_gap(gap).map(|horizon| (gap, horizon));
         // A plan needs no world; one that cannot be read is the business of what simulates it.
         let world = self.simulated().ok();
         let world = world.as_ref().map(|simulated| &*simulated.world);
-        PyPlan {
+        Ok(PyPlan {
             name: self.spec_text.name().to_owned(),
             inner: Arc::clone(plan),
-            gap: None,
+            gap: gap.map(horizon).transpose().map_err(refused)?,
             gaps: world.map(|world| world_gaps(plan, world)),
             warnings: warnings(plan, world),
-        }
+        })
     }
 
     /// The engine of one pair of a replication. Pair 0 is what `run` simulates: each pair has a key derived from the spec's.
