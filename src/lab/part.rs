@@ -73,6 +73,7 @@ impl PartPairs {
             .iter()
             .enumerate()
             .map(|(place, (player, _))| {
+                // Each pair with its part's name: if two differ, the error says whose they are.
                 let each = names.iter().zip(parts);
                 let pairs = each.flat_map(|(name, part)| {
                     let pairs = part.players[place].1.iter();
@@ -166,6 +167,7 @@ fn pair_difference(one: &Pair, two: &Pair) -> String {
         Some(divergence) => format!("round {}", divergence.round),
         None => "nowhere".to_owned(),
     };
+    // The divergence first: two runs with other decisions differ in everything else as well.
     if one.divergence != two.divergence {
         return format!("its runs diverge at {}, and at {}", round(one), round(two));
     }

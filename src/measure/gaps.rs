@@ -33,7 +33,7 @@ pub struct WorldGap {
 }
 
 /// A difference on the unit scale.
-struct Difference {
+struct MeanDifference {
     quantity: usize,
     actions: Vec<usize>,
     gap: f64,
@@ -46,7 +46,7 @@ pub fn world_gaps(plan: &Plan, world: &dyn World) -> Vec<WorldGap> {
     differences.extend(costs(problem, world));
     // Equal means are no difference, and no horizon tells them apart.
     differences.retain(|difference| difference.gap > 0.0);
-    let hardness = |difference: &Difference| {
+    let hardness = |difference: &MeanDifference| {
         let sight = plan.sight(difference.quantity);
         difference.gap / sight.unwrap_or(1.0)
     };
@@ -61,7 +61,7 @@ pub fn world_gaps(plan: &Plan, world: &dyn World) -> Vec<WorldGap> {
 }
 
 /// Each action that the best strategy leaves out, against the next better one that it plays.
-fn rewards(problem: &Problem, world: &dyn World) -> Vec<Difference> {
+fn rewards(problem: &Problem, world: &dyn World) -> Vec<MeanDifference> {
     let means = &world.means()[0];
     let truth = Truth::of(problem, world);
     let Some(best) = &truth.best else {
@@ -78,7 +78,7 @@ fn rewards(problem: &Problem, world: &dyn World) -> Vec<Difference> {
         .filter(|&action| !played(action))
         // One that brings more than all of them is left out for its costs, which are compared below.
         .filter_map(|action| Some((action, against(action)?)))
-        .map(|(action, better)| Difference {
+        .map(|(action, better)| MeanDifference {
             quantity: 0,
             actions: vec![better, action],
             gap: means[better] - means[action],
@@ -87,14 +87,14 @@ fn rewards(problem: &Problem, world: &dyn World) -> Vec<Difference> {
 }
 
 /// Each action's costs against their thresholds; policy free has none to keep.
-fn costs(problem: &Problem, world: &dyn World) -> Vec<Difference> {
+fn costs(problem: &Problem, world: &dyn World) -> Vec<MeanDifference> {
     if problem.policy() == Policy::Free {
         return Vec::new();
     }
     let of_cost = |(cost, threshold): (usize, &f64)| {
         let threshold = *threshold;
         let means = world.means()[cost + 1].iter().enumerate();
-        means.map(move |(action, mean)| Difference {
+        means.map(move |(action, mean)| MeanDifference {
             quantity: cost + 1,
             actions: vec![action],
             gap: (mean - threshold).abs(),
@@ -104,7 +104,7 @@ fn costs(problem: &Problem, world: &dyn World) -> Vec<Difference> {
     thresholds.flat_map(of_cost).collect()
 }
 
-fn in_units(plan: &Plan, difference: &Difference, horizon: Option<u64>) -> WorldGap {
+fn in_units(plan: &Plan, difference: &MeanDifference, horizon: Option<u64>) -> WorldGap {
     let problem = &plan.problem;
     let quantity = problem.quantity(difference.quantity);
     let sight = plan.sight(difference.quantity);
