@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use debora::lab::metrics::checkpoints;
+use debora::lab::players::{OwnPlayer, Player, Rival};
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
 use debora::lab::world::Bernoulli;
-use debora::{Key, Plan, Problem, WorldKey};
+use debora::{Key, Plan, Problem, Strategy, Tally, WorldKey};
 use divan::Bencher;
 
 fn main() {
@@ -80,4 +81,60 @@ fn ten_thousand_pairs(bencher: Bencher) {
             )
             .unwrap()
     });
+}
+
+/// Nothing but what the trait and the simulators cost: action 0 in stretches of one round.
+struct Idle(Strategy);
+
+impl Player for Idle {
+    fn strategy(&self) -> &Strategy {
+        &self.0
+    }
+
+    fn rounds_max(&self) -> Option<u64> {
+        Some(1)
+    }
+
+    fn tell(&mut self, _: &Tally) {}
+}
+
+/// A hundred thousand stretches of one round by a player of one's own that does nothing, by rounds and as epochs.
+#[divan::bench(args = [true, false])]
+fn stretches_of_an_idle_player(bencher: Bencher, by_rounds: bool) {
+    let experiment = experiment(10, 100_000, Simulator::Epochs);
+    let own = OwnPlayer::new("idle", |plan, _| {
+        Box::new(Idle(Strategy::pure(0, plan.problem.actions().len())))
+    });
+    let own = if by_rounds { own.per_round() } else { own };
+    bencher.bench(|| experiment.run(Contestant::Own(&own), 0, 0).unwrap());
+}
+
+/// A hundred thousand rounds of each rival that decides anew in every one.
+#[divan::bench(args = ["ucb1", "thompson", "kl-ucb", "exp3", "primal-dual", "doss", "pessimistic-optimistic"], sample_count = 10)]
+fn rivals_round_by_round(bencher: Bencher, name: &str) {
+    let soft = experiment(10, 100_000, Simulator::Rounds);
+    let rival = Rival::named(name).unwrap();
+    // Those without limits play the same actions and rewards.
+    let experiment = if rival.plays(soft.plan.problem.policy()) {
+        soft
+    } else {
+        free(10, 100_000)
+    };
+    bencher.bench(|| experiment.run(Contestant::Rival(rival), 0, 0).unwrap());
+}
+
+/// No limits, and the rewards of `experiment`.
+fn free(actions: u32, horizon: u64) -> Experiment {
+    let names = (0..actions).map(|action| format!("action {action}"));
+    let problem = Problem::free(names, horizon, 0.3).build().unwrap();
+    let rewards = (0..actions).map(|a| 0.1 + 0.8 * f64::from(a) / f64::from(actions));
+    let world = Arc::new(Bernoulli::new(&problem, &[rewards.collect()]).unwrap());
+    Experiment {
+        worlds: [world.clone(), world],
+        key: Key::from(1u64),
+        world_key: WorldKey::from(1u64),
+        simulator: Simulator::Rounds,
+        checkpoints: checkpoints(horizon),
+        plan: Arc::new(Plan::of(problem)),
+    }
 }

@@ -9,8 +9,8 @@
 //! offset can ever be drawn from a world. Philox is from Salmon et al., *Parallel random numbers: as easy as
 //! 1, 2, 3* (SC 2011).
 //!
-//! [`Label`] and [`to_uniform`] are public for worlds outside this library, in tests and examples, that want feedback of the
-//! same kind: a function of a [`WorldKey`].
+//! [`Label`] and [`to_uniform`] are public for worlds and players outside this library that want randomness of the same
+//! kind: a function of a [`WorldKey`], or of the [`Key`] that both runs of a pair have.
 
 use crate::Error;
 
@@ -40,6 +40,9 @@ pub enum Label {
     Block = 9,
     /// The threshold of a stage's clear test: `[stage, 0, 0]`.
     Clear = 10,
+    /// What a player in the lab draws for itself: in rival thompson `[round, action, block]` for an action's posterior, and
+    /// `[round, actions, 0]` for the coin that a reward between 0 and 1 is turned into; in one's own player, as one likes.
+    Player = 12,
 }
 
 /// The randomness of a policy: offsets and actions. Two runs that are to replicate share it.

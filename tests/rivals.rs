@@ -138,8 +138,13 @@ fn rivals_are_listed_in_order_and_found_by_name() {
     let others = [
         "ucb1",
         "ucb-doubling",
+        "thompson",
+        "kl-ucb",
+        "exp3",
         "optimistic-lp",
         "primal-dual",
+        "doss",
+        "pessimistic-optimistic",
         "oplb",
         "safe-mix",
     ];
@@ -153,7 +158,10 @@ fn rivals_are_listed_in_order_and_found_by_name() {
         .filter(|rival| rival.constants == Constants::Published)
         .map(|rival| rival.name)
         .collect();
-    assert_eq!(published, ["esfandiari-2", "ucb1"]);
+    assert_eq!(
+        published,
+        ["esfandiari-2", "ucb1", "thompson", "kl-ucb", "exp3"]
+    );
 }
 
 #[test]
@@ -255,7 +263,7 @@ fn every_rival_plays_every_problem_of_its_policies_to_the_end() {
             }
         }
     }
-    assert_eq!(played, 12 * 9 * 3 * 3);
+    assert_eq!(played, 17 * 9 * 3 * 3);
 }
 
 /// The largest horizon, the smallest rho and delta, many actions: numbers saturate, and nothing overflows.

@@ -11,7 +11,9 @@
 
   function clock(xhr) {
     // The server's clock, as all other times on the page are.
-    const date = new Date(xhr.getResponseHeader("date") ?? Date.now());
+    const time = Date.parse(xhr.getResponseHeader("date") ?? "");
+    // A proxy may drop the header, or send it twice.
+    const date = new Date(Number.isNaN(time) ? Date.now() : time);
     return date.toISOString().slice(11, 19) + " UTC";
   }
 

@@ -107,7 +107,7 @@ pub enum Verb {
         spec: SpecArgs,
         #[command(flatten)]
         pairs: PairArgs,
-        /// Which rivals [default: all that can play]
+        /// Which rivals [default: all that are quick; by name also thompson, kl-ucb, exp3, doss, pessimistic-optimistic]
         #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
         players: Vec<String>,
     },

@@ -275,7 +275,7 @@ fn compare_keeps_the_contract() {
                 "signed_violation",
             ],
         );
-        has(row, &["unsafe_runs", "epochs_mean", "seconds"]);
+        has(row, &["unsafe_runs", "epochs_mean", "seconds", "note"]);
     }
     let players: Vec<&str> = rows
         .iter()
@@ -301,7 +301,7 @@ fn compare_keeps_the_contract() {
     assert_eq!(few["rows"].as_array().unwrap().len(), 2);
     assert!(
         refused(&["compare", ROUTING, "--players", "ucb1"]).contains(
-            "no player \"ucb1\" for policy soft; there are optimistic-lp and primal-dual"
+            "no player \"ucb1\" for policy soft; there are optimistic-lp, primal-dual, doss and pessimistic-optimistic"
         )
     );
     assert!(
@@ -721,4 +721,51 @@ fn a_seal_is_the_same_whenever_it_is_made() {
     let why = refused(&["seal", keyed.to_str().unwrap()]);
     assert!(why.contains("the spec gives the key"), "{why}");
     fs::remove_file(keyed).unwrap();
+}
+
+/// Esfandiari's first batch is beyond any horizon of a test, and it says so in a sentence with a comma.
+#[test]
+fn what_a_player_says_is_in_the_table_the_document_and_the_csv() {
+    let folder = folder("notes");
+    let out = folder.join("out").display().to_string();
+    let call = [
+        "compare",
+        "examples/free.toml",
+        "--horizon",
+        "1e5",
+        "--pairs",
+        "3",
+    ];
+    let call = [
+        &call[..],
+        &["--players", "esfandiari-1,thompson", "--quiet"],
+    ]
+    .concat();
+    let shown = said(&[&call[..], &["--out", &out]].concat(), 0);
+    assert!(
+        shown.contains("esfandiari-1: the first batch needs"),
+        "{shown}"
+    );
+    let written = fs::read_to_string(folder.join("out/summary.json")).unwrap();
+    let document: Value = serde_json::from_str(&written).unwrap();
+    let note = document["rows"][1]["note"].as_str().unwrap();
+    assert!(
+        note.contains("rounds, more than the 100000 of the horizon"),
+        "{note}"
+    );
+    assert!(document["rows"][0]["note"].is_null() && document["rows"][2]["note"].is_null());
+    let pairs = fs::read_to_string(folder.join("out/pairs.csv")).unwrap();
+    let lines: Vec<&str> = pairs.lines().collect();
+    assert!(
+        lines[0].ends_with("committed_at_2,note_1,note_2"),
+        "{}",
+        lines[0]
+    );
+    assert!(lines[1].ends_with(",,"), "{}", lines[1]);
+    assert!(
+        lines[4].ends_with(&format!("\"{note}\",\"{note}\"")),
+        "{}",
+        lines[4]
+    );
+    assert!(lines[7].starts_with("thompson,0,false"), "{}", lines[7]);
 }

@@ -17,7 +17,8 @@ const TICK: Duration = Duration::from_millis(50);
 #[derive(Default)]
 pub struct Watch {
     pub done: AtomicU64,
-    pub cancel: AtomicBool,
+    /// Shared with code that cannot borrow it, such as players made later.
+    pub cancel: Arc<AtomicBool>,
 }
 
 /// Does the work on `threads` threads, all cores without a number, and calls `progress` as it goes.

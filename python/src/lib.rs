@@ -2,9 +2,13 @@
 
 mod arrays;
 mod background;
+mod code_failure;
 mod engine;
 mod error;
 mod measure;
+mod own;
+mod own_player;
+mod own_world;
 mod part;
 mod problem;
 mod record;

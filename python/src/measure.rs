@@ -8,14 +8,18 @@ use debora::lab::LabError;
 use debora::lab::epochs::Stretch;
 use debora::lab::metrics::Run;
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
-use debora::measure::{FirstRun, Io, Measurement, answer, choose, json, warnings, world_gaps};
+use debora::measure::{
+    FirstRun, Io, Measurement, answer, check_names, check_speed, choose, json, warnings, world_gaps,
+};
 use numpy::{IntoPyArray as _, PyArray2, PyArrayMethods as _};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
 use serde_json::{Value, json};
 
 use crate::background::beside;
+use crate::code_failure::CodeFailure;
 use crate::error::{Error, measure_refused, spec_refused};
+use crate::own::OwnCode;
 use crate::part::PyPart;
 use crate::spec::{PySpec, open};
 use crate::value::{Whole, answer_items, to_python};
@@ -28,6 +32,16 @@ fn simulator(name: &str) -> PyResult<Simulator> {
             "simulator is {name:?}; choose \"epochs\" or \"rounds\""
         ))),
     }
+}
+
+/// Does the work on a thread that the interpreter knows, unless nothing needs it: a player in Python that comes and goes in every
+/// round would otherwise have the thread's state made anew each time, which takes longer than all the rest.
+fn with_thread_state<T: Send>(needless: bool, work: impl FnOnce() -> T + Send) -> T {
+    if needless {
+        return work();
+    }
+    // Without the lock while it works, so that everyone else may have it.
+    Python::attach(|py| py.detach(work))
 }
 
 /// Rows of equal length as an array.
@@ -91,7 +105,7 @@ fn observed(
     member: (u64, usize),
     cancel: &AtomicBool,
 ) -> Result<(Run, FirstRun, Vec<Value>), LabError> {
-    let mut first_run = FirstRun::default();
+    let mut first_run = FirstRun::new(experiment.worlds[member.1].means());
     let mut trace = Vec::new();
     let mut observe = |stretch: &Stretch| {
         first_run.add(stretch);
@@ -136,10 +150,11 @@ pub fn add_strategies(
 pub struct PyMeasurement {
     inner: Arc<Measurement>,
     left_out: Vec<String>,
+    code: OwnCode,
 }
 
 impl PyMeasurement {
-    fn wrap(inner: Measurement, left_out: Vec<String>) -> PyResult<Self> {
+    fn wrap(inner: Measurement, left_out: Vec<String>, code: OwnCode) -> PyResult<Self> {
         // The library measures nothing then, and a summary of nothing has no numbers.
         if inner.pairs == 0 {
             return Err(Error::new_err("pairs is 0; give at least 1"));
@@ -147,21 +162,25 @@ impl PyMeasurement {
         Ok(Self {
             inner: Arc::new(inner),
             left_out,
+            code,
         })
     }
 }
 
 #[pymethods]
 impl PyMeasurement {
-    /// Pairs of runs with one key and fresh data. `other` is a spec whose world the second run of each pair has.
+    /// Pairs of runs with one key and fresh data, of debora or another player. `other` is a spec whose world the second run of
+    /// each pair has, `world` a `debora.worlds.Function` in place of the spec's.
     #[classmethod]
-    #[pyo3(signature = (spec, *, pairs = Whole(1000), simulator = "epochs", other = None))]
+    #[pyo3(signature = (spec, *, pairs = Whole(1000), simulator = "epochs", other = None, player = None, world = None))]
     fn replicate(
         _type: &Bound<'_, PyType>,
         spec: &PySpec,
         pairs: Whole,
         simulator: &str,
         other: Option<&PySpec>,
+        player: Option<Bound<'_, PyAny>>,
+        world: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         if other.is_some_and(|other| !other.spec_text.overrides.is_empty()) {
             // A part carries the other spec's text alone.
@@ -171,27 +190,42 @@ impl PyMeasurement {
         }
         let simulator = self::simulator(simulator)?;
         let other = other.map(|other| other.spec_text.clone());
-        let inner = Measurement::replicate(spec.spec_text.clone(), pairs.0, simulator, other);
-        Self::wrap(inner, Vec::new())
+        let pairs = pairs.0;
+        let players = Vec::from_iter(player);
+        let (names, code) = OwnCode::read(&players, world, &spec.spec_text)?;
+        let mut inner = Measurement::replicate(spec.spec_text.clone(), pairs, simulator, other);
+        if let (Some(name), Some(player)) = (names.into_iter().next(), players.first()) {
+            let failure = Arc::new(CodeFailure::default());
+            let own = code.own(player.py(), &spec.spec_text, pairs, &failure)?;
+            let checked = check_names(&own.players)
+                .and_then(|()| check_speed(&name, spec.spec_text.problem(), &own.players));
+            checked.map_err(measure_refused)?;
+            inner = inner.of_player(name);
+        }
+        Self::wrap(inner, Vec::new(), code)
     }
 
-    /// The policy beside its rivals on the same worlds; without `players`, all that can play in reasonable time.
+    /// The policy beside its rivals on the same worlds; without `players`, all that can play in reasonable time and need not be
+    /// named. A player is a rival's name or a `debora.Player`.
     #[classmethod]
-    #[pyo3(signature = (spec, *, players = None, pairs = Whole(200), simulator = "epochs"))]
+    #[pyo3(signature = (spec, *, players = None, pairs = Whole(200), simulator = "epochs", world = None))]
     fn compare(
-        _type: &Bound<'_, PyType>,
+        type_: &Bound<'_, PyType>,
         spec: &PySpec,
-        players: Option<Vec<String>>,
+        players: Option<Vec<Bound<'_, PyAny>>>,
         pairs: Whole,
         simulator: &str,
+        world: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let pairs = pairs.0;
         let spec = spec.spec_text.clone();
-        let wanted = players.unwrap_or_default();
-        let chosen = choose(spec.problem(), &wanted, pairs).map_err(measure_refused)?;
+        let (wanted, code) = OwnCode::read(&players.unwrap_or_default(), world, &spec)?;
+        let own = code.own(type_.py(), &spec, pairs, &Arc::new(CodeFailure::default()))?;
+        let chosen =
+            choose(spec.problem(), &wanted, &own.players, pairs).map_err(measure_refused)?;
         let simulator = self::simulator(simulator)?;
         let inner = Measurement::compare(spec, pairs, simulator, chosen.players);
-        Self::wrap(inner, chosen.left_out)
+        Self::wrap(inner, chosen.left_out, code)
     }
 
     /// replicate or compare.
@@ -206,7 +240,7 @@ impl PyMeasurement {
         self.inner.pairs
     }
 
-    /// The names of the players; debora first.
+    /// The names of the players; in a comparison debora first.
     #[getter]
     fn players(&self) -> Vec<String> {
         self.inner.players.clone()
@@ -246,30 +280,52 @@ impl PyMeasurement {
         let measurement = Arc::clone(&self.inner);
         let progress = progress.map(|progress| (progress, total));
         let threads = threads.map(|threads| threads.0 as usize);
+        let failure = Arc::new(CodeFailure::default());
+        let own = self
+            .code
+            .own(py, &measurement.spec, measurement.pairs, &failure)?;
+        let watched = Arc::clone(&failure);
         let measured = beside(py, threads, progress, move |watch| {
-            let begun = Instant::now();
-            // Threads report out of order, and a bar must not go back.
-            let done = |done: u64| {
-                watch.done.fetch_max(done, Ordering::Relaxed);
+            watched.watch(&watch.cancel);
+            let work = || {
+                let begun = Instant::now();
+                // Threads report out of order, and a bar must not go back.
+                let done = |done: u64| {
+                    watch.done.fetch_max(done, Ordering::Relaxed);
+                };
+                let io = Io {
+                    open: &open,
+                    clock: &|| begun.elapsed().as_secs_f64(),
+                    progress: &done,
+                    cancel: &watch.cancel,
+                    own: &own,
+                };
+                measurement.measure(shard, &io)
             };
-            let io = Io {
-                open: &open,
-                clock: &|| begun.elapsed().as_secs_f64(),
-                progress: &done,
-                cancel: &watch.cancel,
-            };
-            measurement.measure(shard, &io)
-        });
-        let (inner, seconds) = measured?.map_err(measure_refused)?;
+            with_thread_state(own.players.is_empty() && own.world.is_none(), work)
+        })?;
+        // What failed in Python's code comes first: it is why the measurement was stopped.
+        if let Some(error) = failure.take() {
+            return Err(error);
+        }
+        let (inner, seconds) = measured.map_err(measure_refused)?;
         Ok(PyPart { inner, seconds })
     }
 
     /// Reads again what `__reduce__` took apart.
     #[classmethod]
-    fn _restore(_type: &Bound<'_, PyType>, json: &str, left_out: Vec<String>) -> PyResult<Self> {
-        let inner = serde_json::from_str(json)
+    #[pyo3(signature = (json, left_out, players = None, world = None))]
+    fn _restore(
+        _type: &Bound<'_, PyType>,
+        json: &str,
+        left_out: Vec<String>,
+        players: Option<Vec<Bound<'_, PyAny>>>,
+        world: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let inner: Measurement = serde_json::from_str(json)
             .map_err(|error| Error::new_err(format!("this is not a measurement: {error}")))?;
-        Self::wrap(inner, left_out)
+        let (_, code) = OwnCode::read(&players.unwrap_or_default(), world, &inner.spec)?;
+        Self::wrap(inner, left_out, code)
     }
 
     fn __repr__(&self) -> String {
@@ -286,11 +342,20 @@ impl PyMeasurement {
     fn __reduce__<'py>(
         &self,
         py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (String, Vec<String>))> {
+    ) -> PyResult<(
+        Bound<'py, PyAny>,
+        (
+            String,
+            Vec<String>,
+            Vec<Bound<'py, PyAny>>,
+            Option<Py<PyAny>>,
+        ),
+    )> {
         let json = serde_json::to_string(&*self.inner).expect("texts and numbers");
+        let (players, world) = self.code.objects(py);
         Ok((
             py.get_type::<Self>().getattr("_restore")?,
-            (json, self.left_out()),
+            (json, self.left_out(), players, world),
         ))
     }
 }

@@ -2,6 +2,7 @@
 
 use debora::lab::metrics::{Run, checkpoints};
 use debora::lab::replicate::{DivergedEstimate, Pair, PairDivergence};
+use debora::measure::curves::CurveKind;
 use debora::measure::{FirstRun, Part, answer, json};
 use numpy::{IntoPyArray as _, PyArray2};
 use pyo3::prelude::*;
@@ -99,6 +100,31 @@ impl PyPart {
             add_runs(&columns, pairs, member, self.span())?;
         }
         Ok(columns)
+    }
+
+    /// A player's curve as a report draws it: round, value, and the band's low and high end, NaN of a single run. No rows where there
+    /// is no such curve.
+    fn curve<'py>(
+        &self,
+        py: Python<'py>,
+        player: usize,
+        kind: &str,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        self.pairs(player)?;
+        let kind = match kind {
+            "regret" => CurveKind::Regret,
+            "violation" => CurveKind::Violation,
+            _ => CurveKind::Identical,
+        };
+        let curve = self.inner.curve(player, kind).unwrap_or_default();
+        let rows: Vec<[f64; 4]> = curve
+            .iter()
+            .map(|point| {
+                let [low, high] = point.band.unwrap_or([f64::NAN; 2]);
+                [point.round as f64, point.value, low, high]
+            })
+            .collect();
+        matrix(py, rows.iter().map(|row| &row[..]).collect(), 4)
     }
 
     /// A player's regret (in the reward's units) and violation at the checkpoints: a row for each run, pair by pair. Without any

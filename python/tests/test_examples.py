@@ -31,6 +31,12 @@ def test_a_function_of_ones_own() -> None:
     assert "12 euros" in recommended and "15 euros" not in recommended, "15 euros bring less and more complaints"
 
 
+def test_a_player_of_ones_own() -> None:
+    shown = said("own_player.py")
+    rows = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if "%" in line and line.startswith("  ")}
+    assert list(rows) == ["debora", "thompson", "ucb1", "mine"], shown
+
+
 def test_an_environment_with_gymnasium_and_without(tmp_path: Path) -> None:
     (tmp_path / "gymnasium.py").write_text("raise ImportError")
     paths = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))

@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 import debora
 from conftest import ROOT, program
+from debora import _figures
 
 # A live experiment's world is real: there is nothing to simulate.
 SIMULATED = [path for path in (ROOT / "examples").glob("*.toml") if "\n[world]" in path.read_text()]
@@ -249,14 +250,24 @@ def test_figures(routing: debora.Spec) -> None:
         debora.compare(routing.replace(horizon=50_000), pairs=2),
     )
     axes = [replication.plot(kind) for kind in ("regret", "violation", "identical", "strategy")]
-    axes += [comparison.plot(), comparison.plot("violation"), debora.run(routing).plot()]
+    axes += [comparison.plot(kind) for kind in ("regret", "violation", "identical")]
+    axes += [debora.run(routing).plot()]
     for one in axes:
         one.figure.canvas.draw()
         assert one.lines or one.collections
+    middle, *_ = np.quantile(replication.regret_curves.reshape(40, -1), [0.5], axis=0)
+    assert np.allclose(axes[0].lines[0].get_ydata(), middle, rtol=1e-12)
+    assert axes[0].get_yscale() == "symlog" and axes[0].lines[0].get_color() == "#0072b2"
     assert replication.plot(ax=axes[0]) is axes[0]
     with pytest.raises(debora.Error, match="kind is 'reward'"):
         replication.plot("reward")  # type: ignore[arg-type]
     pyplot.close("all")
+
+
+def test_figures_have_the_colours_of_the_program() -> None:
+    ink = (Path(__file__).parents[2] / "app/src/chart/ink.rs").read_text()
+    places = [ink.index(colour) for colour in _figures.COLOURS]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize(("module", "extra"), [("pandas", "pandas"), ("matplotlib", "plot")])

@@ -44,6 +44,32 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.mark.usefixtures("cluster")
+def test_players_and_worlds_that_are_code_are_sent_along() -> None:
+    class Follow:
+        """Plays what paid last."""
+
+        def __init__(self, problem: debora.Problem, key: int) -> None:
+            self.next = key % 2
+
+        def strategy(self) -> list[float]:
+            return [1.0 - self.next, float(self.next)]
+
+        def tell(self, actions: list[int], rewards: list[float], costs: list[list[float]]) -> None:
+            self.next = actions[0] if rewards[0] > 0.5 else 1 - actions[0]
+
+    problem = debora.Problem(actions=["a", "b"], horizon=50, rho=0.5)
+    world = debora.worlds.function(
+        lambda action, count, chance: chance.random(count) ** (2 - action), reward=[1 / 3, 0.5]
+    )
+    mine = debora.player("mine", Follow)
+    spec = debora.Spec(problem, key=42)
+    spread = debora.ray.compare(spec, players=["thompson", mine], pairs=7, shards=3, world=world)
+    assert spread.to_bytes() == debora.compare(spec, players=["thompson", mine], pairs=7, world=world).to_bytes()
+    alone = debora.ray.replicate(spec, player=mine, pairs=7, shards=2, world=world)
+    assert alone.to_bytes() == debora.replicate(spec, player=mine, pairs=7, world=world).to_bytes()
+
+
+@pytest.mark.usefixtures("cluster")
 def test_replications_and_comparisons_are_those_of_one_machine(routing: debora.Spec) -> None:
     told: list[tuple[int, int]] = []
     spread = debora.ray.replicate(routing, pairs=61, shards=4, progress=lambda *pairs: told.append(pairs))

@@ -52,6 +52,10 @@ pub struct Run {
     pub regret_curve: Vec<f64>,
     /// Violation so far at each checkpoint.
     pub violation_curve: Vec<f64>,
+    /// What the player says of this run, if anything.
+    // Left out of files where there is none, as those written before have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// Rounds 1, 2, 3, 6, 10, 18, 32, 56, 100, .. (four a decade), and the horizon.

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::lab::LabError;
 use crate::lab::epochs::{self, Stretch};
 use crate::lab::metrics::{Meter, Run};
-use crate::lab::players::{Player, Rival};
+use crate::lab::players::{OwnPlayer, Player, Rival};
 use crate::lab::rounds;
 use crate::lab::world::{Truth, World};
 use crate::plan::Plan;
@@ -55,12 +55,33 @@ impl Simulator {
 
 /// Who plays.
 #[derive(Clone, Copy)]
-pub enum Contestant {
+pub enum Contestant<'a> {
     /// The policy of the problem.
     Debora,
     /// One of its rivals.
     Rival(&'static Rival),
+    /// A player from outside the library.
+    Own(&'a OwnPlayer),
 }
+
+impl Contestant<'_> {
+    /// Whether it decides anew in every round: whole epochs gain nothing for a player whose stretches last one round.
+    pub fn is_per_round(self) -> bool {
+        match self {
+            Contestant::Debora => false,
+            Contestant::Rival(rival) => rival.per_round,
+            Contestant::Own(own) => own.per_round,
+        }
+    }
+
+    fn is_one_by_one(self) -> bool {
+        matches!(self, Contestant::Own(own) if own.one_by_one)
+    }
+}
+
+/// The changes of strategy that a pair's runs are first compared by. Players that diverge do so long before; the rare pair that
+/// is equal so far is played again with all its changes.
+const CHANGES_FIRST: usize = 100_000;
 
 /// What is simulated: a plan, a world for each member of a pair, and the keys all pairs derive theirs from.
 #[derive(Clone)]
@@ -127,8 +148,9 @@ pub struct Pair {
 }
 
 /// A run as the comparison needs it: strategies merged where neighbours are equal, and estimates epoch by epoch.
-#[derive(Default)]
 struct Path {
+    /// How many strategies are kept: a player that mixes anew in every round would fill the memory.
+    changes_max: usize,
     /// First round and probability bits.
     // As bits, since replicated strategies are equal to the last one.
     strategies: Vec<(u64, Vec<u64>)>,
@@ -139,10 +161,23 @@ struct Path {
 }
 
 impl Path {
+    fn new(changes_max: usize) -> Self {
+        Self {
+            changes_max,
+            strategies: Vec::new(),
+            epochs: Vec::new(),
+            estimates: Vec::new(),
+        }
+    }
+
+    fn is_cut(&self) -> bool {
+        self.strategies.len() == self.changes_max
+    }
+
     fn add(&mut self, stretch: &Stretch) {
         let probabilities = stretch.player.strategy().probabilities();
         // Players that decide round by round hold one strategy for many stretches: a path of a million rounds stays short.
-        if !self.ends_with(probabilities) {
+        if !self.is_cut() && !self.ends_with(probabilities) {
             let bits = probabilities.iter().map(|x| x.to_bits()).collect();
             self.strategies.push((stretch.first_round, bits));
         }
@@ -259,28 +294,27 @@ impl Experiment {
             meter.add(&stretch);
             observe(&stretch);
         };
-        match contestant {
+        let simulator = if contestant.is_per_round() {
+            Simulator::Rounds
+        } else {
+            self.simulator
+        };
+        let mut player: Box<dyn Player> = match contestant {
             Contestant::Debora => {
                 let mut engine = Engine::with_plan(Arc::clone(&self.plan), keys.0);
-                let tally =
-                    self.simulator
-                        .play(&mut engine, problem, world, keys, &mut both, cancel)?;
+                let tally = simulator.play(&mut engine, problem, world, keys, &mut both, cancel)?;
                 let digest = Some(engine.digest());
-                Ok(meter.finish(&tally, engine.strategy().probabilities(), digest))
+                return Ok(meter.finish(&tally, engine.strategy().probabilities(), digest));
             }
-            Contestant::Rival(rival) => {
-                let mut player = rival.player(&self.plan, keys.0);
-                // Whole epochs gain nothing for a player whose stretches last one round.
-                let simulator = if rival.per_round {
-                    Simulator::Rounds
-                } else {
-                    self.simulator
-                };
-                let tally =
-                    simulator.play(&mut *player, problem, world, keys, &mut both, cancel)?;
-                Ok(meter.finish(&tally, player.strategy().probabilities(), None))
-            }
-        }
+            Contestant::Rival(rival) => rival.player(&self.plan, keys.0),
+            Contestant::Own(own) => own.player(&self.plan, keys.0),
+        };
+        let tally = simulator.play(&mut *player, problem, world, keys, &mut both, cancel)?;
+        let run = meter.finish(&tally, player.strategy().probabilities(), None);
+        Ok(Run {
+            note: player.note(),
+            ..run
+        })
     }
 
     /// Both runs of a pair, and where they diverged.
@@ -294,18 +328,36 @@ impl Experiment {
         index: u64,
         cancel: &AtomicBool,
     ) -> Result<Pair, LabError> {
+        let (pair, is_cut) = self.pair_compared(contestant, index, CHANGES_FIRST, cancel)?;
+        // Equal in all that was kept, and there was more.
+        if is_cut && pair.divergence.is_none() {
+            let (pair, _) = self.pair_compared(contestant, index, usize::MAX, cancel)?;
+            return Ok(pair);
+        }
+        Ok(pair)
+    }
+
+    /// A pair, compared by its first changes of strategy, and whether a run had more of them.
+    fn pair_compared(
+        &self,
+        contestant: Contestant,
+        index: u64,
+        changes_max: usize,
+        cancel: &AtomicBool,
+    ) -> Result<(Pair, bool), LabError> {
         // Compared as they are played, so that no run's records are kept longer than its pair.
-        let mut paths = [Path::default(), Path::default()];
+        let mut paths = [Path::new(changes_max), Path::new(changes_max)];
         let [one, two] = &mut paths;
         let mut first = |stretch: &Stretch| one.add(stretch);
         let first = self.run_until(contestant, (index, 0), &mut first, cancel)?;
         let mut second = |stretch: &Stretch| two.add(stretch);
         let second = self.run_until(contestant, (index, 1), &mut second, cancel)?;
-        Ok(Pair {
+        let pair = Pair {
             index,
             divergence: paths[0].divergence(&paths[1]),
             runs: [first, second],
-        })
+        };
+        Ok((pair, paths.iter().any(Path::is_cut)))
     }
 
     /// Pairs `indices`, in order, on all threads of the current pool.
@@ -319,18 +371,19 @@ impl Experiment {
         cancel: &AtomicBool,
     ) -> Result<Vec<Pair>, LabError> {
         let done = AtomicU64::new(0);
+        let played = |index: u64| {
+            // Before a pair as well as within it: pairs by whole epochs are too short to look.
+            if cancel.load(Ordering::Relaxed) {
+                return Err(LabError::Cancelled);
+            }
+            let pair = self.pair_until(contestant, index, cancel)?;
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+            Ok(pair)
+        };
+        if contestant.is_one_by_one() {
+            return indices.map(played).collect();
+        }
         // Collected in the order of the indices, whichever thread is first.
-        indices
-            .into_par_iter()
-            .map(|index| {
-                // Before a pair as well as within it: pairs by whole epochs are too short to look.
-                if cancel.load(Ordering::Relaxed) {
-                    return Err(LabError::Cancelled);
-                }
-                let pair = self.pair_until(contestant, index, cancel)?;
-                progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-                Ok(pair)
-            })
-            .collect()
+        indices.into_par_iter().map(played).collect()
     }
 }

@@ -10,8 +10,9 @@
 //! standard library's, whichever another crate of the build has chosen, so that the program and the Python extension
 //! could draw different numbers. (Its hypergeometric also fails from 1e14 balls on.)
 //!
-//! Private: those who need no equal bits have other libraries. The tests and benchmarks of this one reach it through
-//! `lab::internals`, as they judge it in release mode.
+//! Private, except for [`Stream`] and [`beta`], which `lab::players` gives to players of one's own: those who need no equal
+//! bits have other libraries. The tests and benchmarks of this one reach the rest through `lab::internals`, as they judge it in
+//! release mode.
 
 mod hat;
 mod law;

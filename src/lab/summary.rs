@@ -57,6 +57,8 @@ pub struct Summary {
     pub epochs_mean: f64,
     /// The mean reward observed, in the user's units.
     pub reward_mean: f64,
+    /// What the player says of its runs, if anything.
+    pub note: Option<String>,
 }
 
 /// What debora's own policies promise.
@@ -130,6 +132,7 @@ impl Summary {
             first_split,
             epochs_mean: mean(runs().map(|run| run.epochs as f64)),
             reward_mean: mean(runs().map(|run| run.reward_mean)),
+            note: note(pairs),
         }
     }
 
@@ -166,6 +169,19 @@ impl Summary {
             limit,
         })
     }
+}
+
+/// The first note, and of how many runs it is one where not all say the same.
+fn note(pairs: &[Pair]) -> Option<String> {
+    let runs = || pairs.iter().flat_map(|pair| &pair.runs);
+    let first = runs().find_map(|run| run.note.as_ref())?;
+    if runs().all(|run| run.note.as_ref() == Some(first)) {
+        return Some(first.clone());
+    }
+    // Notes with numbers in them differ from run to run: one is an example, and how many there are says how much it matters.
+    let noted = runs().filter(|run| run.note.is_some()).count();
+    let runs = 2 * pairs.len();
+    Some(format!("{first} (one of {noted} notes on {runs} runs)"))
 }
 
 fn is_above_bound(plan: &Plan, run: &Run) -> bool {

@@ -33,6 +33,12 @@ pub enum MeasureError {
         most: u64,
     },
 
+    /// A player of one's own that has the name of another player.
+    #[error(
+        "a player of one's own is named {name:?}, as another player is; give it a name of its own"
+    )]
+    PlayerName { name: String },
+
     /// A part whose runs are not of the shape that its spec gives.
     #[error("{name} does not hold what its spec asks for; measure it again")]
     PartShape { name: String },

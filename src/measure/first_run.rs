@@ -6,15 +6,22 @@ use crate::lab::epochs::Stretch;
 use crate::problem::{Problem, Range};
 use crate::record::{ClearTest, Estimate};
 
+/// Above what debora's runs have, some hundred however long they are. A player that decides anew in every round has one for
+/// each; thinned they are no more than 100 a power of e and what has come since.
+const STRETCHES_MAX: usize = 1 << 14;
+
 /// A run as its observer saw it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FirstRun {
-    /// First round, rounds and strategy of each stretch.
+    /// First round, rounds and strategy of each stretch; of many short ones, their mean strategy.
     pub strategies: Vec<(u64, u64, Vec<f64>)>,
     /// The latest estimate of each action and quantity.
     pub estimates: Vec<Estimate>,
     /// The clear tests made, in order.
     pub tests: Vec<ClearTest>,
+    /// The world's true means, by quantity and action, on the unit scale. Files of earlier versions have none.
+    #[serde(default)]
+    pub truth: Vec<Vec<f64>>,
 }
 
 /// What a strategy is known to give of one quantity, in the user's units.
@@ -29,14 +36,24 @@ pub struct KnownMean {
 }
 
 impl FirstRun {
+    /// Before the first stretch, in a world of these means.
+    pub fn new(truth: &[Vec<f64>]) -> Self {
+        Self {
+            truth: truth.to_vec(),
+            ..Self::default()
+        }
+    }
+
     /// Adds a stretch.
     pub fn add(&mut self, stretch: &Stretch) {
-        // All of them: a run has some hundred stretches however long it is.
         self.strategies.push((
             stretch.first_round,
             stretch.rounds,
             stretch.player.strategy().probabilities().to_vec(),
         ));
+        if self.strategies.len() == STRETCHES_MAX {
+            self.thin();
+        }
         let record = stretch.player.record();
         self.tests
             .extend(record.and_then(|record| record.test.clone()));
@@ -46,6 +63,24 @@ impl FirstRun {
                 .retain(|old| (old.action, old.quantity) != (estimate.action, estimate.quantity));
             self.estimates.push(*estimate);
         }
+    }
+
+    /// Joins neighbours that together last less than a hundredth of the rounds before them, into their mean strategy.
+    fn thin(&mut self) {
+        let mut kept: Vec<(u64, u64, Vec<f64>)> = Vec::new();
+        for (first, rounds, strategy) in self.strategies.drain(..) {
+            match kept.last_mut() {
+                // By the logarithm, as figures have it: early rounds are few, and each shows.
+                Some(last) if (last.1 + rounds) * 100 < last.0 => {
+                    let share = rounds as f64 / (last.1 + rounds) as f64;
+                    let probabilities = last.2.iter_mut().zip(&strategy);
+                    probabilities.for_each(|(mean, x)| *mean += share * (x - *mean));
+                    last.1 += rounds;
+                }
+                _ => kept.push((first, rounds, strategy)),
+            }
+        }
+        self.strategies = kept;
     }
 
     /// The latest estimate of a quantity of an action, if there is one.
@@ -99,5 +134,41 @@ impl FirstRun {
                 .map(|(action, x)| x * bound(action))
                 .sum()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hundred thousand stretches of one round that alternate: what is kept covers every round once, early ones as they were,
+    /// later ones by their mean, and is short.
+    #[test]
+    fn many_short_stretches_are_thinned_by_the_logarithm_of_the_round() {
+        let mut run = FirstRun::default();
+        let rounds = 100_000;
+        for round in 1..=rounds {
+            run.strategies
+                .push((round, 1, vec![(round % 2) as f64, (1 - round % 2) as f64]));
+            if run.strategies.len() == STRETCHES_MAX {
+                run.thin();
+            }
+        }
+        run.thin();
+        let kept = &run.strategies;
+        assert!(kept.len() < 1_000, "{}", kept.len());
+        assert!(kept[..100].iter().all(|(_, rounds, _)| *rounds == 1));
+        let mut next = 1;
+        for (first, rounds, strategy) in kept {
+            assert_eq!(*first, next);
+            next += rounds;
+            assert!((strategy[0] + strategy[1] - 1.0).abs() < 1e-12);
+        }
+        assert_eq!(next, rounds + 1);
+        let (_, lasts, last) = &kept[kept.len() - 2];
+        assert!(
+            *lasts > 100 && (last[0] - 0.5).abs() < 0.01,
+            "{lasts} {last:?}"
+        );
     }
 }

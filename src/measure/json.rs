@@ -6,7 +6,7 @@ use crate::lab::metrics::Run;
 use crate::lab::players::{Constants, Rival};
 use crate::lab::replicate::Simulator;
 use crate::lab::summary::Summary;
-use crate::measure::{Findings, MeasuredVerb, Part, SpecText, WorldGap};
+use crate::measure::{DEBORA, Findings, MeasuredVerb, Part, SpecText, WorldGap};
 use crate::{Plan, Problem, VALUES_VERSION};
 
 /// The plan of the JSON contract. Bounds are in the reward's units and in shares of a cost's range; widths on the unit scale.
@@ -87,7 +87,12 @@ pub fn measured(part: &Part, findings: &Findings) -> Value {
     let spec = &part.measurement.spec;
     let span = spec.problem().quantity(0).range.span();
     let mut document = match part.measurement.verb {
-        MeasuredVerb::Replicate => in_units(&findings.summaries[0].1, span),
+        MeasuredVerb::Replicate => {
+            let (name, summary) = &findings.summaries[0];
+            let mut document = in_units(summary, span);
+            document["player"] = json!(name);
+            document
+        }
         MeasuredVerb::Compare => {
             let rows = findings.summaries.iter();
             let rows: Vec<Value> = rows
@@ -120,12 +125,17 @@ fn in_units(summary: &Summary, span: f64) -> Value {
 fn row(name: &str, summary: &Summary, span: f64) -> Value {
     let mut row = in_units(summary, span);
     let rival = Rival::named(name);
-    let source = rival.map_or(
-        "this project, after Bollini et al., Replicable Constrained Bandits",
-        |rival| rival.source,
-    );
+    let source = match rival {
+        Some(rival) => rival.source,
+        None if name == DEBORA => {
+            "this project, after Bollini et al., Replicable Constrained Bandits"
+        }
+        // Whoever measured it knows; the library has only its name.
+        None => "own player",
+    };
+    let constants = rival.map(|rival| rival.constants);
     row["player"] = json!(name);
     row["source"] = json!(source);
-    row["constants"] = json!(rival.map_or(Constants::Derived, |rival| rival.constants));
+    row["constants"] = json!(constants.or((name == DEBORA).then_some(Constants::Derived)));
     row
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lab::metrics::UNSAFE_TOLERANCE;
 use crate::lab::part::{PartPairs, part_indices};
+use crate::lab::players::OwnPlayer;
 use crate::lab::replicate::{Contestant, Experiment, Pair, Simulator};
 use crate::lab::world::{Truth, World};
 use crate::measure::players::contestant;
@@ -49,7 +50,7 @@ pub struct Measurement {
     pub simulator: Simulator,
     /// How many pairs the whole has.
     pub pairs: u64,
-    /// The names of the players; debora first.
+    /// The names of the players; in a comparison debora first.
     pub players: Vec<String>,
     /// The spec of the second run's world, where that is another one. Nothing in it is replaced.
     pub other: Option<SpecText>,
@@ -115,6 +116,17 @@ pub struct Io<'a> {
     pub progress: &'a (dyn Fn(u64) + Sync),
     /// Once set, the measurement stops with an error.
     pub cancel: &'a AtomicBool,
+    /// What is code, and stands in no file.
+    pub own: &'a Own,
+}
+
+/// Players and a world that are given as code. A part knows them by their names alone: whoever measures a part has them.
+#[derive(Default)]
+pub struct Own {
+    /// Those that a measurement may name beside the rivals.
+    pub players: Vec<OwnPlayer>,
+    /// The world of both runs, in place of the spec's.
+    pub world: Option<Simulated>,
 }
 
 impl Measurement {
@@ -132,6 +144,15 @@ impl Measurement {
             pairs,
             players: vec![DEBORA.to_owned()],
             other,
+        }
+    }
+
+    /// The same of another player than debora.
+    #[must_use]
+    pub fn of_player(self, name: impl Into<String>) -> Self {
+        Self {
+            players: vec![name.into()],
+            ..self
         }
     }
 
@@ -168,7 +189,10 @@ impl Measurement {
         let indices = self.indices(part)?;
         // Tables may hold millions of rows: both worlds are built here, and fingerprint and experiment take them.
         // Built before anything is measured, so that a wrong table is refused at once.
-        let world = self.spec.world(io.open)?;
+        let world = match &io.own.world {
+            Some(world) => world.clone(),
+            None => self.spec.world(io.open)?,
+        };
         let other = self.other_world(io.open)?;
         let mut experiment = self.spec.experiment(&world, self.simulator);
         if let Some(other) = &other {
@@ -177,7 +201,8 @@ impl Measurement {
         let (players, seconds) = self.play(&experiment, indices.clone(), io)?;
         let fingerprint = self.fingerprint(&world, other.as_ref());
         let pairs = PartPairs::new(fingerprint, self.pairs, players);
-        Ok((self.part(&experiment, indices.start == 0, pairs)?, seconds))
+        let part = self.part(&experiment, io.own, indices.start == 0, pairs)?;
+        Ok((part, seconds))
     }
 
     /// Measures debora's pairs one after the other on this thread for as long as `go_on` says so, the first in any case, up to
@@ -199,6 +224,7 @@ impl Measurement {
         let players = vec![(DEBORA.to_owned(), pairs)];
         self.part(
             &experiment,
+            &Own::default(),
             true,
             PartPairs::new(fingerprint, self.pairs, players),
         )
@@ -208,6 +234,7 @@ impl Measurement {
     fn part(
         &self,
         experiment: &Experiment,
+        own: &Own,
         begins: bool,
         pairs: PartPairs,
     ) -> Result<Part, MeasureError> {
@@ -219,7 +246,9 @@ impl Measurement {
             means_false: false_means(self.spec.problem(), world).next().is_some(),
             gaps: world_gaps(&self.spec.plan, world),
             // One part has pair 0, so the first run is observed once however the work is divided.
-            first_run: begins.then(|| first_run(experiment)).transpose()?,
+            first_run: begins
+                .then(|| self.first_run(experiment, own))
+                .transpose()?,
             pairs,
         })
     }
@@ -238,7 +267,7 @@ impl Measurement {
         for name in &self.players {
             let begun = (io.clock)();
             // One player after the other, each on all threads: its seconds are then its own.
-            let player = contestant(name, self.spec.problem().policy())?;
+            let player = contestant(name, self.spec.problem().policy(), &io.own.players)?;
             // All players share one count, as there is one bar to watch.
             let progress = |done: u64| (io.progress)(before + done);
             // Worlds are keyed by pair and member, not by player: all of them meet the same data.
@@ -248,6 +277,15 @@ impl Measurement {
             players.push((name.clone(), pairs));
         }
         Ok((players, seconds))
+    }
+
+    /// Pair 0's first run of the first player once more, watched. Watching every run would keep all their strategies in memory.
+    fn first_run(&self, experiment: &Experiment, own: &Own) -> Result<FirstRun, MeasureError> {
+        let policy = self.spec.problem().policy();
+        let player = contestant(&self.players[0], policy, &own.players)?;
+        let mut first_run = FirstRun::new(experiment.worlds[0].means());
+        experiment.run_observed(player, 0, 0, &mut |stretch| first_run.add(stretch))?;
+        Ok(first_run)
     }
 
     fn other_world(&self, open: &OpenTable) -> Result<Option<Simulated>, MeasureError> {
@@ -323,15 +361,6 @@ impl Measurement {
     }
 }
 
-/// Pair 0's first run once more, watched. Watching every run would keep the strategies of all of them in memory.
-fn first_run(experiment: &Experiment) -> Result<FirstRun, MeasureError> {
-    let mut first_run = FirstRun::default();
-    experiment.run_observed(Contestant::Debora, 0, 0, &mut |stretch| {
-        first_run.add(stretch);
-    })?;
-    Ok(first_run)
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -357,6 +386,7 @@ mod tests {
                 clock: &|| 0.0,
                 progress: &|_| (),
                 cancel: &AtomicBool::new(false),
+                own: &Own::default(),
             };
             let (whole, _) = of(run).measure(None, &io).unwrap();
             assert_eq!(stopped.to_json(), whole.to_json());

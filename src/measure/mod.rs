@@ -7,24 +7,26 @@
 //! ```
 //!
 //! A part is a function of its measurement and its number, so parts measured anywhere merge to the bytes of the whole. Files,
-//! the clock and the wish to stop are the caller's ([`Io`]): nothing here opens or times anything.
+//! the clock, the wish to stop, and players and worlds that are code are the caller's ([`Io`]): nothing here opens or times
+//! anything.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
 //! use debora::lab::replicate::Simulator;
-//! use debora::measure::{Io, Measurement, SpecText, json};
+//! use debora::measure::{Io, Measurement, Own, SpecText, json};
 //!
 //! let text = "policy = 'free'\nhorizon = 1e9\nrho = 0.1\nactions = ['a', 'b']\n[world]\nkind = 'bernoulli'\nreward = [0.4, 0.6]";
 //! let spec = SpecText::parse(text.into(), "two.toml".into(), Vec::new())?;
 //! let measurement = Measurement::replicate(spec, 20, Simulator::Epochs, None);
 //! let open = |_: &std::path::Path| unreachable!("only tables are read from files");
-//! let io = Io { open: &open, clock: &|| 0.0, progress: &|_| (), cancel: &AtomicBool::new(false) };
+//! let io = Io { open: &open, clock: &|| 0.0, progress: &|_| (), cancel: &AtomicBool::new(false), own: &Own::default() };
 //! let (part, _) = measurement.measure(None, &io)?;
 //! assert!(json::measured(&part, &part.findings())["identical_rate"].as_f64() >= Some(0.9));
 //! # Ok::<(), debora::measure::MeasureError>(())
 //! ```
 
 pub mod answer;
+pub mod curves;
 mod error;
 mod first_run;
 mod gaps;
@@ -39,8 +41,8 @@ pub mod words;
 pub use error::MeasureError;
 pub use first_run::{FirstRun, KnownMean};
 pub use gaps::{WorldGap, world_gaps};
-pub use measurement::{Io, MeasuredVerb, Measurement};
+pub use measurement::{Io, MeasuredVerb, Measurement, Own};
 pub use part::{Findings, Part};
-pub use players::{Choice, DEBORA, choose};
+pub use players::{Choice, DEBORA, check_names, check_speed, choose};
 pub use spec_text::{OpenTable, SpecText};
 pub use warnings::warnings;

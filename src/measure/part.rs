@@ -6,7 +6,7 @@ use crate::lab::LabError;
 use crate::lab::metrics::{Run, checkpoints};
 use crate::lab::part::PartPairs;
 use crate::lab::summary::{Broken, Promise, Summary};
-use crate::measure::{FirstRun, MeasureError, Measurement, WorldGap};
+use crate::measure::{DEBORA, FirstRun, MeasureError, Measurement, WorldGap};
 
 /// A measurement and what was measured of it: the content of a shard's file, whose field names stay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub struct Part {
 
 /// A whole measurement, summed up.
 pub struct Findings {
-    /// Player by player; debora first.
+    /// Player by player; in a comparison debora first.
     pub summaries: Vec<(String, Summary)>,
     /// The promises that debora was measured to break.
     pub broken: Vec<Broken>,
@@ -113,8 +113,9 @@ impl Part {
             .iter()
             .map(|(name, pairs)| (name.clone(), Summary::of(plan, pairs)))
             .collect();
-        // Only debora, which comes first, has a plan to keep: what rivals promise is not in it.
-        let mut broken = summaries[0].1.broken(plan);
+        // Only debora has a plan to keep: what others promise is not in it.
+        let own = summaries.iter().find(|(name, _)| name == DEBORA);
+        let mut broken = own.map_or(Vec::new(), |(_, summary)| summary.broken(plan));
         if self.premise_false {
             // What rests on the safe strategy's margins is not promised then.
             broken.retain(|broken| broken.promise == Promise::Identical);

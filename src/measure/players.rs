@@ -1,7 +1,7 @@
 //! The players of a comparison.
 
 use crate::lab::LabError;
-use crate::lab::players::{RIVALS, Rival};
+use crate::lab::players::{OwnPlayer, RIVALS, Rival};
 use crate::lab::replicate::Contestant;
 use crate::measure::MeasureError;
 use crate::measure::words::listed;
@@ -25,12 +25,18 @@ pub struct Choice {
     pub left_out: Vec<String>,
 }
 
-/// debora first, then the rivals asked for; without a wish, all that can play this problem in reasonable time.
-pub fn choose(problem: &Problem, wanted: &[String], pairs: u64) -> Result<Choice, MeasureError> {
+/// debora first, then the players asked for, rivals or one's own; without a wish, the rivals that can play this problem in
+/// reasonable time and need not be named.
+pub fn choose(
+    problem: &Problem,
+    wanted: &[String],
+    own: &[OwnPlayer],
+    pairs: u64,
+) -> Result<Choice, MeasureError> {
     if wanted.is_empty() {
         Ok(all_quick(problem, pairs))
     } else {
-        named(problem, wanted)
+        named(problem, wanted, own)
     }
 }
 
@@ -41,7 +47,7 @@ fn all_quick(problem: &Problem, pairs: u64) -> Choice {
         players: vec![DEBORA.to_owned()],
         left_out: Vec::new(),
     };
-    for rival in able(problem.policy()) {
+    for rival in able(problem.policy()).filter(|rival| !rival.by_name) {
         if rival.per_round && rounds > ROUNDS_UNASKED_MAX {
             choice.left_out.push(rival.name.to_owned());
         } else {
@@ -51,19 +57,12 @@ fn all_quick(problem: &Problem, pairs: u64) -> Choice {
     choice
 }
 
-fn named(problem: &Problem, wanted: &[String]) -> Result<Choice, MeasureError> {
-    let horizon = problem.horizon();
+fn named(problem: &Problem, wanted: &[String], own: &[OwnPlayer]) -> Result<Choice, MeasureError> {
+    check_names(own)?;
     let mut players = vec![DEBORA.to_owned()];
     // Debora plays whether it is named or not: every row of a comparison is beside its own.
     for name in wanted.iter().filter(|name| *name != DEBORA) {
-        // Refused before anything is measured: it would run for hours, and longer for each pair.
-        if rival(name, problem.policy())?.per_round && horizon > ROUND_BY_ROUND_MAX {
-            return Err(MeasureError::PlayerSlow {
-                name: name.clone(),
-                horizon,
-                most: ROUND_BY_ROUND_MAX,
-            });
-        }
+        check_speed(name, problem, own)?;
         if !players.contains(name) {
             players.push(name.clone());
         }
@@ -74,12 +73,45 @@ fn named(problem: &Problem, wanted: &[String]) -> Result<Choice, MeasureError> {
     })
 }
 
+/// Refuses a player that would run for hours, and longer for each pair, before anything is measured.
+pub fn check_speed(name: &str, problem: &Problem, own: &[OwnPlayer]) -> Result<(), MeasureError> {
+    let horizon = problem.horizon();
+    let contestant = contestant(name, problem.policy(), own)?;
+    if contestant.is_per_round() && horizon > ROUND_BY_ROUND_MAX {
+        return Err(MeasureError::PlayerSlow {
+            name: name.to_owned(),
+            horizon,
+            most: ROUND_BY_ROUND_MAX,
+        });
+    }
+    Ok(())
+}
+
+/// Names tell rows apart, so one's own must be none that the library has, and no two the same.
+pub fn check_names(own: &[OwnPlayer]) -> Result<(), MeasureError> {
+    for (place, player) in own.iter().enumerate() {
+        let known = player.name == DEBORA || Rival::named(&player.name).is_some();
+        if known || own[..place].iter().any(|other| other.name == player.name) {
+            return Err(MeasureError::PlayerName {
+                name: player.name.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// The player of this name.
-pub(super) fn contestant(name: &str, policy: Policy) -> Result<Contestant, LabError> {
+pub(super) fn contestant<'a>(
+    name: &str,
+    policy: Policy,
+    own: &'a [OwnPlayer],
+) -> Result<Contestant<'a>, LabError> {
     if name == DEBORA {
-        Ok(Contestant::Debora)
-    } else {
-        Ok(Contestant::Rival(rival(name, policy)?))
+        return Ok(Contestant::Debora);
+    }
+    match own.iter().find(|player| player.name == name) {
+        Some(player) => Ok(Contestant::Own(player)),
+        None => Ok(Contestant::Rival(rival(name, policy)?)),
     }
 }
 

@@ -15,7 +15,7 @@ const ESTIMATES_TOLD: usize = 10;
 pub fn compared(diff: &Diff) -> Answer {
     let [one, two] = &diff.experiments;
     let mut sentences = vec![Sentence::plain(format!(
-        "A is {}, B is {}.",
+        "A is experiment {}, B is experiment {}.",
         name(one),
         name(two)
     ))];

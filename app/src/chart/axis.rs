@@ -2,10 +2,14 @@
 
 use debora::measure::words::{amount, percent, whole};
 
+use super::letters;
 use crate::calendar::utc;
 
 /// About how many numbers an axis has.
 const TICKS: f64 = 5.0;
+
+/// The most room for a name beside an axis, in heights of a letter: more would push the figure aside.
+const NAME_MAX: f64 = 12.0;
 
 const SECOND: f64 = 1_000.0;
 const DAY: f64 = 86_400.0 * SECOND;
@@ -40,8 +44,33 @@ pub struct Axis {
     pub high: f64,
     /// The numbers beside it, each at a share of its length.
     pub ticks: Vec<(f64, String)>,
-    logarithmic: bool,
+    scale: Scale,
 }
+
+/// How values are spread over an axis.
+#[derive(Clone, Copy)]
+enum Scale {
+    Linear,
+    Log,
+    /// Logarithmic away from zero and linear near it, so that both signs have a place: sign(v) ln(1 + |v| / near).
+    SymLog {
+        near: f64,
+    },
+}
+
+impl Scale {
+    fn of(self, value: f64) -> f64 {
+        match self {
+            Self::Linear => value,
+            // Rounds begin at 1, and nothing at or below zero has a place: the ends of the axis hold it.
+            Self::Log => value.max(f64::MIN_POSITIVE).ln(),
+            Self::SymLog { near } => (value.abs() / near).ln_1p().copysign(value),
+        }
+    }
+}
+
+/// How many powers of ten a symmetric logarithmic axis has on its longer side, before it is linear.
+const POWERS: i32 = 5;
 
 impl Axis {
     /// From one value to another, in equal steps.
@@ -50,9 +79,8 @@ impl Axis {
         let step = nice_step(high - low);
         Self::with(
             label,
-            low,
-            high,
-            false,
+            [low, high],
+            Scale::Linear,
             multiples(low, high, step),
             |tick| {
                 // The sum of many steps is not quite the tick: without this, 0 would be 5.6e-17.
@@ -64,18 +92,36 @@ impl Axis {
     /// Shares from 0 to 1.
     pub fn shares() -> Self {
         let ticks = [0.0, 0.25, 0.5, 0.75, 1.0].to_vec();
-        Self::with("", 0.0, 1.0, false, ticks, percent)
+        Self::with("", [0.0, 1.0], Scale::Linear, ticks, percent)
+    }
+
+    /// Names, the first on top, each with a unit of the axis to itself.
+    pub fn names(names: &[String]) -> Self {
+        let count = names.len();
+        let mut axis = Self::with(
+            "",
+            [0.0, count.max(1) as f64],
+            Scale::Linear,
+            Vec::new(),
+            amount,
+        );
+        let ticks = names.iter().enumerate().map(|(place, name)| {
+            let middle = (count - place) as f64 - 0.5;
+            (axis.place(middle), shortened(name, NAME_MAX))
+        });
+        axis.ticks = ticks.collect();
+        axis
     }
 
     /// Rounds, by their logarithm or not.
     pub fn rounds(first: u64, last: u64, logarithmic: bool) -> Self {
         let (low, high) = widened(first.max(1) as f64, last as f64);
-        let ticks = if logarithmic {
-            decades(low, high)
+        let (scale, ticks) = if logarithmic {
+            (Scale::Log, decades(low, high))
         } else {
-            multiples(low, high, nice_step(high - low))
+            (Scale::Linear, multiples(low, high, nice_step(high - low)))
         };
-        Self::with("round", low, high, logarithmic, ticks, |tick| {
+        Self::with("round", [low, high], scale, ticks, |tick| {
             round_text(tick as u64)
         })
     }
@@ -83,7 +129,22 @@ impl Axis {
     /// Amounts above zero by their logarithm.
     pub fn logarithmic(label: &str, low: f64, high: f64) -> Self {
         let (low, high) = widened(low, high);
-        Self::with(label, low, high, true, decades(low, high), amount)
+        Self::with(label, [low, high], Scale::Log, decades(low, high), amount)
+    }
+
+    /// Amounts of both signs, by their logarithm away from zero.
+    pub fn symmetric(label: &str, low: f64, high: f64) -> Self {
+        let (low, high) = widened(low.min(0.0), high.max(0.0));
+        // A bound of a power of ten may be a little above it by rounding.
+        let most = (low.abs().max(high).log10() - 1e-9).ceil() as i32;
+        let near = 10_f64.powi(most - POWERS);
+        // Zero, and every power on each side that the axis reaches.
+        let powers = (most - POWERS + 1..=most).map(|power| 10_f64.powi(power));
+        let sides = powers.flat_map(|power| [-power, power]);
+        let within = |tick: &f64| *tick >= low && *tick <= 1.001 * high;
+        let mut ticks: Vec<f64> = sides.filter(within).collect();
+        ticks.push(0.0);
+        Self::with(label, [low, high], Scale::SymLog { near }, ticks, amount)
     }
 
     /// Times, in milliseconds since 1970.
@@ -92,16 +153,15 @@ impl Axis {
         let fits = |step: &&f64| (high - low) / **step <= TICKS;
         let step = *TIME_STEPS.iter().find(fits).unwrap_or(&TIME_STEPS[15]);
         let ticks = multiples(low, high, step);
-        Self::with("time, UTC", low, high, false, ticks, |tick| {
+        Self::with("time, UTC", [low, high], Scale::Linear, ticks, |tick| {
             time_text(tick as i64, step)
         })
     }
 
     fn with(
         label: &str,
-        low: f64,
-        high: f64,
-        logarithmic: bool,
+        [low, high]: [f64; 2],
+        scale: Scale,
         ticks: Vec<f64>,
         text: impl Fn(f64) -> String,
     ) -> Self {
@@ -110,7 +170,7 @@ impl Axis {
             low,
             high,
             ticks: Vec::new(),
-            logarithmic,
+            scale,
         };
         axis.ticks = ticks
             .into_iter()
@@ -121,14 +181,26 @@ impl Axis {
 
     /// The share of its length at which a value stands: beyond 0 and 1 for values beyond its ends.
     pub fn place(&self, value: f64) -> f64 {
-        if self.logarithmic {
-            // Nothing below the first value has a place of its own: rounds begin at 1.
-            let value = value.max(self.low);
-            (value / self.low).ln() / (self.high / self.low).ln()
-        } else {
-            (value - self.low) / (self.high - self.low)
+        let [low, value, high] = [self.low, value, self.high].map(|value| self.scale.of(value));
+        (value - low) / (high - low)
+    }
+}
+
+/// With an ellipsis in the place of what is wider than this many letters are high.
+pub fn shortened(name: &str, width_max: f64) -> String {
+    if letters::width(name) <= width_max {
+        return name.to_owned();
+    }
+    let mut short = String::new();
+    for letter in name.chars() {
+        short.push(letter);
+        if letters::width(&short) > width_max - 1.0 {
+            short.pop();
+            break;
         }
     }
+    short.push('…');
+    short
 }
 
 /// An axis needs a length, whatever there is to show.
@@ -234,6 +306,24 @@ mod tests {
             texts(&Axis::times(noon, noon + 24 * 3_600_000)),
             ["12:00", "18:00", "11-16", "06:00", "12:00"]
         );
+    }
+
+    #[test]
+    fn long_names_are_cut_by_their_width() {
+        assert_eq!(shortened("large", 12.0), "large");
+        assert_eq!(shortened("iiiiiiiiiiiiiiii", 3.0), "iiiiiiiii…");
+        assert_eq!(shortened("漢漢漢漢", 3.0), "漢漢…");
+    }
+
+    #[test]
+    fn amounts_of_both_signs_have_their_places() {
+        let axis = Axis::symmetric("", -50.0, 2_000.0);
+        let places = [-50.0, 0.0, 2_000.0].map(|value| axis.place(value));
+        assert!(places[0] == 0.0 && places[1] > 0.0 && places[2] == 1.0);
+        // Logarithmic: each power of ten is as long as the next.
+        let [one, two, three] = [10.0, 100.0, 1_000.0].map(|value| axis.place(value));
+        assert!((three - two - (two - one)).abs() < 0.01);
+        assert!(texts(&axis).contains(&"-10") && texts(&axis).contains(&"1,000"));
     }
 
     #[test]

@@ -9,6 +9,11 @@
 //! Numbers on hover are `title`s of invisible strips, which every browser shows; `debora.js` shows them sooner and at the pointer.
 
 mod axis;
+pub mod drawing;
+pub mod ink;
+pub mod legend;
+mod letters;
+mod pdf;
 
 use std::fmt::Write as _;
 
@@ -18,6 +23,12 @@ pub use axis::Axis;
 
 /// The side of the box that marks are drawn in. A tenth of a unit is less than a pixel of any screen.
 const BOX: f64 = 1000.0;
+
+/// A letter's height beside an axis, with what a browser's face may have more in width than Helvetica.
+const TICK_LETTERS: f64 = 1.17 * 12.0;
+
+/// The steps in which the room left of an axis grows.
+const ROOM: f64 = 20.0;
 
 /// How many colours there are before they repeat.
 pub const COLOURS: usize = 8;
@@ -37,6 +48,7 @@ pub struct Chart {
 }
 
 /// Something drawn, in the units of the axes. `class` gives the colour: `c0` to `c7` of [`colour`], `threshold`, `muted`.
+#[derive(Clone)]
 pub enum Mark {
     /// A line through points.
     Line {
@@ -54,6 +66,12 @@ pub enum Mark {
     Level { class: String, y: f64 },
     /// A line straight up at this place.
     Upright { class: String, x: f64 },
+    /// A letter that stands for a point, the same size in every figure.
+    Sign {
+        class: String,
+        at: (f64, f64),
+        sign: char,
+    },
     /// A rectangle.
     Block {
         class: String,
@@ -83,18 +101,36 @@ pub fn colour(place: usize) -> String {
 impl Chart {
     /// With axes, as wide as its column.
     pub fn svg(&self) -> Markup {
+        self.framed(None)
+    }
+
+    /// The same, with this many pixels between the axes, for figures whose rows are to have a height of their own.
+    pub fn svg_of_height(&self, height: f64) -> Markup {
+        self.framed(Some(height))
+    }
+
+    fn framed(&self, height: Option<f64>) -> Markup {
+        // Names and large numbers need more room than shares do. In steps, as the style sheet has to know each.
+        let room = self
+            .y
+            .ticks
+            .iter()
+            .map(|(_, text)| TICK_LETTERS * letters::width(text));
+        let left = ((room.fold(24.0, f64::max) + 12.0) / ROOM).ceil() * ROOM;
+        let labelled = !self.y.label.is_empty();
         html! {
-            svg.chart role="img" aria-label=(self.label) {
+            svg class={ "chart left" (left) @if labelled { " labelled" } } role="img" aria-label=(self.label) height=[height] {
+                @if labelled { text.axis x=(-left) y="-0.9em" { (self.y.label) } }
                 svg.plot width="100%" height="100%" {
                     @for (place, text) in &self.y.ticks {
                         line.grid x1="0" x2="100%" y1=(share(1.0 - place)) y2=(share(1.0 - place)) {}
                         text.tick x="-8" y=(share(1.0 - place)) dy="0.32em" text-anchor="end" { (text) }
                     }
                     @for (place, text) in &self.x.ticks {
-                        line.tick x1=(share(*place)) x2=(share(*place)) y1="100%" y2="100%" {}
                         text.tick x=(share(*place)) y="100%" dy="1.5em" text-anchor=(anchor(*place)) { (text) }
                     }
                     (self.marks())
+                    (self.signs())
                     text.axis x="100%" y="100%" dy="2.9em" text-anchor="end" { (self.x.label) }
                     (self.strips())
                 }
@@ -124,35 +160,58 @@ impl Chart {
     fn marks(&self) -> Markup {
         html! {
             svg.marks viewBox={ "0 0 " (BOX) " " (BOX) } preserveAspectRatio="none" width="100%" height="100%" {
-                @for mark in &self.marks { (self.mark(mark)) }
+                @for mark in &self.marks {
+                    @if !matches!(mark, Mark::Sign { .. }) { (self.mark(mark)) }
+                }
+            }
+        }
+    }
+
+    /// Letters, which the box of the marks would stretch.
+    fn signs(&self) -> Markup {
+        html! {
+            @for mark in &self.marks {
+                @if let Mark::Sign { at, sign, .. } = mark {
+                    text.sign x=(share(self.x.place(at.0))) y=(share(1.0 - self.y.place(at.1))) dy="0.32em" text-anchor="middle" { (sign) }
+                }
             }
         }
     }
 
     fn mark(&self, mark: &Mark) -> Markup {
-        let (class, kind, path) = match mark {
-            Mark::Line { class, points } => (class, "line", self.path(points.iter().copied())),
+        let (class, points) = self.outline(mark);
+        let kind = match mark {
+            Mark::Line { .. } | Mark::Level { .. } | Mark::Upright { .. } => "line",
+            Mark::Area { .. } | Mark::Block { .. } => "area",
+            Mark::Dot { .. } | Mark::Sign { .. } => "dot",
+        };
+        let end = if kind == "area" { "Z" } else { "" };
+        html! { path class={ (kind) " " (class) } d={ (self.path(points.into_iter())) (end) } {} }
+    }
+
+    /// The class and the corners of a mark.
+    fn outline(&self, mark: &Mark) -> (String, Vec<(f64, f64)>) {
+        let (class, points) = match mark {
+            Mark::Line { class, points } => (class, points.clone()),
             Mark::Area { class, points } => {
                 let there = points.iter().map(|&(x, low, _)| (x, low));
                 let back = points.iter().rev().map(|&(x, _, high)| (x, high));
-                (class, "area", self.path(there.chain(back)) + "Z")
+                (class, there.chain(back).collect())
             }
             // A line of no length with round ends: a circle would be stretched with the box.
-            Mark::Dot { class, at } => (class, "dot", self.path([*at; 2].into_iter())),
+            Mark::Dot { class, at } | Mark::Sign { class, at, .. } => (class, vec![*at; 2]),
             Mark::Level { class, y } => {
-                let ends = [self.x.low, self.x.high].map(|x| (x, *y));
-                (class, "line", self.path(ends.into_iter()))
+                (class, [self.x.low, self.x.high].map(|x| (x, *y)).to_vec())
             }
             Mark::Upright { class, x } => {
-                let ends = [self.y.low, self.y.high].map(|y| (*x, y));
-                (class, "line", self.path(ends.into_iter()))
+                (class, [self.y.low, self.y.high].map(|y| (*x, y)).to_vec())
             }
             Mark::Block { class, x, y } => {
                 let corners = [(x[0], y[0]), (x[1], y[0]), (x[1], y[1]), (x[0], y[1])];
-                (class, "area", self.path(corners.into_iter()) + "Z")
+                (class, corners.to_vec())
             }
         };
-        html! { path class={ (kind) " " (class) } d=(path) {} }
+        (class.clone(), points)
     }
 
     fn path(&self, points: impl Iterator<Item = (f64, f64)>) -> String {
@@ -174,17 +233,6 @@ impl Chart {
                 rect.tip x=(share(from)) width=(share((to - from).max(0.002))) y="0" height="100%" {
                     title { (tip.lines.join("\n")) }
                 }
-            }
-        }
-    }
-}
-
-/// A figure's colours, named.
-pub fn legend(entries: &[(String, String)]) -> Markup {
-    html! {
-        ul.legend {
-            @for (class, name) in entries {
-                li { svg.key aria-hidden="true" { rect.area.(class) width="100%" height="100%" {} } bdi { (name) } }
             }
         }
     }

@@ -19,7 +19,7 @@ pub fn compare(
 ) -> Result<bool> {
     let spec = load(args)?;
     let count = pairs.pairs.unwrap_or(PAIRS);
-    let choice = choose(spec.problem(), players, count).map_err(in_flags)?;
+    let choice = choose(spec.problem(), players, &[], count).map_err(in_flags)?;
     // On standard error: with --json, standard output is one document.
     if !choice.left_out.is_empty() && !common.quiet {
         let names = listed(&choice.left_out);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use debora::lab::replicate::Simulator;
 use debora::measure::answer::{self, Answer};
-use debora::measure::{Findings, Io, MeasuredVerb, Measurement, Part, SpecText, json};
+use debora::measure::{Findings, Io, MeasuredVerb, Measurement, Own, Part, SpecText, json};
 use serde_json::Value;
 
 use crate::args::{Common, PairArgs};
@@ -50,6 +50,7 @@ fn watched(
             clock: &|| begun.elapsed().as_secs_f64(),
             progress: &progress,
             cancel: &CANCELLED,
+            own: &Own::default(),
         },
     )?)
 }

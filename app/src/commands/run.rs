@@ -88,7 +88,7 @@ fn observed(
     trace: Option<&Path>,
     force: bool,
 ) -> Result<(Run, FirstRun)> {
-    let mut first_run = FirstRun::default();
+    let mut first_run = FirstRun::new(experiment.worlds[member].means());
     let mut lines = String::new();
     let run = experiment.run_observed(Contestant::Debora, pair, member, &mut |stretch| {
         first_run.add(stretch);

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use debora::measure::answer::{self, Answer, Item};
+use debora::measure::answer;
 use debora::measure::words::{amount, listed};
 use debora::measure::{json, warnings};
 use debora::problem::{Outside, Range};
@@ -159,17 +159,7 @@ fn keyless_fingerprint(spec: &Spec) -> String {
 
 /// What a plan promises, in sentences.
 pub fn promised(name: &str, plan: &Plan) -> Vec<String> {
-    sentences(answer::plan(name, plan, &warnings(plan, None), None, &[]))
-}
-
-/// What an answer says in words, sentence by sentence.
-pub fn sentences(answer: Answer) -> Vec<String> {
-    let paragraphs = answer.items.into_iter().filter_map(|item| match item {
-        Item::Paragraph(sentences) => Some(sentences),
-        _ => None,
-    });
-    let text = |sentence: answer::Sentence| sentence.0.into_iter().map(|span| span.text).collect();
-    paragraphs.flatten().map(text).collect()
+    answer::plan(name, plan, &warnings(plan, None), None, &[]).sentences()
 }
 
 fn premises(spec: &Spec) -> Vec<String> {

@@ -1,7 +1,9 @@
-//! The tables of `--out`, for other programs. Names are those of players and numbers are plain, so nothing needs quotes.
+//! The tables of `--out`, for other programs. Numbers are plain, and need no quotes; names and notes may.
 
 use debora::lab::metrics::Run;
 use debora::lab::replicate::Pair;
+
+use crate::report::plots::Figure;
 
 /// A table and the name of its file.
 pub struct CsvFile {
@@ -39,11 +41,11 @@ pub fn runs_csv(run: &Run) -> CsvFile {
 pub fn pairs_csv(players: &[(String, Vec<Pair>)]) -> CsvFile {
     let mut text = String::from(
         "player,pair,identical,split_epoch,split_round,split_action,split_quantity,split_count,mean_1,mean_2,edge,\
-         regret_1,regret_2,violation_1,violation_2,unsafe_rounds_1,unsafe_rounds_2,committed_at_1,committed_at_2\n",
+         regret_1,regret_2,violation_1,violation_2,unsafe_rounds_1,unsafe_rounds_2,committed_at_1,committed_at_2,note_1,note_2\n",
     );
     for (name, pairs) in players {
         for pair in pairs {
-            text += &format!("{name},{}\n", pair_columns(pair).join(","));
+            text += &format!("{},{}\n", quoted(name), pair_columns(pair).join(","));
         }
     }
     CsvFile {
@@ -52,7 +54,7 @@ pub fn pairs_csv(players: &[(String, Vec<Pair>)]) -> CsvFile {
     }
 }
 
-fn pair_columns(pair: &Pair) -> [String; 18] {
+fn pair_columns(pair: &Pair) -> [String; 20] {
     let divergence = pair.divergence.as_ref();
     // A player that does not round has no estimate to blame.
     let estimate = divergence.and_then(|divergence| divergence.estimate.as_ref());
@@ -76,7 +78,40 @@ fn pair_columns(pair: &Pair) -> [String; 18] {
         second.unsafe_rounds.to_string(),
         cell(first.committed_at),
         cell(second.committed_at),
+        cell(first.note.as_deref().map(quoted)),
+        cell(second.note.as_deref().map(quoted)),
     ]
+}
+
+/// A line per point of every figure, in the units of its axes.
+pub fn curves_csv(figures: &[Figure]) -> CsvFile {
+    let mut text = String::from("figure,series,x,y,low,high\n");
+    for figure in figures {
+        for point in &figure.points {
+            let columns = [
+                figure.name.clone(),
+                quoted(&point.series),
+                point.x.to_string(),
+                point.y.to_string(),
+                cell(point.band.map(|[low, _]| low)),
+                cell(point.band.map(|[_, high]| high)),
+            ];
+            text += &format!("{}\n", columns.join(","));
+        }
+    }
+    CsvFile {
+        name: "curves.csv",
+        text,
+    }
+}
+
+/// A text as a cell: in quotes if it holds what ends one.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
 }
 
 /// What is missing leaves its cell empty, which readers of CSV take for a missing value.

@@ -6,6 +6,7 @@ use debora::measure::words::{amount, percent, whole};
 use debora::measure::{FirstRun, KnownMean, SpecText};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::chart::legend::legend;
 use crate::report::plots::Figure;
 
 /// What the page is made of.
@@ -32,7 +33,7 @@ pub fn render(page: &ReportPage) -> Markup {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) " – debora " (page.verb) }
                 // Inside the page, which may be mailed or moved alone.
-                style { (PreEscaped(include_str!("report.css"))) }
+                style { (PreEscaped(include_str!("../../assets/figures.css"))) (PreEscaped(include_str!("report.css"))) }
             }
             body {
                 header { h1 { (title) } p { "debora " (page.verb) } }
@@ -108,9 +109,8 @@ pub fn table(table: &AnswerTable) -> Markup {
 fn figure(figure: &Figure) -> Markup {
     html! {
         figure {
-            // Our own drawings, in which names are escaped already.
-            div.light { (PreEscaped(&figure.light)) }
-            div.dark { (PreEscaped(&figure.dark)) }
+            (figure.chart.svg_of_height(figure.height))
+            (legend(figure.legend.clone()))
             figcaption { (figure.caption) }
         }
     }

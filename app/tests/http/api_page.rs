@@ -12,11 +12,16 @@ use crate::{House, Reply};
 
 const SPEC: &str = include_str!("../../../examples/live.toml");
 
+/// What `jq` makes of a text with `$spec` in it.
+fn with_spec(text: &str) -> Value {
+    serde_json::from_str(&text.replace("$spec", &json!(SPEC).to_string())).unwrap()
+}
+
 fn body(example: &Example) -> Option<Value> {
     match example.body {
         ExampleBody::None => None,
         ExampleBody::Json(text) => Some(serde_json::from_str(text).unwrap()),
-        ExampleBody::Spec(id) => Some(json!({ "id": id, "spec": SPEC })),
+        ExampleBody::Spec(text) => Some(with_spec(text)),
     }
 }
 
@@ -102,9 +107,14 @@ async fn a_service_with_keys_shows_where_the_key_goes_and_strangers_may_read_it(
 fn requests(text: &str) -> Vec<(String, Option<Value>)> {
     let blocks = text.split("```sh\n").skip(1);
     let blocks = blocks.map(|rest| rest.split("```").next().unwrap());
-    let commands = blocks.flat_map(|block| block.split("curl ").skip(1));
-    commands
-        .filter_map(|command| {
+    let pieces = blocks.flat_map(|block| block.split("curl ").collect::<Vec<_>>());
+    let pieces: Vec<&str> = pieces.collect();
+    pieces
+        .windows(2)
+        .filter_map(|pair| {
+            let [before, command] = pair else {
+                unreachable!()
+            };
             let (_, rest) = command.split_once("http://127.0.0.1:8123")?;
             let end = rest.find(|sign: char| sign.is_whitespace() || "';".contains(sign));
             let path = rest[..end.unwrap_or(rest.len())].to_owned();
@@ -112,6 +122,12 @@ fn requests(text: &str) -> Vec<(String, Option<Value>)> {
                 let body = body.split('\'').next().unwrap();
                 serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"))
             });
+            // The body that `jq` writes stands before the command that sends it.
+            let piped = rest.contains("--json @-").then(|| {
+                let (_, object) = before.split_once("examples/live.toml '").unwrap();
+                with_spec(object.split('\'').next().unwrap())
+            });
+            let body = body.or(piped);
             Some((path, body))
         })
         .collect()

@@ -99,7 +99,7 @@ async fn an_audit_passes_in_the_page_and_by_the_interface() {
         200,
         &[
             "recomputed, all equal.",
-            "3 minutes ago",
+            "3 min ago",
             &head,
             "up to epoch 4",
             "Run the audit again",
@@ -231,7 +231,7 @@ async fn a_reader_may_audit_what_is_in_scope_and_learns_no_key() {
     strangers.refused(401, "no_key");
     assert_eq!(
         house.get("/experiments/e/audit").await.headers["location"],
-        "/login"
+        "/login?next=%2Fexperiments%2Fe%2Faudit"
     );
 }
 

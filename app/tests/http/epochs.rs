@@ -569,14 +569,14 @@ async fn the_list_has_every_epoch_and_what_changed() {
     assert_eq!(csv.headers["content-type"], "text/csv; charset=utf-8");
     let lines: Vec<String> = csv.text().lines().map(str::to_owned).collect();
     assert!(
-        lines[0].ends_with("hash,\"probability of =left, \"\"1\"\" <b>\",\"probability of right\""),
+        lines[0].ends_with("hash,\"probability of =left, \"\"1\"\" <b>\",probability of right"),
         "{}",
         lines[0]
     );
     assert!(
         lines.len() == 7
             && lines[1].starts_with("0,explore,,1,1,2023-11-14T")
-            && lines[1].ends_with(&format!("{hash},1,0")),
+            && lines[1].ends_with(&format!("{hash},1.0,0.0")),
         "{}",
         lines[1]
     );

@@ -117,6 +117,7 @@ async fn the_answer_is_true_before_the_first_round_while_exploring_and_waiting()
             "Waiting: all rounds of epoch 0 are decided",
             "Epoch 1 begins as soon as the 1 outstanding outcome is told; until then requests for decisions are refused.",
             "The spec has no outcome_wait",
+            "not before the outstanding outcomes are known",
         ],
     );
     let last = json!({ "decisions": [first] });
@@ -146,17 +147,19 @@ async fn a_pause_a_wait_with_overtime_and_the_end_are_said_with_what_to_do() {
         &[
             "It was paused by loopback: prices &lt;changed&gt;",
             "An admin can resume it below",
+            "not before it is resumed",
             "more rounds once it is resumed",
         ],
     );
     house
-        .post("/v1/experiments/e/close", &json!({}))
+        .post("/v1/experiments/e/close", &reason)
         .await
         .expect(200);
     let closed = shown(&house, "e").await;
     says(
         &closed,
         &[
+            "It was closed by loopback: prices &lt;changed&gt;",
             "There is nothing to deploy: it ended before all actions were estimated.",
             "Nothing can change any more: it is closed.",
             "never: it was over before",
@@ -267,6 +270,87 @@ async fn limits_that_nothing_keeps_are_alerts_with_a_remedy() {
     );
 }
 
+/// A promise that outcomes contradict, a false premise, and losses that depend on the action.
+const ALARMING: &str = r#"
+policy = "hard"
+horizon = 20_000
+rho = 0.9
+delta = 0.1
+actions = ["left", "right"]
+[reward]
+mean = [0.5, 1]
+[[cost]]
+name = "price"
+threshold = 0.5
+[safe]
+strategy = { left = 1.0 }
+cost = { price = 0.1 }
+[service]
+outcome_wait = "10s"
+"#;
+
+#[tokio::test]
+async fn every_alert_of_the_state_is_on_the_page_with_what_to_do_and_counted_in_the_list() {
+    let house = House::new();
+    house.create("e", ALARMING).await;
+    for _ in 0..12 {
+        let decided = house.decide("e", 500).await;
+        let told = decided["decisions"].as_array().unwrap().iter();
+        let told = told.filter(|decision| {
+            decision["action"] == 0 || decision["round"].as_u64().unwrap() % 3 > 0
+        });
+        let told =
+            told.map(|decision| json!({ "round": decision["round"], "reward": 0, "costs": [0.9] }));
+        house.tell("e", &told.collect()).await;
+        house.wait(10_000);
+        house.service.tick().await.unwrap();
+    }
+    let state = house.state("e").await;
+    let alerts: Vec<&str> = state["alerts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|alert| alert.as_str().unwrap())
+        .collect();
+    let kinds = [
+        "Policy hard promised",
+        "Whether an outcome goes missing",
+        "The declared mean of reward",
+    ];
+    for kind in kinds {
+        assert!(
+            alerts.iter().any(|alert| alert.starts_with(kind)),
+            "{kind}: {alerts:?}"
+        );
+    }
+    let page = shown(&house, "e").await;
+    says(&page, &alerts);
+    says(
+        &page,
+        &[
+            "Pause it, and compare costs in the log before and after they rose.",
+            "Look up rounds without an outcome in the log",
+            "Pause it, and start another experiment whose declared means hold what was observed.",
+        ],
+    );
+    assert_eq!(page.text().matches("class=\"alarm\"").count(), alerts.len());
+    let list = house.get("/").await.text();
+    assert!(
+        list.contains(&format!(">{} alerts</a>", alerts.len())),
+        "{list}"
+    );
+    house
+        .post("/v1/experiments/e/close", &json!({}))
+        .await
+        .expect(200);
+    let over = shown(&house, "e").await;
+    says(
+        &over,
+        &["To do: compare costs in the log before and after they rose."],
+    );
+    assert!(!words(&over).contains("Pause it"));
+}
+
 #[tokio::test]
 async fn the_rate_falls_while_nobody_asks() {
     let house = House::new();
@@ -277,15 +361,22 @@ async fn the_rate_falls_while_nobody_asks() {
     says(
         &shown(&house, "e").await,
         &[
-            "The rate of now is 5 a second",
-            "the last was decided at 2023-11-14 22:13:20 UTC",
+            "The rate of now is 5 a second: 300 rounds in the last 60 s, the last one at 2023-11-14 22:13:20 UTC",
         ],
     );
-    house.wait(9 * 60_000);
+    house.wait(9 * 60_000 - 1);
     says(
         &shown(&house, "e").await,
         &["The rate of now is 30 a minute"],
     );
+    // As in the list, which has no rate after ten minutes either.
+    house.wait(1);
+    let idle = shown(&house, "e").await;
+    says(
+        &idle,
+        &["No decision in the last 10 minutes; the last one was at 2023-11-14 22:13 UTC."],
+    );
+    assert!(!words(&idle).contains("rate of now"));
 }
 
 /// Numbers as the page writes them, to three digits.

@@ -12,8 +12,8 @@ Two runs with the same key, each on its own fresh data, take the same decisions 
 array([0., 1.])
 
 :class:`Problem` says what can be asked, :class:`Engine` is for your own loop, :func:`run`, :func:`replicate` and
-:func:`compare` simulate a :class:`Spec`, :class:`Measurement` and :func:`merge` share the work out over machines,
-:class:`Client` asks and tells a live experiment.
+:func:`compare` simulate a :class:`Spec`, :func:`player` lets a class of yours race, :class:`Measurement` and
+:func:`merge` share the work out over machines, :class:`Client` asks and tells a live experiment.
 """
 
 from debora import worlds
@@ -42,6 +42,7 @@ from debora._debora import (
     __version__,
 )
 from debora._lab import compare, merge, replicate, run
+from debora._players import Player, RoundPlayer, StretchPlayer, player
 from debora._results import Comparison, Replication, RunResult
 from debora.client import Behind, Client, Served, ServedMany, ServiceError
 
@@ -63,21 +64,25 @@ __all__ = [
     "Measurement",
     "ObservedMean",
     "Plan",
+    "Player",
     "Problem",
     "Prospect",
     "Recommendation",
     "Replication",
+    "RoundPlayer",
     "RunResult",
     "Served",
     "ServedMany",
     "ServiceError",
     "Spec",
+    "StretchPlayer",
     "ToldMany",
     "Waiting",
     "World",
     "__version__",
     "compare",
     "merge",
+    "player",
     "replicate",
     "run",
     "worlds",

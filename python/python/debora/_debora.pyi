@@ -7,6 +7,9 @@ from typing import Any, Final, Literal, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from debora._players import Player
+from debora.worlds import Function
+
 __all__ = [
     "VALUES_VERSION",
     "Clear",
@@ -411,15 +414,18 @@ class Measurement:
         pairs: float = ...,
         simulator: Literal["epochs", "rounds"] = "epochs",
         other: Spec | None = None,
+        player: str | Player | None = None,
+        world: Function | None = None,
     ) -> Measurement: ...
     @classmethod
     def compare(
         cls,
         spec: Spec,
         *,
-        players: Sequence[str] | None = None,
+        players: Sequence[str | Player] | None = None,
         pairs: float = ...,
         simulator: Literal["epochs", "rounds"] = "epochs",
+        world: Function | None = None,
     ) -> Measurement: ...
     @property
     def verb(self) -> Literal["replicate", "compare"]: ...
@@ -436,7 +442,13 @@ class Measurement:
         self, shard: tuple[int, int] | None = None, threads: float | None = None, progress: Any = None
     ) -> Part: ...
     @classmethod
-    def _restore(cls, json: str, left_out: Sequence[str]) -> Measurement: ...
+    def _restore(
+        cls,
+        json: str,
+        left_out: Sequence[str],
+        players: Sequence[Player] | None = None,
+        world: Function | None = None,
+    ) -> Measurement: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
@@ -451,6 +463,7 @@ class Part:
     def seconds(self) -> list[float]: ...
     def findings(self) -> dict[str, Any]: ...
     def columns(self, player: int) -> dict[str, npt.NDArray[Any]]: ...
+    def curve(self, player: int, kind: str) -> npt.NDArray[np.float64]: ...
     def curves(self, player: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
 
 def simulate(

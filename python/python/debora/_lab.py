@@ -12,7 +12,9 @@ import numpy as np
 
 from debora._answer import sentence
 from debora._debora import Error, Measurement, Part, Problem, Spec, simulate
+from debora._players import Player, as_players
 from debora._results import Comparison, Replication, RunResult
+from debora.worlds import Function
 
 Progress: TypeAlias = Callable[[int, int], object] | Any
 """Called with the pairs done and in all; or a bar with ``update`` and ``total``, such as tqdm's."""
@@ -53,6 +55,8 @@ def run(
         spec = spec.replace(key=key)
     if isinstance(world, Mapping):
         spec = spec.replace(world=dict(world))
+    elif isinstance(world, Function):
+        raise Error("world draws many rounds at once; use debora.replicate(spec, pairs=1, world=world)")
     elif world is not None:
         if (pair, member) != (0, 0):
             raise Error(f"pair {pair}, member {member}: a function has no other pair's data; leave them out")
@@ -120,12 +124,16 @@ def replicate(
     pairs: float = 1000,
     simulator: Literal["epochs", "rounds"] = "epochs",
     other: Spec | None = None,
+    player: str | Player | None = None,
+    world: Function | None = None,
     threads: float | None = None,
     progress: Progress | None = None,
 ) -> Replication:
     """Many pairs of runs, one key and fresh data: the same as ``debora replicate``.
 
-    ``other`` is a spec whose world the second run of each pair has. Ctrl-C stops it.
+    ``other`` is a spec whose world the second run of each pair has. ``player`` is a rival's name or a
+    :func:`debora.player`, which plays instead of debora: it promises nothing, so no promise is checked. ``world`` is a
+    :func:`debora.worlds.function` in place of the spec's world. Ctrl-C stops it.
 
     >>> import debora
     >>> problem = debora.Problem(actions=["a", "b"], horizon=1e9, rho=0.1)
@@ -137,38 +145,44 @@ def replicate(
     ((100, 2), (100, 2))
     """
     warn_if_blind(spec)
-    measurement = Measurement.replicate(spec, pairs=pairs, simulator=simulator, other=other)
+    as_players(None if player is None else [player])
+    measurement = Measurement.replicate(
+        spec, pairs=pairs, simulator=simulator, other=other, player=player, world=as_function(world)
+    )
     return Replication(measurement._measure(None, threads, progress))
 
 
 def compare(
     spec: Spec,
     *,
-    players: str | Sequence[str] | None = None,
+    players: str | Sequence[str | Player] | None = None,
     pairs: float = 200,
     simulator: Literal["epochs", "rounds"] = "epochs",
+    world: Function | None = None,
     threads: float | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """The policy beside its rivals on the same worlds: the same as ``debora compare``.
 
-    Without ``players``, all rivals play that can do so in reasonable time; a warning names those left out.
-    One name, or several with commas between them, may come as a text.
+    Without ``players``, all rivals play that can do so in reasonable time; a warning names those left out. A player is
+    a rival's name or a :func:`debora.player`; names alone may come as one text, with commas between them. ``world`` is a
+    :func:`debora.worlds.function` in place of the spec's.
     """
-    measurement = comparison(spec, players, pairs, simulator)
+    measurement = comparison(spec, players, pairs, simulator, world)
     return Comparison(measurement._measure(None, threads, progress))
 
 
 def comparison(
-    spec: Spec, players: str | Sequence[str] | None, pairs: float, simulator: Literal["epochs", "rounds"]
+    spec: Spec,
+    players: str | Sequence[str | Player] | None,
+    pairs: float,
+    simulator: Literal["epochs", "rounds"],
+    world: Function | None,
 ) -> Measurement:
     """What a comparison measures, for a function that the user calls; warns of the rivals left out."""
     warn_if_blind(spec, stacklevel=4)
-    if isinstance(players, str):
-        # Its letters would be taken for names.
-        players = [name.strip() for name in players.split(",")]
-    wanted = None if players is None else list(players)
-    measurement = Measurement.compare(spec, players=wanted, pairs=pairs, simulator=simulator)
+    wanted = as_players(players)
+    measurement = Measurement.compare(spec, players=wanted, pairs=pairs, simulator=simulator, world=as_function(world))
     if measurement.left_out:
         warnings.warn(
             f"{', '.join(measurement.left_out)} left out, as deciding every round anew would take too long; "
@@ -185,6 +199,13 @@ def warn_if_blind(spec: Spec, *, stacklevel: int = 3) -> None:
     if plan.blind:
         # The warning is about the line that called run, replicate or compare.
         warnings.warn(plan.warnings[0], stacklevel=stacklevel)
+
+
+def as_function(world: object) -> Function | None:
+    """A world that is code draws many rounds at once, from a key; a function of action and round cannot."""
+    if world is None or isinstance(world, Function):
+        return world
+    raise Error(f"world is {world!r}; give debora.worlds.function(draw, reward=means), or a spec with a world")
 
 
 def merge(parts: Iterable[bytes | str | os.PathLike[str]]) -> Replication | Comparison:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from debora import _figures
 from debora._answer import Answer, html, text
 from debora._debora import Error, Part
 
@@ -107,7 +108,7 @@ class RunResult(Result):
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """The strategy over time."""
-        return _strategies(_axes(ax), self.first_rounds, self.strategies, self.rounds, self.actions)
+        return _figures.strategies(_figures.axes_of(ax), self.first_rounds, self.strategies, self.rounds, self.actions)
 
 
 class Measured(Result):
@@ -128,6 +129,20 @@ class Measured(Result):
     def seconds(self) -> float | None:
         """How long the measurement took; None after a merge."""
         return sum(self._part.seconds) if self._part.seconds else None
+
+    def _lines(self, axes: Axes, kind: str, labels: Sequence[str]) -> None:
+        if kind not in ("regret", "violation", "identical"):
+            raise Error(f"kind is {kind!r}; choose regret, violation or identical, or strategy of a replication")
+        curves = [self._part.curve(place, kind) for place in range(len(labels))]
+        if not any(map(len, curves)):
+            why = "no strategy is safe in this world" if kind == "regret" else "there are no costs"
+            raise Error(f"there is no {kind} to plot: {why}")
+        for place, (curve, label) in enumerate(zip(curves, labels, strict=True)):
+            if len(curve):
+                _figures.line(axes, curve, label, place)
+
+    def _label(self, kind: str) -> str:
+        return f"regret ({self._found['reward']})" if kind == "regret" else kind
 
     def to_bytes(self) -> bytes:
         """The whole measurement as the bytes of one part, for :func:`debora.merge` and the program."""
@@ -191,30 +206,16 @@ class Replication(Measured):
     def plot(
         self, kind: Literal["regret", "violation", "identical", "strategy"] = "regret", *, ax: Axes | None = None
     ) -> Axes:
-        """Regret or violation beside the bound; the share identical by epoch; or the first run's strategy."""
-        axes = _axes(ax)
+        """Regret or violation beside the bound; the share identical up to a round; or the first run's strategy."""
+        axes = _figures.axes_of(ax)
         if kind == "strategy":
             rounds = int(self.checkpoints[-1])
-            return _strategies(axes, self.first_rounds, self.strategies, rounds, self._found["actions"])
+            return _figures.strategies(axes, self.first_rounds, self.strategies, rounds, self._found["actions"])
+        self._lines(axes, kind, ["measured"])
         if kind == "identical":
-            return self._plot_identical(axes)
-        if kind not in ("regret", "violation"):
-            raise Error(f"kind is {kind!r}; choose regret, violation, identical or strategy")
-        curves = self._part.curves(0)[0 if kind == "regret" else 1]
-        _band(axes, self.checkpoints, curves, "measured")
-        axes.plot(self.checkpoints, self._found[f"{kind}_bound"], "--", color="grey", label="bound")
-        return _labelled(axes, kind, self._found)
-
-    def _plot_identical(self, axes: Axes) -> Axes:
-        columns = self._part.columns(0)
-        epochs = np.arange(int(max(columns["epochs_1"].max(), columns["epochs_2"].max())))
-        diverged = columns["split_epoch"]
-        shares = [1 - np.count_nonzero(diverged <= epoch) / self.pairs for epoch in epochs]
-        axes.step(epochs, shares, where="post", label="identical")
-        axes.axhline(self.promised, linestyle="--", color="grey", label="promised")
-        axes.set(xlabel="epoch", ylabel="share of pairs still identical")
-        axes.legend()
-        return axes
+            return _figures.shares(axes, self.promised)
+        _figures.bound(axes, self.checkpoints, self._found[f"{kind}_bound"])
+        return _figures.amounts(axes, self._label(kind))
 
 
 class Comparison(Measured):
@@ -250,16 +251,13 @@ class Comparison(Measured):
         rows = [_flat(row) for row in self._document["rows"]]
         return _frame(rows).set_index("player")
 
-    def plot(self, kind: Literal["regret", "violation"] = "regret", *, ax: Axes | None = None) -> Axes:
-        """The median over runs of each player's regret or violation."""
-        if kind not in ("regret", "violation"):
-            raise Error(f"kind is {kind!r}; choose regret or violation")
-        axes = _axes(ax)
-        for place, player in enumerate(self.players):
-            curves = self._part.curves(place)[0 if kind == "regret" else 1]
-            if len(curves):
-                axes.plot(self.checkpoints, np.median(curves, axis=0), label=player)
-        return _labelled(axes, kind, self._found)
+    def plot(self, kind: Literal["regret", "violation", "identical"] = "regret", *, ax: Axes | None = None) -> Axes:
+        """Each player's regret or violation, the median and the 5 % and 95 % quantiles; or its identical pairs."""
+        axes = _figures.axes_of(ax)
+        self._lines(axes, kind, self.players)
+        if kind == "identical":
+            return _figures.shares(axes, self.rows[0]["promised"])
+        return _figures.amounts(axes, self._label(kind))
 
 
 def _restored(part: bytes) -> Measured:
@@ -283,42 +281,3 @@ def _frame(data: Any, columns: list[str] | None = None) -> pd.DataFrame:
     except ImportError:
         raise ImportError("pandas is not installed; install it, or the extra: pip install 'debora[pandas]'") from None
     return pandas.DataFrame(data, columns=columns)
-
-
-def _axes(ax: Axes | None) -> Axes:
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise ImportError("matplotlib is not installed; install it, or the extra: pip install 'debora[plot]'") from None
-    return pyplot.figure().add_subplot()
-
-
-def _band(axes: Axes, rounds: Counts, curves: Floats, label: str) -> None:
-    if not len(curves):
-        raise Error("there is no regret to plot: no strategy is safe in this world")
-    low, middle, high = np.nanquantile(curves, [0.05, 0.5, 0.95], axis=0)
-    (line,) = axes.plot(rounds, middle, label=f"{label}: median")
-    axes.fill_between(rounds, low, high, alpha=0.2, color=line.get_color(), label="5 % to 95 %")
-
-
-def _labelled(axes: Axes, kind: Literal["regret", "violation"], found: dict[str, Any]) -> Axes:
-    """Logarithmic, except below what one round can add: regret and violation may be 0 or less."""
-    axes.set(xscale="log", xlabel="round", ylabel=f"regret ({found['reward']})" if kind == "regret" else "violation")
-    axes.set_yscale("symlog", linthresh=found["regret_bound"][0] if kind == "regret" else 1)
-    if axes.dataLim.y0 >= 0:
-        axes.set_ylim(bottom=0)
-    axes.legend()
-    return axes
-
-
-def _strategies(axes: Axes, first: Counts, strategies: Floats, rounds: int, names: Sequence[str] | None) -> Axes:
-    """Each stretch from its first round to the next one's, against the logarithm of the round."""
-    ends = np.append(first[1:].astype(np.float64), rounds + 1)
-    edges = np.column_stack([first.astype(np.float64), ends - 0.01]).ravel()
-    labels = [str(action) for action in range(strategies.shape[1])] if names is None else list(names)
-    axes.stackplot(edges, np.repeat(strategies, 2, axis=0).T, labels=labels)
-    axes.set(xscale="log", xlabel="round", ylabel="strategy", ylim=(0, 1))
-    axes.legend()
-    return axes

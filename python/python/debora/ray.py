@@ -4,7 +4,8 @@ A part's result depends on its number alone, so a task that Ray runs again, afte
 the same bytes, and the merged result is the one of :func:`debora.replicate` and :func:`debora.compare`, byte for byte.
 
 Ray is told where to work in its own ways: ``ray.init(address=...)`` beforehand, or ``RAY_ADDRESS``. Without either it
-starts on this machine. The other machines need this package, in the same version.
+starts on this machine. The other machines need this package, in the same version. Players and worlds that are code
+(:func:`debora.player`, :func:`debora.worlds.function`) are sent along, pickled by Ray.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from debora._debora import Error, Measurement, Spec
-from debora._lab import Progress, comparison, merge, warn_if_blind
+from debora._lab import Progress, as_function, comparison, merge, warn_if_blind
+from debora._players import Player, as_players
 from debora._results import Comparison, Replication
+from debora.worlds import Function
 
 try:
     import ray
@@ -48,6 +51,8 @@ def replicate(
     shards: int | None = None,
     simulator: Literal["epochs", "rounds"] = "epochs",
     other: Spec | None = None,
+    player: str | Player | None = None,
+    world: Function | None = None,
     progress: Progress | None = None,
 ) -> Replication:
     """Many pairs of runs, one key and fresh data: the result of :func:`debora.replicate`, from a cluster.
@@ -56,24 +61,28 @@ def replicate(
     after each shard. Ctrl-C cancels the tasks.
     """
     warn_if_blind(spec)
-    measurement = Measurement.replicate(spec, pairs=pairs, simulator=simulator, other=other)
+    as_players(None if player is None else [player])
+    measurement = Measurement.replicate(
+        spec, pairs=pairs, simulator=simulator, other=other, player=player, world=as_function(world)
+    )
     return cast(Replication, _measure(measurement, _shipped(measurement, spec, other), shards, progress))
 
 
 def compare(
     spec: Spec,
     *,
-    players: str | Sequence[str] | None = None,
+    players: str | Sequence[str | Player] | None = None,
     pairs: float = 200,
     shards: int | None = None,
     simulator: Literal["epochs", "rounds"] = "epochs",
+    world: Function | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """The policy beside its rivals on the same worlds: the result of :func:`debora.compare`, from a cluster.
 
     ``shards`` and ``progress`` are those of :func:`replicate`.
     """
-    measurement = comparison(spec, players, pairs, simulator)
+    measurement = comparison(spec, players, pairs, simulator, world)
     return cast(Comparison, _measure(measurement, _shipped(measurement, spec, None), shards, progress))
 
 
@@ -164,7 +173,7 @@ def _moved(measurement: Measurement, table: Path) -> Measurement:
     """The same measurement with its table elsewhere."""
     said = json.loads(_text(measurement))
     said["overrides"].append(["world.file", json.dumps(str(table))])
-    return Measurement._restore(json.dumps(said), measurement.left_out)
+    return Measurement._restore(json.dumps(said), measurement.left_out, *measurement.__reduce__()[1][2:])
 
 
 def _text(measurement: Measurement) -> str:

@@ -1,7 +1,7 @@
 //! Epochs: one strategy until some action's count reaches its next target.
 //!
-//! What ucb-doubling, safe-mix, optimistic-lp and oplb have in common; a [`EpochRule`] says what differs. The last two share their
-//! widths, too, and primal-dual has them as well:
+//! What ucb-doubling, safe-mix, optimistic-lp, doss and oplb have in common; a [`EpochRule`] says what differs. The last three
+//! share their widths, too, and primal-dual and pessimistic-optimistic have them as well:
 //!
 //! ```text
 //! b(n) = sqrt(ln(2KQT/delta) / (2 max(n, 1)))      holds at every count up to T of every action and quantity, so at any time
@@ -24,6 +24,11 @@ pub(super) trait EpochRule: Send {
 
     /// The next epoch's strategy from everything told.
     fn choose(&mut self, tally: &Tally) -> Strategy;
+
+    /// The rounds after which an epoch ends at the latest, if anything but counts ends it.
+    fn rounds_max(&self) -> Option<u64> {
+        None
+    }
 
     /// How often an epoch that begins with these counts plays each action, if it explores in permuted blocks.
     fn blocks_each(&self, _counts: &[u64]) -> Option<u64> {
@@ -100,7 +105,8 @@ impl<R: EpochRule> Player for Epochs<R> {
     }
 
     fn rounds_max(&self) -> Option<u64> {
-        self.blocks.map(|blocks| blocks.rounds())
+        let rounds = self.blocks.map(|blocks| blocks.rounds());
+        rounds.or(self.rule.rounds_max())
     }
 
     fn planned_counts(&self, rounds: u64) -> Option<Vec<u64>> {

@@ -5,7 +5,8 @@
 //! as a whole.
 //!
 //! [`RIVALS`] lists the rivals, one file per family, each with its source and its equation. Their internal randomness is keyed
-//! as the engine's is, so two runs with one key share it.
+//! as the engine's is, so two runs with one key share it. An [`OwnPlayer`] is anyone's [`Player`] in the same race;
+//! `examples/thompson.rs` has one in forty lines.
 
 use std::sync::Arc;
 
@@ -15,16 +16,27 @@ use crate::{Engine, EpochRecord, Key, Plan, Policy, Tally};
 
 use batched::Batched;
 use epochs::Epochs;
+use primal_dual::PrimalDual;
 
 mod batched;
+mod doss;
 mod epochs;
 mod esfandiari;
+mod exp3;
+mod kl_ucb;
 mod oplb;
 mod optimistic_lp;
+mod own;
+mod pessimistic_optimistic;
 mod plain;
 mod primal_dual;
 mod rse;
+mod thompson;
 mod ucb1;
+
+// Public, as a player of one's own draws with them: the same bits on every machine, from the key that a pair shares.
+pub use crate::lab::sample::{Stream, beta};
+pub use own::OwnPlayer;
 
 /// A bandit algorithm in a simulation.
 pub trait Player: Send {
@@ -32,7 +44,9 @@ pub trait Player: Send {
     fn strategy(&self) -> &Strategy;
 
     /// The count, over the whole run, at which `action` ends the open stretch; `None` if it cannot.
-    fn stop(&self, action: u32) -> Option<u64>;
+    fn stop(&self, _action: u32) -> Option<u64> {
+        None
+    }
 
     /// The rounds after which the open stretch ends at the latest; `None` if only counts and the horizon end it.
     fn rounds_max(&self) -> Option<u64> {
@@ -139,6 +153,8 @@ pub struct Rival {
     pub policies: &'static [Policy],
     /// Whether it decides anew in every round, so that a run takes time in proportion to the horizon.
     pub per_round: bool,
+    /// Whether it plays only when it is named: a comparison without a wish stays short and quick.
+    pub by_name: bool,
     // A function and not a trait object: the list of rivals is a constant.
     build: fn(&Arc<Plan>, Key) -> Box<dyn Player>,
 }
@@ -179,6 +195,7 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::StructurePublished,
         policies: &[Policy::Free],
         per_round: false,
+        by_name: false,
         build: |plan, key| {
             Box::new(Batched::new(
                 &plan.problem,
@@ -192,6 +209,7 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Published,
         policies: &[Policy::Free],
         per_round: false,
+        by_name: false,
         build: |plan, key| {
             Box::new(Batched::new(
                 &plan.problem,
@@ -205,6 +223,7 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::StructurePublished,
         policies: &[Policy::Free],
         per_round: false,
+        by_name: false,
         build: |plan, key| {
             Box::new(Batched::new(
                 &plan.problem,
@@ -218,6 +237,7 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Derived,
         policies: &[Policy::Free],
         per_round: false,
+        by_name: false,
         build: |plan, key| {
             Box::new(Batched::new(
                 &plan.problem,
@@ -231,6 +251,7 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Derived,
         policies: &[Policy::Free],
         per_round: false,
+        by_name: false,
         build: |plan, key| {
             Box::new(Batched::new(
                 &plan.problem,
@@ -244,6 +265,7 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Published,
         policies: &[Policy::Free],
         per_round: true,
+        by_name: false,
         build: |plan, _| Box::new(ucb1::Ucb1::new(&plan.problem)),
     },
     Rival {
@@ -252,10 +274,38 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Derived,
         policies: &[Policy::Free],
         per_round: false,
+        by_name: false,
         build: |plan, key| {
             let rule = plain::Plain::new(&plan.problem);
             Box::new(Epochs::new(&plan.problem, key, rule))
         },
+    },
+    Rival {
+        name: "thompson",
+        source: "Agrawal and Goyal, Analysis of Thompson Sampling for the Multi-armed Bandit Problem, COLT 2012, Algorithm 2",
+        constants: Constants::Published,
+        policies: &[Policy::Free],
+        per_round: true,
+        by_name: true,
+        build: |plan, key| Box::new(thompson::Thompson::new(&plan.problem, key)),
+    },
+    Rival {
+        name: "kl-ucb",
+        source: "Garivier and Cappé, The KL-UCB Algorithm for Bounded Stochastic Bandits and Beyond, COLT 2011, with c = 0",
+        constants: Constants::Published,
+        policies: &[Policy::Free],
+        per_round: true,
+        by_name: true,
+        build: |plan, _| Box::new(kl_ucb::KlUcb::new(&plan.problem)),
+    },
+    Rival {
+        name: "exp3",
+        source: "Auer et al., The Nonstochastic Multiarmed Bandit Problem, 2002, with the gamma of Corollary 3.2 for g = T",
+        constants: Constants::Published,
+        policies: &[Policy::Free],
+        per_round: true,
+        by_name: true,
+        build: |plan, _| Box::new(exp3::Exp3::new(&plan.problem)),
     },
     Rival {
         name: "optimistic-lp",
@@ -263,6 +313,7 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::StructurePublished,
         policies: &[Policy::Soft],
         per_round: false,
+        by_name: false,
         build: |plan, key| {
             let rule = optimistic_lp::OptimisticLp::new(&plan.problem);
             Box::new(Epochs::new(&plan.problem, key, rule))
@@ -275,7 +326,35 @@ pub static RIVALS: &[Rival] = &[
         // Under hard limits it uses the safe strategy's margin, and need not keep any round safe.
         policies: &[Policy::Soft, Policy::Hard],
         per_round: true,
-        build: |plan, _| Box::new(primal_dual::PrimalDual::new(&plan.problem)),
+        by_name: false,
+        build: |plan, _| {
+            let rule = primal_dual::Projected::new(&plan.problem);
+            Box::new(PrimalDual::new(&plan.problem, rule))
+        },
+    },
+    Rival {
+        name: "doss",
+        source: "Gangrade et al., Safe Linear Bandits over Unknown Polytopes, COLT 2024, DOSS on the simplex",
+        constants: Constants::StructurePublished,
+        policies: &[Policy::Soft],
+        per_round: true,
+        by_name: true,
+        build: |plan, key| {
+            let rule = doss::Doss::new(&plan.problem);
+            Box::new(Epochs::new(&plan.problem, key, rule))
+        },
+    },
+    Rival {
+        name: "pessimistic-optimistic",
+        source: "after Liu et al., An Efficient Pessimistic-Optimistic Algorithm for Stochastic Linear Bandits, NeurIPS 2021",
+        constants: Constants::StructurePublished,
+        policies: &[Policy::Soft],
+        per_round: true,
+        by_name: true,
+        build: |plan, _| {
+            let rule = pessimistic_optimistic::Queues::new(&plan.problem);
+            Box::new(PrimalDual::new(&plan.problem, rule))
+        },
     },
     Rival {
         name: "oplb",
@@ -283,6 +362,7 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Derived,
         policies: &[Policy::Hard],
         per_round: false,
+        by_name: false,
         build: |plan, key| {
             let rule = oplb::Oplb::new(&plan.problem);
             Box::new(Epochs::new(&plan.problem, key, rule))
@@ -294,6 +374,7 @@ pub static RIVALS: &[Rival] = &[
         constants: Constants::Derived,
         policies: &[Policy::Hard],
         per_round: false,
+        by_name: false,
         build: |plan, key| {
             let rule = plain::Plain::new(&plan.problem);
             Box::new(Epochs::new(&plan.problem, key, rule))

@@ -19,11 +19,42 @@ use crate::mean::Tally;
 use crate::problem::Problem;
 use crate::strategy::Strategy;
 
-pub(super) struct PrimalDual {
-    problem: Arc<Problem>,
-    width: AnytimeWidth,
+/// How prices follow the costs.
+pub(super) trait Pricing: Send {
+    /// Renews the prices after a round with these costs, each minus its threshold.
+    fn renew(&mut self, prices: &mut [f64], excesses: impl Iterator<Item = f64>);
+}
+
+/// Prices that take steps and are kept within their bounds.
+pub(super) struct Projected {
     price_max: f64,
     step: f64,
+}
+
+impl Projected {
+    pub fn new(problem: &Problem) -> Self {
+        let price_max = price_max(problem);
+        Self {
+            price_max,
+            step: step(problem, price_max),
+        }
+    }
+}
+
+impl Pricing for Projected {
+    fn renew(&mut self, prices: &mut [f64], excesses: impl Iterator<Item = f64>) {
+        for (price, excess) in prices.iter_mut().zip(excesses) {
+            *price += self.step * excess;
+        }
+        project(prices, self.price_max);
+    }
+}
+
+/// The best answer to prices, whichever way these follow the costs.
+pub(super) struct PrimalDual<P> {
+    problem: Arc<Problem>,
+    width: AnytimeWidth,
+    pricing: P,
     tally: Tally,
     /// u per action.
     rewards: Vec<f64>,
@@ -35,16 +66,14 @@ pub(super) struct PrimalDual {
     action: u32,
 }
 
-impl PrimalDual {
-    pub fn new(problem: &Arc<Problem>) -> Self {
+impl<P: Pricing> PrimalDual<P> {
+    pub fn new(problem: &Arc<Problem>, pricing: P) -> Self {
         let actions = problem.actions().len();
         let quantities = problem.quantities();
-        let price_max = price_max(problem);
         let mut player = Self {
             problem: Arc::clone(problem),
             width: AnytimeWidth::of(problem),
-            price_max,
-            step: step(problem, price_max),
+            pricing,
             tally: Tally::new(actions, quantities),
             rewards: vec![0.0; actions],
             excesses: vec![0.0; actions * (quantities - 1)],
@@ -86,13 +115,9 @@ impl PrimalDual {
     }
 }
 
-impl Player for PrimalDual {
+impl<P: Pricing> Player for PrimalDual<P> {
     fn strategy(&self) -> &Strategy {
         &self.strategy
-    }
-
-    fn stop(&self, _: u32) -> Option<u64> {
-        None
     }
 
     fn rounds_max(&self) -> Option<u64> {
@@ -106,11 +131,10 @@ impl Player for PrimalDual {
             "a stretch is one round"
         );
         // By what was observed, not by estimates: prices follow the costs of this very round.
-        let priced = self.prices.iter_mut().zip(self.problem.thresholds());
-        for (cost, (price, threshold)) in priced.enumerate() {
-            *price += self.step * (stretch.mean(self.action, cost + 1) - threshold);
-        }
-        project(&mut self.prices, self.price_max);
+        let thresholds = (1..).zip(self.problem.thresholds());
+        let excesses =
+            thresholds.map(|(quantity, threshold)| stretch.mean(self.action, quantity) - threshold);
+        self.pricing.renew(&mut self.prices, excesses);
         let sums = stretch.sums()[self.action as usize * stretch.quantities()..]
             .get(..stretch.quantities());
         self.tally
@@ -121,7 +145,7 @@ impl Player for PrimalDual {
 }
 
 /// Lam.
-fn price_max(problem: &Problem) -> f64 {
+pub(super) fn price_max(problem: &Problem) -> f64 {
     match problem.margin_min() {
         Some(margin) => 1.0 / margin,
         // Grows with the horizon, so that in the end it exceeds what any margin would have given.
@@ -227,8 +251,8 @@ mod tests {
             Arc::new(named.build().unwrap())
         };
         let constants = |problem: &Arc<Problem>| {
-            let player = PrimalDual::new(problem);
-            (player.price_max, player.step)
+            let pricing = Projected::new(problem);
+            (pricing.price_max, pricing.step)
         };
         assert_eq!(constants(&soft(1)), (10.0, 0.1));
         assert!((constants(&soft(3)).1 - 0.05773502691896258).abs() < 1e-16);
@@ -251,8 +275,9 @@ mod tests {
             .cost("cost", [0.0, 1.0], 0.25)
             .build()
             .unwrap();
-        let mut player = PrimalDual::new(&Arc::new(problem));
-        let round = |player: &mut PrimalDual, cost: u128| {
+        let pricing = Projected::new(&problem);
+        let mut player = PrimalDual::new(&Arc::new(problem), pricing);
+        let round = |player: &mut PrimalDual<Projected>, cost: u128| {
             let (action, mut stretch) = (player.action, Tally::new(2, 2));
             stretch.add_sums(action, 1, &[1 << 53, cost << 53]);
             player.tell(&stretch);

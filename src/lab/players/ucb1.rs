@@ -56,10 +56,6 @@ impl Player for Ucb1 {
         &self.strategy
     }
 
-    fn stop(&self, _: u32) -> Option<u64> {
-        None
-    }
-
     fn rounds_max(&self) -> Option<u64> {
         Some(1)
     }

@@ -110,6 +110,16 @@ impl Answer {
         }
     }
 
+    /// Its sentences, one by one, without tones; tables and notes are left out.
+    pub fn sentences(&self) -> Vec<String> {
+        let paragraphs = self.items.iter().filter_map(|item| match item {
+            Item::Paragraph(sentences) => Some(sentences),
+            _ => None,
+        });
+        let text = |sentence: &Sentence| sentence.0.iter().map(|span| &*span.text).collect();
+        paragraphs.flatten().map(text).collect()
+    }
+
     /// Adds a table.
     pub fn table(&mut self, table: AnswerTable) {
         self.items.push(Item::Table(table));

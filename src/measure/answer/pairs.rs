@@ -36,18 +36,21 @@ fn broken(broken: &Broken) -> Sentence {
 
 fn replicate(part: &Part, findings: &Findings) -> Answer {
     let spec = &part.measurement.spec;
-    let summary = &findings.summaries[0].1;
+    let (player, summary) = &findings.summaries[0];
     let mut sentences: Vec<Sentence> = findings.broken.iter().map(broken).collect();
-    sentences.push(named(spec, identical(summary)));
+    sentences.push(named(spec, identical(player, summary)));
     sentences.extend(diverged(summary).map(Sentence::plain));
-    sentences.extend(committed(spec, summary).map(Sentence::plain));
+    if player == DEBORA {
+        sentences.extend(committed(spec, summary).map(Sentence::plain));
+    }
     let mut answer = Answer::with_warnings(&part.warnings);
     answer.paragraph(sentences);
     answer.paragraph(gaps::sentences(&part.gaps).into_iter().map(Sentence::plain));
     // Per round, not in all: totals of a billion rounds say little to anyone.
-    answer.table(per_round(spec, &part.pairs.players[0].1, summary));
+    answer.table(per_round(spec, &part.pairs.players[0], summary));
+    answer_notes(&mut answer, findings);
     // Only hard limits promise something of single rounds.
-    if spec.problem().policy() == Policy::Hard {
+    if spec.problem().policy() == Policy::Hard && player == DEBORA {
         answer.paragraph([Sentence::plain(format!(
             "Runs with an unsafe round: {} of {}; promised at most {}.",
             whole(summary.unsafe_runs),
@@ -64,18 +67,32 @@ fn named(spec: &SpecText, answer: String) -> Sentence {
     Sentence::plain(format!("{}: ", spec.name())).and(Tone::Strong, answer)
 }
 
-fn identical(summary: &Summary) -> String {
+/// What players say of their runs, each under its name.
+fn answer_notes(answer: &mut Answer, findings: &Findings) {
+    for (name, summary) in &findings.summaries {
+        if let Some(note) = &summary.note {
+            answer.note(format!("{name}: {note}"));
+        }
+    }
+}
+
+fn identical(player: &str, summary: &Summary) -> String {
     // One sign after both ends would be read as one after the second.
     let [low, high] = summary
         .interval
         .map(|limit| percent(limit).trim_end_matches(" %").to_owned());
-    format!(
-        "identical in {} of {}: {}, 95 % interval {low} to {high}; promised {}",
+    let found = format!(
+        "identical in {} of {}: {}, 95 % interval {low} to {high}",
         whole(summary.identical),
         counted(summary.pairs, "pair", "pairs"),
         percent(summary.identical_rate),
-        percent(summary.promised)
-    )
+    );
+    // Only debora promises anything.
+    if player == DEBORA {
+        format!("{found}; promised {}", percent(summary.promised))
+    } else {
+        format!("{player} is {found}")
+    }
 }
 
 /// The epoch in which most pairs diverged.
@@ -109,15 +126,21 @@ fn committed(spec: &SpecText, summary: &Summary) -> Option<String> {
 }
 
 /// What a round cost on average, run by run, in the user's units: regret, and each cost's excess over its threshold.
-fn per_round(spec: &SpecText, pairs: &[Pair], summary: &Summary) -> AnswerTable {
+fn per_round(
+    spec: &SpecText,
+    (player, pairs): &(String, Vec<Pair>),
+    summary: &Summary,
+) -> AnswerTable {
     let problem = spec.problem();
+    // The bounds are those of debora's plan.
+    let bound = |bound: Option<f64>| bound.filter(|_| player == DEBORA);
     let rounds = problem.horizon() as f64;
     let mut rows = Vec::new();
     if let Some(regret) = &summary.regret {
         let reward = problem.quantity(0);
         let name = format!("regret in {}", reward.name);
         let scale = reward.range.span() / rounds;
-        rows.push(spread_row(name, &regret.spread, regret.bound, scale));
+        rows.push(spread_row(name, &regret.spread, bound(regret.bound), scale));
     }
     for cost in 0..problem.thresholds().len() {
         let quantity = problem.quantity(cost + 1);
@@ -127,7 +150,7 @@ fn per_round(spec: &SpecText, pairs: &[Pair], summary: &Summary) -> AnswerTable 
         // The bound is on the largest violation, so it holds for each cost.
         rows.extend(
             violations(pairs, cost)
-                .map(|spread| spread_row(name, &spread, spec.plan.violation_bound, scale)),
+                .map(|spread| spread_row(name, &spread, bound(spec.plan.violation_bound), scale)),
         );
     }
     let heading = [
@@ -177,6 +200,7 @@ fn compare(part: &Part, findings: &Findings) -> Answer {
     for column in legend(problem) {
         answer.note(column);
     }
+    answer_notes(&mut answer, findings);
     answer
 }
 

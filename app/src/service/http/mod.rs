@@ -9,6 +9,7 @@
 //! [`error::ApiError`] in one place.
 
 pub mod access;
+pub mod alerts;
 pub mod audits;
 pub mod decisions;
 pub mod diffs;
@@ -38,6 +39,7 @@ pub mod spec_edit;
 pub mod state;
 pub mod stream;
 pub mod summary;
+pub mod table;
 pub mod watch;
 
 use std::sync::{Arc, Mutex, MutexGuard};

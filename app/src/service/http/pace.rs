@@ -2,13 +2,34 @@
 
 use anyhow::Result;
 
-use crate::store::{ExperimentLine, Store};
+use crate::store::{Progress, Store};
 
 /// A rate is measured over at least this many milliseconds, if there was a decision so long ago.
 const SPAN_MIN: i64 = 60_000;
 
 /// Without a decision for this many milliseconds, there is no rate.
 const IDLE: i64 = 600_000;
+
+/// How fast rounds are decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecisionRate {
+    /// The last rounds, over which it was taken.
+    pub rounds: u64,
+    /// How many milliseconds they took.
+    pub span: i64,
+}
+
+impl DecisionRate {
+    /// Rounds a second.
+    pub fn per_second(&self) -> f64 {
+        self.rounds as f64 * 1e3 / self.span as f64
+    }
+
+    /// How long so many rounds take, in seconds.
+    pub fn seconds(&self, rounds: u64) -> f64 {
+        rounds as f64 / self.per_second()
+    }
+}
 
 /// Rounds decided since a time.
 #[derive(Clone, Copy)]
@@ -23,17 +44,19 @@ pub struct DecisionPace {
 
 impl DecisionPace {
     /// Looks back 1, 8, 64, .. rounds, to one that was decided a minute ago or before.
-    pub fn read(store: &mut dyn Store, line: &ExperimentLine, now: i64) -> Result<Option<Self>> {
-        let decided = line.progress.rounds();
-        let mut epoch = line.progress.epoch;
+    pub fn read(
+        store: &mut dyn Store,
+        id: &str,
+        progress: &Progress,
+        now: i64,
+    ) -> Result<Option<Self>> {
+        let decided = progress.rounds();
+        let mut epoch = progress.epoch;
         let mut pace: Option<Self> = None;
         let mut back = 1;
         loop {
             let round = decided.saturating_sub(back - 1).max(1);
-            let lease = store
-                .leases(&line.id, epoch, false, round, 1)?
-                .into_iter()
-                .next();
+            let lease = store.leases(id, epoch, false, round, 1)?.into_iter().next();
             if let Some(lease) = &lease {
                 pace = Some(Self {
                     // A damaged store may hold a lease beyond the last round.
@@ -56,10 +79,14 @@ impl DecisionPace {
         Ok(pace)
     }
 
-    /// How many rounds were decided, and within how many milliseconds; `None` if the last one was too long ago.
-    pub fn until(&self, until: i64) -> Option<(u64, i64)> {
+    /// The rate up to a moment; `None` if the last decision was too long before it.
+    pub fn until(&self, until: i64) -> Option<DecisionRate> {
+        // To the moment and not to the last decision, so that the rate falls while nobody asks.
         // Several may be decided within a millisecond, and clocks of two nodes differ.
         let span = (until - self.since).max(1_000);
-        (until - self.last < IDLE).then_some((self.rounds, span))
+        (until - self.last < IDLE).then_some(DecisionRate {
+            rounds: self.rounds,
+            span,
+        })
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::log::seal::{PlannedLook, looks, sentences};
+use crate::log::seal::{PlannedLook, looks};
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
@@ -112,7 +112,7 @@ pub fn planned(text: &str, gap: Option<f64>) -> Result<Planned, ApiError> {
     Ok(Planned {
         plan: json::plan(&plan, gap),
         tables: tables(&answer),
-        sentences: sentences(answer),
+        sentences: answer.sentences(),
         warnings,
         horizon: problem.horizon(),
         exploration: PlannedExploration {

@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::log::seal::sentences;
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
@@ -146,7 +145,7 @@ impl SimulatedPairs {
         Self {
             pairs: part.measurement.pairs,
             asked,
-            sentences: sentences(answer::measured(part, &findings)),
+            sentences: answer::measured(part, &findings).sentences(),
             found: json::measured(part, &findings),
             limits: (0..problem.thresholds().len())
                 .map(|cost| limit(part, problem, cost))

@@ -17,6 +17,7 @@ use crate::log::observed::Observed;
 use crate::log::sample_ratio::{self, SampleRatio};
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
+use crate::service::http::alerts;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::Id;
 use crate::service::request::Refusal;
@@ -281,7 +282,12 @@ impl State {
             actions: ActionCounts::of(problem, progress),
             estimates: estimates(engine),
             means: means::of(&account),
-            alerts: alerts(problem.policy(), &limits, &sample_ratio, &false_means),
+            alerts: alerts::sentences(alerts::alerts(
+                problem.policy(),
+                &limits,
+                &sample_ratio,
+                &false_means,
+            )),
             limits,
             intervals: METHODS,
             recommendation: recommendation(engine),
@@ -314,21 +320,6 @@ impl TestState {
             sentence: clear_test(problem, test),
         }
     }
-}
-
-/// What somebody should look into, in sentences.
-pub fn alerts(
-    policy: Policy,
-    limits: &[LimitState],
-    sample_ratio: &SampleRatio,
-    false_means: &[String],
-) -> Vec<String> {
-    let mut alerts = kept::contradictions(policy, limits);
-    if sample_ratio.mismatch {
-        alerts.push(sample_ratio.sentence.clone());
-    }
-    alerts.extend_from_slice(false_means);
-    alerts
 }
 
 fn committed(problem: &Problem, record: &EpochRecord) -> Option<String> {

@@ -18,8 +18,8 @@ use crate::log::observed::Observed;
 use crate::log::sample_ratio;
 use crate::log::{OtherValues, check_values};
 use crate::service::http::ExperimentInfo;
-use crate::service::http::pace::DecisionPace;
-use crate::service::http::state::alerts;
+use crate::service::http::alerts;
+use crate::service::http::pace::{DecisionPace, DecisionRate};
 use crate::service::recent::Recent;
 use crate::service::resident::Resident;
 use crate::store::{ExperimentLine, ExperimentRow, Progress, Store};
@@ -184,7 +184,7 @@ impl LineSummary {
         Self {
             // One that cannot be read must not hide the others.
             standing: standing.map_err(|error| Unsaid::of(&error)),
-            pace: DecisionPace::read(store, line, now).unwrap_or_default(),
+            pace: DecisionPace::read(store, &line.id, &line.progress, now).unwrap_or_default(),
             progress: line.progress.clone(),
             made_at: now,
         }
@@ -211,8 +211,8 @@ impl LineSummary {
         waited && self.progress.decided == line.progress.decided && line.progress.outstanding() > 0
     }
 
-    /// How many rounds were decided, and within how many milliseconds; `None` without one in the last minutes.
-    pub fn rate(&self, line: &ExperimentLine, now: i64) -> Option<(u64, i64)> {
+    /// How fast it decides; `None` without a decision in the last minutes.
+    pub fn rate(&self, line: &ExperimentLine, now: i64) -> Option<DecisionRate> {
         // What was decided since the summary was made is not counted, so that time does not count either.
         let until = if self.is_of(line) { now } else { self.made_at };
         self.pace?.until(until)
@@ -277,7 +277,7 @@ fn told(
     let account = ToldAccount::new(engine, progress, &observed, &resident.rules)?;
     let limits = kept::of(&account);
     let ratio = sample_ratio::check(&account);
-    let alerts = alerts(engine.problem().policy(), &limits, &ratio, &false_means);
+    let alerts = alerts::alerts(engine.problem().policy(), &limits, &ratio, &false_means);
     let mut limits: Vec<_> = limits
         .into_iter()
         .map(|limit| LimitLine {
@@ -287,7 +287,7 @@ fn told(
         })
         .collect();
     limits.sort_by_key(|limit| severity(limit.verdict));
-    Ok((Some(limits), alerts))
+    Ok((Some(limits), alerts::sentences(alerts)))
 }
 
 /// The worst first.

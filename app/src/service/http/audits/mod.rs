@@ -8,7 +8,7 @@ mod thread;
 use anyhow::Result;
 use axum::Json as Reply;
 use axum::extract::State;
-use debora::measure::answer::{Answer, Item, Sentence};
+use debora::measure::answer::{Answer, Sentence};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -191,7 +191,7 @@ fn finding(
     };
     AuditFinding {
         verdict,
-        sentences: sentences(&answer),
+        sentences: answer.sentences(),
         difference,
         epochs,
         decisions,
@@ -209,16 +209,4 @@ fn one_sentence(text: &str) -> Answer {
     let mut answer = Answer::default();
     answer.paragraph([Sentence::plain(text)]);
     answer
-}
-
-/// The words of an answer, without their tones.
-fn sentences(answer: &Answer) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for item in &answer.items {
-        if let Item::Paragraph(paragraph) = item {
-            let words = |sentence: &Sentence| sentence.0.iter().map(|span| &*span.text).collect();
-            sentences.extend(paragraph.iter().map(words));
-        }
-    }
-    sentences
 }

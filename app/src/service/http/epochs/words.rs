@@ -99,8 +99,8 @@ fn best(detail: &EpochDetail) -> String {
         "What is played"
     };
     format!(
-        "{what} has the largest reward that the estimates allow, among all strategies that may keep every limit: each cost is taken as \
-         the least that its estimates allow.{}",
+        "{what} may have the largest reward of all strategies that may keep every limit: so the estimates say, with each reward \
+         taken as the most and each cost as the least that they allow.{}",
         if mixes { String::new() } else { gives(detail) }
     )
 }

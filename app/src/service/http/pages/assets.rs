@@ -35,7 +35,11 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         (
             "debora.css",
             CSS,
-            include_bytes!("../../../../assets/debora.css"),
+            concat!(
+                include_str!("../../../../assets/figures.css"),
+                include_str!("../../../../assets/debora.css")
+            )
+            .as_bytes(),
         ),
         (
             "htmx.min.js",

@@ -125,21 +125,10 @@ fn found(last: &AuditFinding, now: i64) -> Markup {
         section.status.finding.(class) {
             (parts::answer(&last.answer))
             p.small {
-                "Audited " (ago(now - last.ended_at)) " (" (text::time(last.ended_at)) "), within " (significant(last.seconds, 2))
+                "Audited " (text::age(now - last.ended_at)) " ago (" (text::time(last.ended_at)) "), within " (significant(last.seconds, 2))
                 " s, up to epoch " (last.epochs.saturating_sub(1)) "."
             }
         }
-    }
-}
-
-/// How long ago something was, to what matters of it.
-fn ago(milliseconds: i64) -> String {
-    let minutes = (milliseconds / 60_000).max(0) as u64;
-    match minutes {
-        0 => "just now".into(),
-        1..60 => format!("{} ago", counted(minutes, "minute", "minutes")),
-        60..2880 => format!("{} ago", counted(minutes / 60, "hour", "hours")),
-        _ => format!("{} ago", counted(minutes / 1440, "day", "days")),
     }
 }
 
@@ -180,38 +169,5 @@ fn elsewhere(id: &str, address: &LogAddress, head: &str) -> Markup {
         p { "Or from the log, downloaded below, with a head that you noted before:" }
         pre { "debora audit " (id) ".jsonl --head " (head) }
         p.small { "The head in this command is the newest. Note it where the operator of this server cannot change it." }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ago;
-
-    #[test]
-    fn times_are_told_in_what_matters() {
-        let minute = 60_000;
-        let told = [
-            -5,
-            0,
-            59_999,
-            minute,
-            59 * minute,
-            60 * minute,
-            47 * 60 * minute,
-            48 * 60 * minute,
-        ]
-        .map(ago);
-        let hours = ["1 hour ago", "47 hours ago", "2 days ago"];
-        assert_eq!(
-            told[..5],
-            [
-                "just now",
-                "just now",
-                "just now",
-                "1 minute ago",
-                "59 minutes ago"
-            ]
-        );
-        assert_eq!(told[5..], hours);
     }
 }

@@ -23,12 +23,6 @@ use crate::store::{Role, Store};
 const DRAWN_MAX: usize = 20;
 
 /// The colours of the drawing.
-const LEGEND: [(&str, &str); 4] = [
-    ("c0 band", "A's cell"),
-    ("c1 band", "B's cell"),
-    ("c0", "A's mean"),
-    ("c1", "B's mean"),
-];
 
 /// What to compare with.
 #[derive(Deserialize)]
@@ -185,10 +179,16 @@ fn result(diff: &Diff, id: &str) -> Markup {
 
 fn drawn(estimates: &[&DivergingEstimate]) -> Markup {
     let more = estimates.len().saturating_sub(DRAWN_MAX) as u64;
+    let signs = [
+        (legend::block("c0 band"), "A's cell"),
+        (legend::block("c1 band"), "B's cell"),
+        (legend::dot("c0"), "A's mean"),
+        (legend::dot("c1"), "B's mean"),
+    ];
     html! {
         h2 { "The estimates that differ" }
         (parts::scroll("Estimates in different cells", &estimates_table(estimates)))
-        (legend(&LEGEND.map(|(class, name)| (class.to_owned(), name.to_owned()))))
+        (legend::legend(signs.map(|(marks, name)| (marks, name.to_owned())).into()))
         p.small {
             "Estimates are rounded to the middle of the cell that holds the mean. Two means on either side of an edge, however "
             "close, become two estimates."

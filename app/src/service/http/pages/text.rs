@@ -1,6 +1,6 @@
 //! An experiment's state in sentences.
 
-use debora::measure::words::{counted, significant, whole};
+use debora::measure::words::{amount, counted, significant, whole};
 use debora::record::Kind;
 
 use crate::calendar::utc;
@@ -122,6 +122,42 @@ pub fn duration(seconds: f64) -> String {
     "more than 1,000 years".into()
 }
 
+/// How old something is, in the largest unit that it fills: "3 d".
+pub fn age(milliseconds: i64) -> String {
+    let seconds = milliseconds.max(0) / 1_000;
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// A length of time that is known, in the two units that matter.
+pub fn span(milliseconds: i64) -> String {
+    // Clocks may be set back while an epoch is open.
+    let milliseconds = milliseconds.max(0);
+    let seconds = milliseconds / 1000;
+    let pair = |large: i64, unit: &str, small: i64, part: &str| match small {
+        0 => format!("{large} {unit}"),
+        _ => format!("{large} {unit} {small} {part}"),
+    };
+    match seconds {
+        0..60 => format!("{} s", amount(milliseconds as f64 / 1000.0)),
+        60..3_600 => pair(seconds / 60, "min", seconds % 60, "s"),
+        3_600..86_400 => pair(seconds / 3_600, "h", seconds / 60 % 60, "min"),
+        _ => pair(seconds / 86_400, "d", seconds / 3_600 % 24, "h"),
+    }
+}
+
+/// What is said where there is no rate.
+pub fn idle(last: i64) -> String {
+    format!(
+        "No decision in the last 10 minutes; the last one was at {}.",
+        time(last)
+    )
+}
+
 /// A rate, in the unit in which it is a number that one can picture.
 pub fn rate(per_second: f64) -> String {
     let units = [(1.0, "a second"), (60.0, "a minute"), (3_600.0, "an hour")];
@@ -182,6 +218,20 @@ mod tests {
                 "0.86 a day",
                 "0 a day"
             ]
+        );
+    }
+
+    #[test]
+    fn lengths_of_time_have_two_units_and_ages_one() {
+        let second = 1_000;
+        let lengths = [-5, 0, 1_234, 60 * second, 3_725 * second, 90_000 * second];
+        assert_eq!(
+            lengths.map(span),
+            ["0 s", "0 s", "1.23 s", "1 min", "1 h 2 min", "1 d 1 h"]
+        );
+        assert_eq!(
+            [-5, 1_999, 7_199_999, 172_800_000].map(age),
+            ["0 s", "1 s", "119 min", "2 d"]
         );
     }
 

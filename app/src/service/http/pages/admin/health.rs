@@ -112,7 +112,7 @@ fn load(app: &AppState) -> Markup {
     let shed = app.service.counts.shed_total();
     html! {
         (parts::numbers(&[
-            ("Up for", &duration(uptime)),
+            ("Up for", &text::span(minutes(uptime))),
             ("Decisions a second, of the last minute", &rate.map_or("–".into(), |rate| significant(rate, 3))),
             ("Decisions since the start", &whole(app.metrics.decisions())),
             ("Refused for lack of room", &whole(shed)),
@@ -134,9 +134,9 @@ fn facts(app: &AppState, store: Option<&StoreHealth>) -> Markup {
             dt { "Schema" } dd { "version " (SCHEMA_VERSION) }
             @if let Some(store) = store {
                 dt { "Size" } dd { (bytes(store.size)) }
-                dt { "Waiting clock" } dd { (duration(store.clock.waited)) " in which missing outcomes were waited for" }
+                dt { "Waiting clock" } dd { (text::span(minutes(store.clock.waited))) " in which missing outcomes were waited for" }
                 dt { "API keys" } dd {
-                    @if store.keys == 0 { "none that works" } @else { (counted(store.keys, "works", "work")) }
+                    @if store.keys == 0 { "none that works" } @else { (counted(store.keys, "key works", "keys work")) }
                     ", " (counted(store.sessions, "session is", "sessions are")) " open"
                 }
             }
@@ -170,15 +170,9 @@ fn starts(starts: &[StartRow], own: u64) -> Markup {
     }
 }
 
-/// Milliseconds in the two largest units that matter.
-fn duration(milliseconds: i64) -> String {
-    let minutes = (milliseconds / 60_000).max(0);
-    let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);
-    match (days, hours) {
-        (0, 0) => format!("{minutes} min"),
-        (0, hours) => format!("{hours} h {minutes} min"),
-        (days, hours) => format!("{days} d {hours} h"),
-    }
+/// To whole minutes: with seconds the page would change at every look.
+fn minutes(milliseconds: i64) -> i64 {
+    milliseconds / 60_000 * 60_000
 }
 
 /// A size in the unit that leaves one to three digits before the point.
@@ -198,12 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_and_sizes_are_short() {
-        let minute = 60_000;
-        assert_eq!(
-            [-5, 59_999, 61 * minute, 49 * 60 * minute].map(duration),
-            ["0 min", "0 min", "1 h 1 min", "2 d 1 h"]
-        );
+    fn sizes_are_short() {
         assert_eq!(
             [0, 999, 4_096, 12_345_678].map(bytes),
             ["0 bytes", "999 bytes", "4.1 kB", "12.3 MB"]

@@ -232,7 +232,7 @@ fn row(key: &ListedKey, own: bool) -> Markup {
 fn revoking(key: &ListedKey, own: bool) -> Markup {
     html! {
         details.revoke {
-            summary { "Revoke" span.hidden { " " (key.name) } " …" }
+            summary { "Revoke" span.unseen { " " (key.name) } " …" }
             p {
                 "Every server refuses it within two seconds, and sessions begun with it end. It cannot be undone, and the name is not "
                 "given again."

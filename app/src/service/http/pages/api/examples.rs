@@ -10,7 +10,7 @@ pub enum ExampleBody {
     None,
     /// This.
     Json(&'static str),
-    /// The spec of `examples/live.toml`, with this id.
+    /// This, with the spec of `examples/live.toml` for `$spec`.
     Spec(&'static str),
 }
 
@@ -42,17 +42,37 @@ const fn post(path: &'static str, body: &'static str) -> Example {
     }
 }
 
+const fn bodiless(path: &'static str) -> Example {
+    Example {
+        method: "POST",
+        ..get(path)
+    }
+}
+
+const fn with_spec(path: &'static str, body: &'static str) -> Example {
+    Example {
+        method: "POST",
+        path,
+        body: ExampleBody::Spec(body),
+        status: 200,
+    }
+}
+
 /// In an order in which each is answered as it says.
 pub const EXAMPLES: &[Example] = &[
     get("/health"),
     get("/ready"),
     get("/metrics"),
     get("/openapi.json"),
+    with_spec("/v1/plan", r#"{"spec": $spec, "gap": 0.05}"#),
+    with_spec(
+        "/v1/simulate",
+        r#"{"spec": $spec, "pairs": 40, "means":
+    {"small": {"quality": 0.5, "price": 0.001}, "large": {"quality": 0.75, "price": 0.015}}}"#,
+    ),
     Example {
-        method: "POST",
-        path: "/v1/experiments",
-        body: ExampleBody::Spec("trial"),
         status: 201,
+        ..with_spec("/v1/experiments", r#"{"id": "trial", "spec": $spec}"#)
     },
     get("/v1/experiments"),
     get("/v1/experiments/trial"),
@@ -68,6 +88,9 @@ pub const EXAMPLES: &[Example] = &[
     {"round": 2, "reward": 1, "costs": {"price": 0.001}}, {"round": 3, "reward": 1, "costs": {"price": 0.015}}]"#,
     ),
     get("/v1/experiments/trial/state"),
+    get("/v1/experiments/trial/epochs?limit=3"),
+    get("/v1/experiments/trial/epochs.csv"),
+    get("/v1/experiments/trial/epochs/0"),
     get("/v1/experiments/trial/head"),
     post(
         "/v1/experiments/trial/publish",
@@ -75,6 +98,14 @@ pub const EXAMPLES: &[Example] = &[
     ),
     get("/v1/experiments/trial/log?limit=3"),
     get("/v1/experiments/trial/log/download"),
+    bodiless("/v1/experiments/trial/audit"),
+    get("/v1/experiments/trial/audit"),
+    bodiless("/v1/experiments/trial/audit/stop"),
+    Example {
+        status: 201,
+        ..with_spec("/v1/experiments", r#"{"id": "trial-2", "spec": $spec}"#)
+    },
+    get("/v1/experiments/trial/diff?with=trial-2"),
     post(
         "/v1/experiments/trial/pause",
         r#"{"reason": "the price feed is down"}"#,
@@ -97,10 +128,7 @@ pub const EXAMPLES: &[Example] = &[
         )
     },
     get("/v1/keys"),
-    Example {
-        body: ExampleBody::None,
-        ..post("/v1/keys/router/revoke", "")
-    },
+    bodiless("/v1/keys/router/revoke"),
 ];
 
 impl Example {
@@ -132,8 +160,8 @@ impl Example {
             ExampleBody::None if self.method == "GET" => format!("curl -s{key} {to}"),
             ExampleBody::None => format!("curl -s -X {}{key} {to}", self.method),
             ExampleBody::Json(body) => format!("curl -s{key} {to} --json '{body}'"),
-            ExampleBody::Spec(id) => format!(
-                "jq -n --rawfile spec examples/live.toml '{{id: \"{id}\", spec: $spec}}' |\n    curl -s{key} {to} --json @-"
+            ExampleBody::Spec(body) => format!(
+                "jq -n --rawfile spec examples/live.toml '{body}' |\n    curl -s{key} {to} --json @-"
             ),
         }
     }

@@ -40,16 +40,16 @@ pub fn shown(detail: &EpochDetail, quantity: Option<u32>) -> Markup {
 
 fn keys(grids: &[Grid]) -> Markup {
     let mut entries = vec![
-        ("c0 band".into(), "the mean's cell".into()),
-        ("c0".into(), "estimate, its middle".into()),
-        ("c1".into(), "mean, which no decision sees".into()),
-        ("muted".into(), "edges of cells".into()),
-        ("span".into(), "where the true mean lies".into()),
+        (legend::block("c0 band"), "the mean's cell".into()),
+        (legend::upright("c0"), "estimate, its middle".into()),
+        (legend::dot("c1"), "mean, which no decision sees".into()),
+        (legend::upright("muted edge"), "edges of cells".into()),
+        (legend::level("span"), "where the true mean lies".into()),
     ];
     if grids.iter().any(|grid| grid.threshold.is_some()) {
-        entries.push(("threshold".into(), "threshold".into()));
+        entries.push((legend::upright("threshold"), "threshold".into()));
     }
-    legend(&entries)
+    legend::legend(entries)
 }
 
 /// A quantity's estimates, those of the actions that are played most first.
@@ -125,7 +125,7 @@ impl<'a> Grid<'a> {
             table.cards.grids {
                 thead {
                     tr {
-                        th scope="col" { "Action" } th.strip scope="col" { span.hidden { "Cell" } (scale.scale()) }
+                        th scope="col" { "Action" } th.strip scope="col" { span.unseen { "Cell" } (scale.scale()) }
                         th.number scope="col" { "Mean" } th.number scope="col" { "Estimate" } th.number scope="col" { "Width" }
                         th.number scope="col" { "Cell" } th.number scope="col" { "To an edge" } th.number scope="col" { "Rounds" }
                         th.number scope="col" { "Level" } th.number scope="col" { "Offset" } th.number scope="col" { "Made in" }
@@ -179,7 +179,7 @@ fn row(detail: &EpochDetail, estimate: &EstimateHere, ends: [f64; 2]) -> Markup 
             td.number data-label="Level" { (estimate.level.map_or(String::new(), |level| level.to_string())) }
             td.number data-label="Offset" { (amount(estimate.offset)) }
             td.number data-label="Made in" {
-                @if made_here { strong { "here" } }
+                @if made_here { strong { "this epoch" } }
                 @else { a href={ "/experiments/" (detail.id) "/epochs/" (estimate.made_in) } { "epoch " (whole(estimate.made_in)) } }
             }
         }

@@ -7,7 +7,7 @@ use debora::measure::words::{counted, whole};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{duration, hash, kind_badge};
+use super::{hash, kind_badge};
 use crate::service::http::AppState;
 use crate::service::http::epochs::entry::{EpochEntry, EpochList, share};
 use crate::service::http::epochs::list_of;
@@ -123,7 +123,7 @@ fn row(id: &str, entry: &EpochEntry, tested: bool) -> Markup {
             td.time data-label="Opened" { (text::time(entry.opened_at)) }
             td.number data-label="Took" {
                 @match entry.closed_at {
-                    Some(closed) => { (duration(closed - entry.opened_at)) },
+                    Some(closed) => { (text::span(closed - entry.opened_at)) },
                     None => { "open" },
                 }
             }

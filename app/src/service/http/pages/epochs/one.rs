@@ -7,7 +7,7 @@ use debora::measure::words::{amount, whole};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{duration, grids, hash, kind_badge};
+use super::{grids, hash, kind_badge};
 use crate::chart::{Axis, Chart, Mark};
 use crate::log::cursor_at_epoch;
 use crate::service::http::AppState;
@@ -65,7 +65,7 @@ fn shown(detail: &EpochDetail, quantity: Option<u32>) -> Markup {
         (around(detail))
         h2.epoch { "Epoch " (whole(detail.entry.epoch)) " " (kind_badge(detail.entry.kind, detail.entry.rule)) }
         section.status {
-            @for (place, sentence) in detail.why.iter().enumerate() { p.first[place == 0] { (sentence) } }
+            @for (place, sentence) in detail.why.iter().enumerate() { p.first[place == 0] { (parts::sentence(sentence)) } }
         }
         (facts(detail))
         h2 { "Strategy" }
@@ -84,7 +84,7 @@ fn around(detail: &EpochDetail) -> Markup {
     html! {
         nav.around aria-label="Epochs" {
             @if here > 0 { a rel="prev" href=(to(here - 1)) { "← Epoch " (whole(here - 1)) } } @else { span {} }
-            a href={ "/experiments/" (detail.id) "/epochs" } { "All " (whole(detail.count)) " epochs" }
+            a href={ "/experiments/" (detail.id) "/epochs" } { "All epochs" }
             @if here + 1 < detail.count { a rel="next" href=(to(here + 1)) { "Epoch " (whole(here + 1)) " →" } } @else { span {} }
         }
     }
@@ -102,7 +102,7 @@ fn facts(detail: &EpochDetail) -> Markup {
         ),
     };
     let took = entry.closed_at.map_or("open".to_owned(), |closed| {
-        duration(closed - entry.opened_at)
+        text::span(closed - entry.opened_at)
     });
     let opened = text::time(entry.opened_at);
     let (count, made) = (whole(entry.rounds), whole(entry.estimates_made));
@@ -145,13 +145,16 @@ pub fn largest(at: &ActionAt) -> f64 {
 
 fn strategy_table(detail: &EpochDetail, actions: &[&ActionAt]) -> Markup {
     let indexed = detail.actions.iter().any(|at| at.index.is_some());
+    let follows = detail.entry.epoch > 0;
     let mixed = detail.sigma > 0.0;
     html! {
         table.cards {
             thead {
                 tr {
-                    th scope="col" { "Action" } th.number scope="col" { "Before" } th.number scope="col" { "After" }
-                    th.number scope="col" { "Change" }
+                    th scope="col" { "Action" }
+                    @if follows { th.number scope="col" { "Before" } }
+                    th.number scope="col" { @if follows { "After" } @else { "Played" } }
+                    @if follows { th.number scope="col" { "Change" } }
                     @if mixed { th.number scope="col" { "Unmixed" } }
                     @if indexed { th.number scope="col" { "Index" } }
                 }
@@ -160,9 +163,9 @@ fn strategy_table(detail: &EpochDetail, actions: &[&ActionAt]) -> Markup {
                 @for at in actions {
                     tr {
                         th scope="row" { bdi { (at.name) } }
-                        td.number data-label="Before" { (at.before.map(share).unwrap_or_default()) }
-                        td.number data-label="After" { strong { (share(at.after)) } }
-                        td.number data-label="Change" { (change(at)) }
+                        @if follows { td.number data-label="Before" { (at.before.map(share).unwrap_or_default()) } }
+                        td.number data-label={ @if follows { "After" } @else { "Played" } } { strong { (share(at.after)) } }
+                        @if follows { td.number data-label="Change" { (change(at)) } }
                         @if mixed { td.number data-label="Unmixed" { (share(at.candidate)) } }
                         @if indexed { td.number data-label="Index" { (at.index.map(amount).unwrap_or_default()) } }
                     }
@@ -192,8 +195,8 @@ fn limits(detail: &EpochDetail) -> Markup {
         h2 { "Limits" }
         p.small {
             @if hoped {
-                "By the estimates: what is played costs that if they are exact. At least: what the best strategy by optimistic costs "
-                "costs, each cost being the least that its estimates allow. "
+                "By the estimates: what is played costs that if they are exact. At least: the best strategy's cost if each of "
+                "its actions costs the least that its estimates allow. "
             }
             @if hard {
                 "At most: what is played may cost that much, each cost being the most that its estimates or its declared mean allow, "
@@ -207,7 +210,8 @@ fn limits(detail: &EpochDetail) -> Markup {
                         th scope="col" { "Cost" } th.number scope="col" { "Threshold" }
                         @if hoped { th.number scope="col" { "By the estimates" } th.number scope="col" { "At least" } }
                         @if hard { th.number scope="col" { "At most" } }
-                        th.number scope="col" { "Slack" } th scope="col" { "Binds" }
+                        @if hoped || hard { th.number scope="col" { "Slack" } }
+                        th scope="col" { "Binds" }
                     }
                 }
                 tbody { @for (place, limit) in detail.limits.iter().enumerate() { (limit_row(detail, place, limit, hoped, hard)) } }
@@ -237,7 +241,9 @@ fn limit_row(
                 td.number data-label="At least" { (number(limit.least)) }
             }
             @if hard { td.number data-label="At most" { (number(limit.most)) } }
-            td.number data-label="Slack" { @if limit.tight { "0" } @else { (number(limit.slack)) } }
+            @if hoped || hard {
+                td.number data-label="Slack" { @if limit.tight { "0" } @else { (number(limit.slack)) } }
+            }
             td data-label="Binds" {
                 span {
                     @if limit.exceeded { (parts::badge("bad", "cannot be kept")) }

@@ -7,7 +7,8 @@ use debora::record::Kind;
 use debora::spec::OnWait;
 
 use super::view::ExperimentView;
-use crate::log::kept::{LimitVerdict, contradictions};
+use crate::log::kept::LimitVerdict;
+use crate::service::http::alerts::{AlertKind, alerts};
 use crate::store::Status;
 
 /// The most that are shown: every action may have a declared mean that is false.
@@ -39,36 +40,32 @@ pub fn notes(view: &ExperimentView) -> Vec<Alert> {
 /// Those of the interface's `alerts`, one for one.
 fn broken(view: &ExperimentView) -> Vec<Alert> {
     let state = &view.state;
-    let alert = |sentence: String, remedy: &str| Alert {
+    let alerts = alerts(
+        state.policy,
+        &state.limits,
+        &state.sample_ratio,
+        &state.false_means,
+    );
+    let told = alerts.into_iter().map(|(kind, sentence)| Alert {
         sentence,
-        remedy: remedy.into(),
-    };
-    let mut alerts: Vec<Alert> = contradictions(state.policy, &state.limits)
-        .into_iter()
-        .map(|sentence| {
-            alert(
-                sentence,
-                &hold(view, "compare costs in the log before and after they rose"),
-            )
-        })
-        .collect();
-    if state.sample_ratio.mismatch {
-        alerts.push(alert(
-            state.sample_ratio.sentence.clone(),
+        remedy: remedy(view, kind),
+    });
+    told.collect()
+}
+
+fn remedy(view: &ExperimentView, kind: AlertKind) -> String {
+    match kind {
+        AlertKind::BrokenPromise => hold(view, "compare costs in the log before and after they rose"),
+        AlertKind::UnevenLoss => {
             "Look up rounds without an outcome in the log, and find out what became of them; tell an outcome also of what failed \
-             or timed out, as that is when one is forgotten.",
-        ));
+             or timed out, as that is when one is forgotten."
+                .into()
+        }
+        AlertKind::FalseMean => hold(
+            view,
+            "start another experiment whose declared means hold what was observed",
+        ),
     }
-    alerts.extend(state.false_means.iter().map(|sentence| {
-        alert(
-            sentence.clone(),
-            &hold(
-                view,
-                "start another experiment whose declared means hold what was observed",
-            ),
-        )
-    }));
-    alerts
 }
 
 /// Advice to stop, unless it is over.
@@ -154,12 +151,8 @@ fn infeasible(view: &ExperimentView) -> Option<Alert> {
 fn stopped(view: &ExperimentView) -> Option<Alert> {
     let state = &view.state;
     if state.status == Status::Paused {
-        let event = view.stopped.as_ref();
-        let by = event.map_or(String::new(), |event| format!(" by {}", event.actor));
-        let reason = event.and_then(|event| event.reason.as_ref());
-        let why = reason.map_or(".".into(), |reason| format!(": {reason}"));
         return Some(Alert {
-            sentence: format!("It was paused{by}{why}"),
+            sentence: format!("It was paused{}", view.stopped_by()),
             remedy: "An admin can resume it below; outcomes of rounds that are decided are taken all the while.".into(),
         });
     }

@@ -105,12 +105,12 @@ pub fn limits(state: &State) -> Option<String> {
     // The worst first.
     let parts = [
         part(&exceeded, "was exceeded", "were exceeded"),
-        part(&kept, "was kept", "were kept"),
         part(
             &unknown,
             "is not yet known to be kept",
             "are not yet known to be kept",
         ),
+        part(&kept, "was kept", "were kept"),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let free = match state.policy {

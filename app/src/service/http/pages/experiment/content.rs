@@ -1,6 +1,6 @@
 //! The content of the page, in the order in which it is asked for: the answer, what to do, what comes next, numbers, figures.
 
-use debora::measure::words::{amount, whole};
+use debora::measure::words::{amount, counted, whole};
 use debora::{Policy, record::Kind};
 use maud::{Markup, html};
 
@@ -8,6 +8,7 @@ use super::shape::Shape;
 use super::strategy::{Along, RoundScale, TimeAxis, drawn};
 use super::view::ExperimentView;
 use super::{alerts, answer, counts, limits, means, parts, text};
+use crate::calendar::utc;
 use crate::service::http::state::{CautiousState, Expected, State};
 use crate::store::Status;
 
@@ -39,9 +40,11 @@ fn status(view: &ExperimentView) -> Markup {
     };
     html! {
         section.status.(class) aria-label="The answer" {
-            p.first { strong { (answer::headline(view)) } }
-            @if let Some(sentence) = answer::limits(state) { p { (sentence) } }
-            @for sentence in text::sentences(state) { p { (sentence) } }
+            p.first { strong { (parts::sentence(&answer::headline(view))) } }
+            @if let Some(sentence) = answer::limits(state) { p { (parts::sentence(&sentence)) } }
+            @for sentence in text::sentences(state) { p { (parts::sentence(&sentence)) } }
+            // A pause is said below, with what to do about it.
+            @if state.status == Status::Closed { p { "It was closed" (view.stopped_by()) } }
             progress value=(state.decided) max=(state.horizon) aria-label="Rounds decided" {}
         }
     }
@@ -52,18 +55,18 @@ fn alarms(view: &ExperimentView) -> Markup {
     html! {
         @for alert in &alerts { (parts::alert(&alert.sentence, &alert.remedy)) }
         @for note in alerts::notes(view) {
-            div.note role="note" { p { strong { (note.sentence) } } p { (note.remedy) } }
+            div.note role="note" { p { strong { (parts::sentence(&note.sentence)) } } p { (parts::sentence(&note.remedy)) } }
         }
         @if more > 0 { p.small { "There are " (whole(more as u64)) " more alerts; the state has all." } }
         // That the check was passed is worth knowing, too.
-        @if !view.state.sample_ratio.mismatch { p.small { (view.state.sample_ratio.sentence) } }
+        @if !view.state.sample_ratio.mismatch { p.small { (parts::sentence(&view.state.sample_ratio.sentence)) } }
     }
 }
 
 fn next(view: &ExperimentView) -> Markup {
     html! {
         h2 { "What comes next" }
-        ul.sentences { @for sentence in &view.next.sentences { li { (sentence) } } }
+        ul.sentences { @for sentence in &view.next.sentences { li { (parts::sentence(sentence)) } } }
     }
 }
 
@@ -82,13 +85,23 @@ fn plan(view: &ExperimentView) -> Markup {
     html! {
         h2 { "Plan and progress" }
         (parts::scroll("Plan and progress", &table))
-        @if let Some(rate) = view.rate {
-            p.small {
-                "The rate of now is " (text::rate(rate.per_second)) ", over the last " (whole(rate.rounds))
-                " rounds; the last was decided at " (crate::calendar::utc(rate.last_at)) " UTC."
-            }
-        }
+        @if let Some(sentence) = pace(view) { p.small { (sentence) } }
     }
+}
+
+/// How fast it decides, and when it last did, as long as it can decide more.
+fn pace(view: &ExperimentView) -> Option<String> {
+    let at = view.decided_at.filter(|_| view.state.status.is_open())?;
+    Some(match view.rate {
+        None => text::idle(at),
+        Some(rate) => format!(
+            "The rate of now is {}: {} in the last {}, the last one at {} UTC.",
+            text::rate(rate.per_second()),
+            counted(rate.rounds, "round", "rounds"),
+            text::age(rate.span),
+            utc(at)
+        ),
+    })
 }
 
 fn strategy(view: &ExperimentView, shape: &Shape) -> Markup {
@@ -150,7 +163,7 @@ fn cautious(state: &State, cautious: &CautiousState) -> Markup {
         @if cautious.strategy.0 == state.strategy.0 {
             p { "It is also the cautious strategy: the best that is sure to keep every limit." }
         } @else {
-            p { "The cautious strategy, the best that is sure to keep every limit: " (answer::shares(&cautious.strategy)) "." }
+            p { "The cautious strategy, the best that is sure to keep every limit: " (parts::sentence(&answer::shares(&cautious.strategy))) "." }
             (expected(state.policy, &cautious.expected))
         }
     }

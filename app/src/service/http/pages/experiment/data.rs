@@ -1,17 +1,11 @@
 //! The numbers behind every figure and table, for other programs: as they are shown, with all their digits.
 
 use debora::record::Interval;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::view::ExperimentView;
 use crate::calendar::iso;
-
-/// A table of numbers.
-pub struct DataTable {
-    /// What stands in each column, in words.
-    columns: Vec<&'static str>,
-    rows: Vec<Vec<Value>>,
-}
+use crate::service::http::table::DataTable;
 
 /// The table of a name, as addresses have it.
 pub fn table(view: &ExperimentView, name: &str) -> Option<DataTable> {
@@ -42,8 +36,8 @@ fn strategy(view: &ExperimentView) -> DataTable {
             ]);
         }
     }
-    DataTable {
-        columns: vec![
+    DataTable::new(
+        &[
             "epoch",
             "kind",
             "first round",
@@ -55,7 +49,7 @@ fn strategy(view: &ExperimentView) -> DataTable {
             "probability",
         ],
         rows,
-    }
+    )
 }
 
 fn means(view: &ExperimentView) -> DataTable {
@@ -84,8 +78,8 @@ fn means(view: &ExperimentView) -> DataTable {
             json!(mean.why),
         ]
     };
-    DataTable {
-        columns: vec![
+    DataTable::new(
+        &[
             "quantity",
             "action",
             "name",
@@ -101,8 +95,8 @@ fn means(view: &ExperimentView) -> DataTable {
             "threshold",
             "why they differ",
         ],
-        rows: view.state.means.iter().map(row).collect(),
-    }
+        view.state.means.iter().map(row).collect(),
+    )
 }
 
 fn limits(view: &ExperimentView) -> DataTable {
@@ -125,8 +119,8 @@ fn limits(view: &ExperimentView) -> DataTable {
             json!(limit.realised_overtime),
         ]
     };
-    DataTable {
-        columns: vec![
+    DataTable::new(
+        &[
             "cost",
             "threshold",
             "verdict",
@@ -140,8 +134,8 @@ fn limits(view: &ExperimentView) -> DataTable {
             "average in the last epoch",
             "average of overtime",
         ],
-        rows: view.state.limits.iter().map(row).collect(),
-    }
+        view.state.limits.iter().map(row).collect(),
+    )
 }
 
 /// Action by action, and then all together, which alone has late outcomes and overtime.
@@ -178,8 +172,8 @@ fn counts(view: &ExperimentView) -> DataTable {
         json!(state.late),
         json!(state.overtime),
     ]);
-    DataTable {
-        columns: vec![
+    DataTable::new(
+        &[
             "action",
             "name",
             "probability",
@@ -191,87 +185,5 @@ fn counts(view: &ExperimentView) -> DataTable {
             "overtime",
         ],
         rows,
-    }
-}
-
-impl DataTable {
-    /// With a heading line.
-    pub fn csv(&self) -> String {
-        let mut text = format!("{}\r\n", self.columns.join(","));
-        for row in &self.rows {
-            let cells: Vec<String> = row.iter().map(cell).collect();
-            text += &format!("{}\r\n", cells.join(","));
-        }
-        text
-    }
-
-    /// An object for each row, whose names are the columns'.
-    pub fn json(&self) -> String {
-        let object = |row: &Vec<Value>| {
-            let names = self.columns.iter().map(|column| column.replace(' ', "_"));
-            names.zip(row.clone()).collect::<Map<_, _>>()
-        };
-        let rows: Vec<Map<String, Value>> = self.rows.iter().map(object).collect();
-        Value::from_iter(rows).to_string()
-    }
-}
-
-fn cell(value: &Value) -> String {
-    match value {
-        // What is missing leaves its cell empty, which readers of CSV take for a missing value.
-        Value::Null => String::new(),
-        Value::String(text) => quoted(text),
-        number => number.to_string(),
-    }
-}
-
-/// A text as RFC 4180 has it.
-fn quoted(text: &str) -> String {
-    // A spreadsheet would run what begins so as a formula; behind an apostrophe it is text.
-    let apostrophe = if text.starts_with(['=', '+', '-', '@']) {
-        "'"
-    } else {
-        ""
-    };
-    if text.contains(['"', ',', '\n', '\r']) {
-        format!("\"{apostrophe}{}\"", text.replace('"', "\"\""))
-    } else {
-        format!("{apostrophe}{text}")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_run_no_formula_and_break_no_line() {
-        let table = DataTable {
-            columns: vec!["name", "observed mean"],
-            rows: [r#"=HYPERLINK("x")"#, "+1", "-a,b", "@x", "plain", "a\"b"]
-                .iter()
-                .map(|name| vec![json!(name), json!(0.1 + 0.2)])
-                .chain([vec![json!("none"), Value::Null]])
-                .collect(),
-        };
-        let lines: Vec<String> = table.csv().split("\r\n").map(str::to_owned).collect();
-        assert_eq!(
-            lines,
-            [
-                "name,observed mean",
-                r#""'=HYPERLINK(""x"")",0.30000000000000004"#,
-                "'+1,0.30000000000000004",
-                r#""'-a,b",0.30000000000000004"#,
-                "'@x,0.30000000000000004",
-                "plain,0.30000000000000004",
-                r#""a""b",0.30000000000000004"#,
-                "none,",
-                ""
-            ]
-        );
-        let json: Value = serde_json::from_str(&table.json()).unwrap();
-        assert_eq!(json[0]["name"], r#"=HYPERLINK("x")"#, "text is text there");
-        assert_eq!(json[0]["observed_mean"], 0.1 + 0.2);
-        assert_eq!(json[6]["observed_mean"], Value::Null);
-    }
+    )
 }

@@ -9,7 +9,7 @@ use super::parts;
 use super::shape::Shape;
 use super::view::ExperimentView;
 use crate::chart::{Chart, Mark};
-use crate::log::kept::{LimitState, LimitVerdict};
+use crate::log::kept::LimitState;
 
 /// With more limits than this, the table says it all.
 const SENTENCES_MAX: usize = 4;
@@ -46,6 +46,7 @@ pub fn section(view: &ExperimentView, shape: &Shape) -> Markup {
 
 fn row(limit: &LimitState) -> Markup {
     let average = |value: Option<f64>| value.map_or("none".into(), amount);
+    let [class, word] = parts::verdict(limit.all.verdict);
     html! {
         tr {
             th scope="row" { bdi { (limit.name) } }
@@ -53,17 +54,9 @@ fn row(limit: &LimitState) -> Markup {
             td.number data-label="Average" { (average(limit.all.realised)) }
             td.number data-label="Last epoch" { (average(limit.last_epoch.realised)) }
             td.number data-label="Overtime" { (average(limit.realised_overtime)) }
-            td data-label="Kept?" { (verdict(limit.all.verdict)) }
+            td data-label="Kept?" { (parts::badge(class, word)) }
             td.drawn { (strip(limit)) }
         }
-    }
-}
-
-fn verdict(verdict: LimitVerdict) -> Markup {
-    match verdict {
-        LimitVerdict::Kept => parts::badge("kept", "kept"),
-        LimitVerdict::Exceeded => parts::badge("exceeded", "exceeded"),
-        LimitVerdict::Unknown => parts::badge("unknown", "not yet known"),
     }
 }
 
@@ -92,9 +85,9 @@ fn strip(limit: &LimitState) -> Markup {
 
 fn sentences(limit: &LimitState, epoch: u64) -> Markup {
     html! {
-        p { (limit.all.sentence) }
+        p { (parts::sentence(&limit.all.sentence)) }
         // An epoch that has just begun has nothing to say.
-        @if limit.last_epoch.count > 0 { p.small { "In epoch " (epoch) ": " (limit.last_epoch.sentence) } }
+        @if limit.last_epoch.count > 0 { p.small { "In epoch " (epoch) ": " (parts::sentence(&limit.last_epoch.sentence)) } }
         @if let Some(average) = limit.realised_overtime {
             p.small { "Overtime decisions cost " (amount(average)) " of " bdi { (limit.name) } " on average." }
         }

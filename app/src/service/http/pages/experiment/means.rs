@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::parts;
 use super::shape::Shape;
 use super::view::ExperimentView;
-use crate::chart::{Axis, Chart, Mark};
+use crate::chart::{Axis, Chart, Mark, legend};
 use crate::log::means::ActionMean;
 
 /// The most rows of all tables together, and of one: the rest is in the data.
@@ -104,7 +104,7 @@ fn row(mean: &ActionMean, strip: &Markup) -> Markup {
             td.drawn { (strip) }
         }
         // Where the cell does not even hold what was observed, the reason is not left to a pointer that hovers.
-        @if mean.is_surprising() { tr { td colspan="7" { small { (mean.why) } } } }
+        @if mean.is_surprising() { tr { td colspan="7" { small { (parts::sentence(&mean.why)) } } } }
     }
 }
 
@@ -215,11 +215,21 @@ fn words(mean: &ActionMean, threshold: Option<f64>) -> String {
 
 /// What the strips' signs mean.
 fn key(view: &ExperimentView) -> Markup {
-    html! {
-        ul.legend {
-            li { span.sign.c1 aria-hidden="true" { "—●—" } "observed mean with its interval" }
-            li { span.sign.c0 aria-hidden="true" { "▮" } "estimate, in the cell that held the mean" }
-            @if !view.state.limits.is_empty() { li { span.sign.threshold aria-hidden="true" { "┆" } "threshold" } }
-        }
+    let whole = Interval {
+        low: 0.0,
+        high: 1.0,
+    };
+    let cell = [legend::block("band c0"), legend::upright("c0")].concat();
+    let mut signs = vec![
+        (
+            observed(Some(0.5), &whole),
+            "observed mean with its interval",
+        ),
+        (cell, "estimate, in the cell that held the mean"),
+    ];
+    if !view.state.limits.is_empty() {
+        signs.push((legend::upright("threshold"), "threshold"));
     }
+    let named = signs.into_iter().map(|(marks, name)| (marks, name.into()));
+    legend::legend(named.collect())
 }

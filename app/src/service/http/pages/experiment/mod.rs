@@ -10,7 +10,6 @@ mod means;
 mod next;
 mod other;
 mod progress;
-mod rate;
 pub mod rendered;
 pub mod report;
 mod shape;

@@ -15,8 +15,8 @@ use debora::record::Kind;
 use debora::spec::OnWait;
 use debora::{Engine, Policy};
 
-use super::rate::DecisionRate;
 use super::text;
+use crate::service::http::pace::DecisionRate;
 use crate::service::http::state::{EstimateState, State, WholeState};
 use crate::store::Status;
 

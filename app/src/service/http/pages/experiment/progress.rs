@@ -6,7 +6,9 @@ use debora::record::Kind;
 
 use super::text;
 use super::view::PlayedEpoch;
+use crate::service::http::pace::DecisionRate;
 use crate::service::http::state::{State, WholeState};
+use crate::store::Status;
 
 /// What was planned, beside what is.
 pub struct PlanProgress {
@@ -80,7 +82,7 @@ fn gap_now(state: &State, reward: &str, span: f64) -> Option<f64> {
 
 impl PlanProgress {
     /// The lines of the table.
-    pub fn lines(&self, state: &State, rate: Option<&super::rate::DecisionRate>) -> Vec<PlanLine> {
+    pub fn lines(&self, state: &State, rate: Option<&DecisionRate>) -> Vec<PlanLine> {
         let decided = state.decided as f64 / self.horizon as f64;
         let mut lines = vec![
             (
@@ -112,13 +114,23 @@ impl PlanProgress {
         lines
     }
 
-    fn horizon_line(&self, state: &State, rate: &super::rate::DecisionRate) -> PlanLine {
+    fn horizon_line(&self, state: &State, rate: &DecisionRate) -> PlanLine {
         let left = self.horizon.saturating_sub(state.decided);
-        let time = text::duration(rate.seconds(left));
+        // At a standstill the rate says how fast it was, not how fast it will be.
+        let now = if state.status == Status::Paused {
+            "not before it is resumed".into()
+        } else if state.waiting {
+            "not before the outstanding outcomes are known".into()
+        } else {
+            format!(
+                "in about {} at the rate of now",
+                text::duration(rate.seconds(left))
+            )
+        };
         (
             "Horizon reached".into(),
             format!("after {} rounds", grouped(self.horizon)),
-            format!("in about {time} at the rate of now"),
+            now,
         )
     }
 

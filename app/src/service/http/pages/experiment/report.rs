@@ -19,8 +19,9 @@ use crate::store::Role;
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 /// The pages' own style, which the file must not ask for.
-const STYLES: [&str; 2] = [
+const STYLES: [&str; 3] = [
     include_str!("../../../../../assets/pico.min.css"),
+    include_str!("../../../../../assets/figures.css"),
     include_str!("../../../../../assets/debora.css"),
 ];
 

@@ -73,7 +73,7 @@ pub fn drawn(view: &ExperimentView, along: TimeAxis) -> (Markup, Markup) {
         tips,
         ..chart
     };
-    (chart.svg(), legend(&bands.legend()))
+    (chart.svg(), legend::legend(bands.legend()))
 }
 
 fn axis(view: &ExperimentView, along: TimeAxis) -> Axis {
@@ -192,9 +192,11 @@ impl<'a> Bands<'a> {
         names
     }
 
-    fn legend(&self) -> Vec<(String, String)> {
+    fn legend(&self) -> Vec<(Vec<Mark>, String)> {
         let names = self.names().into_iter().enumerate();
-        names.map(|(band, name)| (colour(band), name)).collect()
+        names
+            .map(|(band, name)| (legend::block(&colour(band)), name))
+            .collect()
     }
 
     fn lines(&self, epoch: &PlayedEpoch) -> Vec<String> {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::next::{self, NextStep};
 use super::progress::{self, PlanProgress};
-use super::rate::DecisionRate;
+use crate::service::http::pace::{DecisionPace, DecisionRate};
 use crate::service::http::state::{State, read_whole};
 use crate::store::{EpochRow, Event, ExperimentRow, Progress, Status, Store};
 
@@ -24,8 +24,10 @@ pub struct ExperimentView {
     pub experiment: ExperimentRow,
     /// What was played, epoch by epoch.
     pub epochs: Vec<PlayedEpoch>,
-    /// How fast it decides; `None` once it is over, and before the first round.
+    /// How fast it decides; `None` once it is over, and without a decision in the last minutes.
     pub rate: Option<DecisionRate>,
+    /// When the last round was decided.
+    pub decided_at: Option<i64>,
     /// What comes next.
     pub next: NextStep,
     /// The plan beside what came of it.
@@ -42,14 +44,26 @@ impl ExperimentView {
         self.state.name.as_deref().unwrap_or(&self.state.id)
     }
 
+    /// Who paused or closed it, and why, as the end of a sentence that says which.
+    pub fn stopped_by(&self) -> String {
+        let Some(event) = &self.stopped else {
+            return ".".into();
+        };
+        let reason = event.reason.as_ref();
+        let why = reason.map_or(".".into(), |reason| format!(": {reason}"));
+        format!(" by {}{why}", event.actor)
+    }
+
     /// When something last happened to its rounds, as far as it is known: where a figure over time ends.
     pub fn last_at(&self) -> i64 {
         // Not now: a figure would move although nothing happens.
-        let decided = self.rate.map(|rate| rate.last_at);
         let stopped = self.stopped.as_ref().map(|event| event.at);
         let epoch = self.epochs.last();
         let epoch = epoch.map(|epoch| epoch.closed_at.unwrap_or(epoch.opened_at));
-        let known = [decided, stopped, epoch].into_iter().flatten().max();
+        let known = [self.decided_at, stopped, epoch]
+            .into_iter()
+            .flatten()
+            .max();
         known.unwrap_or(self.experiment.created_at)
     }
 }
@@ -89,12 +103,9 @@ pub fn read(store: &mut dyn Store, id: &str, now: i64) -> Result<Option<Experime
     };
     let epochs = epochs(store, id, &whole.progress)?;
     let stopped = stopped(store, id, whole.progress.status)?;
-    let open = whole.progress.status.is_open();
-    let rate = if open {
-        DecisionRate::read(store, id, &epochs, now)?
-    } else {
-        None
-    };
+    let pace = DecisionPace::read(store, id, &whole.progress, now)?;
+    let open = pace.filter(|_| whole.progress.status.is_open());
+    let rate = open.and_then(|pace| pace.until(now));
     Ok(Some(ExperimentView {
         next: next::of(&whole, rate.as_ref()),
         plan: progress::of(&whole, &epochs),
@@ -103,6 +114,7 @@ pub fn read(store: &mut dyn Store, id: &str, now: i64) -> Result<Option<Experime
         experiment: whole.experiment,
         epochs,
         rate,
+        decided_at: pace.map(|pace| pace.last),
         stopped,
     }))
 }

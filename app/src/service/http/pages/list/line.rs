@@ -62,7 +62,7 @@ impl ListLine {
     /// Rounds decided a second; `None` while nothing is known.
     pub fn per_second(&self) -> Option<f64> {
         let rate = self.summary.as_ref()?.rate(&self.row, self.now);
-        Some(rate.map_or(0.0, |(rounds, span)| rounds as f64 * 1e3 / span as f64))
+        Some(rate.map_or(0.0, |rate| rate.per_second()))
     }
 
     /// The action played most, once that is decided by outcomes.
@@ -105,7 +105,7 @@ impl ListLine {
                 td data-label="Alerts" { (self.alerts_markup()) }
                 td.number data-label="Age" {
                     time datetime=(iso(self.row.created_at)) title=(text::time(self.row.created_at)) {
-                        (duration(self.now - self.row.created_at))
+                        (text::age(self.now - self.row.created_at))
                     }
                 }
             }
@@ -129,22 +129,17 @@ impl ListLine {
         if !self.row.progress.status.is_open() {
             return html! { span.small { "over" } };
         }
-        let Some((rounds, span)) = summary.rate(&self.row, self.now) else {
+        let Some(rate) = summary.rate(&self.row, self.now) else {
             let last = summary.last_decided();
-            let last = last.map_or("Nothing was decided yet.".to_owned(), |at| {
-                format!(
-                    "No decision in the last 10 minutes; the last one was at {}.",
-                    text::time(at)
-                )
-            });
+            let last = last.map_or("Nothing was decided yet.".into(), text::idle);
             return html! { span.small title=(last) { "none" } };
         };
         let over = format!(
             "{} in the last {}",
-            counted(rounds, "round", "rounds"),
-            duration(span)
+            counted(rate.rounds, "round", "rounds"),
+            text::age(rate.span)
         );
-        html! { span title=(over) { (per_time(rounds as f64 * 1e3 / span as f64)) } }
+        html! { span title=(over) { (per_time(rate.per_second())) } }
     }
 
     fn leader_markup(&self) -> Markup {
@@ -183,7 +178,8 @@ impl ListLine {
         html! {
             span.limits {
                 @for limit in &limits[..shown] {
-                    span.badge.(class(limit.verdict)) title=(limit.sentence) { bdi { (limit.name) } " " (verdict(limit.verdict)) }
+                    @let [class, words] = parts::verdict(limit.verdict);
+                    span.badge.(class) title=(limit.sentence) { bdi { (limit.name) } " " (words) }
                 }
                 @if shown < limits.len() { span.small { "and " (counts(&limits[shown..])) } }
             }
@@ -209,21 +205,6 @@ fn unread() -> Markup {
     html! { span.small title="Not read yet: the list goes on reading when it is refreshed." { "…" } }
 }
 
-fn class(verdict: LimitVerdict) -> &'static str {
-    match verdict {
-        LimitVerdict::Kept => "kept",
-        LimitVerdict::Exceeded => "exceeded",
-        LimitVerdict::Unknown => "unknown",
-    }
-}
-
-fn verdict(verdict: LimitVerdict) -> &'static str {
-    match verdict {
-        LimitVerdict::Unknown => "not yet known",
-        known => class(known),
-    }
-}
-
 /// How many of each verdict: "1 exceeded, 16 kept".
 fn counts(limits: &[LimitLine]) -> String {
     let verdicts = [
@@ -239,7 +220,7 @@ fn counts(limits: &[LimitLine]) -> String {
     });
     let said = counts.iter().filter(|(count, _)| *count > 0);
     let said: Vec<_> = said
-        .map(|(count, one)| format!("{count} {}", verdict(*one)))
+        .map(|(count, one)| format!("{count} {}", parts::verdict(*one)[1]))
         .collect();
     said.join(", ")
 }
@@ -253,15 +234,4 @@ fn per_time(per_second: f64) -> String {
     };
     // Two digits: with more, it would change at every look.
     format!("{}/{unit}", significant(rate, 2))
-}
-
-/// How long milliseconds are, in the largest unit that they fill: "3 d".
-fn duration(milliseconds: i64) -> String {
-    let seconds = milliseconds.max(0) / 1_000;
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} d", seconds / 86_400),
-    }
 }

@@ -80,7 +80,7 @@ fn figure(planned: &Planned) -> Markup {
     let explored = planned.exploration.rounds.unwrap_or(first.round) as f64;
     // Half as early as anything is seen, so that there is room to see that nothing is.
     let from = (explored / 4.0).max(1.0);
-    let y = Axis::logarithmic("", low / 1.6, high * 1.6);
+    let y = Axis::logarithmic("difference that is seen", low / 1.6, high * 1.6);
     let explores = Mark::Block {
         class: "muted".into(),
         x: [from, explored],
@@ -104,17 +104,17 @@ fn figure(planned: &Planned) -> Markup {
         tips: tips(planned, shown, from),
         y,
     };
-    let colours: Vec<(String, String)> = names
+    let signs = names
         .enumerate()
-        .map(|(place, name)| (colour(place), name.clone()))
-        .collect();
+        .map(|(place, name)| (legend::level(&colour(place)), name.clone()))
+        .chain([(legend::block("muted"), "exploration".to_owned())]);
     html! {
         figure.plan {
             (chart.svg())
-            (legend(&colours))
+            (legend::legend(signs.collect()))
             figcaption {
                 "The smallest difference between two actions that is seen, in each quantity's units, if all are played equally often. "
-                "Grey: exploration. The right edge is the horizon."
+                "The right edge is the horizon, round " (whole(planned.horizon)) "."
                 @if shown < planned.quantities.len() { " Of " (planned.quantities.len()) " quantities the first " (shown) " are drawn." }
             }
         }

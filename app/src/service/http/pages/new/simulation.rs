@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::NewPage;
 use crate::chart::{Axis, Chart, Mark};
-use crate::service::http::pages::parts::scroll;
+use crate::service::http::pages::parts;
 use crate::service::http::simulate::{SimulatedLimit, SimulatedPairs};
 
 /// More guesses than this are folded.
@@ -58,11 +58,14 @@ fn guesses(view: &NewPage, quantity: usize) -> Markup {
 fn found(simulated: &SimulatedPairs) -> Markup {
     let short = simulated.pairs < simulated.asked;
     html! {
-        @for sentence in &simulated.sentences { p.said { (sentence) } }
+        @for sentence in &simulated.sentences { p.said { (parts::sentence(sentence)) } }
+        @for name in simulated.limits.iter().filter(|limit| limit.median > limit.threshold).map(|limit| &limit.name) {
+            p.said { "In half of the runs or more " bdi { (name) } " is above its threshold on average." }
+        }
         @if short {
             p.small { "There was time for " (whole(simulated.pairs)) " of " (whole(simulated.asked)) " pairs." }
         }
-        (scroll("What was found", &table(simulated)))
+        (parts::scroll("What was found", &table(simulated)))
         details #simulated-spec {
             summary { "Run it yourself" }
             p { code { "debora replicate spec.toml --pairs " (simulated.pairs) } " gives the same for this file:" }
@@ -101,7 +104,7 @@ fn lines(simulated: &SimulatedPairs) -> Vec<Measured> {
     let found = &simulated.found;
     let number = |value: &Value| value.as_f64();
     let mut rows = vec![Measured {
-        name: "identical pairs: their share, 95 % interval".into(),
+        name: "Identical pairs: their share, 95 % interval".into(),
         low: number(&found["interval"][0]).unwrap_or(0.0),
         middle: number(&found["identical_rate"]).unwrap_or(0.0),
         high: number(&found["interval"][1]).unwrap_or(1.0),
@@ -114,7 +117,7 @@ fn lines(simulated: &SimulatedPairs) -> Vec<Measured> {
     if let (Some(low), Some(middle), Some(high)) = (regret("p05"), regret("median"), regret("p95"))
     {
         rows.push(Measured {
-            name: "regret, all rounds: median, 5 % to 95 % of runs".into(),
+            name: "Regret, all rounds: median, 5 % to 95 % of runs".into(),
             low,
             middle,
             high,

@@ -1,0 +1,110 @@
+"""The figures of a report, by matplotlib: the same points, axes, colours and dashes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = npt.NDArray[np.float64]
+
+COLOURS = ("#0072b2", "#bf5109", "#00805c", "#b4558c", "#a66f00", "#4a7fd6", "#7a5c14", "#6f6f6f")
+"""Of players and actions; those of the program's files."""
+
+# In grey, dashes tell lines apart where colours do not.
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (7, 4)),
+    (0, (2, 4)),
+    (0, (9, 4, 2, 4)),
+    (0, (12, 4)),
+    (0, (5, 3)),
+    (0, (9, 4, 2, 4, 2, 4)),
+    (0, (1, 3)),
+)
+
+# How many powers of ten an axis has on its longer side, before it is linear.
+_POWERS = 5
+
+_BOUND = "#5a6170"
+
+
+def axes_of(ax: Axes | None) -> Axes:
+    """The caller's axes, or those of a figure of its own."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("matplotlib is not installed; install it, or the extra: pip install 'debora[plot]'") from None
+    return pyplot.figure().add_subplot()
+
+
+def line(axes: Axes, curve: Floats, label: str, place: int) -> None:
+    """A curve with its band: round, value, low, high."""
+    rounds, values, low, high = curve.T
+    colour = COLOURS[place % len(COLOURS)]
+    axes.plot(rounds, values, label=label, color=colour, linestyle=DASHES[place % len(DASHES)])
+    # Of a single run there is no band: it would be a line upon its line.
+    if not np.isnan(low).all():
+        axes.fill_between(rounds, low, high, alpha=0.18, color=colour, linewidth=0)
+
+
+def bound(axes: Axes, rounds: npt.ArrayLike, values: npt.ArrayLike) -> None:
+    """What a curve stays below."""
+    axes.plot(rounds, values, linestyle=":", color=_BOUND, label="bound")
+
+
+def amounts(axes: Axes, label: str) -> Axes:
+    """Against rounds, both axes logarithmic, the upright one away from zero: regret and violation may be below it."""
+    ends = np.array([axes.dataLim.y0, axes.dataLim.y1, 0.0])
+    most = int(np.ceil(np.log10(np.abs(ends).max() or 1.0) - 1e-9))
+    axes.set(xscale="log", xlabel="round", ylabel=label)
+    axes.set_yscale("symlog", linthresh=10.0 ** (most - _POWERS))
+    # Zero and every power on each side that is reached: matplotlib's own choice crowds around zero.
+    powers = 10.0 ** np.arange(most - _POWERS + 1, most + 1)
+    ticks = np.concatenate([-powers[::-1], [0.0], powers])
+    axes.set_yticks(ticks[(ticks >= ends.min()) & (ticks <= 1.001 * ends.max())], minor=False)
+    axes.minorticks_off()
+    return legend(axes)
+
+
+def shares(axes: Axes, promised: float) -> Axes:
+    """Against rounds, from none to all, with what is promised."""
+    axes.axhline(promised, linestyle="--", color="black", label="promised")
+    axes.set(xscale="log", xlabel="round", ylabel="identical pairs", ylim=(0, 1.02))
+    return legend(axes)
+
+
+def strategies(
+    axes: Axes, first: npt.NDArray[np.uint64], probabilities: Floats, rounds: int, names: Sequence[str]
+) -> Axes:
+    """Each stretch to the next one's first round; of many actions those played most, and the others together."""
+    ends = np.append(first[1:].astype(np.float64), rounds)
+    edges = np.column_stack([first.astype(np.float64), ends]).ravel()
+    labels, rows, colours = _most_played(probabilities, ends - first.astype(np.float64), names)
+    axes.stackplot(edges, np.repeat(rows, 2, axis=1), labels=labels, colors=colours, alpha=0.85)
+    axes.set(xscale="log", xlabel="round", ylabel="probability", xlim=(1, max(rounds, 2)), ylim=(0, 1))
+    return legend(axes)
+
+
+def _most_played(probabilities: Floats, lengths: Floats, names: Sequence[str]) -> tuple[list[str], Floats, list[str]]:
+    if len(names) <= len(COLOURS):
+        return list(names), probabilities.T, list(COLOURS[: len(names)])
+    # Stable, so that of equals the first comes first.
+    order = np.argsort(-(lengths @ probabilities), kind="stable")
+    most = np.sort(order[: len(COLOURS) - 1])
+    rest = order[len(COLOURS) - 1 :]
+    rows = np.vstack([probabilities.T[most], probabilities.T[rest].sum(axis=0)])
+    return [*(names[action] for action in most), f"{len(rest)} others"], rows, [*COLOURS[: len(most)], _BOUND]
+
+
+def legend(axes: Axes) -> Axes:
+    """Below the figure, where a long name covers nothing."""
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=4, frameon=False, fontsize="small")
+    return axes
