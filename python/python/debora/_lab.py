@@ -165,7 +165,7 @@ def compare(
     """The policy beside its rivals on the same worlds: the same as ``debora compare``.
 
     Without ``players``, all rivals play that can do so in reasonable time; a warning names those left out. A player is
-    a rival's name or a :func:`debora.player`; names alone may come as one text, with commas between them. ``world`` is a
+    a rival's name or a :func:`debora.player`; names may also come as one text, with commas. ``world`` is a
     :func:`debora.worlds.function` in place of the spec's.
     """
     measurement = comparison(spec, players, pairs, simulator, world)
