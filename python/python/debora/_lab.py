@@ -144,7 +144,9 @@ def replicate(
     >>> result.regret.shape, result.regret_curves.shape[:2]
     ((100, 2), (100, 2))
     """
-    warn_if_blind(spec)
+    # The plan is debora's.
+    if player is None:
+        warn_if_blind(spec)
     as_players(None if player is None else [player])
     measurement = Measurement.replicate(
         spec, pairs=pairs, simulator=simulator, other=other, player=player, world=as_function(world)

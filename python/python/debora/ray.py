@@ -60,7 +60,9 @@ def replicate(
     Without ``shards`` a few pairs are measured here first, and their time chooses the number. ``progress`` is told
     after each shard. Ctrl-C cancels the tasks.
     """
-    warn_if_blind(spec)
+    # The plan is debora's.
+    if player is None:
+        warn_if_blind(spec)
     as_players(None if player is None else [player])
     measurement = Measurement.replicate(
         spec, pairs=pairs, simulator=simulator, other=other, player=player, world=as_function(world)
