@@ -261,17 +261,44 @@ impl Plan {
         if !(gap > 0.0 && gap <= most) {
             return Err(Error::Gap { gap, most });
         }
-        // The gap falls with the horizon, but not steadily: a longer one may split rho over one more level. So the first of
-        // a fine row of horizons is taken, where bisection could land on a later one.
-        let mut horizon = 10.0f64;
-        while horizon < HORIZON_MAX as f64 {
-            let plan = Self::of(self.problem.with_horizon(horizon as u64)?);
+        for horizon in horizons() {
+            let plan = Self::of(self.problem.with_horizon(horizon)?);
             if plan.detectable_gap.is_some_and(|seen| seen * most <= gap) {
-                return Ok(Some(horizon as u64));
+                return Ok(Some(horizon));
             }
-            horizon *= 1.05;
         }
         Ok(None)
+    }
+
+    /// Differences of a quantity's means that this horizon sees, on the unit scale: twice the width at T/K samples of each
+    /// action. None if the plan is blind or the quantity is not estimated.
+    pub fn sight(&self, quantity: usize) -> Option<f64> {
+        match self.problem.profile() {
+            Profile::Tight { .. } => Some(2.0 * self.levels.last()?.widths.get(quantity)?),
+            // One width for all quantities.
+            Profile::Paper => self
+                .detectable_gap
+                .filter(|_| quantity < self.problem.quantities_estimated()),
+        }
+    }
+
+    /// For each quantity with a difference on the unit scale, the smallest horizon above this one known to see it.
+    pub fn horizons_for_gaps(&self, gaps: &[(usize, f64)]) -> Vec<Option<u64>> {
+        let mut found = vec![None; gaps.len()];
+        // One pass for all of them: each horizon has a plan of its own to be made.
+        for horizon in horizons().skip_while(|&horizon| horizon <= self.problem.horizon()) {
+            if found.iter().all(Option::is_some) {
+                break;
+            }
+            let problem = self.problem.with_horizon(horizon);
+            let plan = Self::of(problem.expect("a longer horizon than one that was accepted"));
+            for (found, &(quantity, gap)) in found.iter_mut().zip(gaps) {
+                if found.is_none() && plan.sight(quantity).is_some_and(|sight| sight <= gap) {
+                    *found = Some(horizon);
+                }
+            }
+        }
+        found
     }
 
     /// Bounds on regret and violation after this many rounds of the run, each with probability `bound_probability`.
@@ -426,6 +453,15 @@ impl Plan {
     pub(crate) fn level(&self, count: u64) -> Option<&Level> {
         self.levels.iter().rfind(|level| level.count <= count)
     }
+}
+
+/// The horizons that are tried for the smallest that shows a gap.
+fn horizons() -> impl Iterator<Item = u64> {
+    // The gap falls with the horizon, but not steadily: a longer one may split rho over one more level. So the first of a fine
+    // row of horizons is taken, where bisection could land on a later one.
+    std::iter::successors(Some(10.0f64), |horizon| Some(horizon * 1.05))
+        .take_while(|&horizon| horizon < HORIZON_MAX as f64)
+        .map(|horizon| horizon as u64)
 }
 
 /// n_f, n_f growth, .. with the widths that the shares allow.

@@ -114,37 +114,40 @@ fn parts_that_do_not_fit_are_refused_with_the_reason() {
     refused(&[], "there are none");
     refused(
         &[one.clone(), three.clone()],
-        "pair 2 of debora is in none of them",
+        "pairs 2 to 3 of debora are missing, of 6 from 0 on; there are only shard number 1, shard number 2",
     );
     let mut other = two.clone();
     other.fingerprint = "other".into();
     refused(
         &[one.clone(), other],
-        "the first has spec spec, number 2 has other",
+        "shard number 1 has spec spec, shard number 2 has other",
     );
     let mut other = two.clone();
     other.values_version += 1;
     refused(
         &[one.clone(), other],
-        "the first has values version 2, number 2 has 3",
+        "shard number 1 has values version 2, shard number 2 has 3",
     );
     let mut other = two.clone();
     other.total = 7;
     refused(
         &[one.clone(), other],
-        "the first has pairs in all 6, number 2 has 7",
+        "shard number 1 has pairs in all 6, shard number 2 has 7",
     );
     let mut other = two.clone();
     other.players[0].0 = "ucb1".into();
     refused(
         &[one.clone(), other],
-        "the first has players debora, number 2 has ucb1",
+        "shard number 1 has players debora, shard number 2 has ucb1",
     );
     let mut other = two.clone();
-    other.players[0].1[0].runs[0].violation += 1.0;
+    other.players[0].1[0].runs[0].violation = 0.25;
+    let violation = two.players[0].1[0].runs[0].violation;
     refused(
         &[one.clone(), two.clone(), other],
-        "two have pair 2 of debora, and they differ",
+        &format!(
+            "shard number 2 and shard number 3 both have pair 2 of debora, and they differ: violation {violation} and 0.25"
+        ),
     );
     let mut other = three.clone();
     other.players[0].1[1].index = 9;
@@ -152,7 +155,7 @@ fn parts_that_do_not_fit_are_refused_with_the_reason() {
     last.players[0].1.remove(0);
     refused(
         &[one.clone(), two.clone(), other, last],
-        "pair 9 of debora is beyond the 6 of the whole",
+        "shard number 3 has pair 9 of debora, beyond the 6 of the whole",
     );
     assert_eq!(
         PartPairs::merge(&[three, one.clone(), two, one])

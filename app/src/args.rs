@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use debora::spec::{number, whole_number};
 
 use crate::store::{Location, Role};
 
@@ -23,8 +26,9 @@ pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (values version 2
 
 #[derive(Args, Clone)]
 pub struct Common {
-    /// Write summary.json, CSV, SVG plots and report.html into this new folder
-    #[arg(long, global = true, value_name = "DIR")]
+    /// Where the verb writes its files, if it writes any.
+    // Filled in from the verb's own flag: as a global one it would be taken, and forgotten, where nothing is written.
+    #[arg(skip)]
     pub out: Option<PathBuf>,
     /// Overwrite what is in the way of --out, --trace or init
     #[arg(long, global = true)]
@@ -35,11 +39,19 @@ pub struct Common {
     pub json: bool,
     /// Threads to use; results do not depend on it [default: all cores, serve: all but one]
     #[arg(long, global = true, env = "DEBORA_THREADS", value_name = "N",
-          value_parser = clap::value_parser!(u16).range(1..))]
+          value_parser = whole::<u16, 1, 65_535>)]
     pub threads: Option<u16>,
     /// No progress bar
     #[arg(long, short, global = true)]
     pub quiet: bool,
+}
+
+/// For the verbs that write files.
+#[derive(Args, Clone)]
+pub struct OutArgs {
+    /// Write all that was found into this new folder, as data, figures and a page
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -55,19 +67,29 @@ pub enum Verb {
         #[command(flatten)]
         spec: SpecArgs,
         /// Also say which horizon is needed to see a reward gap this large, in the reward's units
-        #[arg(long, value_name = "G")]
+        #[arg(long, value_name = "G", value_parser = parse_number)]
         gap: Option<f64>,
+        #[command(flatten)]
+        out: OutArgs,
     },
     /// One simulated run
     Run {
         #[command(flatten)]
         spec: SpecArgs,
+        /// Which pair's key and data, from 0, as `replicate` numbers them
+        #[arg(long, value_name = "J", default_value = "0", value_parser = whole::<u64, 0, { u64::MAX }>)]
+        pair: u64,
+        /// The first (0) or the second (1) run of the pair: the same key, other data
+        #[arg(long, value_name = "0|1", default_value = "0", value_parser = whole::<u8, 0, 1>)]
+        member: u8,
         /// Write one line of JSON per epoch
         #[arg(long, value_name = "FILE.jsonl")]
         trace: Option<PathBuf>,
         /// Whole epochs at once, or one round after another
         #[arg(long, default_value = "epochs")]
         simulator: SimulatorArg,
+        #[command(flatten)]
+        out: OutArgs,
     },
     /// Many pairs of runs, one key and fresh data: are the decisions the same?
     Replicate {
@@ -94,12 +116,16 @@ pub enum Verb {
         /// Files written with --shard, or folders of them
         #[arg(required = true)]
         parts: Vec<PathBuf>,
+        #[command(flatten)]
+        out: OutArgs,
     },
     /// What is fixed before a live experiment's first decision, to be published before it; --out writes it as JSON and as a page
     Seal {
         /// The spec file (TOML), as it will be given to the service
         #[arg(value_name = "SPEC")]
         file: PathBuf,
+        #[command(flatten)]
+        out: OutArgs,
     },
     /// Live experiments over HTTP, until asked to stop
     Serve(ServeArgs),
@@ -151,6 +177,39 @@ pub enum Verb {
     },
 }
 
+impl Verb {
+    /// The folder to write into.
+    fn out(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Plan { out, .. }
+            | Self::Run { out, .. }
+            | Self::Merge { out, .. }
+            | Self::Seal { out, .. } => out.out.as_ref(),
+            Self::Replicate { pairs, .. } | Self::Compare { pairs, .. } => pairs.out.out.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+impl Cli {
+    /// What was typed; ends the program with a message if that cannot be.
+    pub fn typed() -> Self {
+        let mut cli = Self::try_parse().unwrap_or_else(|error| called_key(error).exit());
+        cli.common.out = cli.verb.out().cloned();
+        cli
+    }
+}
+
+/// What others call a seed is called a key here, and no spelling of one is near to the other.
+fn called_key(mut error: clap::Error) -> clap::Error {
+    let wrong = error.get(ContextKind::InvalidArg);
+    if wrong == Some(&ContextValue::String("--seed".into())) {
+        let key = ContextValue::String("--key".into());
+        error.insert(ContextKind::SuggestedArg, key);
+    }
+    error
+}
+
 /// Where the service listens and what it keeps its experiments in.
 #[derive(Args, Clone)]
 pub struct ServeArgs {
@@ -173,15 +232,15 @@ pub struct ServeArgs {
     pub listen: String,
     /// Seconds that a client may take to send its headers, and again its body; idle connections are kept as long
     #[arg(long, env = "DEBORA_TIMEOUT", default_value = "30", value_name = "SECONDS",
-          value_parser = clap::value_parser!(u64).range(1..=3600))]
+          value_parser = whole::<u64, 1, 3600>)]
     pub timeout: u64,
     /// Connections at a time; more are answered 503, but for a few with API keys and for /health and /ready
     #[arg(long, env = "DEBORA_CONNECTIONS", default_value = "1024", value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+          value_parser = whole::<u32, 1, 1_000_000>)]
     pub connections: u32,
     /// Seconds that requests in flight may take after SIGTERM or Ctrl-C
     #[arg(long, env = "DEBORA_GRACE", default_value = "10", value_name = "SECONDS",
-          value_parser = clap::value_parser!(u64).range(0..=3600))]
+          value_parser = whole::<u64, 0, 3600>)]
     pub grace: u64,
     /// What is logged on standard error: off, error, warn, info, debug or trace
     #[arg(long, env = "DEBORA_LOG", default_value = "info", value_name = "LEVEL")]
@@ -299,8 +358,8 @@ impl StoreArgs {
 
 #[derive(Args, Clone)]
 pub struct PairArgs {
-    /// How many pairs [default: 1000 for replicate, 200 for compare]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// How many pairs, as 1000 or 1e3 [default: 1000 for replicate, 200 for compare]
+    #[arg(long, value_name = "N", value_parser = whole::<u64, 1, { u64::MAX }>)]
     // Without a default here, as it differs by verb.
     pub pairs: Option<u64>,
     /// Measure only part i of n (from 1) and write it into --out; `debora merge` puts parts together
@@ -309,6 +368,8 @@ pub struct PairArgs {
     /// Whole epochs at once, or one round after another
     #[arg(long, default_value = "epochs")]
     pub simulator: SimulatorArg,
+    #[command(flatten)]
+    out: OutArgs,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -380,10 +441,26 @@ impl SpecArgs {
     }
 }
 
+/// A number, as `.3` or `10_000`.
+fn parse_number(text: &str) -> Result<f64, String> {
+    number(text).ok_or_else(|| "give a number, such as 0.05".to_owned())
+}
+
+/// A whole number from `LOW` to `HIGH`, as `1000`, `1e3` or `1_000`.
+fn whole<T: TryFrom<u64>, const LOW: u64, const HIGH: u64>(text: &str) -> Result<T, String> {
+    whole_number(text)
+        .filter(|number| (LOW..=HIGH).contains(number))
+        .and_then(|number| T::try_from(number).ok())
+        .ok_or_else(|| match HIGH {
+            u64::MAX => format!("give a whole number of {LOW} or more, such as 1000 or 1e3"),
+            _ => format!("give a whole number from {LOW} to {HIGH}"),
+        })
+}
+
 fn parse_shard(text: &str) -> Result<(u64, u64), String> {
     let parts = text
         .split_once('/')
-        .and_then(|(shard, shards)| Some((shard.parse().ok()?, shards.parse().ok()?)));
+        .and_then(|(shard, shards)| Some((whole_number(shard)?, whole_number(shards)?)));
     match parts {
         // From 1 to n, as batch systems number their arrays and as people count.
         Some((shard, shards)) if shard >= 1 && shard <= shards => Ok((shard, shards)),

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 
 use debora_app::args::{Cli, Verb};
 use debora_app::commands::{
@@ -16,7 +16,7 @@ use debora_app::commands::{
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::typed();
     match perform(&cli) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
@@ -44,12 +44,18 @@ fn perform(cli: &Cli) -> Result<bool> {
     }
     match &cli.verb {
         Verb::Init { file } => init::init(file, common),
-        Verb::Plan { spec, gap } => plan::plan(spec, *gap, common),
+        Verb::Plan { spec, gap, .. } => plan::plan(spec, *gap, common),
         Verb::Run {
             spec,
+            pair,
+            member,
             trace,
             simulator,
-        } => run::run(spec, trace.as_deref(), (*simulator).into(), common),
+            ..
+        } => {
+            let member = (*pair, usize::from(*member));
+            run::run(spec, member, trace.as_deref(), (*simulator).into(), common)
+        }
         Verb::Replicate {
             spec,
             pairs,
@@ -60,8 +66,8 @@ fn perform(cli: &Cli) -> Result<bool> {
             pairs,
             players,
         } => compare::compare(spec, pairs, players, common),
-        Verb::Merge { parts } => merge::merge(parts, common),
-        Verb::Seal { file } => seal::seal(file, common),
+        Verb::Merge { parts, .. } => merge::merge(parts, common),
+        Verb::Seal { file, .. } => seal::seal(file, common),
         Verb::Serve(args) => serve::serve(args, common),
         Verb::Audit {
             source,

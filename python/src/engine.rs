@@ -7,17 +7,21 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use debora::{Ask, Key, Told};
-use numpy::{IntoPyArray as _, PyArray1, PyReadonlyArray1, PyReadonlyArray2, ToPyArray as _};
+use numpy::{
+    IntoPyArray as _, PyArray1, PyArrayMethods as _, PyReadonlyArray1, PyReadonlyArray2,
+    ToPyArray as _,
+};
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt as _;
-use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyIterator, PyString, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::arrays::{self, RoundCosts, to_round};
-use crate::error::{Error, refused, waiting};
+use crate::error::{Error, refused, waiting, warn_if_blind};
 use crate::problem::PyProblem;
 use crate::record::{PyEpochRecord, PyEstimate, PyObservedMean, PyRecommendation, PyToldMany};
-use crate::value::to_key;
+use crate::value::{Whole, to_key};
 
 /// The rounds of one batch at most: its arrays take a third of a gigabyte.
 const BATCH_MAX: u64 = 1 << 24;
@@ -25,7 +29,10 @@ const BATCH_MAX: u64 = 1 << 24;
 /// What to do in a round.
 #[pyclass(name = "Decision", module = "debora", frozen)]
 pub struct PyDecision {
-    inner: debora::Decision,
+    round: u64,
+    epoch: u64,
+    action: u32,
+    probability: f64,
     names: Py<PyTuple>,
 }
 
@@ -34,45 +41,46 @@ impl PyDecision {
     /// The round, from 1.
     #[getter]
     fn round(&self) -> u64 {
-        self.inner.round
+        self.round
     }
 
     /// The epoch it belongs to, from 0.
     #[getter]
     fn epoch(&self) -> u64 {
-        self.inner.epoch
+        self.epoch
     }
 
     /// The number of the action to play, from 0.
     #[getter]
     fn action(&self) -> u32 {
-        self.inner.action
+        self.action
     }
 
     /// The action's name.
     #[getter]
     fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.names.bind(py).get_item(self.inner.action as usize)
+        self.names.bind(py).get_item(self.action as usize)
     }
 
     /// With which probability the epoch's strategy plays it.
     #[getter]
     fn probability(&self) -> f64 {
-        self.inner.probability
+        self.probability
     }
 
     fn __eq__(&self, other: &Self) -> bool {
-        self.inner == other.inner
+        let all = |one: &Self| (one.round, one.epoch, one.action, one.probability);
+        all(self) == all(other)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let debora::Decision {
+        let Self {
             round,
             epoch,
             action,
             probability,
             ..
-        } = self.inner;
+        } = self;
         let name = self.name(py)?.repr()?;
         Ok(format!(
             "Decision(round={round}, epoch={epoch}, action={action}, name={name}, probability={probability:?})"
@@ -80,13 +88,15 @@ impl PyDecision {
     }
 }
 
-/// Decisions of consecutive rounds of one epoch, as arrays.
+/// Decisions of consecutive rounds of one epoch: as arrays, or one by one.
 #[pyclass(name = "Decisions", module = "debora", frozen)]
 pub struct PyDecisions {
     epoch: u64,
     rounds: Py<PyArray1<u64>>,
     actions: Py<PyArray1<u32>>,
     probabilities: Py<PyArray1<f64>>,
+    /// Of all actions.
+    names: Py<PyTuple>,
 }
 
 #[pymethods]
@@ -115,8 +125,45 @@ impl PyDecisions {
         self.probabilities.clone_ref(py)
     }
 
+    /// The name of the action to play in each round.
+    #[getter]
+    fn names<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let actions = self.actions.bind(py).readonly();
+        let name = |action: &u32| self.names.bind(py).get_item(*action as usize);
+        actions.as_slice()?.iter().map(name).collect()
+    }
+
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         self.rounds.bind(py).len()
+    }
+
+    fn __getitem__(&self, py: Python<'_>, index: isize) -> PyResult<PyDecision> {
+        let length = self.__len__(py)?;
+        // From the end if negative, as in every sequence.
+        let place = if index < 0 {
+            index + length as isize
+        } else {
+            index
+        };
+        let place = usize::try_from(place).ok().filter(|place| *place < length);
+        let place = place.ok_or_else(|| {
+            PyIndexError::new_err(format!(
+                "decision {index} does not exist; there are {length}"
+            ))
+        })?;
+        Ok(PyDecision {
+            round: self.rounds.bind(py).readonly().as_slice()?[place],
+            epoch: self.epoch,
+            action: self.actions.bind(py).readonly().as_slice()?[place],
+            probability: self.probabilities.bind(py).readonly().as_slice()?[place],
+            names: self.names.clone_ref(py),
+        })
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let decisions = (0..self.__len__(py)? as isize).map(|place| self.__getitem__(py, place));
+        let decisions: Vec<PyDecision> = decisions.collect::<PyResult<_>>()?;
+        decisions.into_pyobject(py)?.try_iter()
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -175,7 +222,10 @@ impl PyEngine {
 
     fn decided(&self, py: Python<'_>, inner: debora::Decision) -> PyDecision {
         PyDecision {
-            inner,
+            round: inner.round,
+            epoch: inner.epoch,
+            action: inner.action,
+            probability: inner.probability,
             names: self.names.clone_ref(py),
         }
     }
@@ -200,6 +250,7 @@ impl PyEngine {
         on_epoch: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let plan = debora::Plan::of(Arc::clone(&problem.get().inner));
+        warn_if_blind(problem.py(), &plan)?;
         let engine = Self::of(problem.py(), Arc::new(plan), to_key(key)?)?;
         engine.set_on_epoch(problem.py(), on_epoch);
         Ok(engine)
@@ -226,7 +277,8 @@ impl PyEngine {
     /// ...     told = engine.tell_many(batch.rounds, numpy.array([0.25, 0.75])[batch.actions])
     /// >>> engine.is_done
     /// True
-    fn ask_many(&self, py: Python<'_>, rounds: u64) -> PyResult<PyDecisions> {
+    fn ask_many(&self, py: Python<'_>, rounds: Whole) -> PyResult<PyDecisions> {
+        let rounds = rounds.0;
         // With the interpreter held throughout: nobody else can fork, or write to an array, in between.
         let mut state = self.state(py);
         let (first, epoch) = (state.next_round(), state.epoch());
@@ -253,6 +305,7 @@ impl PyEngine {
             rounds: rounds.into_pyarray(py).unbind(),
             actions: actions.into_pyarray(py).unbind(),
             probabilities: probabilities.into_pyarray(py).unbind(),
+            names: self.names.clone_ref(py),
         })
     }
 
@@ -269,7 +322,7 @@ impl PyEngine {
         rounds.into_pyarray(py)
     }
 
-    /// Tells a round's reward and costs, in the user's units and any order of rounds.
+    /// Tells the reward and costs of a decision, or of a round by its number, in the user's units and any order of rounds.
     ///
     /// Costs come as a sequence in the order of the problem, as a dictionary by their names, or, if there is one, as a number.
     /// Returns "recorded", "closed" (it was the epoch's last), "repeated" or "already told".
@@ -281,7 +334,10 @@ impl PyEngine {
         reward: f64,
         costs: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<&Bound<'py, PyString>> {
-        let round = to_round(round, &self.problem)?;
+        let round = match round.cast::<PyDecision>() {
+            Ok(decision) => decision.get().round,
+            Err(_) => to_round(round, &self.problem)?,
+        };
         let costs = RoundCosts::read(costs, &self.problem)?;
         let told = self
             .state(py)
@@ -299,7 +355,7 @@ impl PyEngine {
         }
     }
 
-    /// Tells many rounds: all of them, or none if there is an error.
+    /// Tells many rounds: all of them, or none if there is an error. They come as `ask_many` gave them, or as their numbers.
     ///
     /// Costs have a row for each round and a column for each cost, or come as a dictionary of arrays by their names.
     #[pyo3(signature = (rounds, rewards, costs = None))]
@@ -310,7 +366,10 @@ impl PyEngine {
         rewards: &Bound<'py, PyAny>,
         costs: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<PyToldMany> {
-        let rounds: PyReadonlyArray1<'py, u64> = arrays::rounds(rounds)?;
+        let rounds: PyReadonlyArray1<'py, u64> = match rounds.cast::<PyDecisions>() {
+            Ok(decisions) => decisions.get().rounds.bind(py).readonly(),
+            Err(_) => arrays::rounds(rounds)?,
+        };
         let rewards: PyReadonlyArray1<'py, f64> = arrays::rewards(rewards)?;
         let costs: Option<PyReadonlyArray2<'py, f64>> = arrays::costs(costs, &self.problem)?;
         let (rounds, rewards) = (rounds.as_slice()?, rewards.as_slice()?);

@@ -1,8 +1,10 @@
 //! The library's errors as Python exceptions: one family under `ValueError`, with the library's sentences.
 
+use std::ffi::CString;
+
 use debora::measure::MeasureError;
 use debora::spec::SpecError;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
 pyo3::create_exception!(
@@ -46,12 +48,32 @@ pub fn refused(error: debora::Error) -> PyErr {
     }
 }
 
-/// An error in a spec, with its place.
+/// What a spec made of arguments has in place of a file. Its text was written here, and nobody has seen its lines.
+pub const ARGUMENTS: &str = "<arguments>";
+
+/// An error in a spec, with its place if that is a file's or a text's.
 pub fn spec_refused(error: SpecError) -> PyErr {
+    // A value given beside the file is an argument, too, and the message names it.
+    if error.origin() == ARGUMENTS || error.origin().starts_with("override ") {
+        return Error::new_err(error.message().to_owned());
+    }
     Error::new_err(error.to_string())
 }
 
 /// An error in a measurement.
 pub fn measure_refused(error: MeasureError) -> PyErr {
-    Error::new_err(error.to_string())
+    match error {
+        MeasureError::Spec(error) => spec_refused(error),
+        error => Error::new_err(error.to_string()),
+    }
+}
+
+/// Warns of a plan under which nothing will ever be compared: decisions that ignore the data look replicable.
+pub fn warn_if_blind(py: Python<'_>, plan: &debora::Plan) -> PyResult<()> {
+    if !plan.blind {
+        return Ok(());
+    }
+    let category = py.get_type::<PyUserWarning>();
+    let sentences = debora::measure::warnings(plan, None).join("\n");
+    PyErr::warn(py, &category, &CString::new(sentences)?, 1)
 }

@@ -20,6 +20,8 @@ use pyo3::prelude::*;
 /// The private extension of debora.
 #[pymodule]
 mod _debora {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::engine::{PyDecision, PyDecisions, PyEngine};
     #[pymodule_export]
@@ -37,6 +39,12 @@ mod _debora {
     };
     #[pymodule_export]
     use super::spec::{PySpec, PyWorld};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // That of the program and the library: the three are released together.
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
 
     /// Changes whenever a draw, a constant, a strategy or a digest does.
     #[pymodule_export]

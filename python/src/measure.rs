@@ -1,14 +1,15 @@
 //! Runs, and measurements of many pairs.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use debora::lab::LabError;
+use debora::lab::epochs::Stretch;
 use debora::lab::metrics::Run;
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
 use debora::measure::{
-    FirstRun, Io, Measurement, answer, check_names, check_speed, choose, json, warnings,
+    FirstRun, Io, Measurement, answer, check_names, check_speed, choose, json, warnings, world_gaps,
 };
 use numpy::{IntoPyArray as _, PyArray2, PyArrayMethods as _};
 use pyo3::prelude::*;
@@ -21,7 +22,7 @@ use crate::error::{Error, measure_refused, spec_refused};
 use crate::own::OwnCode;
 use crate::part::PyPart;
 use crate::spec::{PySpec, open};
-use crate::value::{answer_items, to_python};
+use crate::value::{Whole, answer_items, to_python};
 
 fn simulator(name: &str) -> PyResult<Simulator> {
     match name {
@@ -55,23 +56,34 @@ pub fn matrix<'py>(
 
 /// One simulated run: the document of the JSON contract, the answer, curves and strategies.
 #[pyfunction]
-#[pyo3(signature = (spec, *, simulator = "epochs"))]
+#[pyo3(signature = (spec, *, simulator = "epochs", pair = Whole(0), member = Whole(0)))]
 pub fn simulate<'py>(
     py: Python<'py>,
     spec: &PySpec,
     simulator: &str,
+    pair: Whole,
+    member: Whole,
 ) -> PyResult<Bound<'py, PyDict>> {
+    if member.0 > 1 {
+        let message = format!("member is {}; give 0 or 1: a pair has two runs", member.0);
+        return Err(Error::new_err(message));
+    }
+    let member = (pair.0, member.0 as usize);
     let simulator = self::simulator(simulator)?;
     let spec = &spec.spec_text;
     let experiment = spec.experiment(&spec.world(&open).map_err(spec_refused)?, simulator);
     let watched = experiment.clone();
     // On a thread of its own, as the interpreter must see Ctrl-C while a long run goes on.
-    let (run, first_run, trace) = beside(py, Some(1), None, move |_| observed(&watched))?
-        .map_err(|error| measure_refused(error.into()))?;
+    let (run, first_run, trace) = beside(py, Some(1), None, move |watch| {
+        observed(&watched, member, &watch.cancel)
+    })?
+    .map_err(|error| measure_refused(error.into()))?;
     let world = &experiment.worlds[0];
     let warnings = warnings(&spec.plan, Some(&**world));
-    let answer = answer::run(spec, world.means(), &run, &first_run, &warnings);
+    let gaps = world_gaps(&spec.plan, &**world);
+    let answer = answer::run(spec, world.means(), &run, &first_run, &warnings, &gaps);
     let document = json::run(spec, &run, simulator, &warnings);
+    let document = json::of_member(json::with_gaps(document, &gaps), member);
     let span = spec.problem().quantity(0).range.span();
     let regret = run.regret_curve.iter().map(|regret| regret * span);
     let regret: Vec<f64> = regret.collect();
@@ -82,15 +94,20 @@ pub fn simulate<'py>(
     found.set_item("checkpoints", experiment.checkpoints.into_pyarray(py))?;
     found.set_item("regret_curve", regret.into_pyarray(py))?;
     found.set_item("violation_curve", run.violation_curve.into_pyarray(py))?;
+    found.set_item("actions", spec.problem().actions())?;
     add_strategies(&found, &first_run, spec.problem().actions().len())?;
     Ok(found)
 }
 
 /// The run, and what an observer saw of it; the trace has a record for each epoch.
-fn observed(experiment: &Experiment) -> Result<(Run, FirstRun, Vec<Value>), LabError> {
-    let mut first_run = FirstRun::new(experiment.worlds[0].means());
+fn observed(
+    experiment: &Experiment,
+    member: (u64, usize),
+    cancel: &AtomicBool,
+) -> Result<(Run, FirstRun, Vec<Value>), LabError> {
+    let mut first_run = FirstRun::new(experiment.worlds[member.1].means());
     let mut trace = Vec::new();
-    let run = experiment.run_observed(Contestant::Debora, 0, 0, &mut |stretch| {
+    let mut observe = |stretch: &Stretch| {
         first_run.add(stretch);
         if let Some(record) = stretch.player.record() {
             // The observer comes before the rounds are counted in, so the record does not have their number yet.
@@ -98,7 +115,8 @@ fn observed(experiment: &Experiment) -> Result<(Run, FirstRun, Vec<Value>), LabE
             record["rounds"] = json!(stretch.rounds);
             trace.push(record);
         }
-    })?;
+    };
+    let run = experiment.run_until(Contestant::Debora, member, &mut observe, cancel)?;
     Ok((run, first_run, trace))
 }
 
@@ -154,11 +172,11 @@ impl PyMeasurement {
     /// Pairs of runs with one key and fresh data, of debora or another player. `other` is a spec whose world the second run of
     /// each pair has, `world` a `debora.worlds.Function` in place of the spec's.
     #[classmethod]
-    #[pyo3(signature = (spec, *, pairs = 1000, simulator = "epochs", other = None, player = None, world = None))]
+    #[pyo3(signature = (spec, *, pairs = Whole(1000), simulator = "epochs", other = None, player = None, world = None))]
     fn replicate(
         _type: &Bound<'_, PyType>,
         spec: &PySpec,
-        pairs: u64,
+        pairs: Whole,
         simulator: &str,
         other: Option<&PySpec>,
         player: Option<Bound<'_, PyAny>>,
@@ -172,6 +190,7 @@ impl PyMeasurement {
         }
         let simulator = self::simulator(simulator)?;
         let other = other.map(|other| other.spec_text.clone());
+        let pairs = pairs.0;
         let players = Vec::from_iter(player);
         let (names, code) = OwnCode::read(&players, world, &spec.spec_text)?;
         let mut inner = Measurement::replicate(spec.spec_text.clone(), pairs, simulator, other);
@@ -189,15 +208,16 @@ impl PyMeasurement {
     /// The policy beside its rivals on the same worlds; without `players`, all that can play in reasonable time and need not be
     /// named. A player is a rival's name or a `debora.Player`.
     #[classmethod]
-    #[pyo3(signature = (spec, *, players = None, pairs = 200, simulator = "epochs", world = None))]
+    #[pyo3(signature = (spec, *, players = None, pairs = Whole(200), simulator = "epochs", world = None))]
     fn compare(
         type_: &Bound<'_, PyType>,
         spec: &PySpec,
         players: Option<Vec<Bound<'_, PyAny>>>,
-        pairs: u64,
+        pairs: Whole,
         simulator: &str,
         world: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
+        let pairs = pairs.0;
         let spec = spec.spec_text.clone();
         let (wanted, code) = OwnCode::read(&players.unwrap_or_default(), world, &spec)?;
         let own = code.own(type_.py(), &spec, pairs, &Arc::new(CodeFailure::default()))?;
@@ -238,7 +258,7 @@ impl PyMeasurement {
         &self,
         py: Python<'py>,
         shard: Option<(u64, u64)>,
-        threads: Option<usize>,
+        threads: Option<Whole>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let part = self._measure(py, shard, threads, progress)?;
@@ -253,12 +273,13 @@ impl PyMeasurement {
         &self,
         py: Python<'_>,
         shard: Option<(u64, u64)>,
-        threads: Option<usize>,
+        threads: Option<Whole>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyPart> {
         let total = self.inner.pairs_in(shard).map_err(measure_refused)?;
         let measurement = Arc::clone(&self.inner);
         let progress = progress.map(|progress| (progress, total));
+        let threads = threads.map(|threads| threads.0 as usize);
         let failure = Arc::new(CodeFailure::default());
         let own = self
             .code

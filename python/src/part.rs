@@ -21,14 +21,28 @@ pub struct PyPart {
 
 #[pymethods]
 impl PyPart {
-    /// The whole, from the bytes of parts in any order.
+    /// The whole, from the bytes of parts in any order; errors call them by these names.
     #[classmethod]
-    fn merge(type_: &Bound<'_, PyType>, parts: Vec<Vec<u8>>) -> PyResult<Self> {
+    #[pyo3(signature = (parts, names = None))]
+    fn merge(
+        type_: &Bound<'_, PyType>,
+        parts: Vec<Vec<u8>>,
+        names: Option<Vec<String>>,
+    ) -> PyResult<Self> {
+        let numbered = || {
+            (1..=parts.len())
+                .map(|number| format!("part {number}"))
+                .collect()
+        };
+        let names = names.unwrap_or_else(numbered);
         // Parts may be large, and other threads need not wait while they are read.
         let merged = type_.py().detach(|| {
-            let parts = (1..).zip(&parts).map(|(number, bytes)| read(number, bytes));
+            let parts = names
+                .iter()
+                .zip(&parts)
+                .map(|(name, bytes)| read(name, bytes));
             let parts = parts.collect::<PyResult<Vec<Part>>>()?;
-            Part::merge(parts).map_err(measure_refused)
+            Part::merge_named(&names, parts).map_err(measure_refused)
         });
         Ok(Self {
             inner: merged?,
@@ -65,6 +79,8 @@ impl PyPart {
         self.add_bounds(&found)?;
         found.set_item("actions", problem.actions())?;
         found.set_item("reward", &problem.quantity(0).name)?;
+        let quantities = (0..problem.quantities()).map(|number| &problem.quantity(number).name);
+        found.set_item("quantities", quantities.collect::<Vec<_>>())?;
         // Parts that lack pair 0 have no first run: its arrays are empty then.
         let none = FirstRun::default();
         let first_run = self.inner.first_run.as_ref().unwrap_or(&none);
@@ -168,9 +184,9 @@ impl PyPart {
     }
 }
 
-fn read(number: usize, bytes: &[u8]) -> PyResult<Part> {
+fn read(name: &str, bytes: &[u8]) -> PyResult<Part> {
     serde_json::from_slice(bytes)
-        .map_err(|error| Error::new_err(format!("part {number} is not a shard of debora: {error}")))
+        .map_err(|error| Error::new_err(format!("{name} is not a shard of debora: {error}")))
 }
 
 /// Where each pair diverged, and the estimate that made it.

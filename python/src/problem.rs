@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use debora::measure::{answer, json, warnings};
+use debora::measure::{WorldGap, answer, json, warnings};
 use debora::problem::Outside;
 use debora::spec::Spec;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
+
+use serde_json::json;
 
 use crate::error::{Error, refused};
 use crate::value::{answer_items, to_python, to_toml};
@@ -89,7 +91,7 @@ impl PyProblem {
         }
         // Without file and line, which nobody has seen.
         let spec = Spec::parse(&lines.join("\n"), "problem")
-            .map_err(|error| Error::new_err(error.message().to_owned()));
+            .map_err(|error| Error::new_err(in_arguments(error.message())));
         Ok(Self {
             inner: Arc::new(spec?.problem),
         })
@@ -123,8 +125,10 @@ impl PyProblem {
         Ok(PyPlan {
             // A problem has no name; the answer needs one to begin with.
             name: "plan".into(),
+            warnings: warnings(&inner, None),
             inner,
             gap,
+            gaps: None,
         })
     }
 
@@ -245,9 +249,22 @@ impl PyProblem {
     }
 }
 
+/// The spec's word for each of the costs is the argument's name without its s.
+fn in_arguments(message: &str) -> String {
+    match message.strip_prefix("cost.") {
+        Some(rest) => format!("costs.{rest}"),
+        None => message.replace(" in cost.", " in costs."),
+    }
+}
+
 fn cost((name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)) -> PyResult<String> {
     let mut entries = vec![format!("name = {}", to_toml(&name)?)];
-    for (word, value) in value.cast::<PyDict>()?.iter() {
+    let words = value.cast::<PyDict>().map_err(|_| {
+        let message =
+            format!("costs[{name:?}] is {value:?}; give a dictionary, as {{\"threshold\": 0.5}}");
+        Error::new_err(message)
+    })?;
+    for (word, value) in words.iter() {
         entries.push(format!("{} = {}", to_toml(&word)?, to_toml(&value)?));
     }
     Ok(format!("{{ {} }}", entries.join(", ")))
@@ -339,6 +356,9 @@ pub struct PyPlan {
     pub name: String,
     pub inner: Arc<debora::Plan>,
     pub gap: Option<(f64, Option<u64>)>,
+    /// What the horizon sees of the spec's world, if it has one.
+    pub gaps: Option<Vec<WorldGap>>,
+    pub warnings: Vec<String>,
 }
 
 impl PyPlan {
@@ -348,7 +368,13 @@ impl PyPlan {
 
     /// The answer, laid out by a function of `debora._answer`, which lays out all others.
     fn shown(&self, py: Python<'_>, layout: &str) -> PyResult<String> {
-        let answer = answer::plan(&self.name, &self.inner, &self.warnings(), self.gap);
+        let answer = answer::plan(
+            &self.name,
+            &self.inner,
+            &self.warnings,
+            self.gap,
+            self.gaps.as_deref().unwrap_or_default(),
+        );
         py.import("debora._answer")?
             .getattr(layout)?
             .call1((answer_items(py, &answer)?,))?
@@ -476,12 +502,23 @@ impl PyPlan {
     /// What a person must know before anything else.
     #[getter]
     fn warnings(&self) -> Vec<String> {
-        warnings(&self.inner, None)
+        self.warnings.clone()
+    }
+
+    /// Differences of the world's means, the hardest to see first, and whether this horizon is sure to see them; empty
+    /// without a world.
+    #[getter]
+    fn gaps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &json!(self.gaps.as_deref().unwrap_or_default()))
     }
 
     /// The document of `debora plan --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &json::plan(&self.inner, self.gap))
+        let mut document = json::plan(&self.inner, self.gap);
+        if let Some(gaps) = &self.gaps {
+            document = json::with_gaps(document, gaps);
+        }
+        to_python(py, &document)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use debora::measure::SpecText;
+use debora::measure::{SpecText, warnings, world_gaps};
 use debora::spec::{Simulated, quoted};
 use numpy::{PyArray2, PyArrayMethods as _, ToPyArray as _};
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
@@ -13,9 +13,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::engine::PyEngine;
-use crate::error::{Error, spec_refused};
+use crate::error::{ARGUMENTS, Error, refused, spec_refused, warn_if_blind};
 use crate::problem::{PyPlan, PyProblem};
-use crate::value::{key_number, to_key, to_toml};
+use crate::value::{Whole, key_number, to_key, to_toml};
 
 /// What errors call a spec that was not read from a file.
 const NO_FILE: &str = "<text>";
@@ -72,7 +72,7 @@ impl PySpec {
                 text += &format!("{} = {}\n", to_toml(&word)?, to_toml(&value)?);
             }
         }
-        Self::parse(text, NO_FILE.into(), Vec::new())
+        Self::parse(text, ARGUMENTS.into(), Vec::new())
     }
 
     /// Reads a spec: a path to a file, or the text itself. Keywords replace values of the file, as the program's flags do.
@@ -170,7 +170,7 @@ impl PySpec {
         self.spec_text.spec.name.as_deref()
     }
 
-    /// Where it was read from, or `<text>`.
+    /// Where it was read from, or `<text>` or `<arguments>`.
     #[getter]
     fn file(&self) -> &str {
         &self.spec_text.file
@@ -182,23 +182,32 @@ impl PySpec {
         &self.spec_text.text
     }
 
-    /// The plan of the problem; `Problem.plan` says more.
-    fn plan(&self) -> PyPlan {
-        PyPlan {
+    /// The plan of the problem, and what it sees of the world; `gap` as `Problem.plan` takes it.
+    #[pyo3(signature = (*, gap = None))]
+    fn plan(&self, gap: Option<f64>) -> PyResult<PyPlan> {
+        let plan = &self.spec_text.plan;
+        let horizon = |gap| plan.horizon_for_gap(gap).map(|horizon| (gap, horizon));
+        // A plan needs no world; one that cannot be read is the business of what simulates it.
+        let world = self.simulated().ok();
+        let world = world.as_ref().map(|simulated| &*simulated.world);
+        Ok(PyPlan {
             name: self.spec_text.name().to_owned(),
-            inner: Arc::clone(&self.spec_text.plan),
-            gap: None,
-        }
+            inner: Arc::clone(plan),
+            gap: gap.map(horizon).transpose().map_err(refused)?,
+            gaps: world.map(|world| world_gaps(plan, world)),
+            warnings: warnings(plan, world),
+        })
     }
 
     /// The engine of one pair of a replication. Pair 0 is what `run` simulates: each pair has a key derived from the spec's.
-    #[pyo3(signature = (*, pair = 0))]
-    fn engine(&self, py: Python<'_>, pair: u64) -> PyResult<PyEngine> {
+    #[pyo3(signature = (*, pair = Whole(0)))]
+    fn engine(&self, py: Python<'_>, pair: Whole) -> PyResult<PyEngine> {
+        warn_if_blind(py, &self.spec_text.plan)?;
         PyEngine::of(
             py,
             Arc::clone(&self.spec_text.plan),
             // As the lab derives it, so that an engine told by hand repeats a simulated run.
-            self.spec_text.spec.key.derive(pair, 0),
+            self.spec_text.spec.key.derive(pair.0, 0),
         )
     }
 

@@ -91,6 +91,31 @@ pub fn to_toml(value: &Bound<'_, PyAny>) -> PyResult<String> {
     Err(PyTypeError::new_err(message))
 }
 
+/// A whole number, 0 or more, as Python writes it: 100, 1e2, or numpy's.
+pub struct Whole(pub u64);
+
+impl<'py> FromPyObject<'_, 'py> for Whole {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let whole = match value.extract::<u64>() {
+            Ok(whole) => Some(whole),
+            // Up to 2^53 the spelling of a float is its value.
+            Err(_) => value
+                .extract::<f64>()
+                .ok()
+                .filter(|number| (0.0..=9_007_199_254_740_992.0).contains(number))
+                .filter(|number| number.trunc() == *number)
+                .map(|number| number as u64),
+        };
+        // A TypeError, before which PyO3 puts the argument's name.
+        whole.map(Self).ok_or_else(|| {
+            let shown = value.repr().map_or(String::new(), |repr| repr.to_string());
+            PyTypeError::new_err(format!("{shown} is not a whole number of 0 or more"))
+        })
+    }
+}
+
 /// A key: a whole number, or 32 hexadecimal digits.
 pub fn to_key(value: &Bound<'_, PyAny>) -> PyResult<Key> {
     if let Ok(text) = value.cast::<PyString>() {

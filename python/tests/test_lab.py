@@ -34,7 +34,7 @@ def test_runs_and_plans_are_the_programs(example: str, monkeypatch: pytest.Monke
     run = debora.run(spec)
     assert run.to_dict() == json.loads(program("run", example, "--json"))
     assert repr(run) == program("run", example).rstrip()
-    gap = spec.problem.plan(gap=0.1)
+    gap = spec.plan(gap=0.1)
     assert gap.to_dict() == json.loads(program("plan", example, "--json", "--gap", "0.1"))
     assert repr(spec.plan()) == program("plan", example).rstrip()
     assert len(run.trace) == run.epochs == len(run.strategies)
@@ -237,7 +237,7 @@ def test_tables(routing: debora.Spec) -> None:
     rows = debora.compare(routing.replace(horizon=50_000), pairs=2).to_pandas()
     assert rows.index[0] == "debora" and rows["regret.mean"].notna().all()
     stretches = debora.run(routing).to_pandas()
-    assert stretches["first_round"].iloc[0] == 1 and np.allclose(stretches[[0, 1, 2]].sum(axis=1), 1)
+    assert stretches["first_round"].iloc[0] == 1 and np.allclose(stretches[["small", "medium", "large"]].sum(axis=1), 1)
 
 
 def test_figures(routing: debora.Spec) -> None:

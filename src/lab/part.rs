@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::VALUES_VERSION;
 use crate::lab::LabError;
+use crate::lab::metrics::Run;
 use crate::lab::replicate::Pair;
 
 /// The indices of part `part` of `parts`, from 1, of `total` pairs: blocks that differ by one in length at most.
@@ -53,19 +54,35 @@ impl PartPairs {
 
     /// The whole, from parts in any order. Parts may overlap where they agree.
     pub fn merge(parts: &[PartPairs]) -> Result<PartPairs, LabError> {
+        let names: Vec<String> = (1..=parts.len())
+            .map(|number| format!("shard number {number}"))
+            .collect();
+        Self::merge_named(&names, parts)
+    }
+
+    /// The same; errors call the parts by these names.
+    pub fn merge_named(names: &[String], parts: &[PartPairs]) -> Result<PartPairs, LabError> {
         let Some(first) = parts.first() else {
             return Err(misfit("there are none".into()));
         };
-        for (number, part) in (2..).zip(&parts[1..]) {
-            first.check_same(part, number)?;
+        for (name, part) in names.iter().zip(parts).skip(1) {
+            first.check_same(&names[0], part, name)?;
         }
         let players = first
             .players
             .iter()
             .enumerate()
-            .map(|(place, (name, _))| {
-                let pairs = parts.iter().flat_map(|part| &part.players[place].1);
-                Ok((name.clone(), merge_pairs(name, pairs, first.total)?))
+            .map(|(place, (player, _))| {
+                // Each pair with its part's name: if two differ, the error says whose they are.
+                let each = names.iter().zip(parts);
+                let pairs = each.flat_map(|(name, part)| {
+                    let pairs = part.players[place].1.iter();
+                    pairs.map(move |pair| (name.as_str(), pair))
+                });
+                Ok((
+                    player.clone(),
+                    merge_pairs(player, pairs, first.total, names)?,
+                ))
             })
             .collect::<Result<_, LabError>>()?;
         Ok(PartPairs {
@@ -74,8 +91,8 @@ impl PartPairs {
         })
     }
 
-    /// Part number `number` must be of the same measurement as this one.
-    fn check_same(&self, part: &Self, number: usize) -> Result<(), LabError> {
+    /// Another part must be of the same measurement as this one.
+    fn check_same(&self, own: &str, part: &Self, other_name: &str) -> Result<(), LabError> {
         let names = self.names();
         let part_names = part.names();
         // In the order in which a person would look for the mistake: another file, another program, other flags.
@@ -88,7 +105,7 @@ impl PartPairs {
         ];
         match facts.into_iter().flatten().next() {
             Some((what, one, other)) => Err(misfit(format!(
-                "the first has {what} {one}, number {number} has {other}"
+                "{own} has {what} {one}, {other_name} has {other}"
             ))),
             None => Ok(()),
         }
@@ -110,34 +127,69 @@ fn differ<T: PartialEq + ToString>(
 
 /// One player's pairs, each once and in order.
 fn merge_pairs<'a>(
-    name: &str,
-    pairs: impl Iterator<Item = &'a Pair>,
+    player: &str,
+    pairs: impl Iterator<Item = (&'a str, &'a Pair)>,
     total: u64,
+    names: &[String],
 ) -> Result<Vec<Pair>, LabError> {
-    let mut merged = BTreeMap::new();
-    for pair in pairs {
+    let mut merged: BTreeMap<u64, (&str, &Pair)> = BTreeMap::new();
+    for (name, pair) in pairs {
         let index = pair.index;
+        if index >= total {
+            return Err(misfit(format!(
+                "{name} has pair {index} of {player}, beyond the {total} of the whole"
+            )));
+        }
         // Equal repeats are harmless: a part measured again because a machine was lost has the same pairs.
-        if merged
-            .insert(index, pair)
-            .is_some_and(|before| before != pair)
+        if let Some((before, other)) = merged.insert(index, (name, pair))
+            && other != pair
         {
             return Err(misfit(format!(
-                "two have pair {index} of {name}, and they differ"
+                "{before} and {name} both have pair {index} of {player}, and they differ: {}",
+                pair_difference(other, pair)
             )));
         }
     }
-    if let Some(missing) = (0..total).find(|index| !merged.contains_key(index)) {
+    if let Some(first) = (0..total).find(|index| !merged.contains_key(index)) {
+        let next = merged.range(first..).next();
+        let last = next.map_or(total, |(index, _)| *index) - 1;
         return Err(misfit(format!(
-            "pair {missing} of {name} is in none of them"
+            "pairs {first} to {last} of {player} are missing, of {total} from 0 on; there are only {}",
+            names.join(", ")
         )));
     }
-    if let Some(extra) = merged.keys().find(|index| **index >= total) {
-        return Err(misfit(format!(
-            "pair {extra} of {name} is beyond the {total} of the whole"
-        )));
+    Ok(merged.into_values().map(|(_, pair)| pair.clone()).collect())
+}
+
+/// What differs between two results for one pair, with both values.
+fn pair_difference(one: &Pair, two: &Pair) -> String {
+    let round = |pair: &Pair| match &pair.divergence {
+        Some(divergence) => format!("round {}", divergence.round),
+        None => "nowhere".to_owned(),
+    };
+    // The divergence first: two runs with other decisions differ in everything else as well.
+    if one.divergence != two.divergence {
+        return format!("its runs diverge at {}, and at {}", round(one), round(two));
     }
-    Ok(merged.into_values().cloned().collect())
+    let mut runs = one.runs.iter().zip(&two.runs);
+    let Some((one, two)) = runs.find(|(one, two)| one != two) else {
+        return "their numbers".to_owned();
+    };
+    let regret = |run: &Run| run.regret.map_or("none".to_owned(), |sum| sum.to_string());
+    let digest = |run: &Run| run.digest.clone().unwrap_or_default();
+    let facts = [
+        ("regret", regret(one), regret(two)),
+        (
+            "violation",
+            one.violation.to_string(),
+            two.violation.to_string(),
+        ),
+        ("decisions", digest(one), digest(two)),
+    ];
+    let different = facts.into_iter().find(|(_, one, two)| one != two);
+    different.map_or("their curves".to_owned(), |(what, one, two)| {
+        format!("{what} {one} and {two}")
+    })
 }
 
 fn misfit(reason: String) -> LabError {

@@ -44,10 +44,11 @@ impl Simulator {
         world: &dyn World,
         keys: (Key, WorldKey),
         observe: &mut dyn FnMut(Stretch),
+        cancel: &AtomicBool,
     ) -> Result<Tally, LabError> {
         match self {
             Simulator::Epochs => epochs::simulate(player, problem, world, keys, observe),
-            Simulator::Rounds => Ok(rounds::simulate(player, problem, world, keys, observe)),
+            Simulator::Rounds => rounds::simulate(player, problem, world, keys, observe, cancel),
         }
     }
 }
@@ -269,6 +270,17 @@ impl Experiment {
         member: usize,
         observe: &mut dyn FnMut(&Stretch),
     ) -> Result<Run, LabError> {
+        self.run_until(contestant, (pair, member), observe, &AtomicBool::new(false))
+    }
+
+    /// One run, which stops with an error once `cancel` is set. Only rounds one by one take long enough to look at it.
+    pub fn run_until(
+        &self,
+        contestant: Contestant,
+        (pair, member): (u64, usize),
+        observe: &mut dyn FnMut(&Stretch),
+        cancel: &AtomicBool,
+    ) -> Result<Run, LabError> {
         let problem = &self.plan.problem;
         let world = &*self.worlds[member];
         // Both members have one policy key, and each its own world: that is what a pair is.
@@ -290,14 +302,14 @@ impl Experiment {
         let mut player: Box<dyn Player> = match contestant {
             Contestant::Debora => {
                 let mut engine = Engine::with_plan(Arc::clone(&self.plan), keys.0);
-                let tally = simulator.play(&mut engine, problem, world, keys, &mut both)?;
+                let tally = simulator.play(&mut engine, problem, world, keys, &mut both, cancel)?;
                 let digest = Some(engine.digest());
                 return Ok(meter.finish(&tally, engine.strategy().probabilities(), digest));
             }
             Contestant::Rival(rival) => rival.player(&self.plan, keys.0),
             Contestant::Own(own) => own.player(&self.plan, keys.0),
         };
-        let tally = simulator.play(&mut *player, problem, world, keys, &mut both)?;
+        let tally = simulator.play(&mut *player, problem, world, keys, &mut both, cancel)?;
         let run = meter.finish(&tally, player.strategy().probabilities(), None);
         Ok(Run {
             note: player.note(),
@@ -307,10 +319,20 @@ impl Experiment {
 
     /// Both runs of a pair, and where they diverged.
     pub fn pair(&self, contestant: Contestant, index: u64) -> Result<Pair, LabError> {
-        let (pair, is_cut) = self.pair_compared(contestant, index, CHANGES_FIRST)?;
+        self.pair_until(contestant, index, &AtomicBool::new(false))
+    }
+
+    fn pair_until(
+        &self,
+        contestant: Contestant,
+        index: u64,
+        cancel: &AtomicBool,
+    ) -> Result<Pair, LabError> {
+        let (pair, is_cut) = self.pair_compared(contestant, index, CHANGES_FIRST, cancel)?;
         // Equal in all that was kept, and there was more.
         if is_cut && pair.divergence.is_none() {
-            return Ok(self.pair_compared(contestant, index, usize::MAX)?.0);
+            let (pair, _) = self.pair_compared(contestant, index, usize::MAX, cancel)?;
+            return Ok(pair);
         }
         Ok(pair)
     }
@@ -321,12 +343,15 @@ impl Experiment {
         contestant: Contestant,
         index: u64,
         changes_max: usize,
+        cancel: &AtomicBool,
     ) -> Result<(Pair, bool), LabError> {
         // Compared as they are played, so that no run's records are kept longer than its pair.
         let mut paths = [Path::new(changes_max), Path::new(changes_max)];
         let [one, two] = &mut paths;
-        let first = self.run_observed(contestant, index, 0, &mut |stretch| one.add(stretch))?;
-        let second = self.run_observed(contestant, index, 1, &mut |stretch| two.add(stretch))?;
+        let mut first = |stretch: &Stretch| one.add(stretch);
+        let first = self.run_until(contestant, (index, 0), &mut first, cancel)?;
+        let mut second = |stretch: &Stretch| two.add(stretch);
+        let second = self.run_until(contestant, (index, 1), &mut second, cancel)?;
         let pair = Pair {
             index,
             divergence: paths[0].divergence(&paths[1]),
@@ -347,11 +372,11 @@ impl Experiment {
     ) -> Result<Vec<Pair>, LabError> {
         let done = AtomicU64::new(0);
         let played = |index: u64| {
-            // Between pairs only: a pair is short, and half of one is of no use.
+            // Before a pair as well as within it: pairs by whole epochs are too short to look.
             if cancel.load(Ordering::Relaxed) {
                 return Err(LabError::Cancelled);
             }
-            let pair = self.pair(contestant, index)?;
+            let pair = self.pair_until(contestant, index, cancel)?;
             progress(done.fetch_add(1, Ordering::Relaxed) + 1);
             Ok(pair)
         };

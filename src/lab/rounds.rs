@@ -1,5 +1,8 @@
 //! The slow simulator: one round after another. The oracle of the fast one, and the way for players that decide each round.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::lab::LabError;
 use crate::lab::epochs::Stretch;
 use crate::lab::players::Player;
 use crate::lab::world::World;
@@ -7,7 +10,11 @@ use crate::mean::to_fixed;
 use crate::problem::Problem;
 use crate::{Key, Tally, WorldKey};
 
-/// Plays to the horizon, round by round. The observer sees each stretch before its feedback is told.
+/// How many rounds go by between two looks at the wish to stop: some microseconds.
+const ROUNDS_BETWEEN_LOOKS: u64 = 1 << 12;
+
+/// Plays to the horizon, round by round. The observer sees each stretch before its feedback is told. Once `cancel` is set it
+/// stops with an error.
 ///
 /// The feedback of a pull is a function of world key, action and number of the pull: two players on one world meet the same.
 pub fn simulate(
@@ -16,7 +23,8 @@ pub fn simulate(
     world: &dyn World,
     (key, world_key): (Key, WorldKey),
     observe: &mut dyn FnMut(Stretch),
-) -> Tally {
+    cancel: &AtomicBool,
+) -> Result<Tally, LabError> {
     let actions = problem.actions().len();
     let quantities = problem.quantities();
     let mut told = Tally::new(actions, quantities);
@@ -27,6 +35,9 @@ pub fn simulate(
     // Asked for once a stretch, as a player may not change its mind within one.
     let mut rounds_max = player.rounds_max().unwrap_or(u64::MAX);
     for round in 1..=problem.horizon() {
+        if round.is_multiple_of(ROUNDS_BETWEEN_LOOKS) && cancel.load(Ordering::Relaxed) {
+            return Err(LabError::Cancelled);
+        }
         let action = player.action(round, key);
         // By the number of the pull and not of the round, so that another player meets the same feedback in another order.
         let pull = told.counts()[action as usize];
@@ -57,5 +68,5 @@ pub fn simulate(
         first_round = round + 1;
         rounds_max = player.rounds_max().unwrap_or(u64::MAX);
     }
-    told
+    Ok(told)
 }

@@ -40,6 +40,6 @@ pub enum MeasureError {
     PlayerName { name: String },
 
     /// A part whose runs are not of the shape that its spec gives.
-    #[error("these shards do not hold what their spec asks for; measure them again")]
-    PartShape,
+    #[error("{name} does not hold what its spec asks for; measure it again")]
+    PartShape { name: String },
 }

@@ -6,7 +6,7 @@ use crate::lab::metrics::Run;
 use crate::lab::players::{Constants, Rival};
 use crate::lab::replicate::Simulator;
 use crate::lab::summary::Summary;
-use crate::measure::{DEBORA, Findings, MeasuredVerb, Part, SpecText};
+use crate::measure::{DEBORA, Findings, MeasuredVerb, Part, SpecText, WorldGap};
 use crate::{Plan, Problem, VALUES_VERSION};
 
 /// The plan of the JSON contract. Bounds are in the reward's units and in shares of a cost's range; widths on the unit scale.
@@ -54,6 +54,19 @@ fn violations(problem: &Problem, run: &Run) -> Map<String, Value> {
         .collect()
 }
 
+/// Adds what the horizon sees of the world.
+pub fn with_gaps(mut document: Value, gaps: &[WorldGap]) -> Value {
+    document["gaps"] = json!(gaps);
+    document
+}
+
+/// Adds which run of which pair a run was: from 0, both.
+pub fn of_member(mut document: Value, (pair, member): (u64, usize)) -> Value {
+    document["pair"] = json!(pair);
+    document["member"] = json!(member);
+    document
+}
+
 /// Adds the seconds each player took. Files leave them out, so that they are the same however they were made.
 pub fn with_seconds(mut document: Value, seconds: &[f64]) -> Value {
     // Merged parts were measured elsewhere, at other times: the field is there, but nobody knows its value.
@@ -92,6 +105,7 @@ pub fn measured(part: &Part, findings: &Findings) -> Value {
     document["blind"] = json!(spec.plan.blind);
     document["warnings"] = json!(part.warnings);
     document["broken"] = json!(findings.broken);
+    document["gaps"] = json!(part.gaps);
     // The version that measured, which need not be the one that merges.
     document["values_version"] = json!(part.pairs.values_version);
     document

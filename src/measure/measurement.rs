@@ -13,7 +13,9 @@ use crate::lab::replicate::{Contestant, Experiment, Pair, Simulator};
 use crate::lab::world::{Truth, World};
 use crate::measure::players::contestant;
 use crate::measure::warnings::false_means;
-use crate::measure::{DEBORA, FirstRun, MeasureError, OpenTable, Part, SpecText, warnings};
+use crate::measure::{
+    DEBORA, FirstRun, MeasureError, OpenTable, Part, SpecText, warnings, world_gaps,
+};
 use crate::spec::{Simulated, SpecError};
 
 /// What pairs of runs are measured for.
@@ -242,6 +244,7 @@ impl Measurement {
             warnings: warnings(&self.spec.plan, Some(world)),
             premise_false: self.premise_is_false(world),
             means_false: false_means(self.spec.problem(), world).next().is_some(),
+            gaps: world_gaps(&self.spec.plan, world),
             // One part has pair 0, so the first run is observed once however the work is divided.
             first_run: begins
                 .then(|| self.first_run(experiment, own))
@@ -325,6 +328,24 @@ impl Measurement {
             .iter()
             // With the room that unsafe rounds have for the rounding of floats.
             .any(|&missing| missing > UNSAFE_TOLERANCE)
+    }
+
+    /// What another measurement has other than this one, and both values; `None` if only their fingerprints can tell.
+    pub(super) fn difference(&self, other: &Self) -> Option<(String, String, String)> {
+        let world_of = |measurement: &Self| {
+            let other = measurement.other.as_ref();
+            other.map_or("none".to_owned(), |other| other.file.clone())
+        };
+        let simulator = |measurement: &Self| format!("{:?}", measurement.simulator).to_lowercase();
+        let facts = [
+            ("verb", self.verb.name().into(), other.verb.name().into()),
+            ("simulator", simulator(self), simulator(other)),
+            ("other world", world_of(self), world_of(other)),
+        ];
+        let different = facts.into_iter().find(|(_, one, two)| one != two);
+        different
+            .map(|(what, one, two): (&str, String, String)| (what.to_owned(), one, two))
+            .or_else(|| self.spec.spec.difference(&other.spec.spec))
     }
 
     /// What parts must agree on to be merged. The number of pairs is not in it, as a shard says that by itself.

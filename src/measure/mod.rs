@@ -29,6 +29,7 @@ pub mod answer;
 pub mod curves;
 mod error;
 mod first_run;
+mod gaps;
 pub mod json;
 mod measurement;
 mod part;
@@ -39,6 +40,7 @@ pub mod words;
 
 pub use error::MeasureError;
 pub use first_run::{FirstRun, KnownMean};
+pub use gaps::{WorldGap, world_gaps};
 pub use measurement::{Io, MeasuredVerb, Measurement, Own};
 pub use part::{Findings, Part};
 pub use players::{Choice, DEBORA, check_names, check_speed, choose};

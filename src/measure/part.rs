@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::lab::LabError;
 use crate::lab::metrics::{Run, checkpoints};
 use crate::lab::part::PartPairs;
 use crate::lab::summary::{Broken, Promise, Summary};
-use crate::measure::{DEBORA, FirstRun, MeasureError, Measurement};
+use crate::measure::{DEBORA, FirstRun, MeasureError, Measurement, WorldGap};
 
 /// A measurement and what was measured of it: the content of a shard's file, whose field names stay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +21,10 @@ pub struct Part {
     pub premise_false: bool,
     /// Whether some true mean lies outside the declared ones.
     pub means_false: bool,
+    /// What the horizon sees of the world.
+    // Absent from files that older versions wrote.
+    #[serde(default)]
+    pub gaps: Vec<WorldGap>,
     /// Pair 0's first run; in the part that has it.
     #[serde(rename = "story")]
     pub first_run: Option<FirstRun>,
@@ -44,10 +49,27 @@ impl Part {
     }
 
     /// The whole, from parts in any order. Parts may overlap where they agree.
-    pub fn merge(mut parts: Vec<Part>) -> Result<Part, MeasureError> {
+    pub fn merge(parts: Vec<Part>) -> Result<Part, MeasureError> {
+        let names: Vec<String> = (1..=parts.len())
+            .map(|number| format!("shard number {number}"))
+            .collect();
+        Self::merge_named(&names, parts)
+    }
+
+    /// The same; errors call the parts by these names.
+    pub fn merge_named(names: &[String], mut parts: Vec<Part>) -> Result<Part, MeasureError> {
+        for (name, part) in names.iter().zip(&parts) {
+            part.check_shape(name)?;
+            // A fingerprint says only that something differs, so first what a person would look for.
+            if part.pairs.fingerprint != parts[0].pairs.fingerprint
+                && let Some((what, one, other)) = parts[0].measurement.difference(&part.measurement)
+            {
+                let reason = format!("{} has {what} {one}, {name} has {other}", names[0]);
+                return Err(LabError::PartMerge { reason }.into());
+            }
+        }
         let pairs: Vec<PartPairs> = parts.iter().map(|part| part.pairs.clone()).collect();
-        let pairs = PartPairs::merge(&pairs)?;
-        parts[0].check_shape(&pairs)?;
+        let pairs = PartPairs::merge_named(names, &pairs)?;
         let first_run = parts.iter_mut().find_map(|part| part.first_run.take());
         let first = parts.swap_remove(0);
         Ok(Part {
@@ -58,7 +80,8 @@ impl Part {
     }
 
     /// Every run must have the numbers the spec asks for: a file edited by hand may not.
-    fn check_shape(&self, pairs: &PartPairs) -> Result<(), MeasureError> {
+    fn check_shape(&self, name: &str) -> Result<(), MeasureError> {
+        let pairs = &self.pairs;
         let problem = self.measurement.spec.problem();
         let costs = problem.thresholds().len();
         let checkpoints = checkpoints(problem.horizon()).len();
@@ -75,7 +98,8 @@ impl Part {
             .flat_map(|(_, pairs)| pairs)
             .flat_map(|pair| &pair.runs);
         if pairs.players.is_empty() || pairs.total == 0 || !runs.all(fits) {
-            return Err(MeasureError::PartShape);
+            let name = name.to_owned();
+            return Err(MeasureError::PartShape { name });
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //!
 //! Values are kept as written, not as the types a spec wants: an error can then show any of them with its line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
@@ -119,6 +119,47 @@ impl Node {
             Some(path)
         });
         below.or_else(|| (self.place == place).then(Vec::new))
+    }
+
+    /// The first value below that another tree has otherwise, with its path and both as messages show them.
+    pub fn difference(&self, other: &Self, path: &str) -> Option<(String, String, String)> {
+        let pairs = match (&self.value, &other.value) {
+            (NodeValue::Table(one), NodeValue::Table(two)) => {
+                let keys: BTreeSet<&String> = one.keys().chain(two.keys()).collect();
+                let pair = |key: &String| (key.clone(), one.get(key), two.get(key));
+                keys.into_iter().map(pair).collect()
+            }
+            (NodeValue::List(one), NodeValue::List(two)) if one.len() == two.len() => {
+                let numbers = (0..).map(|number: usize| number.to_string());
+                let pairs = one.iter().zip(two).zip(numbers);
+                pairs
+                    .map(|((one, two), number)| (number, Some(one), Some(two)))
+                    .collect()
+            }
+            _ => Vec::new(),
+        };
+        // A leaf, or two that are not of one kind. 1e6 and 1_000_000 are the same number.
+        if pairs.is_empty() {
+            let same = match (self.number(), other.number()) {
+                (Some(one), Some(two)) => one == two,
+                _ => self.shown() == other.shown(),
+            };
+            return (!same).then(|| (path.to_owned(), self.shown(), other.shown()));
+        }
+        let below = |key: &str| match path {
+            "" => key.to_owned(),
+            _ => format!("{path}.{key}"),
+        };
+        pairs
+            .into_iter()
+            .filter(|(key, ..)| !(path.is_empty() && key == "name"))
+            .find_map(|(key, one, two)| match (one, two) {
+                (Some(one), Some(two)) => one.difference(two, &below(&key)),
+                _ => {
+                    let shown = |node: Option<&Node>| node.map_or("none".to_owned(), Node::shown);
+                    Some((below(&key), shown(one), shown(two)))
+                }
+            })
     }
 
     /// The value as a message shows it.

@@ -63,7 +63,8 @@
 //!
 //! [world]
 //! kind = "table"                       # each pull draws a recorded row of its action, with replacement
-//! file = "rows.csv"                    # header action,reward,price in any order
+//! file = "rows.csv"                    # header action,reward,price in any order; commas, semicolons or tabs
+//! columns = { reward = "clicks" }      # optional: what columns are called; all others are then ignored
 //! key  = 7                             # any kind; the default follows from the policy's key (`Key::world`)
 //! ```
 //!
@@ -84,6 +85,7 @@ mod document;
 mod error;
 mod field;
 mod fingerprint;
+mod number;
 mod overrides;
 mod problem;
 mod service;
@@ -96,6 +98,7 @@ use std::io;
 use std::sync::Arc;
 
 pub use error::SpecError;
+pub use number::{number, whole_number};
 pub use service::{OnWait, ServiceSpec};
 pub use world::{WorldKind, WorldSpec};
 pub use write::quoted;
@@ -194,7 +197,7 @@ impl Spec {
             .map_err(|error| self.blame_world(&error))?
         {
             Built::World(world) => (world, None),
-            Built::Rows(file) => self.table(file, open)?,
+            Built::Rows(file, columns) => self.table(file, columns, open)?,
         };
         // Derived from the policy's key, not equal to it: world and policy must not share draws.
         let key = spec.key.unwrap_or_else(|| self.key.world());
@@ -216,14 +219,21 @@ impl Spec {
             .fingerprint()
     }
 
+    /// The first value that another spec has otherwise: its path and both, as a message shows them. Names are not compared, as
+    /// nothing depends on them.
+    pub(crate) fn difference(&self, other: &Self) -> Option<(String, String, String)> {
+        self.document.root().difference(other.document.root(), "")
+    }
+
     fn table(
         &self,
         file: &str,
+        columns: Option<&[String]>,
         open: &mut dyn FnMut(&str) -> io::Result<Box<dyn io::Read>>,
     ) -> Result<(Arc<dyn World>, Option<String>), SpecError> {
         // The caller opens files: a library that opens nothing works where there is no disk.
         let reader = open(file).map_err(|error| self.unopened(file, &error))?;
-        match table::read(&self.problem, file, reader) {
+        match table::read(&self.problem, file, columns, reader) {
             Ok((table, rows)) => Ok((Arc::new(table), Some(rows))),
             Err(TableFault::Line(error)) => Err(error),
             Err(TableFault::Whole(error)) => Err(self.blame_world(&error)),

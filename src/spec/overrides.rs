@@ -9,6 +9,7 @@ use toml::de::DeValue;
 
 use crate::spec::document::{Node, NodeValue};
 use crate::spec::error::{Fault, Read, SpecPlace};
+use crate::spec::number::with_zeros;
 use crate::spec::spelling::hint;
 
 /// No key of a spec lies deeper; a longer path would only build a deep tree of unknown keys.
@@ -78,7 +79,13 @@ fn parse(value: &str, is_key: bool, place: SpecPlace) -> Read<Node> {
     if is_key && value.len() == 32 && value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(text());
     }
-    match DeValue::parse(value) {
+    let parsed = DeValue::parse(value);
+    if parsed.is_err()
+        && let Ok(mended) = DeValue::parse(&with_zeros(value))
+    {
+        return Ok(Node::of(&mended, &|_| place));
+    }
+    match parsed {
         Ok(parsed) => Ok(Node::of(&parsed, &|_| place)),
         // What begins like TOML was meant as TOML; anything else is a bare word, since shells eat quotes.
         Err(error) if value.starts_with(['"', '\'', '[', '{']) => Err(Fault::new(

@@ -1,10 +1,13 @@
-//! A table's rows: CSV with a header of `action`, `reward` and the costs' names, in any order.
+//! A table's rows: CSV with a header of `action`, `reward` (or the reward's name) and the costs' names, in any order.
+//!
+//! The spec may name the columns to read; any others are then ignored. Columns are separated by commas, semicolons or tabs, as
+//! the header shows; where they are not commas, numbers may have a decimal comma.
 //!
 //! Rows go one by one from the reader into the table; nothing else grows with their number. Under `outside = "clip"`,
 //! values outside their range are clipped, as told feedback would be.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{BufRead as _, BufReader, Read};
 
 use csv::{ByteRecord, ErrorKind, ReaderBuilder};
 use sha2::{Digest as _, Sha256};
@@ -17,6 +20,9 @@ use crate::spec::error::SpecError;
 use crate::spec::fingerprint::hex;
 use crate::spec::spelling::{hint, shorten};
 
+/// How long a header may be.
+const HEADER_MAX: u64 = 1 << 20;
+
 /// What is wrong with a table: one of its lines, or the whole.
 pub(super) enum TableFault {
     Line(SpecError),
@@ -27,9 +33,10 @@ pub(super) enum TableFault {
 pub(super) fn read(
     problem: &Problem,
     file: &str,
+    columns: Option<&[String]>,
     reader: Box<dyn Read>,
 ) -> Result<(Recorded, String), TableFault> {
-    let mut rows = Rows::open(problem, file, reader).map_err(TableFault::Line)?;
+    let mut rows = Rows::open(problem, file, columns, reader).map_err(TableFault::Line)?;
     let table = Recorded::new(problem, &mut rows);
     if let Some(error) = rows.error.take() {
         return Err(TableFault::Line(error));
@@ -48,6 +55,8 @@ pub(super) fn read(
 struct Rows<'a> {
     file: &'a str,
     reader: csv::Reader<Box<dyn Read>>,
+    /// Whether numbers may be written with a comma.
+    decimal_comma: bool,
     record: ByteRecord,
     /// The column of the action, then of each quantity.
     columns: Vec<usize>,
@@ -63,20 +72,32 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn open(problem: &'a Problem, file: &'a str, reader: Box<dyn Read>) -> Result<Self, SpecError> {
-        let mut names = vec!["action", "reward"];
-        names.extend(cost_names(problem));
-        let mut reader = ReaderBuilder::new().from_reader(reader);
-        let header = reader
-            .byte_headers()
-            .map_err(|error| at_line(file, 1, format!("cannot be read: {error}")))?;
-        let columns = columns(header, &names).map_err(|message| at_line(file, 1, message))?;
+    fn open(
+        problem: &'a Problem,
+        file: &'a str,
+        wanted: Option<&'a [String]>,
+        reader: Box<dyn Read>,
+    ) -> Result<Self, SpecError> {
+        let unread =
+            |error: &dyn std::fmt::Display| at_line(file, 1, format!("cannot be read: {error}"));
+        let (delimiter, reader) = delimited(reader).map_err(|error| unread(&error))?;
+        let mut reader = ReaderBuilder::new()
+            .delimiter(delimiter)
+            .from_reader(reader);
+        let header = reader.byte_headers().map_err(|error| unread(&error))?;
+        let names = match wanted {
+            Some(wanted) => wanted.iter().map(String::as_str).collect(),
+            None => own_names(problem, header),
+        };
+        let columns = columns(header, &names, wanted.is_some());
+        let columns = columns.map_err(|message| at_line(file, 1, message))?;
         // Bytes, not text: a cell that is not UTF-8 is then an unknown action, with its row.
         let actions = problem.actions().iter().map(|name| name.as_bytes());
         let ranges = (0..problem.quantities()).map(|quantity| problem.quantity(quantity).range);
         Ok(Self {
             file,
             reader,
+            decimal_comma: delimiter != b',',
             record: ByteRecord::new(),
             columns,
             names,
@@ -141,7 +162,10 @@ impl<'a> Rows<'a> {
     fn value(&self, column: usize) -> Result<f64, SpecError> {
         let number = std::str::from_utf8(self.cell(column).trim_ascii())
             .ok()
-            .and_then(|text| text.parse::<f64>().ok());
+            .and_then(|text| match self.decimal_comma {
+                true => text.replacen(',', ".", 1).parse::<f64>().ok(),
+                false => text.parse().ok(),
+            });
         let Some(number) = number else {
             let message = format!(
                 "{} is {:?}; it must be a number",
@@ -202,20 +226,58 @@ impl Iterator for Rows<'_> {
     }
 }
 
-/// Where each name stands in the header: each once, and nothing else.
-fn columns(header: &ByteRecord, names: &[&str]) -> Result<Vec<usize>, String> {
+/// How the columns are separated, by the header alone, and the whole text again.
+fn delimited(reader: Box<dyn Read>) -> std::io::Result<(u8, Box<dyn Read>)> {
+    let mut reader = BufReader::new(reader);
+    let mut header = Vec::new();
+    // So much and no more: a file without line breaks is not a table, and need not fit into memory.
+    reader
+        .by_ref()
+        .take(HEADER_MAX)
+        .read_until(b'\n', &mut header)?;
+    let count = |byte: u8| header.iter().filter(|&&other| other == byte).count();
+    // The most frequent, as a name may hold one of the others; the comma if they are equal.
+    let delimiter = [b'\t', b';', b',']
+        .into_iter()
+        .max_by_key(|&byte| count(byte))
+        .expect("three of them");
+    let whole = std::io::Cursor::new(header).chain(reader);
+    Ok((delimiter, Box::new(whole)))
+}
+
+/// The names of the columns where the spec gives none. The reward's may be `reward` or its own name.
+fn own_names<'a>(problem: &'a Problem, header: &ByteRecord) -> Vec<&'a str> {
+    let reward = &*problem.quantity(0).name;
+    let stands = |name: &str| {
+        header
+            .iter()
+            .any(|cell| cell.trim_ascii() == name.as_bytes())
+    };
+    let reward = if !stands("reward") && stands(reward) {
+        reward
+    } else {
+        "reward"
+    };
+    let mut names = vec!["action", reward];
+    names.extend(cost_names(problem));
+    names
+}
+
+/// Where each name stands in the header: each once, and nothing else unless the others are ignored.
+fn columns(header: &ByteRecord, names: &[&str], ignore: bool) -> Result<Vec<usize>, String> {
     // Costs are named freely, but in a header these two words have a meaning.
-    if let Some(name) = names[2..]
-        .iter()
-        .find(|name| ["action", "reward"].contains(name))
-    {
+    if let Some(name) = names[2..].iter().find(|name| names[..2].contains(name)) {
         return Err(format!(
-            "cost {name:?} cannot be told from the column {name}; give the cost another name"
+            "cost {name:?} cannot be told from the column {name}; give the cost another name, or name the columns with \
+             columns = {{ .. }}"
         ));
     }
     let mut columns = vec![None; names.len()];
     for (place, cell) in header.iter().enumerate() {
-        let number = column(&String::from_utf8_lossy(cell), names)?;
+        let number = match column(&String::from_utf8_lossy(cell), names) {
+            Err(_) if ignore => continue,
+            number => number?,
+        };
         if columns[number].replace(place).is_some() {
             return Err(format!(
                 "column {:?} appears twice; leave one out",
@@ -226,7 +288,8 @@ fn columns(header: &ByteRecord, names: &[&str]) -> Result<Vec<usize>, String> {
     let found = columns.iter().zip(names).map(|(column, name)| {
         column.ok_or_else(|| {
             format!(
-                "column {name:?} is missing; the header must be {}, in any order",
+                "column {name:?} is missing; the header must {} {}, in any order",
+                if ignore { "have" } else { "be" },
                 names.join(",")
             )
         })
@@ -240,7 +303,10 @@ fn column(cell: &str, names: &[&str]) -> Result<usize, String> {
     // As written first, since a name may end in a space; then as programs that put blanks after commas mean it.
     find(cell).or_else(|| find(cell.trim())).ok_or_else(|| {
         let rule = hint(cell, names.iter().copied());
-        format!("unknown column {:?}; {rule}", shorten(cell))
+        format!(
+            "unknown column {:?}; {rule} (others are ignored if the spec names those wanted in columns = {{ .. }})",
+            shorten(cell)
+        )
     })
 }
 

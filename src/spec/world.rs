@@ -46,6 +46,9 @@ pub enum WorldKind {
     Table {
         /// The name of a CSV file, as the spec writes it.
         file: String,
+        /// The names of the columns to read: of the action, the reward and each cost. Without them, the header has those
+        /// and no others.
+        columns: Option<Vec<String>>,
     },
 }
 
@@ -65,7 +68,7 @@ const KINDS: [(&str, KindWord); 4] = [
 ];
 
 /// All keys, and which kinds use them.
-const KEYS: [(&str, &[KindWord]); 6] = [
+const KEYS: [(&str, &[KindWord]); 7] = [
     (
         "kind",
         &[
@@ -94,6 +97,7 @@ const KEYS: [(&str, &[KindWord]); 6] = [
     ),
     ("concentration", &[KindWord::Beta]),
     ("file", &[KindWord::Table]),
+    ("columns", &[KindWord::Table]),
 ];
 
 /// Reads `[world]`.
@@ -139,9 +143,32 @@ fn read_kind(section: &SpecSection<'_>, kind: KindWord, problem: &Problem) -> Re
             WorldKind::Table {
                 // As written: the caller, which opens it, knows what it is relative to.
                 file: file.text()?.to_owned(),
+                columns: section.read("columns", |field| columns(field, problem))?,
             }
         }
     })
+}
+
+/// `columns = { action = "arm", reward = "clicks" }`: what is not named there has the name it has without.
+fn columns(field: &Field<'_>, problem: &Problem) -> Read<Vec<String>> {
+    let mut names = vec!["action", "reward"];
+    names.extend(cost_names(problem));
+    let given = field.by_name("column", &names)?;
+    let column = |(given, name): (Option<Field<'_>>, &str)| match given {
+        Some(field) => Ok(field.text()?.to_owned()),
+        None => Ok(name.to_owned()),
+    };
+    let columns = given.into_iter().zip(names).map(column);
+    let columns: Vec<String> = columns.collect::<Read<_>>()?;
+    // A column read twice would tie two quantities together.
+    let twice = |(place, name): (usize, &String)| columns[..place].contains(name);
+    match columns.iter().enumerate().find(|one| twice(*one)) {
+        Some((_, name)) => Err(field.fault(format!(
+            "{} names the column {name:?} twice; each quantity needs its own",
+            field.path
+        ))),
+        None => Ok(columns),
+    }
 }
 
 /// Refuses keys of another kind: they would change nothing, although their author believes they do.
@@ -213,7 +240,7 @@ fn law(field: &Field<'_>) -> Read<Law> {
 /// A world, or the file its rows stand in.
 pub(super) enum Built<'a> {
     World(Arc<dyn World>),
-    Rows(&'a str),
+    Rows(&'a str, Option<&'a [String]>),
 }
 
 impl WorldKind {
@@ -237,7 +264,7 @@ impl WorldKind {
             } => Built::World(Arc::new(Beta::new(problem, means, *concentration)?)),
             Self::Discrete { laws } => Built::World(Arc::new(Discrete::new(problem, laws)?)),
             // Its rows are not in the spec, and reading them is left until a world is asked for.
-            Self::Table { file } => Built::Rows(file),
+            Self::Table { file, columns } => Built::Rows(file, columns.as_deref()),
         })
     }
 }

@@ -435,6 +435,24 @@ fn message(case: &str) -> String {
         .map_or("nothing is wrong".to_owned(), |error| error.to_string())
 }
 
+/// As people type them; the rules for values are those of the file.
+#[test]
+fn values_beside_the_file_may_lack_the_zero_before_a_point() {
+    let typed = parse_with(FREE, &[("rho", ".3"), ("delta", "+.05")]).unwrap();
+    assert_eq!((typed.problem.rho(), typed.problem.delta()), (0.3, 0.05));
+    let world = format!("{FREE}[world]\nkind = 'bernoulli'\nreward = [0.1, 0.2]\n");
+    let typed = parse_with(&world, &[("world.reward", "[.5, .25]")]).unwrap();
+    let simulated = simulate(&typed, "").unwrap();
+    assert_eq!(simulated.world.means(), [[0.5, 0.25]]);
+    let typed = parse_with(FREE, &[("name", "\"a .5 b\"")]).unwrap();
+    assert_eq!(typed.name.as_deref(), Some("a .5 b"));
+    let wrong = parse_with(FREE, &[("rho", "..3")]).unwrap_err().to_string();
+    assert_eq!(
+        wrong,
+        "override rho=..3: rho is \"..3\"; it must be a number"
+    );
+}
+
 /// Each message of `errors.txt`, letter by letter. To see what a change does to them:
 /// `DEBORA_GOLDEN=print cargo test --test spec wrong -- --nocapture`.
 #[test]

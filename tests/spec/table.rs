@@ -75,6 +75,44 @@ fn the_same_rows_have_the_same_fingerprint_however_written() {
 }
 
 #[test]
+fn other_columns_are_ignored_where_the_wanted_ones_are_named() {
+    let rows = simulate(&soft(), "action,reward,price\na,1,0.5\nb,0.25,0\n").unwrap();
+    let named = parse(&format!(
+        "{SOFT}{TABLE}columns = {{ action = 'arm', reward = 'clicks', price = 'usd' }}\n"
+    ));
+    let wide = "day,usd,arm,clicks,note\n1,0.5,a,1,x\n2,0,b,0.25,\"a, b\"\n";
+    let named = simulate(&named, wide).unwrap();
+    // The same rows: what columns are called is no part of an experiment.
+    assert_eq!(named.fingerprint, rows.fingerprint);
+    // What is not named has the name it has without.
+    let some = parse(&format!("{SOFT}{TABLE}columns = {{ reward = 'clicks' }}\n"));
+    let some = simulate(&some, "price,action,clicks,day\n0.5,a,1,1\n0,b,0.25,2\n").unwrap();
+    assert_eq!(some.fingerprint, rows.fingerprint);
+}
+
+#[test]
+fn the_reward_s_column_may_have_the_reward_s_name() {
+    let rewarded = format!("{FREE}[reward]\nname = 'visits'\n{TABLE}");
+    let spec = parse(&rewarded);
+    let [own, plain] = ["visits", "reward"]
+        .map(|name| simulate(&spec, &format!("action,{name}\na,1\nb,0.25\n")).unwrap());
+    assert_eq!(own.fingerprint, plain.fingerprint);
+}
+
+#[test]
+fn semicolons_tabs_and_decimal_commas_are_recognised() {
+    let fingerprint = |rows: &str| simulate(&soft(), rows).unwrap().fingerprint;
+    let rows = fingerprint("action,reward,price\na,1,0.5\nb,0.25,0\n");
+    for same in [
+        "action;reward;price\na;1;0.5\nb;0.25;0\n",
+        "\u{feff}action;reward;price\r\na;1;0,5\r\nb;0,25;0\r\n",
+        "action\treward\tprice\na\t1\t0.5\nb\t0,25\t0\n",
+    ] {
+        assert_eq!(fingerprint(same), rows, "{same}");
+    }
+}
+
+#[test]
 fn spaces_around_a_name_are_those_of_the_name_or_of_the_file() {
     let spec = parse(&format!(
         "{}{TABLE}",

@@ -19,7 +19,11 @@ pub fn merge(paths: &[PathBuf], common: &Common) -> Result<bool> {
         }
     }
     let parts = files.iter().map(|file| read(file)).collect::<Result<_>>()?;
-    present(&Part::merge(parts)?, &[], common)
+    let names: Vec<String> = files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    present(&Part::merge_named(&names, parts)?, &[], common)
 }
 
 /// The files that --shard writes: a folder may hold other things beside them.

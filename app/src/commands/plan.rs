@@ -1,7 +1,7 @@
 //! `debora plan`: every constant of a run, before it starts.
 
 use anyhow::{Result, anyhow};
-use debora::measure::{answer, json, warnings};
+use debora::measure::{answer, json, warnings, world_gaps};
 
 use crate::args::{Common, SpecArgs};
 use crate::commands::{load, open, print};
@@ -18,7 +18,15 @@ pub fn plan(args: &SpecArgs, gap: Option<f64>, common: &Common) -> Result<bool> 
             Some((gap, horizon.map_err(|error| anyhow!("--{error}"))?))
         }
     };
-    let document = json::plan(&spec.plan, gap);
+    // A plan needs no world; one that cannot be read is the business of the verbs that simulate it.
+    let world = spec.world(&open).ok();
+    let world = world.as_ref().map(|simulated| &*simulated.world);
+    let gaps = world.map_or(Vec::new(), |world| world_gaps(&spec.plan, world));
+    let mut document = json::plan(&spec.plan, gap);
+    // Without a world there is nothing to see, which is not the same as seeing nothing.
+    if world.is_some() {
+        document = json::with_gaps(document, &gaps);
+    }
     if let Some(out) = &common.out {
         OutDir::for_report(out, common.force)?
             .write("summary.json", format!("{document:#}\n").as_bytes())?;
@@ -27,13 +35,8 @@ pub fn plan(args: &SpecArgs, gap: Option<f64>, common: &Common) -> Result<bool> 
         print(&format!("{document:#}\n"))?;
         return Ok(true);
     }
-    // A plan needs no world; one that cannot be read is the business of the verbs that simulate it.
-    let world = spec.world(&open).ok();
-    let warnings = warnings(
-        &spec.plan,
-        world.as_ref().map(|simulated| &*simulated.world),
-    );
-    let answer = answer::plan(spec.name(), &spec.plan, &warnings, gap);
+    let warnings = warnings(&spec.plan, world);
+    let answer = answer::plan(spec.name(), &spec.plan, &warnings, gap, &gaps);
     print(&laid_out(&answer, ink_for_stdout()))?;
     Ok(true)
 }

@@ -1,11 +1,11 @@
-//! `debora run`: one simulated run, pair 0's first member.
+//! `debora run`: one simulated run, by default pair 0's first.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
 use debora::lab::metrics::Run;
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
-use debora::measure::{FirstRun, answer, json, warnings};
+use debora::measure::{FirstRun, answer, json, warnings, world_gaps};
 use serde_json::json;
 
 use crate::args::{Common, SpecArgs};
@@ -18,6 +18,7 @@ use crate::terminal::{ink_for_stdout, laid_out};
 
 pub fn run(
     args: &SpecArgs,
+    member: (u64, usize),
     trace: Option<&Path>,
     simulator: Simulator,
     common: &Common,
@@ -31,17 +32,19 @@ pub fn run(
         .map(|path| OutDir::for_report(path, common.force))
         .transpose()?;
     refuse_overwriting(trace, common.force)?;
-    let (run, first_run) = observed(&experiment, trace, common.force)?;
+    let (run, first_run) = observed(&experiment, member, trace, common.force)?;
     let world = &experiment.worlds[0];
     let warnings = warnings(&spec.plan, Some(&**world));
+    let gaps = world_gaps(&spec.plan, &**world);
     let document = json::run(&spec, &run, simulator, &warnings);
-    let answer = answer::run(&spec, world.means(), &run, &first_run, &warnings);
+    let document = json::of_member(json::with_gaps(document, &gaps), member);
+    let answer = answer::run(&spec, world.means(), &run, &first_run, &warnings, &gaps);
     if let Some(out) = out {
         let page = ReportPage {
             verb: "run",
             answer: &answer,
             figures: &figures::of_runs(&first_run, &spec, &[&run]),
-            command: &command("run", &spec, &["--out DIR".to_owned()]),
+            command: &command("run", &spec, &flags(member, simulator)),
             spec: &spec,
             first_run: &first_run,
         };
@@ -55,6 +58,19 @@ pub fn run(
     Ok(true)
 }
 
+/// The flags that, with the spec, give this run again.
+fn flags((pair, member): (u64, usize), simulator: Simulator) -> Vec<String> {
+    let mut flags = Vec::new();
+    if (pair, member) != (0, 0) {
+        flags.push(format!("--pair {pair} --member {member}"));
+    }
+    if simulator == Simulator::Rounds {
+        flags.push("--simulator rounds".into());
+    }
+    flags.push("--out DIR".into());
+    flags
+}
+
 fn refuse_overwriting(trace: Option<&Path>, force: bool) -> Result<()> {
     if let Some(path) = trace.filter(|path| path.exists() && !force) {
         bail!(
@@ -66,10 +82,15 @@ fn refuse_overwriting(trace: Option<&Path>, force: bool) -> Result<()> {
 }
 
 /// Runs, and writes the trace if it is wanted: one line of JSON per epoch.
-fn observed(experiment: &Experiment, trace: Option<&Path>, force: bool) -> Result<(Run, FirstRun)> {
-    let mut first_run = FirstRun::new(experiment.worlds[0].means());
+fn observed(
+    experiment: &Experiment,
+    (pair, member): (u64, usize),
+    trace: Option<&Path>,
+    force: bool,
+) -> Result<(Run, FirstRun)> {
+    let mut first_run = FirstRun::new(experiment.worlds[member].means());
     let mut lines = String::new();
-    let run = experiment.run_observed(Contestant::Debora, 0, 0, &mut |stretch| {
+    let run = experiment.run_observed(Contestant::Debora, pair, member, &mut |stretch| {
         first_run.add(stretch);
         // Only if a trace is wanted: records hold every estimate.
         if let (Some(_), Some(record)) = (trace, stretch.player.record()) {

@@ -159,7 +159,7 @@ fn keyless_fingerprint(spec: &Spec) -> String {
 
 /// What a plan promises, in sentences.
 pub fn promised(name: &str, plan: &Plan) -> Vec<String> {
-    answer::plan(name, plan, &warnings(plan, None), None).sentences()
+    answer::plan(name, plan, &warnings(plan, None), None, &[]).sentences()
 }
 
 fn premises(spec: &Spec) -> Vec<String> {

@@ -39,11 +39,12 @@ from debora._debora import (
     ToldMany,
     Waiting,
     World,
+    __version__,
 )
 from debora._lab import compare, merge, replicate, run
 from debora._players import Player, RoundPlayer, StretchPlayer, player
 from debora._results import Comparison, Replication, RunResult
-from debora.client import Behind, Client, Served, ServiceError
+from debora.client import Behind, Client, Served, ServedMany, ServiceError
 
 __all__ = [
     "VALUES_VERSION",
@@ -71,12 +72,14 @@ __all__ = [
     "RoundPlayer",
     "RunResult",
     "Served",
+    "ServedMany",
     "ServiceError",
     "Spec",
     "StretchPlayer",
     "ToldMany",
     "Waiting",
     "World",
+    "__version__",
     "compare",
     "merge",
     "player",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -27,12 +27,15 @@ def run(
     spec: Spec | Problem,
     *,
     key: int | str | None = None,
-    world: CallableWorld | None = None,
+    world: Mapping[str, Any] | CallableWorld | None = None,
     simulator: Literal["epochs", "rounds"] = "epochs",
+    pair: float = 0,
+    member: Literal[0, 1] = 0,
 ) -> RunResult:
-    """One simulated run, pair 0's first member: the same as ``debora run``.
+    """One simulated run: the same as ``debora run``. Without ``pair`` and ``member`` it is pair 0's first.
 
-    With ``world``, a function of action and round, each round is played by calling it.
+    ``world`` is one of :mod:`debora.worlds`, in place of the spec's; or a function of action and round, which is called
+    in each round and needs no pair's data.
 
     >>> import debora
     >>> problem = debora.Problem(actions=["a", "b"], horizon=1e9, rho=0.1)
@@ -40,6 +43,8 @@ def run(
     >>> result = debora.run(spec)
     >>> result.counts.sum(), result.final_strategy
     (np.uint64(1000000000), array([0., 1.]))
+    >>> debora.run(problem, key=42, world=debora.worlds.bernoulli(reward=[0.4, 0.6])).digest == result.digest
+    True
     >>> short = debora.Problem(actions=["a", "b"], horizon=20_000, rho=0.5)
     >>> debora.run(short, key=42, world=lambda action, round: [0.25, 0.75][action]).final_strategy
     array([0., 1.])
@@ -48,11 +53,16 @@ def run(
         spec = Spec(spec, key=0 if key is None else key)
     elif key is not None:
         spec = spec.replace(key=key)
-    if isinstance(world, Function):
+    if isinstance(world, Mapping):
+        spec = spec.replace(world=dict(world))
+    elif isinstance(world, Function):
         raise Error("world draws many rounds at once; use debora.replicate(spec, pairs=1, world=world)")
-    if world is None:
-        return RunResult(**simulate(spec, simulator=simulator))
-    return _play(spec, world)
+    elif world is not None:
+        if (pair, member) != (0, 0):
+            raise Error(f"pair {pair}, member {member}: a function has no other pair's data; leave them out")
+        return _play(spec, world)
+    warn_if_blind(spec)
+    return RunResult(**simulate(spec, simulator=simulator, pair=pair, member=member))
 
 
 def _play(spec: Spec, world: CallableWorld) -> RunResult:
@@ -86,6 +96,9 @@ def _play(spec: Spec, world: CallableWorld) -> RunResult:
         "simulator": "rounds",
         "blind": plan.blind,
         "warnings": plan.warnings,
+        "gaps": [],
+        "pair": 0,
+        "member": 0,
         "values_version": plan.to_dict()["values_version"],
     }
     mean = f"average {problem.reward} {total / problem.horizon:.4g}"
@@ -99,6 +112,7 @@ def _play(spec: Spec, world: CallableWorld) -> RunResult:
         checkpoints=np.empty(0, dtype=np.uint64),
         regret_curve=empty,
         violation_curve=empty,
+        actions=list(problem.actions),
         first_rounds=np.array([record["first_round"] for record in trace], dtype=np.uint64),
         strategies=np.array([record["strategy"] for record in trace]),
     )
@@ -107,12 +121,12 @@ def _play(spec: Spec, world: CallableWorld) -> RunResult:
 def replicate(
     spec: Spec,
     *,
-    pairs: int = 1000,
+    pairs: float = 1000,
     simulator: Literal["epochs", "rounds"] = "epochs",
     other: Spec | None = None,
     player: str | Player | None = None,
     world: Function | None = None,
-    threads: int | None = None,
+    threads: float | None = None,
     progress: Progress | None = None,
 ) -> Replication:
     """Many pairs of runs, one key and fresh data: the same as ``debora replicate``.
@@ -130,6 +144,9 @@ def replicate(
     >>> result.regret.shape, result.regret_curves.shape[:2]
     ((100, 2), (100, 2))
     """
+    # The plan is debora's.
+    if player is None:
+        warn_if_blind(spec)
     as_players(None if player is None else [player])
     measurement = Measurement.replicate(
         spec, pairs=pairs, simulator=simulator, other=other, player=player, world=as_function(world)
@@ -140,17 +157,18 @@ def replicate(
 def compare(
     spec: Spec,
     *,
-    players: Sequence[str | Player] | None = None,
-    pairs: int = 200,
+    players: str | Sequence[str | Player] | None = None,
+    pairs: float = 200,
     simulator: Literal["epochs", "rounds"] = "epochs",
     world: Function | None = None,
-    threads: int | None = None,
+    threads: float | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """The policy beside its rivals on the same worlds: the same as ``debora compare``.
 
     Without ``players``, all rivals play that can do so in reasonable time; a warning names those left out. A player is
-    a rival's name or a :func:`debora.player`; ``world`` is a :func:`debora.worlds.function` in place of the spec's.
+    a rival's name or a :func:`debora.player`; names may also come as one text, with commas. ``world`` is a
+    :func:`debora.worlds.function` in place of the spec's.
     """
     measurement = comparison(spec, players, pairs, simulator, world)
     return Comparison(measurement._measure(None, threads, progress))
@@ -158,12 +176,13 @@ def compare(
 
 def comparison(
     spec: Spec,
-    players: Sequence[str | Player] | None,
-    pairs: int,
+    players: str | Sequence[str | Player] | None,
+    pairs: float,
     simulator: Literal["epochs", "rounds"],
     world: Function | None,
 ) -> Measurement:
     """What a comparison measures, for a function that the user calls; warns of the rivals left out."""
+    warn_if_blind(spec, stacklevel=4)
     wanted = as_players(players)
     measurement = Measurement.compare(spec, players=wanted, pairs=pairs, simulator=simulator, world=as_function(world))
     if measurement.left_out:
@@ -174,6 +193,14 @@ def comparison(
             stacklevel=3,
         )
     return measurement
+
+
+def warn_if_blind(spec: Spec, *, stacklevel: int = 3) -> None:
+    """Decisions that ignore the data look replicable, so that a blind plan must not go unnoticed in a loop."""
+    plan = spec.problem.plan()
+    if plan.blind:
+        # The warning is about the line that called run, replicate or compare.
+        warnings.warn(plan.warnings[0], stacklevel=stacklevel)
 
 
 def as_function(world: object) -> Function | None:
@@ -188,8 +215,9 @@ def merge(parts: Iterable[bytes | str | os.PathLike[str]]) -> Replication | Comp
 
     The result is that of the whole, in any order and wherever they were measured.
     """
-    read = [part if isinstance(part, bytes) else Path(part).read_bytes() for part in parts]
-    if not read:
+    given = list(parts)
+    if not given:
         raise Error("there are no parts to merge; give all of them")
-    whole = Part.merge(read)
+    names = [f"part {number}" if isinstance(part, bytes) else str(part) for number, part in enumerate(given, 1)]
+    whole = Part.merge([part if isinstance(part, bytes) else Path(part).read_bytes() for part in given], names)
     return Comparison(whole) if whole.verb == "compare" else Replication(whole)

@@ -79,10 +79,13 @@ def player(name: str, make: Make) -> Player:
     return Player(name, make)
 
 
-def as_players(players: Sequence[str | Player] | None) -> list[Any] | None:
-    """A list, of names and players alone."""
+def as_players(players: str | Sequence[str | Player] | None) -> list[Any] | None:
+    """A list, of names and players alone; a text holds names, with commas between them."""
     if players is None:
         return None
+    if isinstance(players, str):
+        # Its letters would be taken for names.
+        return [name.strip() for name in players.split(",")]
     for one in players:
         if not isinstance(one, str | Player):
             raise Error(f"players has {one!r}; give the names of rivals, or debora.player(name, class)")

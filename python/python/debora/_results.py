@@ -33,6 +33,8 @@ class Result:
         """Whether the horizon was too short for anything to be compared."""
         self.warnings: list[str] = document["warnings"]
         """What a person must know before anything else."""
+        self.gaps: list[dict[str, Any]] = document["gaps"]
+        """Differences of the world's means, the hardest to see first, and whether the horizon is sure to see them."""
 
     def to_dict(self) -> dict[str, Any]:
         """The document of the JSON contract, as the program writes it to ``summary.json``."""
@@ -57,6 +59,7 @@ class RunResult(Result):
         checkpoints: Counts,
         regret_curve: Floats,
         violation_curve: Floats,
+        actions: list[str],
         first_rounds: Counts,
         strategies: Floats,
     ) -> None:
@@ -77,6 +80,8 @@ class RunResult(Result):
         """Whether the run committed to an action."""
         self.reward_mean: float = document["reward_mean"]
         """The mean reward observed."""
+        self.actions = actions
+        """The names of the actions."""
         self.trace = trace
         """A line for each epoch, as in the program's ``--trace``."""
         self.checkpoints = checkpoints
@@ -95,13 +100,15 @@ class RunResult(Result):
         """The last strategy."""
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row for each stretch of one strategy: its first round, and the probability of each action by number."""
-        return _frame({"first_round": self.first_rounds} | dict(enumerate(self.strategies.T)))
+        """A row for each stretch of one strategy: its first round, and the probability of each action by name."""
+        # One frame beside another, as an action may be called first_round.
+        frame = _frame(self.strategies, columns=self.actions)
+        frame.insert(0, "first_round", self.first_rounds, allow_duplicates=True)
+        return frame
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """The strategy over time."""
-        names = [str(action) for action in range(self.strategies.shape[1])]
-        return _figures.strategies(_figures.axes_of(ax), self.first_rounds, self.strategies, self.rounds, names)
+        return _figures.strategies(_figures.axes_of(ax), self.first_rounds, self.strategies, self.rounds, self.actions)
 
 
 class Measured(Result):
@@ -190,8 +197,11 @@ class Replication(Measured):
         return curves.reshape(len(curves) // 2, 2, curves.shape[1])
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row for each pair: whether and where it diverged, and what both runs cost."""
-        return _frame(self._part.columns(0))
+        """A row for each pair: whether and where it diverged, and what both runs cost. Action and quantity by name."""
+        columns: dict[str, Any] = self._part.columns(0)
+        for column, names in (("split_action", self._found["actions"]), ("split_quantity", self._found["quantities"])):
+            columns[column] = [None if np.isnan(number) else names[int(number)] for number in columns[column]]
+        return _frame(columns)
 
     def plot(
         self, kind: Literal["regret", "violation", "identical", "strategy"] = "regret", *, ax: Axes | None = None
@@ -265,9 +275,9 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _frame(columns: Any) -> pd.DataFrame:
+def _frame(data: Any, columns: list[str] | None = None) -> pd.DataFrame:
     try:
         import pandas
     except ImportError:
         raise ImportError("pandas is not installed; install it, or the extra: pip install 'debora[pandas]'") from None
-    return pandas.DataFrame(columns)
+    return pandas.DataFrame(data, columns=columns)

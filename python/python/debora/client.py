@@ -18,6 +18,7 @@ import http.client
 import json
 import os
 import random
+import socket
 import threading
 import time
 import urllib.parse
@@ -27,9 +28,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from debora._debora import Conflict, Error, Waiting
 
-__all__ = ["Behind", "Client", "Served", "ServiceError"]
+__all__ = ["Behind", "Client", "Served", "ServedMany", "ServiceError"]
+
+FIRST_PATIENCE = 1.0
+"""Seconds for which an address that never answered is tried: a wrong port should not take a minute to be found."""
 
 Costs = float | Sequence[float] | Mapping[str, float]
 
@@ -64,6 +71,37 @@ class Served:
     """Outside the horizon: the serial within the epoch. Such a decision counts in no estimate."""
 
 
+class ServedMany(list[Served]):
+    """Decisions of one epoch: one by one, or as arrays, with the names that :class:`debora.Decisions` has."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch they belong to."""
+        if not self:
+            raise Error("there are no decisions, and so no epoch; the experiment is done")
+        return self[0].epoch
+
+    @property
+    def rounds(self) -> npt.NDArray[np.uint64]:
+        """The rounds, in order; 0 outside the horizon, where decisions are told as they are, not by their round."""
+        return np.array([one.round or 0 for one in self], dtype=np.uint64)
+
+    @property
+    def actions(self) -> npt.NDArray[np.uint32]:
+        """The number of the action to play in each round."""
+        return np.array([one.action for one in self], dtype=np.uint32)
+
+    @property
+    def names(self) -> list[str]:
+        """The name of the action to play in each round."""
+        return [one.name for one in self]
+
+    @property
+    def probabilities(self) -> npt.NDArray[np.float64]:
+        """With which probability the epoch's strategy plays it."""
+        return np.array([one.probability for one in self])
+
+
 class _Connection:
     """A connection of one thread of one process, closed when nobody holds it."""
 
@@ -80,6 +118,7 @@ class Client:
     """One experiment of a service.
 
     ``patience`` is for how many seconds a request without an answer is repeated, and outcomes of others are waited for.
+    An address that never answered is given up after a second if nobody can be reached there.
     ``seen`` is the highest round seen so far; keep it and set it after a restart to have it checked across processes.
     """
 
@@ -91,6 +130,7 @@ class Client:
         self.experiment = experiment
         self.patience = patience
         self.seen = 0
+        self._reached = False
         self._parts = parts
         self._api_key = api_key
         self._local = threading.local()
@@ -131,20 +171,20 @@ class Client:
         decisions = self.ask_many(1, request_key=request_key)
         return decisions[0] if decisions else None
 
-    def ask_many(self, rounds: int, *, request_key: str | None = None) -> list[Served]:
-        """Up to this many decisions, fewer where the epoch ends; an empty list when the experiment is done."""
+    def ask_many(self, rounds: float, *, request_key: str | None = None) -> ServedMany:
+        """Up to this many decisions, fewer where the epoch ends; none when the experiment is done."""
         # A key of its own makes the request safe to repeat: a lost answer would otherwise cost its rounds.
-        body = {"n": rounds, "request_key": request_key or _request_key(), "seen": self.seen}
+        body = {"n": _whole(rounds), "request_key": request_key or _request_key(), "seen": self.seen}
         try:
             answer = self._call("POST", self._path("decisions"), body)
         except ServiceError as error:
             if error.code == "done":
-                return []
+                return ServedMany()
             raise
-        decisions = [
+        decisions = ServedMany(
             Served(one["round"], one["epoch"], one["action"], one["name"], one["probability"], one.get("overtime"))
             for one in answer["decisions"]
-        ]
+        )
         # Rounds come in order. Threads may overwrite each other's by a lower one: the next answer makes up for it, and
         # a lock would not survive a fork.
         self.seen = max(self.seen, decisions[-1].round or 0)
@@ -249,11 +289,13 @@ class Client:
         """Sends until there is an answer: every request of this class can be repeated."""
         # NaN and infinities are not JSON.
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
-        deadline, pause = time.monotonic() + self.patience, 0.05
+        begun, pause = time.monotonic(), 0.05
+        deadline = begun + self.patience
         while True:
             try:
                 response = self._connection_request(method, path, data)
                 status, text = response.status, response.read().decode()
+                self._reached = True
                 # Below 500 it has decided, so the same request would get the same answer.
                 if status < 500:
                     return self._answer(status, text), response.headers.get("debora-next")
@@ -261,9 +303,13 @@ class Client:
             except (OSError, http.client.HTTPException) as error:
                 self._local.connection = None
                 failure = error
+            # Only what says that nobody is there: a server that is slow to answer is there.
+            if not self._reached and isinstance(failure, ConnectionRefusedError | socket.gaierror):
+                deadline = min(deadline, begun + FIRST_PATIENCE)
             if time.monotonic() + pause > deadline:
                 if not isinstance(failure, ServiceError):
-                    message = f"{self.url} did not answer within {self.patience:g} seconds ({failure}); is it serving?"
+                    waited = min(self.patience, deadline - begun)
+                    message = f"{self.url} did not answer within {waited:g} seconds ({failure}); is it serving?"
                     raise ConnectionError(message) from failure
                 raise failure
             # Many clients that lost one server must not come back all at once.
@@ -319,6 +365,12 @@ def _outcome(round: int | Served, reward: float, costs: Costs) -> dict[str, Any]
     if round.round is None:
         return outcome | {"epoch": round.epoch, "overtime": round.overtime}
     return outcome | {"round": round.round}
+
+
+def _whole(rounds: float) -> int:
+    if rounds != int(rounds):
+        raise Error(f"rounds is {rounds}; give a whole number")
+    return int(rounds)
 
 
 def _request_key() -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from debora._debora import Error, Measurement, Spec
-from debora._lab import Progress, as_function, comparison, merge
+from debora._lab import Progress, as_function, comparison, merge, warn_if_blind
 from debora._players import Player, as_players
 from debora._results import Comparison, Replication
 from debora.worlds import Function
@@ -47,7 +47,7 @@ yet an end for a shard that no worker survives."""
 def replicate(
     spec: Spec,
     *,
-    pairs: int = 1000,
+    pairs: float = 1000,
     shards: int | None = None,
     simulator: Literal["epochs", "rounds"] = "epochs",
     other: Spec | None = None,
@@ -60,6 +60,9 @@ def replicate(
     Without ``shards`` a few pairs are measured here first, and their time chooses the number. ``progress`` is told
     after each shard. Ctrl-C cancels the tasks.
     """
+    # The plan is debora's.
+    if player is None:
+        warn_if_blind(spec)
     as_players(None if player is None else [player])
     measurement = Measurement.replicate(
         spec, pairs=pairs, simulator=simulator, other=other, player=player, world=as_function(world)
@@ -70,8 +73,8 @@ def replicate(
 def compare(
     spec: Spec,
     *,
-    players: Sequence[str | Player] | None = None,
-    pairs: int = 200,
+    players: str | Sequence[str | Player] | None = None,
+    pairs: float = 200,
     shards: int | None = None,
     simulator: Literal["epochs", "rounds"] = "epochs",
     world: Function | None = None,

@@ -72,12 +72,16 @@ def discrete(*, reward: Laws, costs: Mapping[str, Laws] | None = None, key: int 
     return _world("discrete", _laws(reward), named, key)
 
 
-def table(file: str | os.PathLike[str], *, key: int | str | None = None) -> dict[str, Any]:
+def table(
+    file: str | os.PathLike[str], *, columns: Mapping[str, str] | None = None, key: int | str | None = None
+) -> dict[str, Any]:
     """Recorded rows: each pull draws one of its action, with replacement.
 
-    The file is CSV with the header action, reward and the costs' names, in any order.
+    The file is CSV with the header action, reward and the costs' names, in any order. ``columns`` says which columns
+    these are if they are called otherwise, as ``{"reward": "clicks"}``; all others are then ignored.
     """
-    return {"kind": "table", "file": os.fspath(file)} | _keyed(key)
+    named = {} if columns is None else {"columns": dict(columns)}
+    return {"kind": "table", "file": os.fspath(file)} | named | _keyed(key)
 
 
 class Function:

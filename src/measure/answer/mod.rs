@@ -4,6 +4,7 @@
 //! Python for a console and a notebook, each from these items; none has to take text apart.
 
 mod clear;
+mod gaps;
 mod pairs;
 mod plan;
 mod run;

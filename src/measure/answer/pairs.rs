@@ -4,8 +4,8 @@ use crate::Policy;
 use crate::lab::metrics::Spread;
 use crate::lab::replicate::Pair;
 use crate::lab::summary::{Broken, Promise, Summary};
-use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone};
-use crate::measure::words::{amount, counted, percent, whole};
+use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, gaps};
+use crate::measure::words::{amount, counted, listed, percent, whole};
 use crate::measure::{DEBORA, Findings, MeasuredVerb, Part, SpecText};
 use crate::problem::Problem;
 
@@ -45,6 +45,7 @@ fn replicate(part: &Part, findings: &Findings) -> Answer {
     }
     let mut answer = Answer::with_warnings(&part.warnings);
     answer.paragraph(sentences);
+    answer.paragraph(gaps::sentences(&part.gaps).into_iter().map(Sentence::plain));
     // Per round, not in all: totals of a billion rounds say little to anyone.
     answer.table(per_round(spec, &part.pairs.players[0], summary));
     answer_notes(&mut answer, findings);
@@ -191,11 +192,30 @@ fn compare(part: &Part, findings: &Findings) -> Answer {
         ),
     ));
     sentences.extend(best_rival(problem, &findings.summaries).map(Sentence::plain));
+    sentences.extend(left_out(problem, &findings.summaries).map(Sentence::plain));
     let mut answer = Answer::with_warnings(&part.warnings);
     answer.paragraph(sentences);
+    answer.paragraph(gaps::sentences(&part.gaps).into_iter().map(Sentence::plain));
     answer.table(players(part, findings));
+    for column in legend(problem) {
+        answer.note(column);
+    }
     answer_notes(&mut answer, findings);
     answer
+}
+
+/// What the columns are.
+fn legend(problem: &Problem) -> Vec<String> {
+    let mut columns = vec![
+        "identical: pairs whose runs took the same decisions in every round".to_owned(),
+        "regret: against the best safe strategy, over all rounds, mean of the runs".into(),
+    ];
+    if !problem.thresholds().is_empty() {
+        columns.push("name>limit: excess of the rounds above the limit, per round of a run".into());
+        columns.push("unsafe: runs with a round whose strategy breaks a limit".into());
+    }
+    columns.push("epochs: stretches of one strategy in a run, mean".into());
+    columns
 }
 
 /// In the reward's units, over all rounds; infinite where no strategy is safe.
@@ -210,14 +230,37 @@ fn mean_regret(problem: &Problem, summary: &Summary) -> f64 {
 
 /// The rival with the least regret, if debora's is larger.
 fn best_rival(problem: &Problem, summaries: &[(String, Summary)]) -> Option<String> {
-    // Under hard limits only a player that kept every round safe is in the race: regret is easily saved by breaking them.
-    let fair = |summary: &Summary| problem.policy() != Policy::Hard || summary.unsafe_runs == 0;
     let (best, least) = summaries
         .iter()
-        .filter(|(name, summary)| name == DEBORA || fair(summary))
+        .filter(|(name, summary)| name == DEBORA || is_fair(problem, summary))
         .map(|(name, summary)| (name, mean_regret(problem, summary)))
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
     (best != DEBORA).then(|| format!("The least regret is that of {best}: {}.", amount(least)))
+}
+
+/// Under hard limits only a player that kept every round safe is in the race: regret is easily saved by breaking them.
+fn is_fair(problem: &Problem, summary: &Summary) -> bool {
+    problem.policy() != Policy::Hard || summary.unsafe_runs == 0
+}
+
+/// The players that are not in the race for the least regret.
+fn left_out(problem: &Problem, summaries: &[(String, Summary)]) -> Option<String> {
+    let unsafe_ones: Vec<String> = summaries
+        .iter()
+        .filter(|(name, summary)| name != DEBORA && !is_fair(problem, summary))
+        .map(|(name, _)| name.clone())
+        .collect();
+    let verb = if unsafe_ones.len() == 1 {
+        "was"
+    } else {
+        "were"
+    };
+    (!unsafe_ones.is_empty()).then(|| {
+        format!(
+            "{} {verb} unsafe in some run, and their regret is not compared: limits are hard.",
+            listed(&unsafe_ones)
+        )
+    })
 }
 
 /// Regret in all, as players differ by orders of magnitude; each cost's mean excess a round, in its own units.

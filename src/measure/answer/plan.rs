@@ -1,6 +1,7 @@
 //! What `debora plan` says.
 
-use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, clear};
+use crate::measure::WorldGap;
+use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, clear, gaps};
 use crate::measure::words::{amount, counted, listed, percent, whole};
 use crate::plan::Level;
 use crate::problem::Range;
@@ -9,12 +10,13 @@ use crate::{Plan, Policy};
 /// How many levels are shown: the last ones, in which a run spends nearly all of its rounds.
 const LEVELS_SHOWN: usize = 12;
 
-/// A plan; `gap` is a difference in reward with the horizon that shows it, if one does.
+/// A plan; `gap` is a difference in reward with the horizon that shows it, if one does, and `world` what there is to see.
 pub fn plan(
     name: &str,
     plan: &Plan,
     warnings: &[String],
     gap: Option<(f64, Option<u64>)>,
+    world: &[WorldGap],
 ) -> Answer {
     let mut answer = Answer::with_warnings(warnings);
     answer.paragraph([headline(name, plan)]);
@@ -29,6 +31,11 @@ pub fn plan(
         Some(bounds(plan)),
     ];
     answer.paragraph(sentences.into_iter().flatten().map(Sentence::plain));
+    answer.paragraph(gaps::sentences(world).into_iter().map(Sentence::plain));
+    if !world.is_empty() {
+        answer.table(gaps::table(world));
+        answer.note("differences of this world's means, the hardest to see first");
+    }
     answer.table(constants(plan));
     if !plan.levels.is_empty() {
         answer.table(levels(plan));

@@ -1,9 +1,9 @@
 //! What `debora run` says.
 
 use crate::lab::metrics::Run;
-use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, clear_test};
+use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, clear_test, gaps as of_world};
 use crate::measure::words::{amount, counted, percent, whole};
-use crate::measure::{FirstRun, SpecText};
+use crate::measure::{FirstRun, SpecText, WorldGap};
 use crate::problem::Problem;
 
 /// One run and what was seen of it; `means` are the world's, per quantity and action.
@@ -13,6 +13,7 @@ pub fn run(
     run: &Run,
     seen: &FirstRun,
     warnings: &[String],
+    gaps: &[WorldGap],
 ) -> Answer {
     let problem = spec.problem();
     let mut sentences = vec![
@@ -45,6 +46,7 @@ pub fn run(
     }
     let mut answer = Answer::with_warnings(warnings);
     answer.paragraph(sentences);
+    answer.paragraph(of_world::sentences(gaps).into_iter().map(Sentence::plain));
     answer.table(actions(problem, run));
     // With the digest a reader can tell whether two runs decided alike without comparing traces.
     answer.note(format!("decisions {}", run.digest.as_deref().unwrap_or("")));

@@ -110,7 +110,7 @@ pub fn planned(text: &str, gap: Option<f64>) -> Result<Planned, ApiError> {
     // `debora plan` calls a spec without a name by its file.
     let called = spec.name.as_deref().unwrap_or("spec");
     let warnings = warnings(&plan, None);
-    let answer = answer::plan(called, &plan, &warnings, gap);
+    let answer = answer::plan(called, &plan, &warnings, gap, &[]);
     let problem = &plan.problem;
     let estimated = 0..problem.quantities_estimated();
     Ok(Planned {
