@@ -40,6 +40,8 @@ pub enum Label {
     Block = 9,
     /// The threshold of a stage's clear test: `[stage, 0, 0]`.
     Clear = 10,
+    /// The means of a random world: `[world, quantity, action]`, and `[world, 0, 2^64 - 1]` for the action that is cheap.
+    RandomWorld = 11,
 }
 
 /// The randomness of a policy: offsets and actions. Two runs that are to replicate share it.

@@ -236,6 +236,8 @@ impl Experiment {
     ) -> Result<Run, LabError> {
         let problem = &self.plan.problem;
         let world = &*self.worlds[member];
+        let of_pair = world.of_pair(pair);
+        let world = of_pair.as_deref().unwrap_or(world);
         // Both members have one policy key, and each its own world: that is what a pair is.
         let keys = (
             self.key.derive(pair, 0),

@@ -44,6 +44,11 @@ pub trait World: Send + Sync {
     fn is_slow(&self) -> bool {
         true
     }
+
+    /// What this pair meets, where pairs meet different worlds.
+    fn of_pair(&self, _pair: u64) -> Option<Box<dyn World>> {
+        None
+    }
 }
 
 /// What is true of a world: the best a strategy can do within the thresholds.
@@ -146,6 +151,11 @@ impl Bernoulli {
         Ok(Self {
             means: unit_means(problem, means)?,
         })
+    }
+
+    /// Means on the unit scale, which are right already.
+    pub(crate) fn of_unit_means(means: Vec<Vec<f64>>) -> Self {
+        Self { means }
     }
 }
 
