@@ -29,10 +29,12 @@ pub mod curves;
 mod error;
 mod first_run;
 pub mod json;
+pub mod latex;
 mod measurement;
 mod part;
 mod players;
 mod spec_text;
+mod sweep;
 mod warnings;
 pub mod words;
 
@@ -42,4 +44,5 @@ pub use measurement::{Io, MeasuredVerb, Measurement};
 pub use part::{Findings, Part};
 pub use players::{Choice, DEBORA, choose};
 pub use spec_text::{OpenTable, SpecText};
+pub use sweep::{Over, Sweep, SweepPoint, Swept, SweptAxis, SweptLine, SweptLines, SweptPoint, SweptRow};
 pub use warnings::warnings;

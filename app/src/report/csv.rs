@@ -104,7 +104,7 @@ pub fn curves_csv(figures: &[Figure]) -> CsvFile {
 }
 
 /// Names of actions may hold anything.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     if name.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", name.replace('"', "\"\""))
     } else {
@@ -113,6 +113,6 @@ fn quoted(name: &str) -> String {
 }
 
 /// What is missing leaves its cell empty, which readers of CSV take for a missing value.
-fn cell(value: Option<impl ToString>) -> String {
+pub(super) fn cell(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }

@@ -7,6 +7,7 @@ mod clear;
 mod pairs;
 mod plan;
 mod run;
+mod sweep;
 
 use serde::Serialize;
 
@@ -14,6 +15,7 @@ pub use clear::{clear_leads, clear_test};
 pub use pairs::measured;
 pub use plan::plan;
 pub use run::run;
+pub use sweep::swept;
 
 /// Paragraphs, tables and notes, in the order in which they are read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -1,0 +1,193 @@
+//! The figures and the table of a sweep: each outcome against a parameter, a line for each player.
+
+use debora::measure::curves::{CurveKind, IDENTICAL_MISS};
+use debora::measure::{Swept, SweptAxis, SweptLine, SweptLines};
+
+use crate::chart::{Axis, Chart, Mark};
+use crate::report::csv::{CsvFile, cell, quoted};
+use crate::report::plots::{Figure, HEIGHT, Point, styled};
+
+/// Regret, violation and identical pairs, those that there are.
+pub fn figures(swept: &Swept) -> Vec<Figure> {
+    let reward = swept.points.first().map_or("", |point| &point.reward);
+    let outcomes = [
+        (CurveKind::Regret, "regret", format!("regret ({reward})")),
+        (CurveKind::Violation, "violation", "violation".to_owned()),
+        (CurveKind::Identical, "identical", "identical pairs".to_owned()),
+    ];
+    outcomes
+        .into_iter()
+        .filter_map(|(kind, name, label)| Some(figure(kind, name, &label, swept.lines(kind)?)))
+        .collect()
+}
+
+fn figure(kind: CurveKind, name: &str, label: &str, mut found: SweptLines) -> Figure {
+    let caption = caption(kind, &found);
+    let y = upright(kind, label, &found.lines);
+    let mut classes: Vec<String> = (0..found.lines.len()).map(styled).collect();
+    if !found.promised.is_empty() {
+        classes.push("threshold".into());
+        let points = found.promised.iter().map(|&(x, y)| (x, y, None));
+        found.lines.push(SweptLine {
+            name: "promised".into(),
+            points: points.collect(),
+        });
+    }
+    let lines: Vec<(&SweptLine, &String)> = found.lines.iter().zip(&classes).collect();
+    // All bands, then all lines, then all dots: nothing is hidden by another's band.
+    let bands = lines.iter().filter_map(|(line, class)| band(line, class));
+    let strokes = lines.iter().map(|(line, class)| stroke(line, class));
+    // Rounds are many, and dots at each would be a thick line.
+    let few = if found.axis.name == "round" { 0 } else { lines.len() };
+    let dots = lines[..few].iter().flat_map(|(line, class)| dots(line, class));
+    let chart = Chart {
+        label: caption.clone(),
+        x: across(&found.axis),
+        y,
+        marks: bands.chain(strokes).chain(dots).collect(),
+        tips: Vec::new(),
+    };
+    let legend: Vec<(String, String)> = lines
+        .iter()
+        .map(|(line, class)| ((*class).clone(), line.name.clone()))
+        .collect();
+    Figure {
+        name: name.to_owned(),
+        drawing: chart.drawing(&legend, HEIGHT),
+        caption,
+        points: lines.iter().flat_map(|(line, _)| points(line)).collect(),
+    }
+}
+
+fn caption(kind: CurveKind, found: &SweptLines) -> String {
+    let axis = &found.axis.name;
+    let quantiles = "line: the median of its runs; band: their 5 % and 95 % quantiles; the upright axis is logarithmic away from zero";
+    let mut caption = match kind {
+        CurveKind::Regret => format!("Regret of each player against {axis}; {quantiles}."),
+        CurveKind::Violation => {
+            format!("Violation of each player against {axis}, in shares of a cost's range; {quantiles}.")
+        }
+        CurveKind::Identical => format!(
+            "Share of pairs with identical decisions against {axis}; band: an interval that misses the true share with probability \
+             at most {IDENTICAL_MISS}."
+        ),
+    };
+    if !found.promised.is_empty() {
+        caption += " Dashed: what debora promises.";
+    }
+    if found.left_out > 0 {
+        let all = found.lines.len() + found.left_out;
+        caption += &format!(" The first {} of {all} lines; the table has all.", found.lines.len());
+    }
+    caption
+}
+
+fn upright(kind: CurveKind, label: &str, lines: &[SweptLine]) -> Axis {
+    if kind == CurveKind::Identical {
+        let mut axis = Axis::shares();
+        label.clone_into(&mut axis.label);
+        return axis;
+    }
+    let values = || {
+        let points = lines.iter().flat_map(|line| &line.points);
+        points.flat_map(|&(_, value, band)| band.into_iter().flatten().chain([value]))
+    };
+    Axis::symmetric(label, values().fold(0.0, f64::min), values().fold(0.0, f64::max))
+}
+
+fn across(axis: &SweptAxis) -> Axis {
+    let [low, high] = axis.ends;
+    let mut drawn = if !axis.words.is_empty() {
+        Axis::words(&axis.words)
+    } else if !axis.is_logarithmic {
+        Axis::linear("", low, high)
+    } else if ["round", "horizon"].contains(&&*axis.name) {
+        Axis::rounds(low as u64, high as u64, true)
+    } else {
+        Axis::logarithmic("", low, high)
+    };
+    axis.name.clone_into(&mut drawn.label);
+    drawn
+}
+
+fn band(line: &SweptLine, class: &str) -> Option<Mark> {
+    let ends = |(x, _, band): &(f64, f64, Option<[f64; 2]>)| band.map(|[low, high]| (*x, low, high));
+    let points: Vec<_> = line.points.iter().filter_map(ends).collect();
+    // Of a single point it would be a line without width: the table has its interval.
+    (points.len() > 1).then(|| Mark::Area {
+        class: format!("{class} band"),
+        points,
+    })
+}
+
+fn stroke(line: &SweptLine, class: &str) -> Mark {
+    Mark::Line {
+        class: class.to_owned(),
+        points: line.points.iter().map(|(x, y, _)| (*x, *y)).collect(),
+    }
+}
+
+fn dots(line: &SweptLine, class: &str) -> impl Iterator<Item = Mark> {
+    let class = class.replace("styled", "dot");
+    // What is promised was not measured.
+    let measured = line.points.iter().filter(move |_| line.name != "promised");
+    measured.map(move |(x, y, _)| Mark::Dot {
+        class: class.clone(),
+        at: (*x, *y),
+    })
+}
+
+fn points(line: &SweptLine) -> impl Iterator<Item = Point> + '_ {
+    line.points.iter().map(|(x, y, band)| Point {
+        series: line.name.clone(),
+        x: *x,
+        y: *y,
+        band: *band,
+    })
+}
+
+/// A line for each point and player. Regret in the reward's units, violation in shares of a cost's range.
+pub fn sweep_csv(swept: &Swept) -> CsvFile {
+    let names: Vec<String> = swept.names.iter().map(|name| quoted(name)).collect();
+    let mut text = names.iter().map(|name| format!("{name},")).collect::<String>()
+        + "player,pairs,identical,identical_rate,interval_low,interval_high,promised,regret_mean,regret_p05,regret_median,\
+           regret_p95,regret_bound,violation_mean,violation_p05,violation_median,violation_p95,violation_bound,unsafe_runs,runs,\
+           epochs_mean,reward_mean\n";
+    for point in &swept.points {
+        let values: String = point.values.iter().map(|value| format!("{},", quoted(value))).collect();
+        for row in &point.rows {
+            let summary = &row.summary;
+            let regret = summary.regret.as_ref();
+            let in_units = |number: Option<f64>| cell(number.map(|number| number * row.span));
+            let violation = &summary.violation;
+            let columns = [
+                quoted(&row.player),
+                summary.pairs.to_string(),
+                summary.identical.to_string(),
+                summary.identical_rate.to_string(),
+                summary.interval[0].to_string(),
+                summary.interval[1].to_string(),
+                summary.promised.to_string(),
+                in_units(regret.map(|regret| regret.spread.mean)),
+                in_units(regret.map(|regret| regret.spread.p05)),
+                in_units(regret.map(|regret| regret.spread.median)),
+                in_units(regret.map(|regret| regret.spread.p95)),
+                in_units(regret.and_then(|regret| regret.bound)),
+                violation.spread.mean.to_string(),
+                violation.spread.p05.to_string(),
+                violation.spread.median.to_string(),
+                violation.spread.p95.to_string(),
+                cell(violation.bound),
+                summary.unsafe_runs.to_string(),
+                summary.runs.to_string(),
+                summary.epochs_mean.to_string(),
+                summary.reward_mean.to_string(),
+            ];
+            text += &format!("{values}{}\n", columns.join(","));
+        }
+    }
+    CsvFile {
+        name: "sweep.csv",
+        text,
+    }
+}
