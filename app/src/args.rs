@@ -377,10 +377,11 @@ pub struct SpecsArgs {
     pub changes: SpecChanges,
 }
 
+/// Whether a table for papers is wanted.
 #[derive(Args, Clone, Copy)]
 pub struct LatexArg {
     /// Also write table.tex into --out: the table for a paper, with intervals, the best in bold
-    #[arg(long, requires = "out", conflicts_with = "shard")]
+    #[arg(long, requires = "out")]
     pub latex: bool,
 }
 

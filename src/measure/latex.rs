@@ -105,17 +105,29 @@ impl<'a> Group<'a> {
         let mut rows = Vec::new();
         for (place, entry) in self.entries.iter().enumerate() {
             // A value stands for all rows below it.
-            let value = |value: &&str| if place == 0 { escaped(value) } else { String::new() };
+            let value = |value: &&str| {
+                if place == 0 {
+                    escaped(value)
+                } else {
+                    String::new()
+                }
+            };
             let mut row: Vec<String> = self.values.iter().map(value).collect();
             if columns.has_players {
                 row.push(escaped(entry.player));
             }
             let summary = entry.summary;
             row.push(bold(identical[place], rate(summary)));
-            let in_units = summary.regret.as_ref().map(|regret| spread(&regret.spread, entry.span));
+            let in_units = summary
+                .regret
+                .as_ref()
+                .map(|regret| spread(&regret.spread, entry.span));
             row.push(bold(regret[place], in_units.unwrap_or("none".into())));
             if columns.has_costs {
-                row.push(bold(violation[place], spread(&summary.violation.spread, 1.0)));
+                row.push(bold(
+                    violation[place],
+                    spread(&summary.violation.spread, 1.0),
+                ));
                 row.push(share(summary.unsafe_runs as f64 / summary.runs as f64));
             }
             rows.push(row);
@@ -130,7 +142,10 @@ impl Columns<'_> {
         if self.has_players {
             headings.push("player".into());
         }
-        headings.extend(["identical".into(), format!("regret ({})", escaped(self.reward))]);
+        headings.extend([
+            "identical".into(),
+            format!("regret ({})", escaped(self.reward)),
+        ]);
         if self.has_costs {
             headings.extend(["violation".into(), "unsafe".into()]);
         }
@@ -144,7 +159,11 @@ impl Columns<'_> {
             name => format!("{}. ", escaped(name)),
         };
         caption += "Identical: the share of pairs with identical decisions, with its 95\\,\\% interval. Regret";
-        caption += if self.has_costs { " and violation (in shares of a cost's range)" } else { "" };
+        caption += if self.has_costs {
+            " and violation (in shares of a cost's range)"
+        } else {
+            ""
+        };
         caption += ": the mean over runs, with their 5\\,\\% and 95\\,\\% quantiles.";
         if self.has_costs {
             caption += " Unsafe: runs with a round whose strategy exceeds a threshold.";
@@ -166,7 +185,11 @@ fn table(columns: &Columns, groups: &[Group], name: &str) -> String {
         .map(|group| group.rows(columns).iter().map(|row| line(row)).collect())
         .collect();
     // Between groups of several rows the eye needs a gap.
-    let between = if columns.has_players { "\\addlinespace\n" } else { "" };
+    let between = if columns.has_players {
+        "\\addlinespace\n"
+    } else {
+        ""
+    };
     format!(
         "% Needs \\usepackage{{booktabs}}.\n\\begin{{table}}\n\\centering\n\\caption{{{}}}\n\\begin{{tabular}}{{{sides}}}\n\\toprule\n{}\\midrule\n{}\\bottomrule\n\
          \\end{{tabular}}\n\\end{{table}}\n",
@@ -181,16 +204,23 @@ fn line(cells: &[String]) -> String {
 }
 
 fn bold(is_best: bool, cell: String) -> String {
-    if is_best { format!("\\textbf{{{cell}}}") } else { cell }
+    if is_best {
+        format!("\\textbf{{{cell}}}")
+    } else {
+        cell
+    }
 }
 
 fn rate(summary: &Summary) -> String {
-    let [low, high] = summary.interval.map(|end| percent(end).trim_end_matches(" %").to_owned());
+    let [low, high] = summary
+        .interval
+        .map(|end| percent(end).trim_end_matches(" %").to_owned());
     format!("{} [{low}, {high}]", share(summary.identical_rate))
 }
 
 fn spread(spread: &Spread, scale: f64) -> String {
-    let [mean, low, high] = [spread.mean, spread.p05, spread.p95].map(|value| number(value * scale));
+    let [mean, low, high] =
+        [spread.mean, spread.p05, spread.p95].map(|value| number(value * scale));
     format!("{mean} [{low}, {high}]")
 }
 
@@ -203,7 +233,9 @@ fn number(value: f64) -> String {
     let text = amount(value).replace('-', "\\textminus ");
     match text.split_once('e') {
         // Beware of none, which has the letter too.
-        Some((digits, power)) if power.starts_with(|first: char| first.is_ascii_digit() || first == '\\') => {
+        Some((digits, power))
+            if power.starts_with(|first: char| first.is_ascii_digit() || first == '\\') =>
+        {
             format!("{digits}$\\cdot$10\\textsuperscript{{{power}}}")
         }
         _ => text.replace(',', "{,}"),

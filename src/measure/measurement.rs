@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
+use crate::VALUES_VERSION;
 use crate::lab::metrics::UNSAFE_TOLERANCE;
 use crate::lab::part::{PartPairs, part_indices};
 use crate::lab::replicate::{Contestant, Experiment, Pair, Simulator};
@@ -15,7 +16,6 @@ use crate::measure::sweep::differing;
 use crate::measure::warnings::false_means;
 use crate::measure::{DEBORA, FirstRun, MeasureError, OpenTable, Part, SpecText, warnings};
 use crate::spec::{Simulated, SpecError};
-use crate::VALUES_VERSION;
 
 /// What pairs of runs are measured for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,10 +153,22 @@ impl Measurement {
             return None;
         }
         let facts = [
-            ("verb", self.verb.name().to_owned(), other.verb.name().to_owned()),
-            ("number of pairs", self.pairs.to_string(), other.pairs.to_string()),
+            (
+                "verb",
+                self.verb.name().to_owned(),
+                other.verb.name().to_owned(),
+            ),
+            (
+                "number of pairs",
+                self.pairs.to_string(),
+                other.pairs.to_string(),
+            ),
             ("players", self.players.join(", "), other.players.join(", ")),
-            ("simulator", format!("{:?}", self.simulator), format!("{:?}", other.simulator)),
+            (
+                "simulator",
+                format!("{:?}", self.simulator),
+                format!("{:?}", other.simulator),
+            ),
             ("spec", self.spec.file.clone(), other.spec.file.clone()),
             ("replaced values", sets(&self.spec), sets(&other.spec)),
         ];
@@ -186,14 +198,18 @@ impl Measurement {
         if let Some(difference) = self.difference(&part.measurement) {
             return Err(fault(difference));
         }
-        let fingerprint = self.fingerprint(&self.spec.world(open)?, self.other_world(open)?.as_ref());
+        let fingerprint =
+            self.fingerprint(&self.spec.world(open)?, self.other_world(open)?.as_ref());
         let there = &part.pairs;
         // A table is not in the spec, and means are drawn by a version of the program.
         if there.fingerprint != fingerprint {
-            return Err(fault("the rows of its table, or the draws of its world".into()));
+            return Err(fault(
+                "the rows of its table, or the draws of its world".into(),
+            ));
         }
         if there.values_version != VALUES_VERSION {
-            let [asked, there] = [VALUES_VERSION, there.values_version].map(|version| version.to_string());
+            let [asked, there] =
+                [VALUES_VERSION, there.values_version].map(|version| version.to_string());
             return Err(fault(differing("values version", &asked, &there)));
         }
         Ok(())
@@ -358,9 +374,16 @@ impl Measurement {
 
 /// What replaces a spec's values, as it is typed.
 fn sets(spec: &SpecText) -> String {
-    let sets = spec.overrides.iter().map(|(path, value)| format!("{path}={value}"));
+    let sets = spec
+        .overrides
+        .iter()
+        .map(|(path, value)| format!("{path}={value}"));
     let sets: Vec<String> = sets.collect();
-    if sets.is_empty() { "none".to_owned() } else { sets.join(", ") }
+    if sets.is_empty() {
+        "none".to_owned()
+    } else {
+        sets.join(", ")
+    }
 }
 
 /// Pair 0's first run once more, watched. Watching every run would keep the strategies of all of them in memory.

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use debora::lab::replicate::Simulator;
 use debora::measure::answer::{self, Answer};
 use debora::measure::{Findings, Io, MeasuredVerb, Measurement, Part, SpecText, json, latex};
@@ -23,11 +23,20 @@ pub fn measure(
     latex: bool,
     common: &Common,
 ) -> Result<bool> {
+    check_latex(pairs, latex)?;
     let (part, seconds) = watched(measurement, pairs.shard, common)?;
     match pairs.shard {
         Some(shard) => write_part(&part, shard, common),
         None => present(&part, &seconds, latex, common),
     }
+}
+
+/// Refused before anything is measured: of a part there is no table.
+pub fn check_latex(pairs: &PairArgs, latex: bool) -> Result<()> {
+    if latex && pairs.shard.is_some() {
+        bail!("--latex is for the whole; give it to debora merge, not with --shard");
+    }
+    Ok(())
 }
 
 /// Measures a part, or the whole, and shows how far it is.
@@ -78,7 +87,14 @@ pub fn present(part: &Part, seconds: &[f64], latex: bool, common: &Common) -> Re
     let document = json::measured(part, &findings);
     let answer = answer::measured(part, &findings);
     let table = latex.then(|| latex::measured(part, &findings));
-    write_report(part, &findings, &document, &answer, table.as_deref(), common)?;
+    write_report(
+        part,
+        &findings,
+        &document,
+        &answer,
+        table.as_deref(),
+        common,
+    )?;
     // Timings go to the screen alone: files must be the same bytes on every machine.
     print(&if common.json {
         format!("{:#}\n", json::with_seconds(document, seconds))

@@ -61,17 +61,17 @@ pub fn render(page: &ReportPage) -> Markup {
                 pre { (page.command) }
                 details { summary { "The spec" } pre { (page.spec.text) } }
     };
-    framed(page.verb, page.spec.name(), page.answer, page.figures, &body)
+    framed(
+        page.verb,
+        page.spec.name(),
+        page.answer,
+        page.figures,
+        &body,
+    )
 }
 
 /// A page that begins with the answer and the figures.
-fn framed(
-    verb: &str,
-    title: &str,
-    answer: &Answer,
-    figures: &[Figure],
-    body: &Markup,
-) -> Markup {
+fn framed(verb: &str, title: &str, answer: &Answer, figures: &[Figure], body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {

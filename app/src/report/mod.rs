@@ -26,7 +26,12 @@ pub fn write(out: &OutDir, document: &Value, page: &ReportPage, table: &CsvFile)
 }
 
 /// Writes sweep.json, sweep.csv, the figures and the page of a sweep.
-pub fn write_sweep(out: &OutDir, document: &Value, page: &SweepPage, table: &CsvFile) -> Result<()> {
+pub fn write_sweep(
+    out: &OutDir,
+    document: &Value,
+    page: &SweepPage,
+    table: &CsvFile,
+) -> Result<()> {
     out.write("sweep.json", format!("{document:#}\n").as_bytes())?;
     out.write(table.name, table.text.as_bytes())?;
     write_figures(out, page.figures)?;

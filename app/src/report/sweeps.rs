@@ -7,13 +7,20 @@ use crate::chart::{Axis, Chart, Mark};
 use crate::report::csv::{CsvFile, cell, quoted};
 use crate::report::plots::{Figure, HEIGHT, Point, styled};
 
+/// Above this many lines their bands would cover each other: each point has an upright line instead.
+const BANDS_MAX: usize = 3;
+
 /// Regret, violation and identical pairs, those that there are.
 pub fn figures(swept: &Swept) -> Vec<Figure> {
     let reward = swept.points.first().map_or("", |point| &point.reward);
     let outcomes = [
         (CurveKind::Regret, "regret", format!("regret ({reward})")),
         (CurveKind::Violation, "violation", "violation".to_owned()),
-        (CurveKind::Identical, "identical", "identical pairs".to_owned()),
+        (
+            CurveKind::Identical,
+            "identical",
+            "identical pairs".to_owned(),
+        ),
     ];
     outcomes
         .into_iter()
@@ -35,11 +42,24 @@ fn figure(kind: CurveKind, name: &str, label: &str, mut found: SweptLines) -> Fi
     }
     let lines: Vec<(&SweptLine, &String)> = found.lines.iter().zip(&classes).collect();
     // All bands, then all lines, then all dots: nothing is hidden by another's band.
-    let bands = lines.iter().filter_map(|(line, class)| band(line, class));
+    let has_bands = found.axis.name == "round" || found.lines.len() <= BANDS_MAX;
+    let bands = lines.iter().flat_map(|(line, class)| {
+        if has_bands {
+            Vec::from_iter(band(line, class))
+        } else {
+            uprights(line, class)
+        }
+    });
     let strokes = lines.iter().map(|(line, class)| stroke(line, class));
     // Rounds are many, and dots at each would be a thick line.
-    let few = if found.axis.name == "round" { 0 } else { lines.len() };
-    let dots = lines[..few].iter().flat_map(|(line, class)| dots(line, class));
+    let few = if found.axis.name == "round" {
+        0
+    } else {
+        lines.len()
+    };
+    let dots = lines[..few]
+        .iter()
+        .flat_map(|(line, class)| dots(line, class));
     let chart = Chart {
         label: caption.clone(),
         x: across(&found.axis),
@@ -61,15 +81,17 @@ fn figure(kind: CurveKind, name: &str, label: &str, mut found: SweptLines) -> Fi
 
 fn caption(kind: CurveKind, found: &SweptLines) -> String {
     let axis = &found.axis.name;
-    let quantiles = "line: the median of its runs; band: their 5 % and 95 % quantiles; the upright axis is logarithmic away from zero";
+    let quantiles = "line: the median of its runs; band or upright line: their 5 % and 95 % quantiles; the upright axis is logarithmic away from zero";
     let mut caption = match kind {
         CurveKind::Regret => format!("Regret of each player against {axis}; {quantiles}."),
         CurveKind::Violation => {
-            format!("Violation of each player against {axis}, in shares of a cost's range; {quantiles}.")
+            format!(
+                "Violation of each player against {axis}, in shares of a cost's range; {quantiles}."
+            )
         }
         CurveKind::Identical => format!(
-            "Share of pairs with identical decisions against {axis}; band: an interval that misses the true share with probability \
-             at most {IDENTICAL_MISS}."
+            "Share of pairs with identical decisions against {axis}; band or upright line: an interval that misses the true share \
+             with probability at most {IDENTICAL_MISS}."
         ),
     };
     if !found.promised.is_empty() {
@@ -77,7 +99,10 @@ fn caption(kind: CurveKind, found: &SweptLines) -> String {
     }
     if found.left_out > 0 {
         let all = found.lines.len() + found.left_out;
-        caption += &format!(" The first {} of {all} lines; the table has all.", found.lines.len());
+        caption += &format!(
+            " The first {} of {all} lines; the table has all.",
+            found.lines.len()
+        );
     }
     caption
 }
@@ -92,7 +117,11 @@ fn upright(kind: CurveKind, label: &str, lines: &[SweptLine]) -> Axis {
         let points = lines.iter().flat_map(|line| &line.points);
         points.flat_map(|&(_, value, band)| band.into_iter().flatten().chain([value]))
     };
-    Axis::symmetric(label, values().fold(0.0, f64::min), values().fold(0.0, f64::max))
+    Axis::symmetric(
+        label,
+        values().fold(0.0, f64::min),
+        values().fold(0.0, f64::max),
+    )
 }
 
 fn across(axis: &SweptAxis) -> Axis {
@@ -111,13 +140,25 @@ fn across(axis: &SweptAxis) -> Axis {
 }
 
 fn band(line: &SweptLine, class: &str) -> Option<Mark> {
-    let ends = |(x, _, band): &(f64, f64, Option<[f64; 2]>)| band.map(|[low, high]| (*x, low, high));
+    let ends =
+        |(x, _, band): &(f64, f64, Option<[f64; 2]>)| band.map(|[low, high]| (*x, low, high));
     let points: Vec<_> = line.points.iter().filter_map(ends).collect();
     // Of a single point it would be a line without width: the table has its interval.
     (points.len() > 1).then(|| Mark::Area {
         class: format!("{class} band"),
         points,
     })
+}
+
+fn uprights(line: &SweptLine, class: &str) -> Vec<Mark> {
+    let ends = |(x, _, band): &(f64, f64, Option<[f64; 2]>)| {
+        let [low, high] = (*band)?;
+        Some(Mark::Line {
+            class: class.replace("styled", "faint"),
+            points: vec![(*x, low), (*x, high)],
+        })
+    };
+    line.points.iter().filter_map(ends).collect()
 }
 
 fn stroke(line: &SweptLine, class: &str) -> Mark {
@@ -149,12 +190,19 @@ fn points(line: &SweptLine) -> impl Iterator<Item = Point> + '_ {
 /// A line for each point and player. Regret in the reward's units, violation in shares of a cost's range.
 pub fn sweep_csv(swept: &Swept) -> CsvFile {
     let names: Vec<String> = swept.names.iter().map(|name| quoted(name)).collect();
-    let mut text = names.iter().map(|name| format!("{name},")).collect::<String>()
+    let mut text = names
+        .iter()
+        .map(|name| format!("{name},"))
+        .collect::<String>()
         + "player,pairs,identical,identical_rate,interval_low,interval_high,promised,regret_mean,regret_p05,regret_median,\
            regret_p95,regret_bound,violation_mean,violation_p05,violation_median,violation_p95,violation_bound,unsafe_runs,runs,\
            epochs_mean,reward_mean\n";
     for point in &swept.points {
-        let values: String = point.values.iter().map(|value| format!("{},", quoted(value))).collect();
+        let values: String = point
+            .values
+            .iter()
+            .map(|value| format!("{},", quoted(value)))
+            .collect();
         for row in &point.rows {
             let summary = &row.summary;
             let regret = summary.regret.as_ref();

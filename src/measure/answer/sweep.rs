@@ -1,9 +1,9 @@
 //! What `debora sweep` says.
 
-use crate::measure::{DEBORA, Swept};
 use crate::measure::answer::pairs::broken;
 use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone};
 use crate::measure::words::{amount, counted, percent};
+use crate::measure::{DEBORA, Swept};
 
 /// The most warnings that are shown: a grid has many points with the same one.
 const WARNINGS_MAX: usize = 5;
@@ -18,7 +18,10 @@ pub fn swept(swept: &Swept) -> Answer {
             sentences.push(Sentence([at.0, broken(one).0].concat()));
         }
     }
-    let pairs = swept.points.first().map_or(0, |point| point.rows[0].summary.pairs);
+    let pairs = swept
+        .points
+        .first()
+        .map_or(0, |point| point.rows[0].summary.pairs);
     sentences.push(Sentence::plain(format!(
         "{} of {} each, with the same keys and worlds at every point; regret and violation in all, on average.",
         counted(swept.points.len() as u64, "point", "points"),
@@ -43,14 +46,19 @@ fn warnings(swept: &Swept) -> Vec<String> {
         }
     }
     if left > 0 {
-        shown.push(format!("{} more; sweep.json has them all", counted(left, "warning", "warnings")));
+        shown.push(format!(
+            "{} more; sweep.json has them all",
+            counted(left, "warning", "warnings")
+        ));
     }
     shown
 }
 
 fn place(swept: &Swept, values: &[String]) -> String {
     let parts = swept.names.iter().zip(values);
-    let parts: Vec<String> = parts.map(|(name, value)| format!("{name} = {value}")).collect();
+    let parts: Vec<String> = parts
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect();
     parts.join(", ")
 }
 
@@ -66,13 +74,19 @@ fn table(swept: &Swept) -> AnswerTable {
         for row in &point.rows {
             let summary = &row.summary;
             let mut cells = point.values.clone();
-            let [low, high] = summary.interval.map(|end| percent(end).trim_end_matches(" %").to_owned());
+            let [low, high] = summary
+                .interval
+                .map(|end| percent(end).trim_end_matches(" %").to_owned());
             cells.extend([
                 row.player.clone(),
                 percent(summary.identical_rate),
                 format!("{low} to {high}"),
                 // Rivals promise nothing of the kind.
-                if row.player == DEBORA { percent(summary.promised) } else { String::new() },
+                if row.player == DEBORA {
+                    percent(summary.promised)
+                } else {
+                    String::new()
+                },
                 amount(row.regret()),
             ]);
             if has_costs {

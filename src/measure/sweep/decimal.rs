@@ -77,7 +77,9 @@ impl Decimal {
         let digits = self.digits.unsigned_abs().to_string();
         let after = -self.exponent;
         match usize::try_from(self.exponent) {
-            Ok(zeros) if digits.len() + zeros <= 18 => format!("{sign}{digits}{}", "0".repeat(zeros)),
+            Ok(zeros) if digits.len() + zeros <= 18 => {
+                format!("{sign}{digits}{}", "0".repeat(zeros))
+            }
             Err(_) if after <= 18 => {
                 let padded = format!("{digits:0>width$}", width = after as usize + 1);
                 let (whole, part) = padded.split_at(padded.len() - after as usize);
@@ -96,12 +98,35 @@ mod tests {
     fn spellings_of_one_number_are_one_text() {
         let text = |text: &str| Decimal::parse(text).map(Decimal::text);
         for (spelled, written) in [
-            ("1e4", "10000"), ("10_000", "10000"), ("10000.0", "10000"), ("1.0e4", "10000"), (".3", "0.3"), ("-0.050", "-0.05"),
-            ("0", "0"), ("0.0", "0"), ("1e30", "1e30"), ("3e-30", "3e-30"), ("9007199254740992", "9007199254740992"), ("1E-3", "0.001"),
+            ("1e4", "10000"),
+            ("10_000", "10000"),
+            ("10000.0", "10000"),
+            ("1.0e4", "10000"),
+            (".3", "0.3"),
+            ("-0.050", "-0.05"),
+            ("0", "0"),
+            ("0.0", "0"),
+            ("1e30", "1e30"),
+            ("3e-30", "3e-30"),
+            ("9007199254740992", "9007199254740992"),
+            ("1E-3", "0.001"),
         ] {
             assert_eq!(text(spelled).as_deref(), Some(written));
         }
-        for wrong in ["", ".", "-", "soft", "1e", "0x10", "1.2.3", "inf", "nan", "+-1", "000102030405060708090a0b0c0d0e0f", "1e999"] {
+        for wrong in [
+            "",
+            ".",
+            "-",
+            "soft",
+            "1e",
+            "0x10",
+            "1.2.3",
+            "inf",
+            "nan",
+            "+-1",
+            "000102030405060708090a0b0c0d0e0f",
+            "1e999",
+        ] {
             assert_eq!(text(wrong), None, "{wrong}");
         }
     }
@@ -109,9 +134,20 @@ mod tests {
     #[test]
     fn steps_are_exact() {
         let of = |text: &str| Decimal::parse(text).unwrap();
-        assert_eq!(of("0.1").plus(of("0.1")).and_then(|two| two.plus(of("0.1"))), Some(of("0.3")));
+        assert_eq!(
+            of("0.1")
+                .plus(of("0.1"))
+                .and_then(|two| two.plus(of("0.1"))),
+            Some(of("0.3"))
+        );
         assert_eq!(of("0.01").times(of("10")), Some(of(".1")));
         assert_eq!(of("1e30").compare(of("0.1")), Some(Ordering::Greater));
-        assert_eq!(of("1e39").times(of("1")).and_then(|large| large.compare(of("1"))), None, "more digits than there are");
+        assert_eq!(
+            of("1e39")
+                .times(of("1"))
+                .and_then(|large| large.compare(of("1"))),
+            None,
+            "more digits than there are"
+        );
     }
 }

@@ -88,7 +88,11 @@ impl Swept {
             axis,
             lines,
             left_out,
-            promised: if kind == CurveKind::Identical { self.promised(below) } else { Vec::new() },
+            promised: if kind == CurveKind::Identical {
+                self.promised(below)
+            } else {
+                Vec::new()
+            },
         })
     }
 
@@ -97,7 +101,10 @@ impl Swept {
         let several: Vec<usize> = (0..self.names.len())
             .filter(|place| self.values(*place).len() > 1 && self.names[*place] != SPEC)
             .collect();
-        let numbers = several.iter().copied().filter(|place| self.is_number(*place));
+        let numbers = several
+            .iter()
+            .copied()
+            .filter(|place| self.is_number(*place));
         // The first of equals, although `max_by_key` keeps the last.
         let most = numbers.rev().max_by_key(|place| self.values(*place).len());
         most.or(several.first().copied())
@@ -134,7 +141,12 @@ impl Swept {
     }
 
     fn axis(&self, below: Option<usize>, lines: &[SweptLine]) -> Option<SweptAxis> {
-        let places = || lines.iter().flat_map(|line| &line.points).map(|point| point.0);
+        let places = || {
+            lines
+                .iter()
+                .flat_map(|line| &line.points)
+                .map(|point| point.0)
+        };
         let low = places().reduce(f64::min)?;
         let high = places().reduce(f64::max)?;
         let words = match below {
@@ -159,9 +171,16 @@ impl Swept {
             };
             let places = match below {
                 Some(place) => vec![self.position(place, point.value(place))],
-                None => by_round(own, CurveKind::Identical).iter().map(|point| point.0).collect(),
+                None => by_round(own, CurveKind::Identical)
+                    .iter()
+                    .map(|point| point.0)
+                    .collect(),
             };
-            promised.extend(places.into_iter().map(|place| (place, own.summary.promised)));
+            promised.extend(
+                places
+                    .into_iter()
+                    .map(|place| (place, own.summary.promised)),
+            );
         }
         promised.sort_by(|one, other| one.0.total_cmp(&other.0));
         promised.dedup();
@@ -173,12 +192,19 @@ impl Swept {
 
 /// What a row has of this kind, in the user's units.
 fn outcome(row: &SweptRow, kind: CurveKind) -> Option<(f64, Option<[f64; 2]>)> {
-    let Summary { regret, violation, identical_rate, interval, .. } = &row.summary;
+    let Summary {
+        regret,
+        violation,
+        identical_rate,
+        interval,
+        ..
+    } = &row.summary;
     match kind {
         CurveKind::Identical => Some((*identical_rate, Some(*interval))),
         CurveKind::Regret => {
             let spread = regret.as_ref()?.spread;
-            let [median, low, high] = [spread.median, spread.p05, spread.p95].map(|value| value * row.span);
+            let [median, low, high] =
+                [spread.median, spread.p05, spread.p95].map(|value| value * row.span);
             Some((median, Some([low, high])))
         }
         CurveKind::Violation => {
@@ -190,5 +216,7 @@ fn outcome(row: &SweptRow, kind: CurveKind) -> Option<(f64, Option<[f64; 2]>)> {
 
 fn by_round(row: &SweptRow, kind: CurveKind) -> Vec<(f64, f64, Option<[f64; 2]>)> {
     let points = row.curve(kind).unwrap_or_default().iter();
-    points.map(|point| (point.round as f64, point.value, point.band)).collect()
+    points
+        .map(|point| (point.round as f64, point.value, point.band))
+        .collect()
 }

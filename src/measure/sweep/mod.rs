@@ -58,12 +58,19 @@ impl Sweep {
         let mut points = Vec::new();
         for spec in specs {
             for values in combinations(over) {
-                let overrides = over.iter().map(|over| over.path.clone()).zip(values.clone());
+                let overrides = over
+                    .iter()
+                    .map(|over| over.path.clone())
+                    .zip(values.clone());
                 // After those of the spec, as the later wins: a point is the spec with one --set more for each parameter.
                 let overrides = spec.overrides.iter().cloned().chain(overrides).collect();
                 let at_point = SpecText::parse(spec.text.clone(), spec.file.clone(), overrides)?;
                 points.push(SweepPoint {
-                    values: several.then(|| spec.file.clone()).into_iter().chain(values).collect(),
+                    values: several
+                        .then(|| spec.file.clone())
+                        .into_iter()
+                        .chain(values)
+                        .collect(),
                     measurement: measurement(at_point)?,
                 });
             }
@@ -74,36 +81,61 @@ impl Sweep {
     /// What another sweep has otherwise, in a sentence's middle.
     pub fn difference(&self, other: &Self) -> Option<String> {
         if self.names != other.names {
-            return Some(differing("parameters", &self.names.join(", "), &other.names.join(", ")));
+            return Some(differing(
+                "parameters",
+                &self.names.join(", "),
+                &other.names.join(", "),
+            ));
         }
         let values = |sweep: &Self| -> Vec<String> {
-            sweep.points.iter().map(|point| point.values.join(", ")).collect()
+            sweep
+                .points
+                .iter()
+                .map(|point| point.values.join(", "))
+                .collect()
         };
         let (ours, theirs) = (values(self), values(other));
         if let Some((one, two)) = ours.iter().zip(&theirs).find(|(one, two)| one != two) {
             return Some(differing("values", one, two));
         }
         if ours.len() != theirs.len() {
-            return Some(differing("number of points", &ours.len().to_string(), &theirs.len().to_string()));
+            return Some(differing(
+                "number of points",
+                &ours.len().to_string(),
+                &theirs.len().to_string(),
+            ));
         }
         let points = self.points.iter().zip(&other.points);
-        points.filter_map(|(one, two)| one.measurement.difference(&two.measurement)).next()
+        points
+            .filter_map(|(one, two)| one.measurement.difference(&two.measurement))
+            .next()
     }
 }
 
 fn check(specs: &[SpecText], over: &[Over]) -> Result<(), MeasureError> {
-    let fault = |text: &str, reason: String| MeasureError::Over { text: text.to_owned(), reason };
+    let fault = |text: &str, reason: String| MeasureError::Over {
+        text: text.to_owned(),
+        reason,
+    };
     for (place, one) in over.iter().enumerate() {
         if over[..place].iter().any(|other| other.path == one.path) {
-            return Err(fault(&one.name, "it is there twice; give all its values at once".into()));
+            return Err(fault(
+                &one.name,
+                "it is there twice; give all its values at once".into(),
+            ));
         }
     }
     for (place, one) in specs.iter().enumerate() {
         if specs[..place].iter().any(|other| other.file == one.file) {
-            return Err(fault(&one.file, "the spec is there twice; give it once".into()));
+            return Err(fault(
+                &one.file,
+                "the spec is there twice; give it once".into(),
+            ));
         }
     }
-    let points = over.iter().try_fold(specs.len(), |points, over| points.checked_mul(over.values.len()));
+    let points = over.iter().try_fold(specs.len(), |points, over| {
+        points.checked_mul(over.values.len())
+    });
     match points {
         Some(points) if points <= POINTS_MAX => Ok(()),
         _ => {

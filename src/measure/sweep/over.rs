@@ -68,11 +68,19 @@ impl Over {
         };
         let same: Vec<String> = values.iter().map(one_spelling).collect();
         if same.is_empty() || same.iter().any(String::is_empty) {
-            return Err(fault("a value is empty; give at least one, and one between two commas".into()));
+            return Err(fault(
+                "a value is empty; give at least one, and one between two commas".into(),
+            ));
         }
         // Twice the same point would be twice the work, and two lines upon each other.
-        if let Some((_, value)) = same.iter().enumerate().find(|(place, value)| same[..*place].contains(value)) {
-            return Err(fault(format!("the value {value} is there twice; give it once")));
+        if let Some((_, value)) = same
+            .iter()
+            .enumerate()
+            .find(|(place, value)| same[..*place].contains(value))
+        {
+            return Err(fault(format!(
+                "the value {value} is there twice; give it once"
+            )));
         }
         let short = SHORT.iter().find(|(short, _)| *short == name);
         Ok(Self {
@@ -118,10 +126,16 @@ fn range(from: &str, to: &str) -> Result<Vec<String>, &'static str> {
     let mut values = Vec::new();
     while value.compare(last).ok_or(wrong)? != Ordering::Greater {
         values.push(value.text());
-        let next = if is_factor { value.times(step) } else { value.plus(step) };
+        let next = if is_factor {
+            value.times(step)
+        } else {
+            value.plus(step)
+        };
         let next = next.ok_or(wrong)?;
         if next.compare(value) != Some(Ordering::Greater) {
-            return Err("a range must rise with every step; begin above 0 and give a factor above 1, or a step above 0");
+            return Err(
+                "a range must rise with every step; begin above 0 and give a factor above 1, or a step above 0",
+            );
         }
         if values.len() == VALUES_MAX {
             return Err("a range has 10,000 values at most; take larger steps");
@@ -153,14 +167,20 @@ mod tests {
             ("world=0..1e9+1", "10,000 values at most"),
         ] {
             let message = message(text);
-            assert!(message.contains(reason) && message.contains(text.trim_end_matches('=')), "{message}");
+            assert!(
+                message.contains(reason) && message.contains(text.trim_end_matches('=')),
+                "{message}"
+            );
         }
     }
 
     #[test]
     fn values_may_be_lists_texts_and_paths() {
         let values = |text: &str| Over::parse(text).unwrap().values;
-        assert_eq!(values("world.reward=[0.1, 0.2],[0.3, 0.4]"), ["[0.1, 0.2]", "[0.3, 0.4]"]);
+        assert_eq!(
+            values("world.reward=[0.1, 0.2],[0.3, 0.4]"),
+            ["[0.1, 0.2]", "[0.3, 0.4]"]
+        );
         assert_eq!(values("name='a, b',c"), ["'a, b'", "c"]);
         assert_eq!(values("horizon=100,1e4..1e5"), ["100", "10000", "100000"]);
         assert_eq!(Over::parse("gap=0.1").unwrap().path, "world.gap");

@@ -51,7 +51,11 @@ pub struct SweptRow {
     curves: [Option<Vec<CurvePoint>>; 3],
 }
 
-const KINDS: [CurveKind; 3] = [CurveKind::Regret, CurveKind::Violation, CurveKind::Identical];
+const KINDS: [CurveKind; 3] = [
+    CurveKind::Regret,
+    CurveKind::Violation,
+    CurveKind::Identical,
+];
 
 impl SweptRow {
     /// A curve over rounds, where there is one.
@@ -147,7 +151,11 @@ impl Swept {
             })
             .collect();
         let point = |point: &SweptPoint| {
-            let values = self.names.iter().cloned().zip(point.values.iter().map(|text| value(text)));
+            let values = self
+                .names
+                .iter()
+                .cloned()
+                .zip(point.values.iter().map(|text| value(text)));
             json!({ "values": values.collect::<Map<String, Value>>(), "measured": point.document })
         };
         let points: Vec<Value> = self.points.iter().map(point).collect();

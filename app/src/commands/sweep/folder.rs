@@ -40,7 +40,8 @@ impl SweepDir {
                     );
                 }
                 // Points of the other sweep would be taken for this one's.
-                fs::remove_dir_all(path.join(POINTS)).with_context(|| format!("cannot empty {}", path.display()))?;
+                fs::remove_dir_all(path.join(POINTS))
+                    .with_context(|| format!("cannot empty {}", path.display()))?;
             }
             // Written again, as a shard elsewhere may be reading it: the same bytes, moved into place at once.
         } else {
@@ -74,11 +75,24 @@ impl SweepDir {
     }
 
     /// A finished point, which must be what would be measured.
-    pub fn read(&self, number: usize, point: &SweepPoint, shard: Option<(u64, u64)>) -> Result<Part> {
+    pub fn read(
+        &self,
+        number: usize,
+        point: &SweepPoint,
+        shard: Option<(u64, u64)>,
+    ) -> Result<Part> {
         let file = self.points.path().join(name(number, shard));
-        let remedy = || format!("{} cannot be used; remove it to measure it again", file.display());
+        let remedy = || {
+            format!(
+                "{} cannot be used; remove it to measure it again",
+                file.display()
+            )
+        };
         let part = read(&file).with_context(remedy)?;
-        point.measurement.check_part(&part, &open).with_context(remedy)?;
+        point
+            .measurement
+            .check_part(&part, &open)
+            .with_context(remedy)?;
         // Of a whole every pair must be there; what a shard lacks is found when they are merged.
         match shard {
             None => Ok(Part::merge(vec![part]).with_context(remedy)?),
@@ -87,17 +101,23 @@ impl SweepDir {
     }
 
     pub fn write(&self, number: usize, shard: Option<(u64, u64)>, part: &Part) -> Result<()> {
-        self.points.write(&name(number, shard), part.to_json().as_bytes())
+        self.points
+            .write(&name(number, shard), part.to_json().as_bytes())
     }
 
     /// All parts of a point that are here.
     pub fn parts(&self, number: usize, point: &SweepPoint) -> Result<Vec<Part>> {
         let folder = self.points.path();
-        let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-        let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+        let entries =
+            fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+        let mut files = entries
+            .map(|entry| Ok(entry?.path()))
+            .collect::<Result<Vec<_>>>()?;
         let prefix = format!("{:04}", number + 1);
         let is_of_point = |file: &PathBuf| {
-            let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+            let name = file
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned());
             name.is_some_and(|name| name.starts_with(&prefix) && name.ends_with(".json"))
         };
         files.retain(is_of_point);
@@ -107,7 +127,10 @@ impl SweepDir {
         for file in files {
             let part = read(&file)?;
             if let Some(difference) = point.measurement.difference(&part.measurement) {
-                bail!("{} is of another measurement, which differs by {difference}", file.display());
+                bail!(
+                    "{} is of another measurement, which differs by {difference}",
+                    file.display()
+                );
             }
             parts.push(part);
         }
@@ -126,6 +149,8 @@ fn name(number: usize, shard: Option<(u64, u64)>) -> String {
 
 fn read_grid(path: &Path) -> Result<Sweep> {
     let file = path.join(GRID);
-    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} is not a sweep of debora", file.display()))
+    let text =
+        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("{} is not a sweep of debora", file.display()))
 }

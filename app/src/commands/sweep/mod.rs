@@ -10,13 +10,14 @@ use anyhow::{Context, Result, anyhow, bail};
 use debora::lab::LabError;
 use debora::measure::answer::{self, Answer};
 use debora::measure::{
-    Io, MeasureError, MeasuredVerb, Measurement, Over, Part, Sweep, SweepPoint, Swept, SweptPoint, choose, latex,
+    Io, MeasureError, MeasuredVerb, Measurement, Over, Part, Sweep, SweepPoint, Swept, SweptPoint,
+    choose, latex,
 };
 use indicatif::ProgressBar;
 
 use crate::args::{Common, PairArgs, SpecsArgs};
 use crate::commands::compare::in_flags;
-use crate::commands::measure::{command, report_line};
+use crate::commands::measure::{check_latex, command, report_line};
 use crate::commands::{CANCELLED, MEASURING, load_all, open, print};
 use crate::files::OutDir;
 use crate::report::html::SweepPage;
@@ -52,6 +53,7 @@ pub fn sweep(
 
 /// Measures what is not there yet of all points: parts of them, or the whole, which is presented.
 pub fn measure_all(sweep: &Sweep, pairs: &PairArgs, latex: bool, common: &Common) -> Result<bool> {
+    check_latex(pairs, latex)?;
     let folder = common
         .out
         .as_ref()
@@ -79,8 +81,14 @@ fn measured(
     common: &Common,
 ) -> Result<Swept> {
     let there = |number: usize| folder.is_some_and(|folder| folder.has(number, shard));
-    let missing = sweep.points.iter().enumerate().filter(|(number, _)| !there(*number));
-    let total = missing.map(|(_, point)| Ok(point.measurement.pairs_in(shard)?)).sum::<Result<u64>>()?;
+    let missing = sweep
+        .points
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| !there(*number));
+    let total = missing
+        .map(|(_, point)| Ok(point.measurement.pairs_in(shard)?))
+        .sum::<Result<u64>>()?;
     let bar = progress_bar(total, common.quiet);
     let mut swept = Swept::new(sweep);
     let mut done = 0;
@@ -88,16 +96,21 @@ fn measured(
     for (number, point) in sweep.points.iter().enumerate() {
         bar.set_prefix(format!("point {} of {}, ", number + 1, sweep.points.len()));
         let part = if there(number) {
-            folder.context("files without a folder")?.read(number, point, shard)?
+            folder
+                .context("files without a folder")?
+                .read(number, point, shard)?
         } else {
-            let part = one_point(point, shard, &bar, done).map_err(|error| stopped(error, number, sweep, folder))?;
+            let part = one_point(point, shard, &bar, done)
+                .map_err(|error| stopped(error, number, sweep, folder))?;
             done += point.measurement.pairs_in(shard)?;
             folder.map_or(Ok(()), |folder| folder.write(number, shard, &part))?;
             part
         };
         // Of a part there is nothing to sum up yet.
         if shard.is_none() {
-            swept.points.push(SweptPoint::of(point.values.clone(), &part));
+            swept
+                .points
+                .push(SweptPoint::of(point.values.clone(), &part));
         }
     }
     bar.finish_and_clear();
@@ -123,7 +136,12 @@ fn one_point(
 }
 
 /// Stopped as asked, a sweep in a folder can go on.
-fn stopped(error: MeasureError, number: usize, sweep: &Sweep, folder: Option<&SweepDir>) -> anyhow::Error {
+fn stopped(
+    error: MeasureError,
+    number: usize,
+    sweep: &Sweep,
+    folder: Option<&SweepDir>,
+) -> anyhow::Error {
     match (error, folder) {
         (MeasureError::Lab(LabError::Cancelled), Some(folder)) => anyhow!(
             "stopped as asked; the first {number} of {} points are in {}, and the same command goes on from there",
@@ -135,7 +153,13 @@ fn stopped(error: MeasureError, number: usize, sweep: &Sweep, folder: Option<&Sw
 }
 
 /// Says, shows and writes what a sweep found. False if a promise was measured as broken.
-fn present(sweep: &Sweep, swept: &Swept, latex: bool, seconds: Option<f64>, common: &Common) -> Result<bool> {
+fn present(
+    sweep: &Sweep,
+    swept: &Swept,
+    latex: bool,
+    seconds: Option<f64>,
+    common: &Common,
+) -> Result<bool> {
     let document = swept.document();
     let answer = answer::swept(swept);
     if let Some(path) = &common.out {
@@ -153,7 +177,13 @@ fn present(sweep: &Sweep, swept: &Swept, latex: bool, seconds: Option<f64>, comm
     Ok(!swept.is_broken())
 }
 
-fn write_report(out: &OutDir, sweep: &Sweep, swept: &Swept, answer: &Answer, latex: bool) -> Result<()> {
+fn write_report(
+    out: &OutDir,
+    sweep: &Sweep,
+    swept: &Swept,
+    answer: &Answer,
+    latex: bool,
+) -> Result<()> {
     let first = &sweep.points[0].measurement;
     let mut specs: Vec<(String, String)> = Vec::new();
     for point in &sweep.points {
@@ -163,7 +193,11 @@ fn write_report(out: &OutDir, sweep: &Sweep, swept: &Swept, answer: &Answer, lat
         }
     }
     let names: Vec<&str> = specs.iter().map(|(file, _)| &**file).collect();
-    let title = if specs.len() > 1 { names.join(", ") } else { first.spec.name().to_owned() };
+    let title = if specs.len() > 1 {
+        names.join(", ")
+    } else {
+        first.spec.name().to_owned()
+    };
     let page = SweepPage {
         verb: verb(sweep),
         title: &title,
@@ -181,7 +215,11 @@ fn write_report(out: &OutDir, sweep: &Sweep, swept: &Swept, answer: &Answer, lat
 
 /// Several specs without a parameter are a comparison.
 fn verb(sweep: &Sweep) -> &'static str {
-    if over(sweep).is_empty() { "compare" } else { "sweep" }
+    if over(sweep).is_empty() {
+        "compare"
+    } else {
+        "sweep"
+    }
 }
 
 /// The parameters beside the specs.
@@ -197,7 +235,8 @@ fn again(sweep: &Sweep, swept: &Swept, files: &[&str]) -> String {
     let first = &sweep.points[0].measurement;
     let mut spec = first.spec.clone();
     // A point has its parameters behind what is the same for all.
-    spec.overrides.truncate(spec.overrides.len() - over(sweep).len());
+    spec.overrides
+        .truncate(spec.overrides.len() - over(sweep).len());
     spec.file = files.join(" ");
     let mut flags = Vec::new();
     for (place, name) in sweep.names.iter().enumerate() {
@@ -218,7 +257,10 @@ fn again(sweep: &Sweep, swept: &Swept, files: &[&str]) -> String {
 
 /// Puts the parts of a sweep together, from one folder or several.
 pub fn merge(paths: &[PathBuf], latex: bool, common: &Common) -> Result<bool> {
-    let folders = paths.iter().map(|path| read_folder(path)).collect::<Result<Vec<_>>>()?;
+    let folders = paths
+        .iter()
+        .map(|path| read_folder(path))
+        .collect::<Result<Vec<_>>>()?;
     let (_, sweep) = &folders[0];
     for (folder, other) in &folders[1..] {
         if let Some(difference) = sweep.difference(other) {
@@ -229,23 +271,35 @@ pub fn merge(paths: &[PathBuf], latex: bool, common: &Common) -> Result<bool> {
             );
         }
     }
-    let target = common.out.as_ref().map(|path| SweepDir::open(path, sweep, common.force)).transpose()?;
+    let target = common
+        .out
+        .as_ref()
+        .map(|path| SweepDir::open(path, sweep, common.force))
+        .transpose()?;
     let mut swept = Swept::new(sweep);
     for (number, point) in sweep.points.iter().enumerate() {
         let mut parts = Vec::new();
         for (folder, _) in &folders {
             parts.extend(folder.parts(number, point)?);
         }
-        let whole = Part::merge(parts).with_context(|| format!("point {} of {}", number + 1, sweep.points.len()))?;
-        target.as_ref().map_or(Ok(()), |target| target.write(number, None, &whole))?;
-        swept.points.push(SweptPoint::of(point.values.clone(), &whole));
+        let whole = Part::merge(parts)
+            .with_context(|| format!("point {} of {}", number + 1, sweep.points.len()))?;
+        target
+            .as_ref()
+            .map_or(Ok(()), |target| target.write(number, None, &whole))?;
+        swept
+            .points
+            .push(SweptPoint::of(point.values.clone(), &whole));
     }
     present(sweep, &swept, latex, None, common)
 }
 
 fn read_folder(path: &Path) -> Result<(SweepDir, Sweep)> {
     if !is_sweep(path) {
-        bail!("{} is not a folder of a sweep, as the others are; merge sweeps alone", path.display());
+        bail!(
+            "{} is not a folder of a sweep, as the others are; merge sweeps alone",
+            path.display()
+        );
     }
     SweepDir::of_parts(path)
 }
