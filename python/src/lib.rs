@@ -9,6 +9,7 @@ mod part;
 mod problem;
 mod record;
 mod spec;
+mod sweep;
 mod value;
 
 use pyo3::prelude::*;
@@ -33,6 +34,8 @@ mod _debora {
     };
     #[pymodule_export]
     use super::spec::{PySpec, PyWorld};
+    #[pymodule_export]
+    use super::sweep::{PyGrid, PySwept};
 
     /// Changes whenever a draw, a constant, a strategy or a digest does.
     #[pymodule_export]

@@ -44,6 +44,17 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.mark.usefixtures("cluster")
+def test_sweeps_are_those_of_one_machine(routing: debora.Spec) -> None:
+    told: list[tuple[int, int]] = []
+    over = {"rho": [0.1, 0.3], "horizon": [1e5, 1e6]}
+    spread = debora.ray.sweep(routing, over=over, pairs=7, shards=3, progress=lambda *pairs: told.append(pairs))
+    alone = debora.sweep(routing, over=over, pairs=7)
+    assert spread.to_dict() == alone.to_dict() and spread.to_latex() == alone.to_latex()
+    assert [one.to_bytes() for one in spread.results] == [one.to_bytes() for one in alone.results]
+    assert told[-1] == (28, 28) and told == sorted(told)
+
+
+@pytest.mark.usefixtures("cluster")
 def test_replications_and_comparisons_are_those_of_one_machine(routing: debora.Spec) -> None:
     told: list[tuple[int, int]] = []
     spread = debora.ray.replicate(routing, pairs=61, shards=4, progress=lambda *pairs: told.append(pairs))

@@ -45,6 +45,6 @@ pub use part::{Findings, Part};
 pub use players::{Choice, DEBORA, choose};
 pub use spec_text::{OpenTable, SpecText};
 pub use sweep::{
-    Over, Sweep, SweepPoint, Swept, SweptAxis, SweptLine, SweptLines, SweptPoint, SweptRow,
+    Grid, Over, Sweep, SweepPoint, Swept, SweptAxis, SweptLine, SweptLines, SweptPoint, SweptRow,
 };
 pub use warnings::warnings;

@@ -11,9 +11,9 @@ Two runs with the same key, each on its own fresh data, take the same decisions 
 >>> engine.strategy
 array([0., 1.])
 
-:class:`Problem` says what can be asked, :class:`Engine` is for your own loop, :func:`run`, :func:`replicate` and
-:func:`compare` simulate a :class:`Spec`, :class:`Measurement` and :func:`merge` share the work out over machines,
-:class:`Client` asks and tells a live experiment.
+:class:`Problem` says what can be asked, :class:`Engine` is for your own loop, :func:`run`, :func:`replicate`,
+:func:`compare` and :func:`sweep` simulate a :class:`Spec`, :class:`Measurement` and :func:`merge` share the work out
+over machines, :class:`Client` asks and tells a live experiment.
 """
 
 from debora import worlds
@@ -40,8 +40,8 @@ from debora._debora import (
     Waiting,
     World,
 )
-from debora._lab import compare, merge, replicate, run
-from debora._results import Comparison, Replication, RunResult
+from debora._lab import compare, merge, replicate, run, sweep
+from debora._results import Comparison, Replication, RunResult, Sweep
 from debora.client import Behind, Client, Served, ServiceError
 
 __all__ = [
@@ -70,6 +70,7 @@ __all__ = [
     "Served",
     "ServiceError",
     "Spec",
+    "Sweep",
     "ToldMany",
     "Waiting",
     "World",
@@ -77,5 +78,6 @@ __all__ = [
     "merge",
     "replicate",
     "run",
+    "sweep",
     "worlds",
 ]

@@ -77,8 +77,10 @@ def shares(axes: Axes, promised: float) -> Axes:
     return legend(axes)
 
 
-def strategies(axes: Axes, first: npt.NDArray[np.uint64], probabilities: Floats, rounds: int, names: Sequence[str]) -> Axes:
-    """Each stretch from its first round to the next one's; of many actions those played most, and the others together."""
+def strategies(
+    axes: Axes, first: npt.NDArray[np.uint64], probabilities: Floats, rounds: int, names: Sequence[str]
+) -> Axes:
+    """Each stretch from its first round to the next; of many actions those played most, and the others together."""
     ends = np.append(first[1:].astype(np.float64), rounds)
     edges = np.column_stack([first.astype(np.float64), ends]).ravel()
     labels, rows, colours = _most_played(probabilities, ends - first.astype(np.float64), names)
@@ -87,9 +89,28 @@ def strategies(axes: Axes, first: npt.NDArray[np.uint64], probabilities: Floats,
     return legend(axes)
 
 
-def _most_played(
-    probabilities: Floats, lengths: Floats, names: Sequence[str]
-) -> tuple[list[str], Floats, list[str]]:
+def swept(axes: Axes, drawn: dict[str, Any], label: str) -> Axes:
+    """The lines of a sweep against its parameter, or against rounds."""
+    for place, (name, points) in enumerate(drawn["lines"]):
+        line(axes, points, name, place)
+        # Rounds are many, and dots at each would be a thick line.
+        if drawn["name"] != "round":
+            axes.plot(points[:, 0], points[:, 1], "o", color=COLOURS[place % len(COLOURS)])
+    if label == "identical pairs":
+        if drawn["promised"]:
+            places, shares = zip(*drawn["promised"], strict=True)
+            axes.plot(places, shares, linestyle="--", color="black", label="promised")
+        axes.set(ylabel=label, ylim=(0, 1.02))
+        legend(axes)
+    else:
+        amounts(axes, label)
+    axes.set(xscale="log" if drawn["is_logarithmic"] else "linear", xlabel=drawn["name"])
+    if drawn["words"]:
+        axes.set_xticks(range(1, len(drawn["words"]) + 1), drawn["words"])
+    return axes
+
+
+def _most_played(probabilities: Floats, lengths: Floats, names: Sequence[str]) -> tuple[list[str], Floats, list[str]]:
     if len(names) <= len(COLOURS):
         return list(names), probabilities.T, list(COLOURS[: len(names)])
     # Stable, so that of equals the first comes first.

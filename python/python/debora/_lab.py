@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from debora._answer import sentence
-from debora._debora import Error, Measurement, Part, Problem, Spec, simulate
-from debora._results import Comparison, Replication, RunResult
+from debora._debora import Error, Grid, Measurement, Part, Problem, Spec, simulate
+from debora._results import Comparison, Replication, RunResult, Sweep
 
 Progress: TypeAlias = Callable[[int, int], object] | Any
 """Called with the pairs done and in all; or a bar with ``update`` and ``total``, such as tqdm's."""
@@ -157,6 +157,68 @@ def comparison(
             stacklevel=3,
         )
     return measurement
+
+
+def sweep(
+    spec: Spec | Sequence[Spec],
+    *,
+    over: Mapping[str, Iterable[Any]],
+    players: Sequence[str] | None = None,
+    pairs: int = 200,
+    simulator: Literal["epochs", "rounds"] = "epochs",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Sweep:
+    """A measurement at every point of a grid, with the same keys, worlds and pairs: the same as ``debora sweep``.
+
+    ``over`` has the values of each parameter, a list or a text as the program takes it; the last changes first.
+    Without ``players`` debora plays alone, as in :func:`replicate`.
+
+    >>> import debora
+    >>> problem = debora.Problem(actions=3, horizon=1e5, rho=0.1)
+    >>> spec = debora.Spec(problem, key=42, world=debora.worlds.random("gap", gap=0.4, worlds=10))
+    >>> result = debora.sweep(spec, over={"rho": [0.1, 0.3], "horizon": "1e4..1e6"}, pairs=10)
+    >>> len(result.points), result.points[-1]
+    (6, {'rho': 0.3, 'horizon': 1000000})
+    """
+    grid, measurements = on_grid(spec, over, players, pairs, simulator)
+    total = sum(one.pairs * len(one.players) for one in measurements)
+    parts, done = list[Part](), 0
+    for measurement in measurements:
+        before = done
+
+        def tell(now: int, _: int, before: int = before) -> None:
+            nonlocal done
+            report(progress, done, before + now, total)
+            done = before + now
+
+        parts.append(measurement._measure(None, threads, None if progress is None else tell))
+        done = before + measurement.pairs * len(measurement.players)
+    return Sweep(grid, parts)
+
+
+def on_grid(
+    spec: Spec | Sequence[Spec],
+    over: Mapping[str, Iterable[Any]],
+    players: Sequence[str] | None,
+    pairs: int,
+    simulator: Literal["epochs", "rounds"],
+) -> tuple[Grid, list[Measurement]]:
+    """A grid, and what is measured at each of its points."""
+    grid = Grid([spec] if isinstance(spec, Spec) else list(spec), dict(over))
+    if not players:
+        return grid, [Measurement.replicate(one, pairs=pairs, simulator=simulator) for one in grid.specs]
+    return grid, [comparison(one, players, pairs, simulator) for one in grid.specs]
+
+
+def report(progress: Any, told: int, done: int, total: int) -> None:
+    """``progress(done, total)``, or a bar with ``update`` and ``total``, as a single measurement has it."""
+    if not hasattr(progress, "update"):
+        progress(done, total)
+        return
+    if told == 0:
+        progress.total = total
+    progress.update(done - told)
 
 
 def merge(parts: Iterable[bytes | str | os.PathLike[str]]) -> Replication | Comparison:

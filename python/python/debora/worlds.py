@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-__all__ = ["bernoulli", "beta", "discrete", "table"]
+__all__ = ["bernoulli", "beta", "discrete", "random", "table"]
 
 Means: TypeAlias = Sequence[float] | Mapping[str, float]
 """A mean for each action."""
@@ -66,6 +66,28 @@ def table(file: str | os.PathLike[str], *, key: int | str | None = None) -> dict
     The file is CSV with the header action, reward and the costs' names, in any order.
     """
     return {"kind": "table", "file": os.fspath(file)} | _keyed(key)
+
+
+def random(
+    law: Literal["uniform", "gap", "stairs", "sparse"],
+    *,
+    gap: float | None = None,
+    worlds: int = 1,
+    index: int = 0,
+    key: int | str | None = None,
+) -> dict[str, Any]:
+    """Means drawn by the key, within the ranges or the declared means; pair j meets world number index + j mod worlds.
+
+    ``gap`` is in the reward's units; law uniform has none.
+
+    >>> import debora
+    >>> problem = debora.Problem(actions=4, horizon=1e6, rho=0.1)
+    >>> spec = debora.Spec(problem, key=42, world=debora.worlds.random("gap", gap=0.2, worlds=100))
+    >>> spec.world.means.round(12)
+    array([[0.4, 0.4, 0.6, 0.4]])
+    """
+    given = {} if gap is None else {"gap": gap}
+    return {"kind": "random", "law": law} | given | {"worlds": worlds, "index": index} | _keyed(key)
 
 
 def _world(

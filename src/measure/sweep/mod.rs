@@ -2,7 +2,7 @@
 //! alone.
 //!
 //! ```text
-//! specs, Over.. -> Sweep (a Measurement a point) -> Parts -> Swept -> json, answer, latex, lines
+//! specs, Over.. -> Grid (a spec a point) -> Sweep (a Measurement a point) -> Parts -> Swept -> json, answer, latex, lines
 //! ```
 
 mod decimal;
@@ -44,13 +44,18 @@ pub struct SweepPoint {
     pub measurement: Measurement,
 }
 
-impl Sweep {
-    /// Every spec at every combination of values; `measurement` says what is measured of one.
-    pub fn of(
-        specs: &[SpecText],
-        over: &[Over],
-        mut measurement: impl FnMut(SpecText) -> Result<Measurement, MeasureError>,
-    ) -> Result<Self, MeasureError> {
+/// The specs of a grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grid {
+    /// The names of the parameters: `spec` first, if there are several.
+    pub names: Vec<String>,
+    /// The values and the spec of each point, the last parameter changing first.
+    pub points: Vec<(Vec<String>, SpecText)>,
+}
+
+impl Grid {
+    /// Every spec at every combination of values.
+    pub fn of(specs: &[SpecText], over: &[Over]) -> Result<Self, MeasureError> {
         check(specs, over)?;
         let several = specs.len() > 1;
         let mut names = Vec::from_iter(several.then(|| SPEC.to_owned()));
@@ -58,24 +63,36 @@ impl Sweep {
         let mut points = Vec::new();
         for spec in specs {
             for values in combinations(over) {
-                let overrides = over
-                    .iter()
-                    .map(|over| over.path.clone())
-                    .zip(values.clone());
+                let paths = over.iter().map(|over| over.path.clone());
                 // After those of the spec, as the later wins: a point is the spec with one --set more for each parameter.
-                let overrides = spec.overrides.iter().cloned().chain(overrides).collect();
+                let overrides = spec.overrides.iter().cloned();
+                let overrides = overrides.chain(paths.zip(values.clone())).collect();
                 let at_point = SpecText::parse(spec.text.clone(), spec.file.clone(), overrides)?;
-                points.push(SweepPoint {
-                    values: several
-                        .then(|| spec.file.clone())
-                        .into_iter()
-                        .chain(values)
-                        .collect(),
-                    measurement: measurement(at_point)?,
-                });
+                let file = several.then(|| spec.file.clone());
+                points.push((file.into_iter().chain(values).collect(), at_point));
             }
         }
         Ok(Self { names, points })
+    }
+}
+
+impl Sweep {
+    /// What is measured of each spec of a grid.
+    pub fn of(
+        grid: Grid,
+        mut measurement: impl FnMut(SpecText) -> Result<Measurement, MeasureError>,
+    ) -> Result<Self, MeasureError> {
+        let mut points = Vec::new();
+        for (values, spec) in grid.points {
+            points.push(SweepPoint {
+                values,
+                measurement: measurement(spec)?,
+            });
+        }
+        Ok(Self {
+            names: grid.names,
+            points,
+        })
     }
 
     /// What another sweep has otherwise, in a sentence's middle.

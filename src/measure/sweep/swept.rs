@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::VALUES_VERSION;
 use crate::lab::summary::{Broken, Summary};
 use crate::measure::curves::{CurveKind, CurvePoint};
-use crate::measure::{Part, Sweep, json as documents};
+use crate::measure::{Part, json as documents};
 use crate::problem::Policy;
 
 /// All points of a sweep, measured.
@@ -105,9 +105,9 @@ impl SweptPoint {
 
 impl Swept {
     /// Before the first point.
-    pub fn new(sweep: &Sweep) -> Self {
+    pub fn new(names: &[String]) -> Self {
         Self {
-            names: sweep.names.clone(),
+            names: names.to_vec(),
             points: Vec::new(),
         }
     }

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use debora::lab::LabError;
 use debora::measure::answer::{self, Answer};
 use debora::measure::{
-    Io, MeasureError, MeasuredVerb, Measurement, Over, Part, Sweep, SweepPoint, Swept, SweptPoint,
-    choose, latex,
+    Grid, Io, MeasureError, MeasuredVerb, Measurement, Over, Part, SpecText, Sweep, SweepPoint,
+    Swept, SweptPoint, choose, latex,
 };
 use indicatif::ProgressBar;
 
@@ -40,14 +40,14 @@ pub fn sweep(
 ) -> Result<bool> {
     let count = pairs.pairs.unwrap_or(PAIRS);
     let simulator = pairs.simulator.into();
-    let measurement = |spec: debora::measure::SpecText| {
+    let measurement = |spec: SpecText| {
         if players.is_empty() {
             return Ok(Measurement::replicate(spec, count, simulator, None));
         }
         let choice = choose(spec.problem(), players, count)?;
         Ok(Measurement::compare(spec, count, simulator, choice.players))
     };
-    let sweep = Sweep::of(&load_all(specs)?, over, measurement).map_err(in_flags)?;
+    let sweep = Sweep::of(Grid::of(&load_all(specs)?, over)?, measurement).map_err(in_flags)?;
     measure_all(&sweep, pairs, latex, common)
 }
 
@@ -90,7 +90,7 @@ fn measured(
         .map(|(_, point)| Ok(point.measurement.pairs_in(shard)?))
         .sum::<Result<u64>>()?;
     let bar = progress_bar(total, common.quiet);
-    let mut swept = Swept::new(sweep);
+    let mut swept = Swept::new(&sweep.names);
     let mut done = 0;
     MEASURING.store(true, Ordering::Relaxed);
     for (number, point) in sweep.points.iter().enumerate() {
@@ -276,7 +276,7 @@ pub fn merge(paths: &[PathBuf], latex: bool, common: &Common) -> Result<bool> {
         .as_ref()
         .map(|path| SweepDir::open(path, sweep, common.force))
         .transpose()?;
-    let mut swept = Swept::new(sweep);
+    let mut swept = Swept::new(&sweep.names);
     for (number, point) in sweep.points.iter().enumerate() {
         let mut parts = Vec::new();
         for (folder, _) in &folders {
