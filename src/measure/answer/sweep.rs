@@ -22,10 +22,12 @@ pub fn swept(swept: &Swept) -> Answer {
         .points
         .first()
         .map_or(0, |point| point.rows[0].summary.pairs);
+    let has_costs = swept.points.iter().any(|point| point.has_costs);
     sentences.push(Sentence::plain(format!(
-        "{} of {} each, with the same keys and worlds at every point; regret and violation in all, on average.",
+        "{} of {} each, with the same keys and worlds at every point; {} in all rounds together, on average.",
         counted(swept.points.len() as u64, "point", "points"),
         counted(pairs, "pair", "pairs"),
+        if has_costs { "regret and violation" } else { "regret" },
     )));
     answer.paragraph(sentences);
     answer.table(table(swept));

@@ -30,29 +30,17 @@ pub struct SweepDir {
 impl SweepDir {
     /// A new folder, or one of the same sweep, which is continued. With `force` another's is begun anew.
     pub fn open(path: &Path, sweep: &Sweep, force: bool) -> Result<Self> {
+        let out = OutDir::for_shards(path, true)?;
+        check_unused(path, force)?;
         if is_sweep(path) {
-            let there = read_grid(path)?;
-            if let Some(difference) = sweep.difference(&there) {
-                if !force {
-                    bail!(
-                        "the folder {} is of another sweep, which differs by {difference}; choose another folder, or --force to begin anew",
-                        path.display()
-                    );
-                }
-                // Points of the other sweep would be taken for this one's.
-                fs::remove_dir_all(path.join(POINTS))
-                    .with_context(|| format!("cannot empty {}", path.display()))?;
-            }
-            // Written again, as a shard elsewhere may be reading it: the same bytes, moved into place at once.
-        } else {
-            OutDir::for_report(path, force)?;
+            check_same(path, sweep, force)?;
         }
-        let points = OutDir::for_shards(&path.join(POINTS), true)?;
+        // Before anything else: shards that begin together in one folder know it by this file.
         let text = serde_json::to_string(sweep).context("texts and numbers")? + "\n";
-        OutDir::for_shards(path, true)?.write(GRID, text.as_bytes())?;
+        out.write(GRID, text.as_bytes())?;
         Ok(Self {
             path: path.to_owned(),
-            points,
+            points: OutDir::for_shards(&path.join(POINTS), true)?,
         })
     }
 
@@ -136,6 +124,42 @@ impl SweepDir {
         }
         Ok(parts)
     }
+}
+
+/// Refuses the folder of another sweep, or empties it.
+fn check_same(path: &Path, sweep: &Sweep, force: bool) -> Result<()> {
+    let Some(difference) = sweep.difference(&read_grid(path)?) else {
+        return Ok(());
+    };
+    if !force {
+        bail!(
+            "the folder {} is of another sweep, which differs by {difference}; choose another folder, or --force to begin anew",
+            path.display()
+        );
+    }
+    // Points of the other sweep would be taken for this one's.
+    fs::remove_dir_all(path.join(POINTS))
+        .with_context(|| format!("cannot empty {}", path.display()))
+}
+
+/// What another program left would be taken for this sweep's.
+fn check_unused(path: &Path, force: bool) -> Result<()> {
+    for entry in fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))? {
+        let name = entry?.file_name();
+        // A shard that began in the same moment may be writing the grid.
+        if !force
+            && !name
+                .to_string_lossy()
+                .trim_start_matches('.')
+                .starts_with(GRID)
+        {
+            bail!(
+                "the folder {} is not empty; choose another, or --force to overwrite in it",
+                path.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// From 1, with zeros before it so that folders list them in order.
