@@ -146,13 +146,12 @@ fn check_same(path: &Path, sweep: &Sweep, force: bool) -> Result<()> {
 fn check_unused(path: &Path, force: bool) -> Result<()> {
     for entry in fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))? {
         let name = entry?.file_name();
-        // A shard that began in the same moment may be writing the grid.
-        if !force
-            && !name
-                .to_string_lossy()
-                .trim_start_matches('.')
-                .starts_with(GRID)
-        {
+        // A shard that began in the same moment may be writing the grid, and has written it before its points.
+        let is_grid = name
+            .to_string_lossy()
+            .trim_start_matches('.')
+            .starts_with(GRID);
+        if !force && !is_grid && !is_sweep(path) {
             bail!(
                 "the folder {} is not empty; choose another, or --force to overwrite in it",
                 path.display()
