@@ -1,7 +1,7 @@
 //! Grids of specs, and what was measured on them.
 
 use debora::measure::curves::CurveKind;
-use debora::measure::{Grid, Over, Swept, SweptPoint, answer, latex};
+use debora::measure::{Over, SpecGrid, Swept, SweptPoint, answer, latex};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -14,7 +14,7 @@ use crate::value::{answer_items, to_python, to_toml};
 /// Every spec at every combination of values.
 #[pyclass(name = "Grid", module = "debora._debora", frozen)]
 pub struct PyGrid {
-    inner: Grid,
+    inner: SpecGrid,
 }
 
 #[pymethods]
@@ -25,7 +25,7 @@ impl PyGrid {
         let over = over.iter().map(|(name, values)| parameter(&name, &values));
         let over = over.collect::<PyResult<Vec<Over>>>()?;
         Ok(Self {
-            inner: Grid::of(&specs, &over).map_err(measure_refused)?,
+            inner: SpecGrid::of(&specs, &over).map_err(measure_refused)?,
         })
     }
 

@@ -19,7 +19,7 @@ pub fn measured(part: &Part, findings: &Findings) -> String {
         entries: rows.collect(),
         policy: problem.policy(),
     };
-    let columns = Columns {
+    let columns = LatexColumns {
         names: Vec::new(),
         has_players: true,
         reward: &problem.quantity(0).name,
@@ -30,7 +30,7 @@ pub fn measured(part: &Part, findings: &Findings) -> String {
 
 /// The table of a sweep: a group for each point, a row for each player.
 pub fn swept(swept: &Swept) -> String {
-    let columns = Columns {
+    let columns = LatexColumns {
         names: swept.names.iter().map(|name| &**name).collect(),
         has_players: swept.players().len() > 1,
         reward: swept.points.first().map_or("", |point| &point.reward),
@@ -41,7 +41,7 @@ pub fn swept(swept: &Swept) -> String {
 }
 
 /// What a table's columns are.
-struct Columns<'a> {
+struct LatexColumns<'a> {
     names: Vec<&'a str>,
     has_players: bool,
     reward: &'a str,
@@ -100,7 +100,7 @@ impl<'a> Group<'a> {
         ]
     }
 
-    fn rows(&self, columns: &Columns) -> Vec<Vec<String>> {
+    fn rows(&self, columns: &LatexColumns) -> Vec<Vec<String>> {
         let [identical, regret, violation] = self.best_of_each();
         let mut rows = Vec::new();
         for (place, entry) in self.entries.iter().enumerate() {
@@ -136,7 +136,7 @@ impl<'a> Group<'a> {
     }
 }
 
-impl Columns<'_> {
+impl LatexColumns<'_> {
     fn headings(&self) -> Vec<String> {
         let mut headings: Vec<String> = self.names.iter().map(|name| escaped(name)).collect();
         if self.has_players {
@@ -175,7 +175,7 @@ impl Columns<'_> {
     }
 }
 
-fn table(columns: &Columns, groups: &[Group], name: &str) -> String {
+fn table(columns: &LatexColumns, groups: &[Group], name: &str) -> String {
     let headings = columns.headings();
     // Names to the left, numbers to the right.
     let words = headings.len() - if columns.has_costs { 4 } else { 2 };

@@ -6,13 +6,11 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
-use crate::VALUES_VERSION;
 use crate::lab::metrics::UNSAFE_TOLERANCE;
 use crate::lab::part::{PartPairs, part_indices};
 use crate::lab::replicate::{Contestant, Experiment, Pair, Simulator};
 use crate::lab::world::{Truth, World};
 use crate::measure::players::contestant;
-use crate::measure::sweep::differing;
 use crate::measure::warnings::false_means;
 use crate::measure::{DEBORA, FirstRun, MeasureError, OpenTable, Part, SpecText, warnings};
 use crate::spec::{Simulated, SpecError};
@@ -147,74 +145,6 @@ impl Measurement {
         }
     }
 
-    /// What another measurement has otherwise, in a sentence's middle.
-    pub fn difference(&self, other: &Self) -> Option<String> {
-        if self == other {
-            return None;
-        }
-        let facts = [
-            (
-                "verb",
-                self.verb.name().to_owned(),
-                other.verb.name().to_owned(),
-            ),
-            (
-                "number of pairs",
-                self.pairs.to_string(),
-                other.pairs.to_string(),
-            ),
-            ("players", self.players.join(", "), other.players.join(", ")),
-            (
-                "simulator",
-                format!("{:?}", self.simulator),
-                format!("{:?}", other.simulator),
-            ),
-            ("spec", self.spec.file.clone(), other.spec.file.clone()),
-            ("replaced values", sets(&self.spec), sets(&other.spec)),
-        ];
-        let found = facts.into_iter().find(|(_, one, two)| one != two);
-        Some(match found {
-            Some((what, asked, there)) => differing(what, &asked, &there),
-            None => self.differing_line(other),
-        })
-    }
-
-    /// The first line of the spec that differs.
-    fn differing_line(&self, other: &Self) -> String {
-        let (ours, theirs) = (&self.spec.text, &other.spec.text);
-        let mut lines = (1..).zip(ours.lines().zip(theirs.lines()));
-        match lines.find(|(_, (one, two))| one != two) {
-            Some((number, (one, two))) => {
-                let what = format!("text of {}, line {number}", self.spec.file);
-                differing(&what, &format!("{one:?}"), &format!("{two:?}"))
-            }
-            None => format!("the text of {}, which is longer or shorter", self.spec.file),
-        }
-    }
-
-    /// Whether a part is one of this measurement, as it would be measured today: of the same spec, flags, world and version.
-    pub fn check_part(&self, part: &Part, open: &OpenTable) -> Result<(), MeasureError> {
-        let fault = |reason: String| MeasureError::PartOther { reason };
-        if let Some(difference) = self.difference(&part.measurement) {
-            return Err(fault(difference));
-        }
-        let fingerprint =
-            self.fingerprint(&self.spec.world(open)?, self.other_world(open)?.as_ref());
-        let there = &part.pairs;
-        // A table is not in the spec, and means are drawn by a version of the program.
-        if there.fingerprint != fingerprint {
-            return Err(fault(
-                "the rows of its table, or the draws of its world".into(),
-            ));
-        }
-        if there.values_version != VALUES_VERSION {
-            let [asked, there] =
-                [VALUES_VERSION, there.values_version].map(|version| version.to_string());
-            return Err(fault(differing("values version", &asked, &there)));
-        }
-        Ok(())
-    }
-
     /// How many pairs a part has, over all players.
     pub fn pairs_in(&self, part: Option<(u64, u64)>) -> Result<u64, MeasureError> {
         let indices = self.indices(part)?;
@@ -317,7 +247,7 @@ impl Measurement {
         Ok((players, seconds))
     }
 
-    fn other_world(&self, open: &OpenTable) -> Result<Option<Simulated>, MeasureError> {
+    pub(super) fn other_world(&self, open: &OpenTable) -> Result<Option<Simulated>, MeasureError> {
         let Some(other) = &self.other else {
             return Ok(None);
         };
@@ -360,7 +290,7 @@ impl Measurement {
     }
 
     /// What parts must agree on to be merged. The number of pairs is not in it, as a shard says that by itself.
-    fn fingerprint(&self, world: &Simulated, other: Option<&Simulated>) -> String {
+    pub(super) fn fingerprint(&self, world: &Simulated, other: Option<&Simulated>) -> String {
         format!(
             "{} {} {:?} {}",
             self.verb.name(),
@@ -369,20 +299,6 @@ impl Measurement {
             self.simulator,
             other.map_or("", |other| &other.fingerprint)
         )
-    }
-}
-
-/// What replaces a spec's values, as it is typed.
-fn sets(spec: &SpecText) -> String {
-    let sets = spec
-        .overrides
-        .iter()
-        .map(|(path, value)| format!("{path}={value}"));
-    let sets: Vec<String> = sets.collect();
-    if sets.is_empty() {
-        "none".to_owned()
-    } else {
-        sets.join(", ")
     }
 }
 

@@ -26,6 +26,7 @@
 
 pub mod answer;
 pub mod curves;
+mod difference;
 mod error;
 mod first_run;
 pub mod json;
@@ -45,6 +46,7 @@ pub use part::{Findings, Part};
 pub use players::{Choice, DEBORA, choose};
 pub use spec_text::{OpenTable, SpecText};
 pub use sweep::{
-    Grid, Over, Sweep, SweepPoint, Swept, SweptAxis, SweptLine, SweptLines, SweptPoint, SweptRow,
+    Over, SpecGrid, Sweep, SweepPoint, Swept, SweptAxis, SweptLine, SweptLines, SweptPoint,
+    SweptRow,
 };
 pub use warnings::warnings;

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, anyhow};
 use debora::measure::words::{listed, whole};
-use debora::measure::{Grid, MeasureError, Measurement, SpecText, Sweep, choose};
+use debora::measure::{MeasureError, Measurement, SpecGrid, SpecText, Sweep, choose};
 
 use crate::args::{Common, PairArgs, SpecsArgs};
 use crate::commands::load_all;
@@ -30,7 +30,7 @@ pub fn compare(
     };
     // Several are points of a grid that has the specs alone.
     if specs.len() > 1 {
-        let sweep = Sweep::of(Grid::of(&specs, &[])?, comparison).map_err(in_flags)?;
+        let sweep = Sweep::of(SpecGrid::of(&specs, &[])?, comparison).map_err(in_flags)?;
         note_left_out(left_out, common);
         return measure_all(&sweep, pairs, latex, common);
     }

@@ -1,7 +1,9 @@
 //! The figures and the table of a sweep: each outcome against a parameter, a line for each player.
 
+use debora::lab::summary::Bounded;
 use debora::measure::curves::{CurveKind, IDENTICAL_MISS};
-use debora::measure::{Swept, SweptAxis, SweptLine, SweptLines};
+use debora::measure::words::amount;
+use debora::measure::{Swept, SweptAxis, SweptLine, SweptLines, SweptRow};
 
 use crate::chart::{Axis, Chart, Mark};
 use crate::report::csv::{CsvFile, cell, quoted};
@@ -9,6 +11,9 @@ use crate::report::plots::{Figure, HEIGHT, Point, styled};
 
 /// Above this many lines their bands would cover each other: each point has an upright line instead.
 const BANDS_MAX: usize = 3;
+
+/// The share of the axis between two numbers below it, at least.
+const TICKS_APART: f64 = 0.07;
 
 /// Regret, violation and identical pairs, those that there are.
 pub fn figures(swept: &Swept) -> Vec<Figure> {
@@ -31,7 +36,9 @@ pub fn figures(swept: &Swept) -> Vec<Figure> {
 fn figure(kind: CurveKind, name: &str, label: &str, mut found: SweptLines) -> Figure {
     let caption = caption(kind, &found);
     let y = upright(kind, label, &found.lines);
-    let mut classes: Vec<String> = (0..found.lines.len()).map(styled).collect();
+    let x = across(&found);
+    let measured = found.lines.len();
+    let mut classes: Vec<String> = (0..measured).map(styled).collect();
     if !found.promised.is_empty() {
         classes.push("threshold".into());
         let points = found.promised.iter().map(|&(x, y)| (x, y, None));
@@ -41,30 +48,11 @@ fn figure(kind: CurveKind, name: &str, label: &str, mut found: SweptLines) -> Fi
         });
     }
     let lines: Vec<(&SweptLine, &String)> = found.lines.iter().zip(&classes).collect();
-    // All bands, then all lines, then all dots: nothing is hidden by another's band.
-    let has_bands = found.axis.name == "round" || found.lines.len() <= BANDS_MAX;
-    let bands = lines.iter().flat_map(|(line, class)| {
-        if has_bands {
-            Vec::from_iter(band(line, class))
-        } else {
-            uprights(line, class)
-        }
-    });
-    let strokes = lines.iter().map(|(line, class)| stroke(line, class));
-    // Rounds are many, and dots at each would be a thick line.
-    let few = if found.axis.name == "round" {
-        0
-    } else {
-        lines.len()
-    };
-    let dots = lines[..few]
-        .iter()
-        .flat_map(|(line, class)| dots(line, class));
     let chart = Chart {
         label: caption.clone(),
-        x: across(&found.axis),
+        x,
         y,
-        marks: bands.chain(strokes).chain(dots).collect(),
+        marks: marks(&found.axis, &lines, measured),
         tips: Vec::new(),
     };
     let legend: Vec<(String, String)> = lines
@@ -77,6 +65,34 @@ fn figure(kind: CurveKind, name: &str, label: &str, mut found: SweptLines) -> Fi
         caption,
         points: lines.iter().flat_map(|(line, _)| points(line)).collect(),
     }
+}
+
+/// All bands, then all lines, then all dots: nothing is hidden by another's band. The first `measured` lines are players'.
+fn marks(axis: &SweptAxis, lines: &[(&SweptLine, &String)], measured: usize) -> Vec<Mark> {
+    let is_round = axis.name == "round";
+    // Between two words there is nothing that a line or a band could stand for.
+    let has_bands = axis.words.is_empty() && (is_round || measured <= BANDS_MAX);
+    let bands = lines.iter().flat_map(|(line, class)| {
+        if has_bands {
+            Vec::from_iter(band(line, class))
+        } else {
+            uprights(line, class)
+        }
+    });
+    let connected = if axis.words.is_empty() { lines } else { &[] };
+    let strokes = connected.iter().map(|(line, class)| stroke(line, class));
+    // Rounds are many, and dots at each would be a thick line. What is promised was not measured.
+    let dotted = if is_round { 0 } else { measured };
+    // Only where no line can be is the promise shown by dots.
+    let dotted = if connected.is_empty() {
+        lines.len()
+    } else {
+        dotted
+    };
+    let dots = lines[..dotted]
+        .iter()
+        .flat_map(|(line, class)| dots(line, class));
+    bands.chain(strokes).chain(dots).collect()
 }
 
 fn caption(kind: CurveKind, found: &SweptLines) -> String {
@@ -124,19 +140,43 @@ fn upright(kind: CurveKind, label: &str, lines: &[SweptLine]) -> Axis {
     )
 }
 
-fn across(axis: &SweptAxis) -> Axis {
+fn across(found: &SweptLines) -> Axis {
+    let axis = &found.axis;
     let [low, high] = axis.ends;
+    let is_rounds = ["round", "horizon"].contains(&&*axis.name);
     let mut drawn = if !axis.words.is_empty() {
         Axis::words(&axis.words)
     } else if !axis.is_logarithmic {
         Axis::linear("", low, high)
-    } else if ["round", "horizon"].contains(&&*axis.name) {
+    } else if is_rounds {
         Axis::rounds(low as u64, high as u64, true)
     } else {
         Axis::logarithmic("", low, high)
     };
+    if axis.words.is_empty() && !is_rounds {
+        drawn.ticks = value_ticks(&drawn, found);
+    }
     axis.name.clone_into(&mut drawn.label);
     drawn
+}
+
+/// The values themselves: what lies between was not measured.
+fn value_ticks(axis: &Axis, found: &SweptLines) -> Vec<(f64, String)> {
+    let points = found.lines.iter().flat_map(|line| &line.points);
+    let mut values: Vec<f64> = points.map(|point| point.0).collect();
+    values.sort_by(f64::total_cmp);
+    let mut ticks: Vec<(f64, String)> = Vec::new();
+    for value in values {
+        let place = axis.place(value);
+        // Numbers closer than this would run into each other.
+        if ticks
+            .last()
+            .is_none_or(|(last, _)| place - last > TICKS_APART)
+        {
+            ticks.push((place, amount(value)));
+        }
+    }
+    ticks
 }
 
 fn band(line: &SweptLine, class: &str) -> Option<Mark> {
@@ -169,10 +209,8 @@ fn stroke(line: &SweptLine, class: &str) -> Mark {
 }
 
 fn dots(line: &SweptLine, class: &str) -> impl Iterator<Item = Mark> {
-    let class = class.replace("styled", "dot");
-    // What is promised was not measured.
-    let measured = line.points.iter().filter(move |_| line.name != "promised");
-    measured.map(move |(x, y, _)| Mark::Dot {
+    let class = format!("{} dot", class.replace(" styled", ""));
+    line.points.iter().map(move |(x, y, _)| Mark::Dot {
         class: class.clone(),
         at: (*x, *y),
     })
@@ -189,11 +227,8 @@ fn points(line: &SweptLine) -> impl Iterator<Item = Point> + '_ {
 
 /// A line for each point and player. Regret in the reward's units, violation in shares of a cost's range.
 pub fn sweep_csv(swept: &Swept) -> CsvFile {
-    let names: Vec<String> = swept.names.iter().map(|name| quoted(name)).collect();
-    let mut text = names
-        .iter()
-        .map(|name| format!("{name},"))
-        .collect::<String>()
+    let names = swept.names.iter().map(|name| quoted(name) + ",");
+    let mut text = names.collect::<String>()
         + "player,pairs,identical,identical_rate,interval_low,interval_high,promised,regret_mean,regret_p05,regret_median,\
            regret_p95,regret_bound,violation_mean,violation_p05,violation_median,violation_p95,violation_bound,unsafe_runs,runs,\
            epochs_mean,reward_mean\n";
@@ -201,41 +236,50 @@ pub fn sweep_csv(swept: &Swept) -> CsvFile {
         let values: String = point
             .values
             .iter()
-            .map(|value| format!("{},", quoted(value)))
+            .map(|value| quoted(value) + ",")
             .collect();
         for row in &point.rows {
-            let summary = &row.summary;
-            let regret = summary.regret.as_ref();
-            let in_units = |number: Option<f64>| cell(number.map(|number| number * row.span));
-            let violation = &summary.violation;
-            let columns = [
-                quoted(&row.player),
-                summary.pairs.to_string(),
-                summary.identical.to_string(),
-                summary.identical_rate.to_string(),
-                summary.interval[0].to_string(),
-                summary.interval[1].to_string(),
-                summary.promised.to_string(),
-                in_units(regret.map(|regret| regret.spread.mean)),
-                in_units(regret.map(|regret| regret.spread.p05)),
-                in_units(regret.map(|regret| regret.spread.median)),
-                in_units(regret.map(|regret| regret.spread.p95)),
-                in_units(regret.and_then(|regret| regret.bound)),
-                violation.spread.mean.to_string(),
-                violation.spread.p05.to_string(),
-                violation.spread.median.to_string(),
-                violation.spread.p95.to_string(),
-                cell(violation.bound),
-                summary.unsafe_runs.to_string(),
-                summary.runs.to_string(),
-                summary.epochs_mean.to_string(),
-                summary.reward_mean.to_string(),
-            ];
-            text += &format!("{values}{}\n", columns.join(","));
+            text += &format!("{values}{}\n", row_columns(row).join(","));
         }
     }
     CsvFile {
         name: "sweep.csv",
         text,
     }
+}
+
+fn row_columns(row: &SweptRow) -> Vec<String> {
+    let summary = &row.summary;
+    let mut columns = vec![
+        quoted(&row.player),
+        summary.pairs.to_string(),
+        summary.identical.to_string(),
+        summary.identical_rate.to_string(),
+        summary.interval[0].to_string(),
+        summary.interval[1].to_string(),
+        summary.promised.to_string(),
+    ];
+    // Where no strategy is safe there is no regret: its cells are empty.
+    columns.extend(bounded_columns(summary.regret.as_ref(), row.span));
+    columns.extend(bounded_columns(Some(&summary.violation), 1.0));
+    columns.extend([
+        summary.unsafe_runs.to_string(),
+        summary.runs.to_string(),
+        summary.epochs_mean.to_string(),
+        summary.reward_mean.to_string(),
+    ]);
+    columns
+}
+
+/// Mean, quantiles and bound.
+fn bounded_columns(bounded: Option<&Bounded>, scale: f64) -> [String; 5] {
+    let scaled = |number: Option<f64>| cell(number.map(|number| number * scale));
+    let spread = bounded.map(|bounded| bounded.spread);
+    [
+        scaled(spread.map(|spread| spread.mean)),
+        scaled(spread.map(|spread| spread.p05)),
+        scaled(spread.map(|spread| spread.median)),
+        scaled(spread.map(|spread| spread.p95)),
+        scaled(bounded.and_then(|bounded| bounded.bound)),
+    ]
 }

@@ -9,7 +9,7 @@ use crate::measure::sweep::{SPEC, Swept, SweptPoint, SweptRow};
 const LINES_MAX: usize = 8;
 
 /// From this ratio of its values on, a parameter is shown by its logarithm.
-const RATIO_LOGARITHMIC: f64 = 20.0;
+const RATIO_LOGARITHMIC: f64 = 10.0;
 
 /// The lines of a figure.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 //! alone.
 //!
 //! ```text
-//! specs, Over.. -> Grid (a spec a point) -> Sweep (a Measurement a point) -> Parts -> Swept -> json, answer, latex, lines
+//! specs, Over.. -> SpecGrid (a spec a point) -> Sweep (a Measurement a point) -> Parts -> Swept -> json, answer, latex, lines
 //! ```
 
 mod decimal;
@@ -12,6 +12,7 @@ mod swept;
 
 use serde::{Deserialize, Serialize};
 
+use crate::measure::difference::first_differing;
 use crate::measure::{MeasureError, Measurement, SpecText};
 
 pub use lines::{SweptAxis, SweptLine, SweptLines};
@@ -46,14 +47,14 @@ pub struct SweepPoint {
 
 /// The specs of a grid.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Grid {
+pub struct SpecGrid {
     /// The names of the parameters: `spec` first, if there are several.
     pub names: Vec<String>,
     /// The values and the spec of each point, the last parameter changing first.
     pub points: Vec<(Vec<String>, SpecText)>,
 }
 
-impl Grid {
+impl SpecGrid {
     /// Every spec at every combination of values.
     pub fn of(specs: &[SpecText], over: &[Over]) -> Result<Self, MeasureError> {
         check(specs, over)?;
@@ -79,7 +80,7 @@ impl Grid {
 impl Sweep {
     /// What is measured of each spec of a grid.
     pub fn of(
-        grid: Grid,
+        grid: SpecGrid,
         mut measurement: impl FnMut(SpecText) -> Result<Measurement, MeasureError>,
     ) -> Result<Self, MeasureError> {
         let mut points = Vec::new();
@@ -97,70 +98,60 @@ impl Sweep {
 
     /// What another sweep has otherwise, in a sentence's middle.
     pub fn difference(&self, other: &Self) -> Option<String> {
-        if self.names != other.names {
-            return Some(differing(
-                "parameters",
-                &self.names.join(", "),
-                &other.names.join(", "),
-            ));
+        let names = [self, other].map(|sweep| sweep.names.join(", "));
+        if let Some(difference) = first_differing([("parameters", names)]) {
+            return Some(difference);
         }
-        let values = |sweep: &Self| -> Vec<String> {
-            sweep
-                .points
-                .iter()
-                .map(|point| point.values.join(", "))
-                .collect()
-        };
-        let (ours, theirs) = (values(self), values(other));
-        if let Some((one, two)) = ours.iter().zip(&theirs).find(|(one, two)| one != two) {
-            return Some(differing("values", one, two));
-        }
-        if ours.len() != theirs.len() {
-            return Some(differing(
-                "number of points",
-                &ours.len().to_string(),
-                &theirs.len().to_string(),
-            ));
-        }
-        let points = self.points.iter().zip(&other.points);
-        points
-            .filter_map(|(one, two)| one.measurement.difference(&two.measurement))
-            .next()
+        let points = || self.points.iter().zip(&other.points);
+        // Values before what is measured there: another grid has other specs throughout.
+        let mut values = points().map(|(one, two)| [one, two].map(|point| point.values.join(", ")));
+        let values = values.find_map(|values| first_differing([("values", values)]));
+        let counts = [self, other].map(|sweep| sweep.points.len().to_string());
+        values
+            .or_else(|| first_differing([("number of points", counts)]))
+            .or_else(|| {
+                points().find_map(|(one, two)| one.measurement.difference(&two.measurement))
+            })
     }
 }
 
 fn check(specs: &[SpecText], over: &[Over]) -> Result<(), MeasureError> {
-    let fault = |text: &str, reason: String| MeasureError::Over {
-        text: text.to_owned(),
-        reason,
+    let fault = |text: &str, reason: &str| {
+        Err(MeasureError::Over {
+            text: text.to_owned(),
+            reason: reason.to_owned(),
+        })
     };
-    for (place, one) in over.iter().enumerate() {
-        if over[..place].iter().any(|other| other.path == one.path) {
-            return Err(fault(
-                &one.name,
-                "it is there twice; give all its values at once".into(),
-            ));
-        }
+    // By what they replace: one may be named by its path, the other by what is short for it.
+    if let Some(place) = repeated(over, |over| &over.path) {
+        return fault(
+            &over[place].name,
+            "it is there twice; give all its values at once",
+        );
     }
-    for (place, one) in specs.iter().enumerate() {
-        if specs[..place].iter().any(|other| other.file == one.file) {
-            return Err(fault(
-                &one.file,
-                "the spec is there twice; give it once".into(),
-            ));
-        }
+    if let Some(place) = repeated(specs, |spec| &spec.file) {
+        return fault(&specs[place].file, "the spec is there twice; give it once");
     }
-    let points = over.iter().try_fold(specs.len(), |points, over| {
-        points.checked_mul(over.values.len())
-    });
-    match points {
-        Some(points) if points <= POINTS_MAX => Ok(()),
-        _ => {
-            let names: Vec<&str> = over.iter().map(|over| &*over.name).collect();
-            let reason = format!("the grid has more than {POINTS_MAX} points; give fewer values");
-            Err(fault(&names.join(", "), reason))
-        }
+    let counts = over.iter().map(|over| over.values.len());
+    let points = counts.fold(specs.len(), usize::saturating_mul);
+    if points > POINTS_MAX {
+        let names: Vec<&str> = over.iter().map(|over| &*over.name).collect();
+        return fault(
+            &names.join(", "),
+            &format!("the grid has {points} points, more than {POINTS_MAX}; give fewer values"),
+        );
     }
+    Ok(())
+}
+
+/// The place of the first entry whose name an earlier one has.
+fn repeated<T>(entries: &[T], name: impl Fn(&T) -> &String) -> Option<usize> {
+    (0..entries.len()).find(|&place| {
+        let before = &entries[..place];
+        before
+            .iter()
+            .any(|other| name(other) == name(&entries[place]))
+    })
 }
 
 /// The last parameter changes first.
@@ -172,9 +163,4 @@ fn combinations(over: &[Over]) -> Vec<Vec<String>> {
         };
         before.into_iter().flat_map(with).collect()
     })
-}
-
-/// The same for both kinds of difference: first what is asked for, then what is there.
-pub(super) fn differing(what: &str, asked: &str, there: &str) -> String {
-    format!("the {what}: {asked} instead of {there}")
 }

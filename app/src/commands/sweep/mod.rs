@@ -1,6 +1,7 @@
 //! `debora sweep`: a measurement at every point of a grid, one table and one figure an outcome.
 
 mod folder;
+mod page;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -8,22 +9,21 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use debora::lab::LabError;
-use debora::measure::answer::{self, Answer};
+use debora::measure::answer;
 use debora::measure::{
-    Grid, Io, MeasureError, MeasuredVerb, Measurement, Over, Part, SpecText, Sweep, SweepPoint,
-    Swept, SweptPoint, choose, latex,
+    Io, MeasureError, Measurement, Over, Part, SpecGrid, SpecText, Sweep, SweepPoint, Swept,
+    SweptPoint, choose,
 };
 use indicatif::ProgressBar;
 
 use crate::args::{Common, PairArgs, SpecsArgs};
 use crate::commands::compare::in_flags;
-use crate::commands::measure::{check_latex, command, report_line};
+use crate::commands::measure::{check_latex, report_line};
 use crate::commands::{CANCELLED, MEASURING, load_all, open, print};
 use crate::files::OutDir;
-use crate::report::html::SweepPage;
-use crate::report::{self, sweeps};
 use crate::terminal::{ink_for_stdout, laid_out, progress_bar};
 use folder::SweepDir;
+use page::write_report;
 
 pub use folder::is_sweep;
 
@@ -47,7 +47,7 @@ pub fn sweep(
         let choice = choose(spec.problem(), players, count)?;
         Ok(Measurement::compare(spec, count, simulator, choice.players))
     };
-    let sweep = Sweep::of(Grid::of(&load_all(specs)?, over)?, measurement).map_err(in_flags)?;
+    let sweep = Sweep::of(SpecGrid::of(&load_all(specs)?, over)?, measurement).map_err(in_flags)?;
     measure_all(&sweep, pairs, latex, common)
 }
 
@@ -177,113 +177,23 @@ fn present(
     Ok(!swept.is_broken())
 }
 
-fn write_report(
-    out: &OutDir,
-    sweep: &Sweep,
-    swept: &Swept,
-    answer: &Answer,
-    latex: bool,
-) -> Result<()> {
-    let first = &sweep.points[0].measurement;
-    let mut specs: Vec<(String, String)> = Vec::new();
-    for point in &sweep.points {
-        let spec = &point.measurement.spec;
-        if specs.iter().all(|(file, _)| *file != spec.file) {
-            specs.push((spec.file.clone(), spec.text.clone()));
-        }
-    }
-    let names: Vec<&str> = specs.iter().map(|(file, _)| &**file).collect();
-    let title = if specs.len() > 1 {
-        names.join(", ")
-    } else {
-        first.spec.name().to_owned()
-    };
-    let page = SweepPage {
-        verb: verb(sweep),
-        title: &title,
-        answer,
-        figures: &sweeps::figures(swept),
-        command: &again(sweep, swept, &names),
-        specs: &specs,
-    };
-    report::write_sweep(out, &swept.document(), &page, &sweeps::sweep_csv(swept))?;
-    if latex {
-        out.write("table.tex", latex::swept(swept).as_bytes())?;
-    }
-    Ok(())
-}
-
-/// Several specs without a parameter are a comparison.
-fn verb(sweep: &Sweep) -> &'static str {
-    if over(sweep).is_empty() {
-        "compare"
-    } else {
-        "sweep"
-    }
-}
-
-/// The parameters beside the specs.
-fn over(sweep: &Sweep) -> &[String] {
-    match sweep.names.split_first() {
-        Some((first, rest)) if first == "spec" => rest,
-        _ => &sweep.names,
-    }
-}
-
-/// The command that makes the same again.
-fn again(sweep: &Sweep, swept: &Swept, files: &[&str]) -> String {
-    let first = &sweep.points[0].measurement;
-    let mut spec = first.spec.clone();
-    // A point has its parameters behind what is the same for all.
-    spec.overrides
-        .truncate(spec.overrides.len() - over(sweep).len());
-    spec.file = files.join(" ");
-    let mut flags = Vec::new();
-    for (place, name) in sweep.names.iter().enumerate() {
-        if over(sweep).contains(name) {
-            flags.push(format!("--over '{name}={}'", swept.values(place).join(",")));
-        }
-    }
-    flags.push(format!("--pairs {}", first.pairs));
-    if first.simulator == debora::lab::replicate::Simulator::Rounds {
-        flags.push("--simulator rounds".into());
-    }
-    if first.verb == MeasuredVerb::Compare {
-        flags.push(format!("--players {}", swept.players()[1..].join(",")));
-    }
-    flags.push("--out DIR".into());
-    command(verb(sweep), &spec, &flags)
-}
-
 /// Puts the parts of a sweep together, from one folder or several.
 pub fn merge(paths: &[PathBuf], latex: bool, common: &Common) -> Result<bool> {
-    let folders = paths
-        .iter()
-        .map(|path| read_folder(path))
-        .collect::<Result<Vec<_>>>()?;
-    let (_, sweep) = &folders[0];
-    for (folder, other) in &folders[1..] {
-        if let Some(difference) = sweep.difference(other) {
-            bail!(
-                "{} and {} are of different sweeps, which differ by {difference}",
-                folders[0].0.path().display(),
-                folder.path().display()
-            );
-        }
-    }
-    let target = common
-        .out
-        .as_ref()
-        .map(|path| SweepDir::open(path, sweep, common.force))
-        .transpose()?;
+    let folders = paths.iter().map(|path| read_folder(path));
+    let folders = folders.collect::<Result<Vec<_>>>()?;
+    let sweep = check_same(&folders)?;
+    let target = common.out.as_ref();
+    let target = target.map(|path| SweepDir::open(path, sweep, common.force));
+    let target = target.transpose()?;
     let mut swept = Swept::new(&sweep.names);
     for (number, point) in sweep.points.iter().enumerate() {
         let mut parts = Vec::new();
         for (folder, _) in &folders {
             parts.extend(folder.parts(number, point)?);
         }
-        let whole = Part::merge(parts)
-            .with_context(|| format!("point {} of {}", number + 1, sweep.points.len()))?;
+        let place = || format!("point {} of {}", number + 1, sweep.points.len());
+        let whole = Part::merge(parts).with_context(place)?;
+        // As one machine would have left it, so that the folders are the same.
         target
             .as_ref()
             .map_or(Ok(()), |target| target.write(number, None, &whole))?;
@@ -292,6 +202,21 @@ pub fn merge(paths: &[PathBuf], latex: bool, common: &Common) -> Result<bool> {
             .push(SweptPoint::of(point.values.clone(), &whole));
     }
     present(sweep, &swept, latex, None, common)
+}
+
+/// The sweep that all folders are of.
+fn check_same(folders: &[(SweepDir, Sweep)]) -> Result<&Sweep> {
+    let (first, sweep) = &folders[0];
+    for (folder, other) in &folders[1..] {
+        if let Some(difference) = sweep.difference(other) {
+            bail!(
+                "{} and {} are of different sweeps, which differ by {difference}",
+                first.path().display(),
+                folder.path().display()
+            );
+        }
+    }
+    Ok(sweep)
 }
 
 fn read_folder(path: &Path) -> Result<(SweepDir, Sweep)> {
