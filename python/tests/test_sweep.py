@@ -93,6 +93,10 @@ def test_figures_have_the_programs_points(file: Path, tmp_path: Path) -> None:
     assert result.plot("violation").get_ylabel() == "violation"
     words = debora.sweep(debora.Spec.from_toml(file), over={"profile": ["tight", "paper"], "delta": [0.04]}, pairs=2)
     assert [tick.get_text() for tick in words.plot().get_xticklabels()] == ["tight", "paper"]
+    assert all(line.get_linestyle() == "None" for line in words.plot().lines)
+    many = debora.sweep(debora.Spec.from_toml(file), over={"rho": [0.1, 0.2, 0.3, 0.4], "K": [2, 3, 4, 5, 6]}, pairs=2)
+    uprights = many.plot().collections
+    assert len(uprights) == 4 and {len(one.get_paths()) for one in uprights} == {5}
     pyplot.close("all")
     with pytest.raises(debora.Error, match="kind is 'sum'; choose regret, violation or identical"):
         result.plot("sum")  # type: ignore[arg-type]
