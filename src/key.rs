@@ -40,7 +40,7 @@ pub enum Label {
     Block = 9,
     /// The threshold of a stage's clear test: `[stage, 0, 0]`.
     Clear = 10,
-    /// The means of a random world: `[world, quantity, action]`, and `[world, 0, 2^64 - 1]` for the action that is cheap.
+    /// The means of a random world: `[world, quantity, action]`, for rewards a second word beside the first, and `[world, 0, 2^64 - 1]` for the action that is cheap.
     RandomWorld = 11,
 }
 

@@ -85,23 +85,43 @@ fn rewards_lie_as_their_law_says() {
     assert!((1..50).any(|pair| best(pair) != best(0)));
 }
 
-/// n = 2,000 means uniform in [0.25, 0.75], key 42: the empirical law is off by more than 0.06 with probability at most
-/// 2 exp(-2 n 0.06^2) = 1.2e-6 (Dvoretzky, Kiefer, Wolfowitz, Massart); draws by another exponent than 1 would be off by 0.1.
+/// How far the law of these numbers is from the uniform one on an interval.
+fn off_uniform(means: Vec<f64>, [low, high]: [f64; 2]) -> f64 {
+    let count = means.len() as f64;
+    let off = in_order(means)
+        .into_iter()
+        .enumerate()
+        .map(|(place, mean)| {
+            let share = (mean - low) / (high - low);
+            let [below, above] =
+                [place, place + 1].map(|place| (share - place as f64 / count).abs());
+            below.max(above)
+        });
+    off.fold(0.0, f64::max)
+}
+
+/// n = 2,000 means each, key 42: an empirical law is off by more than 0.06 with probability at most 2 exp(-2 n 0.06^2) = 1.2e-6
+/// (Dvoretzky, Kiefer, Wolfowitz, Massart); the two largest of twenty draws would be off by more than 0.6.
 #[test]
-fn uniform_means_are_uniform() {
-    let world = simulated(&spec(SOFT, &[("world.worlds", "100")]));
-    let means: Vec<f64> = (0..100)
-        .flat_map(|pair| met(&world, pair).means()[0].clone())
-        .collect();
-    let means = in_order(means);
-    let off = means.iter().enumerate().map(|(place, mean)| {
-        let share = (mean - 0.25) / 0.5;
-        (share - place as f64 / 2_000.0)
-            .abs()
-            .max((share - (place + 1) as f64 / 2_000.0).abs())
-    });
-    let off = off.fold(0.0, f64::max);
-    assert!(off < 0.06, "off by {off}, of {} means", means.len());
+fn means_that_are_called_uniform_are() {
+    let means = |overrides: &[(&str, &str)], worlds: u64| -> Vec<f64> {
+        let world = simulated(&spec(
+            SOFT,
+            &[&[("world.worlds", "1000")], overrides].concat(),
+        ));
+        (0..worlds)
+            .flat_map(|pair| met(&world, pair).means()[0].clone())
+            .collect()
+    };
+    let uniform = means(&[], 100);
+    let sparse = means(&[("world.law", "sparse"), ("world.gap", "0.2")], 1_000);
+    let sparse: Vec<f64> = sparse.into_iter().filter(|&mean| mean > 0.25).collect();
+    assert_eq!((uniform.len(), sparse.len()), (2_000, 2_000));
+    let off = [
+        off_uniform(uniform, [0.25, 0.75]),
+        off_uniform(sparse, [0.35, 0.75]),
+    ];
+    assert!(off.iter().all(|off| *off < 0.06), "off by {off:?}");
 }
 
 #[test]

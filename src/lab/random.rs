@@ -12,7 +12,7 @@
 //! what its threshold allows. Feedback is one of the range's two ends.
 
 use crate::WorldKey;
-use crate::key::Label;
+use crate::key::{Label, to_uniform};
 use crate::lab::LabError;
 use crate::lab::world::{Bernoulli, World};
 use crate::problem::{Problem, Range};
@@ -156,12 +156,17 @@ fn check_costs(problem: &Problem) -> Result<(), LabError> {
 /// On the unit scale: per quantity, per action.
 fn means(problem: &Problem, law: RewardLaw, gap: f64, number: u64, key: WorldKey) -> Vec<Vec<f64>> {
     // A draw has the numbers of world, quantity and action: a world of more actions begins with the same ones.
-    let draw = |quantity: usize, action: u64| {
-        key.uniform(Label::RandomWorld, [number, quantity as u64, action])
+    let words = |quantity: usize, action: u64| {
+        key.block(Label::RandomWorld, [number, quantity as u64, action])
     };
+    let draw = |quantity: usize, action: u64| to_uniform(words(quantity, action)[0]);
     let actions = problem.actions().len();
-    let rewards: Vec<f64> = (0..actions).map(|action| draw(0, action as u64)).collect();
-    let mut means = vec![of_law(law, gap, problem.means(0), &rewards)];
+    // Two each: a draw that decides which actions are ahead is no longer uniform among those that are.
+    let [order, heights] = [0, 1].map(|word| {
+        let draws = (0..actions).map(|action| to_uniform(words(0, action as u64)[word]));
+        draws.collect::<Vec<f64>>()
+    });
+    let mut means = vec![of_law(law, gap, problem.means(0), &order, &heights)];
     let cheap = cheap_actions(problem, draw(0, SAFE));
     for cost in 0..problem.thresholds().len() {
         let range = problem.means(cost + 1);
@@ -175,26 +180,21 @@ fn means(problem: &Problem, law: RewardLaw, gap: f64, number: u64, key: WorldKey
     means
 }
 
-fn of_law(law: RewardLaw, gap: f64, range: Range, draws: &[f64]) -> Vec<f64> {
+fn of_law(law: RewardLaw, gap: f64, range: Range, order: &[f64], heights: &[f64]) -> Vec<f64> {
     let middle = between(range.low, range.high, 0.5);
-    let ranks = ranks(draws);
-    let above = |rank: usize| match law {
-        RewardLaw::Gap if rank == 0 => middle + gap / 2.0,
-        RewardLaw::Gap => middle - gap / 2.0,
-        RewardLaw::Stairs => middle + gap * ((draws.len() - 1) as f64 / 2.0 - rank as f64),
-        RewardLaw::Uniform | RewardLaw::Sparse => range.low,
-    };
-    let mean = |(&rank, &draw): (&usize, &f64)| match law {
-        RewardLaw::Uniform => between(range.low, range.high, draw),
-        // The ranks of the draws choose which; of them, again their draws.
-        RewardLaw::Sparse if rank < draws.len().div_ceil(SPARSE) => {
-            between(range.low + gap, range.high, draw)
+    let actions = order.len();
+    let ranks = ranks(order);
+    let mean = |action: usize| match (law, ranks[action]) {
+        (RewardLaw::Uniform, _) => between(range.low, range.high, order[action]),
+        (RewardLaw::Gap, 0) => middle + gap / 2.0,
+        (RewardLaw::Gap, _) => middle - gap / 2.0,
+        (RewardLaw::Stairs, rank) => middle + gap * ((actions - 1) as f64 / 2.0 - rank as f64),
+        (RewardLaw::Sparse, rank) if rank < actions.div_ceil(SPARSE) => {
+            between(range.low + gap, range.high, heights[action])
         }
-        _ => above(rank),
+        (RewardLaw::Sparse, _) => range.low,
     };
-    ranks
-        .iter()
-        .zip(draws)
+    (0..actions)
         .map(mean)
         // Half a gap beside a rounded middle may be beyond the end by a bit.
         .map(|mean| mean.clamp(range.low, range.high))
