@@ -40,6 +40,8 @@ pub enum Label {
     Block = 9,
     /// The threshold of a stage's clear test: `[stage, 0, 0]`.
     Clear = 10,
+    /// The means of a random world: `[world, quantity, action]`, for rewards a second word beside the first, and `[world, 0, 2^64 - 1]` for the action that is cheap.
+    RandomWorld = 11,
     /// What a player in the lab draws for itself: in rival thompson `[round, action, block]` for an action's posterior, and
     /// `[round, actions, 0]` for the coin that a reward between 0 and 1 is turned into; in one's own player, as one likes.
     Player = 12,

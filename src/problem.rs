@@ -14,7 +14,7 @@ use crate::mean::to_fixed;
 use crate::strategy::Strategy;
 
 pub use draft::Draft;
-pub(crate) use draft::SafeKnown;
+pub(crate) use draft::{ACTIONS_MAX, SafeKnown};
 
 /// The largest horizon: rounds up to here are exact as `f64`.
 pub const HORIZON_MAX: u64 = 1 << 53;

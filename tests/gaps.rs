@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use debora::lab::replicate::{Contestant, Simulator};
-use debora::lab::world::{Bernoulli, Truth, World};
+use debora::lab::world::{Bernoulli, Truth};
 use debora::measure::{SpecText, WorldGap, world_gaps};
 use debora::{Plan, Problem};
 
@@ -140,13 +140,13 @@ fn the_examples_find_their_best_action_in_most_pairs() {
         let world = spec
             .world(&|path| Ok(Box::new(fs::File::open(path)?)))
             .unwrap();
-        let truth = Truth::of(spec.problem(), &*world.world as &dyn World);
-        let best = main_action(truth.best.unwrap().probabilities());
         let experiment = spec.experiment(&world, Simulator::Epochs);
         let pairs = 20;
         let found = (0..pairs)
-            .map(|index| experiment.pair(Contestant::Debora, index).unwrap())
-            .filter(|pair| {
+            .filter(|&index| {
+                let truth = Truth::of(spec.problem(), &*experiment.world(index, 0));
+                let best = main_action(truth.best.unwrap().probabilities());
+                let pair = experiment.pair(Contestant::Debora, index).unwrap();
                 pair.runs
                     .iter()
                     .all(|run| main_action(&run.final_strategy) == best)

@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use debora::spec::{number, whole_number};
 
 use crate::store::{Location, Role};
+use debora::measure::{MeasureError, Over};
 
 /// Bandit experiments whose decisions replicate, within limits.
 #[derive(Parser)]
@@ -101,21 +102,41 @@ pub enum Verb {
         #[arg(long, value_name = "SPEC2")]
         other_world: Option<PathBuf>,
     },
-    /// The policy beside its rivals on the same worlds
+    /// The policy beside its rivals on the same worlds; of several specs, in one table and one figure
     Compare {
         #[command(flatten)]
-        spec: SpecArgs,
+        specs: SpecsArgs,
         #[command(flatten)]
         pairs: PairArgs,
         /// Which rivals [default: all that are quick; by name also thompson, kl-ucb, exp3, doss, pessimistic-optimistic]
         #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
         players: Vec<String>,
+        #[command(flatten)]
+        latex: LatexArg,
     },
-    /// Combine parts of replicate or compare
+    /// Measure at every point of a grid: regret, violation and identical pairs against a parameter
+    #[command(after_long_help = SWEEP_HELP)]
+    Sweep {
+        #[command(flatten)]
+        specs: SpecsArgs,
+        /// A parameter and its values, as rho=0.05,0.1,0.3 or horizon=1e4..1e9; may be repeated
+        #[arg(long, value_name = "NAME=VALUES", required = true, value_parser = parse_over)]
+        over: Vec<Over>,
+        #[command(flatten)]
+        pairs: PairArgs,
+        /// Rivals beside debora [default: debora alone, as replicate]
+        #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
+        players: Vec<String>,
+        #[command(flatten)]
+        latex: LatexArg,
+    },
+    /// Combine parts of replicate, compare or sweep
     Merge {
         /// Files written with --shard, or folders of them
         #[arg(required = true)]
         parts: Vec<PathBuf>,
+        #[command(flatten)]
+        latex: LatexArg,
         #[command(flatten)]
         out: OutArgs,
     },
@@ -185,7 +206,9 @@ impl Verb {
             | Self::Run { out, .. }
             | Self::Merge { out, .. }
             | Self::Seal { out, .. } => out.out.as_ref(),
-            Self::Replicate { pairs, .. } | Self::Compare { pairs, .. } => pairs.out.out.as_ref(),
+            Self::Replicate { pairs, .. }
+            | Self::Compare { pairs, .. }
+            | Self::Sweep { pairs, .. } => pairs.out.out.as_ref(),
             _ => None,
         }
     }
@@ -257,6 +280,15 @@ and anything in a store that debora does not make. Anyone who can rewrite the wh
 stands for all that is in the chain before it, so publish or note down heads while the experiment goes on, and give one with \
 --head. What it does not find: changes of what is in no hash yet, which are the values that were told in the open epoch, and its \
 times, request keys and names of actors.";
+
+/// How values are written, and what a sweep leaves.
+const SWEEP_HELP: &str = "\
+VALUES are separated by commas, or a range: a..b by factors of ten, a..b*f by factors of f, a..b+s by steps of s. NAME is any value \
+of the spec by its path, as for --set; K is short for actions, gap for world.gap and world for world.index, of random worlds. The \
+last --over changes first. Every point has the same key, world key and pairs, and is what replicate (or compare, with --players) \
+gives for the spec with these values.
+
+With --out, each point is written as it is finished, and the same command on the same folder goes on where it was stopped.";
 
 /// How a service is entered.
 #[derive(Args, Clone)]
@@ -358,7 +390,7 @@ impl StoreArgs {
 
 #[derive(Args, Clone)]
 pub struct PairArgs {
-    /// How many pairs, as 1000 or 1e3 [default: 1000 for replicate, 200 for compare]
+    /// How many pairs, as 1000 or 1e3 [default: 1000 for replicate, 200 for compare and at each point of sweep]
     #[arg(long, value_name = "N", value_parser = whole::<u64, 1, { u64::MAX }>)]
     // Without a default here, as it differs by verb.
     pub pairs: Option<u64>,
@@ -394,6 +426,31 @@ pub struct SpecArgs {
     /// The spec file (TOML)
     #[arg(value_name = "SPEC")]
     pub file: PathBuf,
+    #[command(flatten)]
+    pub changes: SpecChanges,
+}
+
+/// Spec files, and what is changed in each of them.
+#[derive(Args, Clone)]
+pub struct SpecsArgs {
+    /// The spec file (TOML), or several
+    #[arg(value_name = "SPEC", required = true)]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub changes: SpecChanges,
+}
+
+/// Whether a table for papers is wanted.
+#[derive(Args, Clone, Copy)]
+pub struct LatexArg {
+    /// Also write table.tex into --out: the table for a paper, with intervals, the best in bold
+    #[arg(long, requires = "out")]
+    pub latex: bool,
+}
+
+/// What replaces a spec's values.
+#[derive(Args, Clone)]
+pub struct SpecChanges {
     /// Instead of the spec's policy: free, soft or hard
     #[arg(long)]
     // Texts all of them: the spec's reader checks them by its own rules, and its errors name the flag's value.
@@ -421,7 +478,7 @@ pub struct SpecArgs {
     sets: Vec<(String, String)>,
 }
 
-impl SpecArgs {
+impl SpecChanges {
     /// What replaces the spec's values, in the order in which it counts.
     pub fn overrides(&self) -> Vec<(String, String)> {
         let scalars = [
@@ -466,6 +523,14 @@ fn parse_shard(text: &str) -> Result<(u64, u64), String> {
         Some((shard, shards)) if shard >= 1 && shard <= shards => Ok((shard, shards)),
         _ => Err("give i/n with i from 1 to n, such as 2/3".into()),
     }
+}
+
+fn parse_over(text: &str) -> Result<Over, String> {
+    Over::parse(text).map_err(|error| match error {
+        // Without the text, which clap shows before the message.
+        MeasureError::Over { reason, .. } => reason,
+        error => error.to_string(),
+    })
 }
 
 fn parse_set(text: &str) -> Result<(String, String), String> {

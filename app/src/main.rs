@@ -8,7 +8,7 @@ use clap::CommandFactory as _;
 use debora_app::args::{Cli, Verb};
 use debora_app::commands::{
     self, audit, backup, compare, diff, init, keys, listen_for_interrupts, merge, plan, replicate,
-    run, seal, serve,
+    run, seal, serve, sweep,
 };
 
 /// What one thread allocates, another frees: requests go from handlers to the writer, answers back.
@@ -62,11 +62,19 @@ fn perform(cli: &Cli) -> Result<bool> {
             other_world,
         } => replicate::replicate(spec, pairs, other_world.as_deref(), common),
         Verb::Compare {
-            spec,
+            specs,
             pairs,
             players,
-        } => compare::compare(spec, pairs, players, common),
-        Verb::Merge { parts, .. } => merge::merge(parts, common),
+            latex,
+        } => compare::compare(specs, pairs, players, latex.latex, common),
+        Verb::Sweep {
+            specs,
+            over,
+            pairs,
+            players,
+            latex,
+        } => sweep::sweep(specs, over, pairs, players, latex.latex, common),
+        Verb::Merge { parts, latex, .. } => merge::merge(parts, latex.latex, common),
         Verb::Seal { file, .. } => seal::seal(file, common),
         Verb::Serve(args) => serve::serve(args, common),
         Verb::Audit {

@@ -13,6 +13,7 @@ mod part;
 mod problem;
 mod record;
 mod spec;
+mod sweep;
 mod value;
 
 use pyo3::prelude::*;
@@ -39,6 +40,8 @@ mod _debora {
     };
     #[pymodule_export]
     use super::spec::{PySpec, PyWorld};
+    #[pymodule_export]
+    use super::sweep::{PyGrid, PySwept};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -78,9 +78,9 @@ pub fn simulate<'py>(
         observed(&watched, member, &watch.cancel)
     })?
     .map_err(|error| measure_refused(error.into()))?;
-    let world = &experiment.worlds[0];
-    let warnings = warnings(&spec.plan, Some(&**world));
-    let gaps = world_gaps(&spec.plan, &**world);
+    let world = &*experiment.world(member.0, member.1);
+    let warnings = warnings(&spec.plan, Some(world));
+    let gaps = world_gaps(&spec.plan, world);
     let answer = answer::run(spec, world.means(), &run, &first_run, &warnings, &gaps);
     let document = json::run(spec, &run, simulator, &warnings);
     let document = json::of_member(json::with_gaps(document, &gaps), member);
@@ -105,7 +105,7 @@ fn observed(
     member: (u64, usize),
     cancel: &AtomicBool,
 ) -> Result<(Run, FirstRun, Vec<Value>), LabError> {
-    let mut first_run = FirstRun::new(experiment.worlds[member.1].means());
+    let mut first_run = FirstRun::new(experiment.world(member.0, member.1).means());
     let mut trace = Vec::new();
     let mut observe = |stretch: &Stretch| {
         first_run.add(stretch);

@@ -3,7 +3,7 @@
 use debora::lab::metrics::{Run, checkpoints};
 use debora::lab::replicate::{DivergedEstimate, Pair, PairDivergence};
 use debora::measure::curves::CurveKind;
-use debora::measure::{FirstRun, Part, answer, json};
+use debora::measure::{FirstRun, Part, answer, json, latex};
 use numpy::{IntoPyArray as _, PyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
@@ -86,6 +86,11 @@ impl PyPart {
         let first_run = self.inner.first_run.as_ref().unwrap_or(&none);
         add_strategies(&found, first_run, problem.actions().len())?;
         Ok(found)
+    }
+
+    /// The table for papers.
+    fn latex(&self) -> String {
+        latex::measured(&self.inner, &self.inner.findings())
     }
 
     /// A player's pairs, column by column: numbers that a pair does not have are NaN. Regret in the reward's units.

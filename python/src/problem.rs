@@ -5,6 +5,7 @@ use std::sync::Arc;
 use debora::measure::{WorldGap, answer, json, warnings};
 use debora::problem::Outside;
 use debora::spec::Spec;
+use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
@@ -284,7 +285,13 @@ fn by_action<'py>(
     else {
         return Ok(safe);
     };
-    let names: Vec<Bound<'_, PyAny>> = actions.try_iter()?.collect::<PyResult<_>>()?;
+    let names: Vec<Bound<'_, PyAny>> = match actions.extract::<u32>() {
+        // As the spec's reader names them.
+        Ok(count) => (1..=count)
+            .map(|number| format!("a{number}").into_bound_py_any(safe.py()))
+            .collect::<PyResult<_>>()?,
+        Err(_) => actions.try_iter()?.collect::<PyResult<_>>()?,
+    };
     let probabilities: Vec<Bound<'_, PyAny>> = strategy.try_iter()?.collect::<PyResult<_>>()?;
     if names.len() != probabilities.len() {
         return Err(refused(debora::Error::SafeLength {

@@ -278,7 +278,7 @@ pub struct PyWorld {
 
 #[pymethods]
 impl PyWorld {
-    /// bernoulli, beta, discrete or table.
+    /// bernoulli, beta, discrete, table or random.
     #[getter]
     fn kind(&self) -> &'static str {
         self.kind
@@ -290,7 +290,7 @@ impl PyWorld {
         key_number(&self.simulated.key.to_hex())
     }
 
-    /// True means: a row for the reward and one for each cost, a column for each action.
+    /// True means: a row for the reward and one for each cost, a column for each action. Of random worlds, those of the first.
     #[getter]
     fn means<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let rows = self.simulated.world.means().iter().enumerate();

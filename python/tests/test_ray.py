@@ -67,6 +67,19 @@ def test_players_and_worlds_that_are_code_are_sent_along() -> None:
     assert spread.to_bytes() == debora.compare(spec, players=["thompson", mine], pairs=7, world=world).to_bytes()
     alone = debora.ray.replicate(spec, player=mine, pairs=7, shards=2, world=world)
     assert alone.to_bytes() == debora.replicate(spec, player=mine, pairs=7, world=world).to_bytes()
+    over = {"horizon": [20, 50]}
+    swept = debora.ray.sweep(spec, over=over, players=["thompson", mine], pairs=7, shards=2, world=world)
+    assert swept.to_dict() == debora.sweep(spec, over=over, players=["thompson", mine], pairs=7, world=world).to_dict()
+
+
+def test_sweeps_are_those_of_one_machine(routing: debora.Spec) -> None:
+    told: list[tuple[int, int]] = []
+    over = {"rho": [0.1, 0.3], "horizon": [1e5, 1e6]}
+    spread = debora.ray.sweep(routing, over=over, pairs=7, shards=3, progress=lambda *pairs: told.append(pairs))
+    alone = debora.sweep(routing, over=over, pairs=7)
+    assert spread.to_dict() == alone.to_dict() and spread.to_latex() == alone.to_latex()
+    assert [one.to_bytes() for one in spread.results] == [one.to_bytes() for one in alone.results]
+    assert told[-1] == (28, 28) and told == sorted(told)
 
 
 @pytest.mark.usefixtures("cluster")

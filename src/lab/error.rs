@@ -39,6 +39,26 @@ pub enum LabError {
     #[error("concentration {concentration:?} is outside 1e-6 to 1e12; give a number in it, say 10")]
     Concentration { concentration: f64 },
 
+    /// A random world's gap that is not above 0, or more than its rewards have room for.
+    #[error(
+        "gap {gap:?} of law {law} is not above 0 or needs more room than its means have; give at most {most:?}"
+    )]
+    WorldGap {
+        law: &'static str,
+        gap: f64,
+        most: f64,
+    },
+
+    /// A random world's cost that no mean keeps within its threshold.
+    #[error(
+        "the means of {name:?} are declared to be {least:?} or more, so that none keeps its threshold {threshold:?}; raise it"
+    )]
+    WorldCost {
+        name: String,
+        least: f64,
+        threshold: f64,
+    },
+
     /// A table's row of an action the problem does not have.
     #[error("a row is of action number {action}, but the problem has {actions} actions, from 0")]
     TableAction { action: u32, actions: usize },

@@ -28,6 +28,7 @@ pub mod missing;
 pub mod observed;
 pub mod part;
 pub mod players;
+pub mod random;
 pub mod replicate;
 pub mod rounds;
 mod sample;

@@ -257,6 +257,12 @@ impl Path {
 }
 
 impl Experiment {
+    /// What a run meets: member 0 or 1 of a pair.
+    pub fn world(&self, pair: u64, member: usize) -> Arc<dyn World> {
+        let world = &self.worlds[member];
+        world.of_pair(pair).unwrap_or_else(|| Arc::clone(world))
+    }
+
     /// One run: member 0 or 1 of a pair.
     pub fn run(&self, contestant: Contestant, pair: u64, member: usize) -> Result<Run, LabError> {
         self.run_observed(contestant, pair, member, &mut |_| ())
@@ -282,7 +288,7 @@ impl Experiment {
         cancel: &AtomicBool,
     ) -> Result<Run, LabError> {
         let problem = &self.plan.problem;
-        let world = &*self.worlds[member];
+        let world = &*self.world(pair, member);
         // Both members have one policy key, and each its own world: that is what a pair is.
         let keys = (
             self.key.derive(pair, 0),

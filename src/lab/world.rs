@@ -8,6 +8,8 @@
 //! can be drawn at once; where that reads other random numbers than pull by pull it agrees in law, not in bits. All values
 //! are on the unit scale. Rewards and costs of one pull are independent, except in a table, whose rows stay together.
 
+use std::sync::Arc;
+
 use crate::key::{Label, to_uniform};
 use crate::lab::LabError;
 use crate::lab::sample::{self, Stream};
@@ -43,6 +45,11 @@ pub trait World: Send + Sync {
     /// Whether `pulls` takes time in proportion to its count.
     fn is_slow(&self) -> bool {
         true
+    }
+
+    /// What this pair meets, where pairs meet different worlds.
+    fn of_pair(&self, _pair: u64) -> Option<Arc<dyn World>> {
+        None
     }
 }
 
@@ -146,6 +153,11 @@ impl Bernoulli {
         Ok(Self {
             means: unit_means(problem, means)?,
         })
+    }
+
+    /// Means on the unit scale, which are right already.
+    pub(crate) fn of_unit_means(means: Vec<Vec<f64>>) -> Self {
+        Self { means }
     }
 }
 

@@ -39,6 +39,14 @@ pub enum MeasureError {
     )]
     PlayerName { name: String },
 
+    /// A parameter of a sweep that cannot be read, or a grid that cannot be measured.
+    #[error("{text}: {reason}")]
+    Over { text: String, reason: String },
+
+    /// A part of another measurement than the one that is asked for.
+    #[error("this is of another measurement, which differs by {reason}")]
+    PartOther { reason: String },
+
     /// A part whose runs are not of the shape that its spec gives.
     #[error("{name} does not hold what its spec asks for; measure it again")]
     PartShape { name: String },

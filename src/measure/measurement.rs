@@ -288,7 +288,7 @@ impl Measurement {
         Ok(first_run)
     }
 
-    fn other_world(&self, open: &OpenTable) -> Result<Option<Simulated>, MeasureError> {
+    pub(super) fn other_world(&self, open: &OpenTable) -> Result<Option<Simulated>, MeasureError> {
         let Some(other) = &self.other else {
             return Ok(None);
         };
@@ -330,26 +330,8 @@ impl Measurement {
             .any(|&missing| missing > UNSAFE_TOLERANCE)
     }
 
-    /// What another measurement has other than this one, and both values; `None` if only their fingerprints can tell.
-    pub(super) fn difference(&self, other: &Self) -> Option<(String, String, String)> {
-        let world_of = |measurement: &Self| {
-            let other = measurement.other.as_ref();
-            other.map_or("none".to_owned(), |other| other.file.clone())
-        };
-        let simulator = |measurement: &Self| format!("{:?}", measurement.simulator).to_lowercase();
-        let facts = [
-            ("verb", self.verb.name().into(), other.verb.name().into()),
-            ("simulator", simulator(self), simulator(other)),
-            ("other world", world_of(self), world_of(other)),
-        ];
-        let different = facts.into_iter().find(|(_, one, two)| one != two);
-        different
-            .map(|(what, one, two): (&str, String, String)| (what.to_owned(), one, two))
-            .or_else(|| self.spec.spec.difference(&other.spec.spec))
-    }
-
     /// What parts must agree on to be merged. The number of pairs is not in it, as a shard says that by itself.
-    fn fingerprint(&self, world: &Simulated, other: Option<&Simulated>) -> String {
+    pub(super) fn fingerprint(&self, world: &Simulated, other: Option<&Simulated>) -> String {
         format!(
             "{} {} {:?} {}",
             self.verb.name(),

@@ -27,17 +27,21 @@
 
 pub mod answer;
 pub mod curves;
+mod difference;
 mod error;
 mod first_run;
 mod gaps;
 pub mod json;
+pub mod latex;
 mod measurement;
 mod part;
 mod players;
 mod spec_text;
+mod sweep;
 mod warnings;
 pub mod words;
 
+pub use difference::DifferentFact;
 pub use error::MeasureError;
 pub use first_run::{FirstRun, KnownMean};
 pub use gaps::{WorldGap, world_gaps};
@@ -45,4 +49,8 @@ pub use measurement::{Io, MeasuredVerb, Measurement, Own};
 pub use part::{Findings, Part};
 pub use players::{Choice, DEBORA, check_names, check_speed, choose};
 pub use spec_text::{OpenTable, SpecText};
+pub use sweep::{
+    Over, SpecGrid, Sweep, SweepPoint, Swept, SweptAxis, SweptLine, SweptLines, SweptPoint,
+    SweptRow,
+};
 pub use warnings::warnings;

@@ -6,6 +6,7 @@ use crate::lab::LabError;
 use crate::lab::metrics::{Run, checkpoints};
 use crate::lab::part::PartPairs;
 use crate::lab::summary::{Broken, Promise, Summary};
+use crate::measure::difference::DifferentFact;
 use crate::measure::{DEBORA, FirstRun, MeasureError, Measurement, WorldGap};
 
 /// A measurement and what was measured of it: the content of a shard's file, whose field names stay.
@@ -62,8 +63,10 @@ impl Part {
             part.check_shape(name)?;
             // A fingerprint says only that something differs, so first what a person would look for.
             if part.pairs.fingerprint != parts[0].pairs.fingerprint
-                && let Some((what, one, other)) = parts[0].measurement.difference(&part.measurement)
+                && let Some(differing) = parts[0].measurement.difference(&part.measurement)
             {
+                let DifferentFact { what, values } = differing;
+                let [one, other] = values;
                 let reason = format!("{} has {what} {one}, {name} has {other}", names[0]);
                 return Err(LabError::PartMerge { reason }.into());
             }

@@ -6,7 +6,7 @@ use crate::strategy::Strategy;
 
 /// The most actions: each is numbered by a `u32` and named in every record, and what is drawn for all of them must stay an
 /// exact count.
-const ACTIONS_MAX: usize = 1 << 20;
+pub(crate) const ACTIONS_MAX: usize = 1 << 20;
 
 /// What is known of the safe strategy, per cost, in the user's units.
 #[derive(Clone, Debug, PartialEq)]

@@ -28,6 +28,8 @@ fn place_in_world(root: &Node, error: &LabError) -> SpecPlace {
             in_world(root, name, &|node| sums_to(node, *sum))
         }
         LabError::Concentration { .. } => at(&["world", "concentration"]),
+        LabError::WorldGap { .. } => at(&["world", "gap"]),
+        LabError::WorldCost { name, .. } => at(&["cost", name, "threshold"]),
         LabError::TableEmpty { .. } => at(&["world", "file"]),
         _ => at(&["world"]),
     }

@@ -95,8 +95,26 @@ impl Canon {
             }
             // What the file says counts, not what it is called.
             WorldKind::Table { .. } => self.line("table", rows.unwrap_or("unread")),
+            WorldKind::Random {
+                law,
+                gap,
+                worlds,
+                index,
+            } => {
+                self.line("random", law.name());
+                self.numbers("gap", &[*gap]);
+                self.line("worlds", &format!("{worlds} from {index}"));
+            }
         }
         self.line("world key", &key.to_hex());
+        self
+    }
+
+    /// And of means that were drawn, on the unit scale: what a version of the generator made of law and key.
+    pub fn means(mut self, means: &[Vec<f64>]) -> Self {
+        for row in means {
+            self.numbers("drawn", row);
+        }
         self
     }
 

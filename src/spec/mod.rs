@@ -66,7 +66,16 @@
 //! file = "rows.csv"                    # header action,reward,price in any order; commas, semicolons or tabs
 //! columns = { reward = "clicks" }      # optional: what columns are called; all others are then ignored
 //! key  = 7                             # any kind; the default follows from the policy's key (`Key::world`)
+//!
+//! [world]
+//! kind   = "random"                    # means drawn by the world's key, within the ranges or the declared means
+//! law    = "gap"                       # uniform | gap | stairs | sparse: see `lab::random`
+//! gap    = 0.1                         # in the reward's units; not for uniform
+//! worlds = 100                         # pair j meets world j mod 100; default 1: all pairs meet the same
+//! index  = 0                           # the number of the first world; default 0
 //! ```
+//!
+//! `actions = 20` names them a1 to a20.
 //!
 //! And for live experiments:
 //!
@@ -191,17 +200,20 @@ impl Spec {
             .world
             .as_ref()
             .ok_or_else(|| self.document.error(world::missing()))?;
+        // Derived from the policy's key, not equal to it: world and policy must not share draws.
+        let key = spec.key.unwrap_or_else(|| self.key.world());
         let (world, rows) = match spec
             .kind
-            .build(&self.problem)
+            .build(&self.problem, key)
             .map_err(|error| self.blame_world(&error))?
         {
             Built::World(world) => (world, None),
             Built::Rows(file, columns) => self.table(file, columns, open)?,
         };
-        // Derived from the policy's key, not equal to it: world and policy must not share draws.
-        let key = spec.key.unwrap_or_else(|| self.key.world());
-        let canon = Canon::of(&self.problem, self.key).world(&spec.kind, key, rows.as_deref());
+        let mut canon = Canon::of(&self.problem, self.key).world(&spec.kind, key, rows.as_deref());
+        if let WorldKind::Random { .. } = spec.kind {
+            canon = canon.means(world.means());
+        }
         Ok(Simulated {
             world,
             key,
@@ -289,9 +301,11 @@ fn read_world(top: &problem::Top<'_>) -> Read<Option<WorldSpec>> {
         return Ok(None);
     };
     let world = world::read(&field, &top.problem)?;
+    let key = world.key.or(top.key.map(Key::world));
     world
         .kind
-        .build(&top.problem)
+        // Whether values are right does not depend on the key.
+        .build(&top.problem, key.unwrap_or(WorldKey::from(0u64)))
         .map_err(|error| blame_world(top.root, &error))?;
     Ok(Some(world))
 }

@@ -1,7 +1,7 @@
 //! The sections that state the problem: the top level, `[reward]`, `[[cost]]` and `[safe]`.
 
 use crate::Key;
-use crate::problem::{Draft, Outside, Policy, Problem};
+use crate::problem::{ACTIONS_MAX, Draft, Outside, Policy, Problem};
 use crate::spec::blame::blame;
 use crate::spec::document::{Node, NodeValue};
 use crate::spec::error::Read;
@@ -71,13 +71,21 @@ fn begin(section: &SpecSection<'_>) -> Read<Draft> {
     })
 }
 
-fn action_names<'a>(section: &SpecSection<'a>) -> Read<Vec<&'a str>> {
-    section
-        .need("actions", "name at least two, say actions = [\"a\", \"b\"]")?
-        .list()?
-        .iter()
-        .map(Field::text)
-        .collect()
+/// A list of names, or how many there are: a number gives them the names a1, a2 and so on.
+fn action_names(section: &SpecSection<'_>) -> Read<Vec<String>> {
+    let field = section.need("actions", "name at least two, say actions = [\"a\", \"b\"]")?;
+    if let NodeValue::Whole(_) | NodeValue::Number(_) = field.node.value {
+        let rule = format!("give their names, or their number from 2 to {ACTIONS_MAX}");
+        let count: u64 = field.whole(&rule)?;
+        // Before they are named: a large number would fill the memory with names.
+        if !(2..=ACTIONS_MAX as u64).contains(&count) {
+            return Err(field.wrong(&rule));
+        }
+        return Ok((1..=count).map(|number| format!("a{number}")).collect());
+    }
+    let names = field.list()?;
+    let names = names.iter().map(|name| name.text().map(str::to_owned));
+    names.collect()
 }
 
 fn scalars(section: &SpecSection<'_>, mut draft: Draft) -> Read<Draft> {

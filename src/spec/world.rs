@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use crate::WorldKey;
 use crate::lab::LabError;
+use crate::lab::random::{RandomWorlds, RewardLaw};
 use crate::lab::world::{Bernoulli, Beta, Discrete, Law, World};
-use crate::problem::Problem;
+use crate::problem::{HORIZON_MAX, Problem};
 use crate::spec::error::{Fault, Read, SpecPlace};
 use crate::spec::field::{Field, SpecSection};
 use crate::spec::{cost_names, key};
@@ -50,6 +51,17 @@ pub enum WorldKind {
         /// and no others.
         columns: Option<Vec<String>>,
     },
+    /// Means drawn by the world's key.
+    Random {
+        /// How rewards lie.
+        law: RewardLaw,
+        /// In the reward's units; 0 of a law without one.
+        gap: f64,
+        /// How many worlds there are: pair j meets number j mod this, counted from `index`.
+        worlds: u64,
+        /// The number of the first.
+        index: u64,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -58,35 +70,36 @@ enum KindWord {
     Beta,
     Discrete,
     Table,
+    Random,
 }
 
-const KINDS: [(&str, KindWord); 4] = [
+const LAWS: [(&str, RewardLaw); 4] = [
+    ("uniform", RewardLaw::Uniform),
+    ("gap", RewardLaw::Gap),
+    ("stairs", RewardLaw::Stairs),
+    ("sparse", RewardLaw::Sparse),
+];
+
+const KINDS: [(&str, KindWord); 5] = [
     ("bernoulli", KindWord::Bernoulli),
     ("beta", KindWord::Beta),
     ("discrete", KindWord::Discrete),
     ("table", KindWord::Table),
+    ("random", KindWord::Random),
+];
+
+const ALL: [KindWord; 5] = [
+    KindWord::Bernoulli,
+    KindWord::Beta,
+    KindWord::Discrete,
+    KindWord::Table,
+    KindWord::Random,
 ];
 
 /// All keys, and which kinds use them.
-const KEYS: [(&str, &[KindWord]); 7] = [
-    (
-        "kind",
-        &[
-            KindWord::Bernoulli,
-            KindWord::Beta,
-            KindWord::Discrete,
-            KindWord::Table,
-        ],
-    ),
-    (
-        "key",
-        &[
-            KindWord::Bernoulli,
-            KindWord::Beta,
-            KindWord::Discrete,
-            KindWord::Table,
-        ],
-    ),
+const KEYS: [(&str, &[KindWord]); 11] = [
+    ("kind", &ALL),
+    ("key", &ALL),
     (
         "reward",
         &[KindWord::Bernoulli, KindWord::Beta, KindWord::Discrete],
@@ -98,6 +111,10 @@ const KEYS: [(&str, &[KindWord]); 7] = [
     ("concentration", &[KindWord::Beta]),
     ("file", &[KindWord::Table]),
     ("columns", &[KindWord::Table]),
+    ("law", &[KindWord::Random]),
+    ("gap", &[KindWord::Random]),
+    ("worlds", &[KindWord::Random]),
+    ("index", &[KindWord::Random]),
 ];
 
 /// Reads `[world]`.
@@ -106,7 +123,7 @@ pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
     let kind = section
         .need(
             "kind",
-            "write kind = \"bernoulli\", \"beta\", \"discrete\" or \"table\"",
+            "write kind = \"bernoulli\", \"beta\", \"discrete\", \"table\" or \"random\"",
         )?
         .choice(&KINDS)?;
     // First, as a key of another kind often means that the kind is the mistake.
@@ -146,6 +163,7 @@ fn read_kind(section: &SpecSection<'_>, kind: KindWord, problem: &Problem) -> Re
                 columns: section.read("columns", |field| columns(field, problem))?,
             }
         }
+        KindWord::Random => random(section)?,
     })
 }
 
@@ -168,6 +186,44 @@ fn columns(field: &Field<'_>, problem: &Problem) -> Read<Vec<String>> {
             field.path
         ))),
         None => Ok(columns),
+    }
+}
+
+fn random(section: &SpecSection<'_>) -> Read<WorldKind> {
+    let law = section
+        .need(
+            "law",
+            "write law = \"uniform\", \"gap\", \"stairs\" or \"sparse\"",
+        )?
+        .choice(&LAWS)?;
+    let whole = |key: &str, least: u64, rule: &str| {
+        let number = section.read(key, |field| match field.whole::<u64>(rule)? {
+            // Up to 2^53, as horizons: sums of two of them are far from the end of 64 bits.
+            number if (least..=HORIZON_MAX).contains(&number) => Ok(number),
+            _ => Err(field.wrong(rule)),
+        })?;
+        Ok(number.unwrap_or(least))
+    };
+    Ok(WorldKind::Random {
+        law,
+        gap: gap(section, law)?,
+        worlds: whole("worlds", 1, "it must be a whole number, 1 or more")?,
+        index: whole("index", 0, "it must be a whole number, 0 or more")?,
+    })
+}
+
+fn gap(section: &SpecSection<'_>, law: RewardLaw) -> Read<f64> {
+    if law.has_gap() {
+        let remedy = "give a difference of mean rewards, in the reward's units";
+        return section.need("gap", remedy)?.number();
+    }
+    match section.get("gap") {
+        // As keys of another kind: it would change nothing.
+        Some(field) => Err(field.fault(format!(
+            "world.gap is not used by law {}, only by gap, stairs, sparse; leave it out",
+            law.name()
+        ))),
+        None => Ok(0.0),
     }
 }
 
@@ -251,11 +307,12 @@ impl WorldKind {
             Self::Beta { .. } => "beta",
             Self::Discrete { .. } => "discrete",
             Self::Table { .. } => "table",
+            Self::Random { .. } => "random",
         }
     }
 
-    /// Checks every value.
-    pub(super) fn build(&self, problem: &Problem) -> Result<Built<'_>, LabError> {
+    /// Checks every value. Only random worlds depend on the key before anything is drawn from them.
+    pub(super) fn build(&self, problem: &Problem, key: WorldKey) -> Result<Built<'_>, LabError> {
         Ok(match self {
             Self::Bernoulli { means } => Built::World(Arc::new(Bernoulli::new(problem, means)?)),
             Self::Beta {
@@ -265,6 +322,17 @@ impl WorldKind {
             Self::Discrete { laws } => Built::World(Arc::new(Discrete::new(problem, laws)?)),
             // Its rows are not in the spec, and reading them is left until a world is asked for.
             Self::Table { file, columns } => Built::Rows(file, columns.as_deref()),
+            Self::Random {
+                law,
+                gap,
+                worlds,
+                index,
+            } => {
+                let numbers = [*index, *worlds];
+                Built::World(Arc::new(RandomWorlds::new(
+                    problem, *law, *gap, numbers, key,
+                )?))
+            }
         })
     }
 }

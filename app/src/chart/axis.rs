@@ -113,6 +113,18 @@ impl Axis {
         axis
     }
 
+    /// Words from left to right, at 1, 2 and so on.
+    pub fn words(words: &[String]) -> Self {
+        let count = words.len() as f64;
+        let mut axis = Self::with("", [0.5, count + 0.5], Scale::Linear, Vec::new(), amount);
+        let ticks = (1..).zip(words).map(|(number, word)| {
+            let place = axis.place(f64::from(number));
+            (place, shortened(word, NAME_MAX))
+        });
+        axis.ticks = ticks.collect();
+        axis
+    }
+
     /// Rounds, by their logarithm or not.
     pub fn rounds(first: u64, last: u64, logarithmic: bool) -> Self {
         let (low, high) = widened(first.max(1) as f64, last as f64);

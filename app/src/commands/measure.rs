@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use debora::lab::replicate::Simulator;
 use debora::measure::answer::{self, Answer};
-use debora::measure::{Findings, Io, MeasuredVerb, Measurement, Own, Part, SpecText, json};
+use debora::measure::{Findings, Io, MeasuredVerb, Measurement, Own, Part, SpecText, json, latex};
 use serde_json::Value;
 
 use crate::args::{Common, PairArgs};
@@ -17,12 +17,26 @@ use crate::report::{self, figures, pairs_csv};
 use crate::terminal::{ink_for_stdout, laid_out, progress_bar};
 
 /// Measures what was asked for: a part, which is written, or the whole, which is presented.
-pub fn measure(measurement: &Measurement, pairs: &PairArgs, common: &Common) -> Result<bool> {
+pub fn measure(
+    measurement: &Measurement,
+    pairs: &PairArgs,
+    latex: bool,
+    common: &Common,
+) -> Result<bool> {
+    check_latex(pairs, latex)?;
     let (part, seconds) = watched(measurement, pairs.shard, common)?;
     match pairs.shard {
         Some(shard) => write_part(&part, shard, common),
-        None => present(&part, &seconds, common),
+        None => present(&part, &seconds, latex, common),
     }
+}
+
+/// Refused before anything is measured: of a part there is no table.
+pub fn check_latex(pairs: &PairArgs, latex: bool) -> Result<()> {
+    if latex && pairs.shard.is_some() {
+        bail!("--latex is for the whole; give it to debora merge, not with --shard");
+    }
+    Ok(())
 }
 
 /// Measures a part, or the whole, and shows how far it is.
@@ -69,11 +83,19 @@ fn write_part(part: &Part, (number, of): (u64, u64), common: &Common) -> Result<
 }
 
 /// Says, shows and writes what a whole measurement found. False if a promise was measured as broken.
-pub fn present(part: &Part, seconds: &[f64], common: &Common) -> Result<bool> {
+pub fn present(part: &Part, seconds: &[f64], latex: bool, common: &Common) -> Result<bool> {
     let findings = part.findings();
     let document = json::measured(part, &findings);
     let answer = answer::measured(part, &findings);
-    write_report(part, &findings, &document, &answer, common)?;
+    let table = latex.then(|| latex::measured(part, &findings));
+    write_report(
+        part,
+        &findings,
+        &document,
+        &answer,
+        table.as_deref(),
+        common,
+    )?;
     // Timings go to the screen alone: files must be the same bytes on every machine.
     print(&if common.json {
         format!("{:#}\n", json::with_seconds(document, seconds))
@@ -94,6 +116,7 @@ fn write_report(
     findings: &Findings,
     document: &Value,
     answer: &Answer,
+    table: Option<&str>,
     common: &Common,
 ) -> Result<()> {
     let Some(path) = &common.out else {
@@ -117,7 +140,8 @@ fn write_report(
             .as_ref()
             .context("the shards hold no first run")?,
     };
-    report::write(&out, document, &page, &pairs_csv(&part.pairs.players))
+    report::write(&out, document, &page, &pairs_csv(&part.pairs.players))?;
+    table.map_or(Ok(()), |table| out.write("table.tex", table.as_bytes()))
 }
 
 /// Where the report is, if there is one.

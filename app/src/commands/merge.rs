@@ -8,8 +8,12 @@ use debora::measure::Part;
 
 use crate::args::Common;
 use crate::commands::measure::present;
+use crate::commands::sweep;
 
-pub fn merge(paths: &[PathBuf], common: &Common) -> Result<bool> {
+pub fn merge(paths: &[PathBuf], latex: bool, common: &Common) -> Result<bool> {
+    if paths.iter().any(|path| sweep::is_sweep(path)) {
+        return sweep::merge(paths, latex, common);
+    }
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {
@@ -23,7 +27,7 @@ pub fn merge(paths: &[PathBuf], common: &Common) -> Result<bool> {
         .iter()
         .map(|file| file.display().to_string())
         .collect();
-    present(&Part::merge_named(&names, parts)?, &[], common)
+    present(&Part::merge_named(&names, parts)?, &[], latex, common)
 }
 
 /// The files that --shard writes: a folder may hold other things beside them.
@@ -45,7 +49,7 @@ fn shards_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn read(file: &Path) -> Result<Part> {
+pub(super) fn read(file: &Path) -> Result<Part> {
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     serde_json::from_str(&text)

@@ -13,6 +13,7 @@ pub mod replicate;
 pub mod run;
 pub mod seal;
 pub mod serve;
+pub mod sweep;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -22,7 +23,7 @@ use std::{fs, io};
 use anyhow::{Context, Result};
 use debora::measure::SpecText;
 
-use crate::args::SpecArgs;
+use crate::args::{SpecArgs, SpecChanges, SpecsArgs};
 
 /// Set by Ctrl-C.
 pub static CANCELLED: AtomicBool = AtomicBool::new(false);
@@ -55,11 +56,21 @@ pub fn print(text: &str) -> Result<()> {
 
 /// Reads a spec file.
 pub fn load(args: &SpecArgs) -> Result<SpecText> {
-    let file = args.file.display().to_string();
-    let text = fs::read_to_string(&args.file).with_context(|| {
+    load_file(&args.file, &args.changes)
+}
+
+/// Reads several, each with the same changes.
+pub fn load_all(args: &SpecsArgs) -> Result<Vec<SpecText>> {
+    let files = args.files.iter();
+    files.map(|file| load_file(file, &args.changes)).collect()
+}
+
+fn load_file(path: &Path, changes: &SpecChanges) -> Result<SpecText> {
+    let file = path.display().to_string();
+    let text = fs::read_to_string(path).with_context(|| {
         format!("cannot read {file}; name a spec file, or write one with `debora init`")
     })?;
-    Ok(SpecText::parse(text, file, args.overrides())?)
+    Ok(SpecText::parse(text, file, changes.overrides())?)
 }
 
 /// Opens a table's file.

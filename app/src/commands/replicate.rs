@@ -23,7 +23,7 @@ pub fn replicate(
     // The default is here and not in `PairArgs`, as it differs by verb.
     let count = pairs.pairs.unwrap_or(PAIRS);
     let measurement = Measurement::replicate(spec, count, pairs.simulator.into(), other);
-    measure(&measurement, pairs, common)
+    measure(&measurement, pairs, false, common)
 }
 
 /// The spec of the second run's world, as it stands: flags replace values of the first alone.

@@ -33,9 +33,9 @@ pub fn run(
         .transpose()?;
     refuse_overwriting(trace, common.force)?;
     let (run, first_run) = observed(&experiment, member, trace, common.force)?;
-    let world = &experiment.worlds[0];
-    let warnings = warnings(&spec.plan, Some(&**world));
-    let gaps = world_gaps(&spec.plan, &**world);
+    let world = &*experiment.world(member.0, member.1);
+    let warnings = warnings(&spec.plan, Some(world));
+    let gaps = world_gaps(&spec.plan, world);
     let document = json::run(&spec, &run, simulator, &warnings);
     let document = json::of_member(json::with_gaps(document, &gaps), member);
     let answer = answer::run(&spec, world.means(), &run, &first_run, &warnings, &gaps);
@@ -88,7 +88,7 @@ fn observed(
     trace: Option<&Path>,
     force: bool,
 ) -> Result<(Run, FirstRun)> {
-    let mut first_run = FirstRun::new(experiment.worlds[member].means());
+    let mut first_run = FirstRun::new(experiment.world(pair, member).means());
     let mut lines = String::new();
     let run = experiment.run_observed(Contestant::Debora, pair, member, &mut |stretch| {
         first_run.add(stretch);

@@ -106,7 +106,7 @@ pub fn curves_csv(figures: &[Figure]) -> CsvFile {
 }
 
 /// A text as a cell: in quotes if it holds what ends one.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
@@ -115,6 +115,6 @@ fn quoted(text: &str) -> String {
 }
 
 /// What is missing leaves its cell empty, which readers of CSV take for a missing value.
-fn cell(value: Option<impl ToString>) -> String {
+pub(super) fn cell(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }

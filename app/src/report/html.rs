@@ -22,35 +22,72 @@ pub struct ReportPage<'a> {
     pub first_run: &'a FirstRun,
 }
 
+/// What the page of a sweep is made of.
+pub struct SweepPage<'a> {
+    pub verb: &'static str,
+    /// What was swept.
+    pub title: &'a str,
+    /// What the program says.
+    pub answer: &'a Answer,
+    pub figures: &'a [Figure],
+    /// What makes the same again.
+    pub command: &'a str,
+    /// Name and text of each.
+    pub specs: &'a [(String, String)],
+}
+
+/// The page of a sweep.
+pub fn render_sweep(page: &SweepPage) -> Markup {
+    let body = html! {
+        h2 { "To reproduce this report" }
+        pre { (page.command) }
+        @for (name, text) in page.specs { details { summary { (name) } pre { (text) } } }
+    };
+    framed(page.verb, page.title, page.answer, page.figures, &body)
+}
+
 /// The page.
 pub fn render(page: &ReportPage) -> Markup {
-    let title = page.spec.name();
+    let body = html! {
+        h2 { "Recommendation: the strategy at the end of the first run" }
+        (advice(page))
+        p { "What it is known to give, all intervals together with probability 1 - delta:" }
+        (known_means(page))
+        (observed_means(page))
+        (clear_tests(page))
+        h2 { "Plan" }
+        (facts(page.spec))
+        h2 { "To reproduce this report" }
+        pre { (page.command) }
+        details { summary { "The spec" } pre { (page.spec.text) } }
+    };
+    framed(
+        page.verb,
+        page.spec.name(),
+        page.answer,
+        page.figures,
+        &body,
+    )
+}
+
+/// A page that begins with the answer and the figures.
+fn framed(verb: &str, title: &str, answer: &Answer, figures: &[Figure], body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) " – debora " (page.verb) }
+                title { (title) " – debora " (verb) }
                 // Inside the page, which may be mailed or moved alone.
                 style { (PreEscaped(include_str!("../../assets/figures.css"))) (PreEscaped(include_str!("report.css"))) }
             }
             body {
-                header { h1 { (title) } p { "debora " (page.verb) } }
-                div.answer { @for item in &page.answer.items { (block(item)) } }
+                header { h1 { (title) } p { "debora " (verb) } }
+                div.answer { @for item in &answer.items { (block(item)) } }
                 h2 { "Figures" }
-                div.figures { @for drawn in page.figures { (figure(drawn)) } }
-                h2 { "Recommendation: the strategy at the end of the first run" }
-                (advice(page))
-                p { "What it is known to give, all intervals together with probability 1 - delta:" }
-                (known_means(page))
-                (observed_means(page))
-                (clear_tests(page))
-                h2 { "Plan" }
-                (facts(page.spec))
-                h2 { "To reproduce this report" }
-                pre { (page.command) }
-                details { summary { "The spec" } pre { (page.spec.text) } }
+                div.figures { @for drawn in figures { (figure(drawn)) } }
+                (body)
             }
         }
     }

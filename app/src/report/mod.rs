@@ -4,12 +4,14 @@ mod csv;
 pub mod figures;
 pub mod html;
 pub mod plots;
+pub mod sweeps;
 
 use anyhow::Result;
 use serde_json::Value;
 
 use crate::files::OutDir;
-use crate::report::html::ReportPage;
+use crate::report::html::{ReportPage, SweepPage};
+use crate::report::plots::Figure;
 
 pub use csv::{CsvFile, curves_csv, pairs_csv, runs_csv};
 
@@ -17,13 +19,33 @@ pub use csv::{CsvFile, curves_csv, pairs_csv, runs_csv};
 pub fn write(out: &OutDir, document: &Value, page: &ReportPage, table: &CsvFile) -> Result<()> {
     out.write("summary.json", format!("{document:#}\n").as_bytes())?;
     out.write(table.name, table.text.as_bytes())?;
-    let curves = curves_csv(page.figures);
+    write_figures(out, page.figures)?;
+    let html = html::render(page).into_string();
+    out.write("report.html", html.as_bytes())
+}
+
+/// Writes sweep.json, sweep.csv, the figures and the page of a sweep.
+pub fn write_sweep(
+    out: &OutDir,
+    document: &Value,
+    page: &SweepPage,
+    table: &CsvFile,
+) -> Result<()> {
+    out.write("sweep.json", format!("{document:#}\n").as_bytes())?;
+    out.write(table.name, table.text.as_bytes())?;
+    write_figures(out, page.figures)?;
+    let html = html::render_sweep(page).into_string();
+    out.write("report.html", html.as_bytes())
+}
+
+/// As SVG and PDF, with all their points in one file.
+fn write_figures(out: &OutDir, figures: &[Figure]) -> Result<()> {
+    let curves = curves_csv(figures);
     out.write(curves.name, curves.text.as_bytes())?;
-    for figure in page.figures {
+    for figure in figures {
         let drawing = figure.drawing();
         out.write(&format!("{}.svg", figure.name), drawing.svg().as_bytes())?;
         out.write(&format!("{}.pdf", figure.name), &drawing.pdf())?;
     }
-    let html = html::render(page).into_string();
-    out.write("report.html", html.as_bytes())
+    Ok(())
 }

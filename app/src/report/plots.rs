@@ -7,7 +7,7 @@ use crate::chart::legend::{self, Entry};
 use crate::chart::{Axis, COLOURS, Chart, Mark};
 
 /// How tall the part between the axes is.
-const HEIGHT: f64 = 270.0;
+pub const HEIGHT: f64 = 270.0;
 
 /// Of one action in a figure of means.
 const ROW: f64 = 30.0;

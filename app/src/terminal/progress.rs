@@ -7,7 +7,7 @@ pub fn progress_bar(total: u64, quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
     }
-    let template = "{bar:30} {human_pos} of {human_len} pairs, {per_sec}, {eta} left";
+    let template = "{prefix}{bar:30} {human_pos} of {human_len} pairs, {per_sec}, {eta} left";
     let style = ProgressStyle::with_template(template).expect("a valid template");
     // indicatif draws at most twenty times a second, so each pair may report.
     ProgressBar::new(total).with_style(style)

@@ -11,9 +11,10 @@ Two runs with the same key, each on its own fresh data, take the same decisions 
 >>> engine.strategy
 array([0., 1.])
 
-:class:`Problem` says what can be asked, :class:`Engine` is for your own loop, :func:`run`, :func:`replicate` and
-:func:`compare` simulate a :class:`Spec`, :func:`player` lets a class of yours race, :class:`Measurement` and
-:func:`merge` share the work out over machines, :class:`Client` asks and tells a live experiment.
+:class:`Problem` says what can be asked, :class:`Engine` is for your own loop, :func:`run`, :func:`replicate`,
+:func:`compare` and :func:`sweep` simulate a :class:`Spec`, :func:`player` lets a class of yours race,
+:class:`Measurement` and :func:`merge` share the work out over machines, :class:`Client` asks and tells a live
+experiment.
 """
 
 from debora import worlds
@@ -41,9 +42,9 @@ from debora._debora import (
     World,
     __version__,
 )
-from debora._lab import compare, merge, replicate, run
+from debora._lab import compare, merge, replicate, run, sweep
 from debora._players import Player, RoundPlayer, StretchPlayer, player
-from debora._results import Comparison, Replication, RunResult
+from debora._results import Comparison, Replication, RunResult, Sweep
 from debora.client import Behind, Client, Served, ServedMany, ServiceError
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "ServiceError",
     "Spec",
     "StretchPlayer",
+    "Sweep",
     "ToldMany",
     "Waiting",
     "World",
@@ -85,5 +87,6 @@ __all__ = [
     "player",
     "replicate",
     "run",
+    "sweep",
     "worlds",
 ]

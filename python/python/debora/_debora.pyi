@@ -21,6 +21,7 @@ __all__ = [
     "EpochRecord",
     "Error",
     "Estimate",
+    "Grid",
     "Level",
     "Measurement",
     "ObservedMean",
@@ -30,6 +31,7 @@ __all__ = [
     "Prospect",
     "Recommendation",
     "Spec",
+    "Swept",
     "ToldMany",
     "Waiting",
     "World",
@@ -124,7 +126,7 @@ class Problem:
     def __new__(
         cls,
         *,
-        actions: Iterable[str],
+        actions: Iterable[str] | int,
         horizon: float,
         rho: float,
         policy: Literal["free", "soft", "hard"] = "free",
@@ -465,6 +467,22 @@ class Part:
     def columns(self, player: int) -> dict[str, npt.NDArray[Any]]: ...
     def curve(self, player: int, kind: str) -> npt.NDArray[np.float64]: ...
     def curves(self, player: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
+    def latex(self) -> str: ...
+
+@final
+class Grid:
+    def __new__(cls, specs: Sequence[Spec], over: dict[str, Any]) -> Grid: ...
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def specs(self) -> list[Spec]: ...
+    def swept(self, parts: Sequence[Part]) -> Swept: ...
+
+@final
+class Swept:
+    def findings(self) -> dict[str, Any]: ...
+    def latex(self) -> str: ...
+    def lines(self, kind: str) -> dict[str, Any] | None: ...
 
 def simulate(
     spec: Spec,

@@ -33,6 +33,9 @@ _POWERS = 5
 
 _BOUND = "#5a6170"
 
+# Above this many lines of a sweep, their intervals are upright lines.
+_BANDS_MAX = 3
+
 
 def axes_of(ax: Axes | None) -> Axes:
     """The caller's axes, or those of a figure of its own."""
@@ -91,6 +94,42 @@ def strategies(
     axes.stackplot(edges, np.repeat(rows, 2, axis=1), labels=labels, colors=colours, alpha=0.85)
     axes.set(xscale="log", xlabel="round", ylabel="probability", xlim=(1, max(rounds, 2)), ylim=(0, 1))
     return legend(axes)
+
+
+def swept(axes: Axes, drawn: dict[str, Any], label: str) -> Axes:
+    """The lines of a sweep against its parameter, or against rounds."""
+    # Between two words there is nothing that a line or a band could stand for, and many bands cover each other.
+    has_bands = not drawn["words"] and (drawn["name"] == "round" or len(drawn["lines"]) <= _BANDS_MAX)
+    for place, (name, points) in enumerate(drawn["lines"]):
+        if has_bands:
+            line(axes, points, name, place)
+        # Rounds are many, and dots at each would be a thick line.
+        if drawn["name"] != "round":
+            _dots(axes, points, name, place, has_bands=has_bands, is_connected=not drawn["words"])
+    if label == "identical pairs":
+        if drawn["promised"]:
+            places, shares = zip(*drawn["promised"], strict=True)
+            axes.plot(places, shares, linestyle="--", color="black", label="promised")
+        axes.set(ylabel=label, ylim=(0, 1.02))
+        legend(axes)
+    else:
+        amounts(axes, label)
+    axes.set(xscale="log" if drawn["is_logarithmic"] else "linear", xlabel=drawn["name"])
+    if drawn["words"]:
+        axes.set_xticks(range(1, len(drawn["words"]) + 1), drawn["words"])
+    return axes
+
+
+def _dots(axes: Axes, points: Floats, name: str, place: int, *, has_bands: bool, is_connected: bool) -> None:
+    """The points of a line; with upright lines for their intervals, where there are no bands."""
+    colour = COLOURS[place % len(COLOURS)]
+    places, values, low, high = points.T
+    if has_bands:
+        axes.plot(places, values, "o", color=colour)
+        return
+    dashes = DASHES[place % len(DASHES)] if is_connected else "none"
+    axes.plot(places, values, marker="o", color=colour, linestyle=dashes, label=name)
+    axes.vlines(places, low, high, colors=colour, alpha=0.4)
 
 
 def _most_played(probabilities: Floats, lengths: Floats, names: Sequence[str]) -> tuple[list[str], Floats, list[str]]:

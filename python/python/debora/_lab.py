@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from debora._answer import sentence
-from debora._debora import Error, Measurement, Part, Problem, Spec, simulate
+from debora._debora import Error, Grid, Measurement, Part, Problem, Spec, simulate
 from debora._players import Player, as_players
-from debora._results import Comparison, Replication, RunResult
+from debora._results import Comparison, Replication, RunResult, Sweep
 from debora.worlds import Function
 
 Progress: TypeAlias = Callable[[int, int], object] | Any
@@ -208,6 +209,86 @@ def as_function(world: object) -> Function | None:
     if world is None or isinstance(world, Function):
         return world
     raise Error(f"world is {world!r}; give debora.worlds.function(draw, reward=means), or a spec with a world")
+
+
+def sweep(
+    spec: Spec | Sequence[Spec],
+    *,
+    over: Mapping[str, Iterable[Any]],
+    players: str | Sequence[str | Player] | None = None,
+    pairs: float = 200,
+    simulator: Literal["epochs", "rounds"] = "epochs",
+    world: Function | None = None,
+    threads: float | None = None,
+    progress: Progress | None = None,
+) -> Sweep:
+    """A measurement at every point of a grid, with the same keys, worlds and pairs: the same as ``debora sweep``.
+
+    ``over`` has the values of each parameter, a list or a text as the program takes it; the last changes first.
+    Without ``players`` debora plays alone, as in :func:`replicate`; players and ``world`` are those of :func:`compare`.
+
+    >>> import debora
+    >>> problem = debora.Problem(actions=3, horizon=1e5, rho=0.1)
+    >>> spec = debora.Spec(problem, key=42, world=debora.worlds.random("gap", gap=0.4, worlds=10))
+    >>> result = debora.sweep(spec, over={"rho": [0.1, 0.3], "horizon": "1e5..1e6"}, pairs=10)
+    >>> len(result.points), result.points[-1]
+    (4, {'rho': 0.3, 'horizon': 1000000})
+    """
+    grid, measurements = on_grid(spec, over, players, pairs, simulator, world)
+    total = sum(one.pairs * len(one.players) for one in measurements)
+    parts, done = list[Part](), 0
+    for measurement in measurements:
+        before = done
+
+        def tell(now: int, _: int, before: int = before) -> None:
+            nonlocal done
+            report(progress, done, before + now, total)
+            done = before + now
+
+        parts.append(measurement._measure(None, threads, None if progress is None else tell))
+        done = before + measurement.pairs * len(measurement.players)
+    return Sweep(grid, parts)
+
+
+def on_grid(
+    spec: Spec | Sequence[Spec],
+    over: Mapping[str, Iterable[Any]],
+    players: str | Sequence[str | Player] | None,
+    pairs: float,
+    simulator: Literal["epochs", "rounds"],
+    world: Function | None,
+) -> tuple[Grid, list[Measurement]]:
+    """A grid, and what is measured at each of its points, for a function that the user calls."""
+    grid = Grid([spec] if isinstance(spec, Spec) else list(spec), dict(over))
+    wanted, drawn = as_players(players), as_function(world)
+    _warn_if_some_are_blind(grid.specs)
+    if not wanted:
+        alone = partial(Measurement.replicate, pairs=pairs, simulator=simulator, world=drawn)
+        return grid, [alone(one) for one in grid.specs]
+    race = partial(Measurement.compare, players=wanted, pairs=pairs, simulator=simulator, world=drawn)
+    return grid, [race(one) for one in grid.specs]
+
+
+def _warn_if_some_are_blind(specs: Sequence[Spec]) -> None:
+    """One warning for all points: a sweep over horizons often begins with blind ones."""
+    blind = [one.problem for one in specs if one.problem.plan().blind]
+    if blind:
+        count, first = f"{len(blind)} of {len(specs)} points", blind[0]
+        warnings.warn(
+            f"{count} are blind, the first with horizon {first.horizon:,} and rho {first.rho:g}: decisions there ignore "
+            "the data. Use longer horizons or larger rho; Problem.plan() says which",
+            stacklevel=4,
+        )
+
+
+def report(progress: Any, told: int, done: int, total: int) -> None:
+    """``progress(done, total)``, or a bar with ``update`` and ``total``, as a single measurement has it."""
+    if not hasattr(progress, "update"):
+        progress(done, total)
+        return
+    if told == 0:
+        progress.total = total
+    progress.update(done - told)
 
 
 def merge(parts: Iterable[bytes | str | os.PathLike[str]]) -> Replication | Comparison:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from debora import _figures
 from debora._answer import Answer, html, text
-from debora._debora import Error, Part
+from debora._debora import Error, Grid, Part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -251,8 +251,12 @@ class Comparison(Measured):
         rows = [_flat(row) for row in self._document["rows"]]
         return _frame(rows).set_index("player")
 
+    def to_latex(self) -> str:
+        """The table for papers, with booktabs: intervals in brackets, the best in bold."""
+        return self._part.latex()
+
     def plot(self, kind: Literal["regret", "violation", "identical"] = "regret", *, ax: Axes | None = None) -> Axes:
-        """Each player's regret or violation, the median and the 5 % and 95 % quantiles; or its identical pairs."""
+        """Each player's regret or violation, median and 5 % and 95 % quantiles of its runs; or its identical pairs."""
         axes = _figures.axes_of(ax)
         self._lines(axes, kind, self.players)
         if kind == "identical":
@@ -260,9 +264,69 @@ class Comparison(Measured):
         return _figures.amounts(axes, self._label(kind))
 
 
+class Sweep:
+    """A measurement at every point of a grid."""
+
+    def __init__(self, grid: Grid, parts: Sequence[Part]) -> None:
+        self._swept = grid.swept(parts)
+        found = self._swept.findings()
+        self._document: dict[str, Any] = found["document"]
+        self._answer: Answer = found["answer"]
+        self._reward: str = found["reward"]
+        self.names: list[str] = grid.names
+        """The parameters; ``spec`` first, if there are several."""
+        found_points = self._document["points"]
+        self.points: list[dict[str, Any]] = [
+            {name: point["values"][name] for name in self.names} for point in found_points
+        ]
+        """The values of each point, the last parameter changing first."""
+        self.results: list[Replication | Comparison] = [_result(part) for part in parts]
+        """What was found at each point."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of the JSON contract, as the program writes it to ``sweep.json``."""
+        return deepcopy(self._document)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row for each point and player, the numbers of the JSON contract in columns such as ``regret.mean``."""
+        rows = []
+        for values, result in zip(self.points, self.results, strict=True):
+            document = result.to_dict()
+            found = document["rows"] if isinstance(result, Comparison) else [{"player": "debora"} | document]
+            rows += [values | _flat(row) for row in found]
+        return _frame(rows).set_index([*self.names, "player"])
+
+    def to_latex(self) -> str:
+        """The table for papers, with booktabs: intervals in brackets, the best of each point in bold."""
+        return self._swept.latex()
+
+    def plot(self, kind: Literal["regret", "violation", "identical"] = "regret", *, ax: Axes | None = None) -> Axes:
+        """Regret, violation or identical pairs against the parameter with most values: the program's figure.
+
+        There is a line for each player and each value of the other parameters, eight at most.
+        """
+        if kind not in ("regret", "violation", "identical"):
+            raise Error(f"kind is {kind!r}; choose regret, violation or identical")
+        drawn = self._swept.lines(kind)
+        if drawn is None:
+            why = "no strategy is safe in these worlds" if kind == "regret" else "there are no costs"
+            raise Error(f"there is no {kind} to plot: {why}")
+        label = {"regret": f"regret ({self._reward})", "identical": "identical pairs"}.get(kind, kind)
+        return _figures.swept(_figures.axes_of(ax), drawn, label)
+
+    def __repr__(self) -> str:
+        return text(self._answer)
+
+    def _repr_html_(self) -> str:
+        return html(self._answer)
+
+
+def _result(part: Part) -> Replication | Comparison:
+    return Comparison(part) if part.verb == "compare" else Replication(part)
+
+
 def _restored(part: bytes) -> Measured:
-    whole = Part.merge([part])
-    return Comparison(whole) if whole.verb == "compare" else Replication(whole)
+    return _result(Part.merge([part]))
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Replications and comparisons on more machines: parts of a measurement as tasks of Ray.
+"""Replications, comparisons and sweeps on more machines: parts of a measurement as tasks of Ray.
 
 A part's result depends on its number alone, so a task that Ray runs again, after a worker or a machine is lost, gives
 the same bytes, and the merged result is the one of :func:`debora.replicate` and :func:`debora.compare`, byte for byte.
@@ -13,14 +13,14 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from debora._debora import Error, Measurement, Spec
-from debora._lab import Progress, as_function, comparison, merge, warn_if_blind
+from debora._debora import Error, Measurement, Part, Spec
+from debora._lab import Progress, as_function, comparison, merge, on_grid, report, warn_if_blind
 from debora._players import Player, as_players
-from debora._results import Comparison, Replication
+from debora._results import Comparison, Replication, Sweep
 from debora.worlds import Function
 
 try:
@@ -28,7 +28,7 @@ try:
 except ImportError:
     raise ImportError("ray is not installed; install it, or the extra: pip install 'debora[ray]'") from None
 
-__all__ = ["compare", "replicate"]
+__all__ = ["compare", "replicate", "sweep"]
 
 SHARD_SECONDS = 2.0
 """What a shard should last on one core: long beside what a task costs, short beside the work one would mind losing."""
@@ -88,32 +88,80 @@ def compare(
     return cast(Comparison, _measure(measurement, _shipped(measurement, spec, None), shards, progress))
 
 
+def sweep(
+    spec: Spec | Sequence[Spec],
+    *,
+    over: Mapping[str, Iterable[Any]],
+    players: str | Sequence[str | Player] | None = None,
+    pairs: float = 200,
+    shards: int | None = None,
+    simulator: Literal["epochs", "rounds"] = "epochs",
+    world: Function | None = None,
+    progress: Progress | None = None,
+) -> Sweep:
+    """A measurement at every point of a grid: the result of :func:`debora.sweep`, from a cluster.
+
+    ``shards``, of each point, and ``progress`` are those of :func:`replicate`.
+    """
+    grid, measurements = on_grid(spec, over, players, pairs, simulator, world)
+    pairs_of = zip(measurements, grid.specs, strict=True)
+    tables = [_shipped(measurement, one, None) for measurement, one in pairs_of]
+    parts = _measure_all(measurements, tables, shards, progress)
+    return Sweep(grid, [Part.merge(one) for one in parts])
+
+
 def _measure(
     measurement: Measurement, table: bytes | None, shards: int | None, progress: Progress | None
 ) -> Replication | Comparison:
+    return merge(_measure_all([measurement], [table], shards, progress)[0])
+
+
+def _measure_all(
+    measurements: Sequence[Measurement],
+    tables: Sequence[bytes | None],
+    shards: int | None,
+    progress: Progress | None,
+) -> list[list[bytes]]:
+    """The parts of each. All tasks are handed out at once: no core waits for the last part of another measurement."""
+    # Of errors only lost workers and machines are worth another try: the rest would be the same again.
+    task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_measure_shard)
+    total = sum(one.pairs * len(one.players) for one in measurements)
+    # The measurement of each task, and how many tasks it has.
+    of, waiting, told, done = dict[Any, tuple[int, int]](), list[Any](), 0, 0.0
+    parts: list[list[bytes]] = [[] for _ in measurements]
+    try:
+        for place, (measurement, table) in enumerate(zip(measurements, tables, strict=True)):
+            count = _checked(measurement, shards)
+            sent = ray.put((measurement, table))
+            for number in range(1, count + 1):
+                waiting.append(task.remote(sent, (number, count)))
+                of[waiting[-1]] = (place, count)
+        while waiting:
+            ready, waiting = ray.wait(waiting)
+            for reference in ready:
+                place, count = of[reference]
+                parts[place].append(ray.get(reference))
+                done += measurements[place].pairs * len(measurements[place].players) / count
+            if progress is not None:
+                # Sums of shares are off by a rounding error, which must not cost a pair.
+                now = int(done + 1e-6)
+                report(progress, told, now, total)
+                told = now
+    finally:
+        # Ray interrupts them, and a measurement stops at once when interrupted.
+        for reference in waiting:
+            ray.cancel(reference)
+    return parts
+
+
+def _checked(measurement: Measurement, shards: int | None) -> int:
     if shards is None:
         shards = _shards(measurement)
     if not 1 <= shards <= measurement.pairs:
         raise Error(
             f"shards is {shards}; give at least 1 and at most one for each of the {measurement.pairs} pairs, or None"
         )
-    sent = ray.put((measurement, table))
-    # Of errors only lost workers and machines are worth another try: the rest would be the same again.
-    task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_measure_shard)
-    total, waiting, parts = measurement.pairs * len(measurement.players), list[Any](), list[bytes]()
-    try:
-        for number in range(1, shards + 1):
-            waiting.append(task.remote(sent, (number, shards)))
-        while waiting:
-            ready, waiting = ray.wait(waiting)
-            parts += ray.get(ready)
-            if progress is not None:
-                _report(progress, total * (len(parts) - len(ready)) // shards, total * len(parts) // shards, total)
-    finally:
-        # Ray interrupts them, and a measurement stops at once when interrupted.
-        for reference in waiting:
-            ray.cancel(reference)
-    return merge(parts)
+    return shards
 
 
 def _measure_shard(sent: tuple[Measurement, bytes | None], shard: tuple[int, int]) -> bytes:
@@ -182,13 +230,3 @@ def _text(measurement: Measurement) -> str:
     """A measurement as it stands at the beginning of its parts."""
     text: str = measurement.__reduce__()[1][0]
     return text
-
-
-def _report(progress: Any, told: int, done: int, total: int) -> None:
-    """``progress(done, total)``, or a bar with ``update`` and ``total``, as the measurements on one machine have it."""
-    if not hasattr(progress, "update"):
-        progress(done, total)
-        return
-    if told == 0:
-        progress.total = total
-    progress.update(done - told)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import collections.abc
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Function", "bernoulli", "beta", "discrete", "function", "table"]
+__all__ = ["Function", "bernoulli", "beta", "discrete", "function", "random", "table"]
 
 Means: TypeAlias = Sequence[float] | Mapping[str, float]
 """A mean for each action."""
@@ -150,6 +150,28 @@ def _row(means: Any, actions: Sequence[str]) -> list[float]:
     if len(row) != len(actions):
         raise ValueError(f"the world has {len(row)} means where {len(actions)} are needed; give one for each action")
     return [float(mean) for mean in row]
+
+
+def random(
+    law: Literal["uniform", "gap", "stairs", "sparse"],
+    *,
+    gap: float | None = None,
+    worlds: int = 1,
+    index: int = 0,
+    key: int | str | None = None,
+) -> dict[str, Any]:
+    """Means drawn by the key, within the ranges or the declared means; pair j meets world number index + j mod worlds.
+
+    ``gap`` is in the reward's units; law uniform has none.
+
+    >>> import debora
+    >>> problem = debora.Problem(actions=4, horizon=1e6, rho=0.1)
+    >>> spec = debora.Spec(problem, key=42, world=debora.worlds.random("gap", gap=0.2, worlds=100))
+    >>> spec.world.means.round(12)
+    array([[0.4, 0.4, 0.6, 0.4]])
+    """
+    given = {} if gap is None else {"gap": gap}
+    return {"kind": "random", "law": law} | given | {"worlds": worlds, "index": index} | _keyed(key)
 
 
 def _world(

@@ -8,6 +8,7 @@ mod gaps;
 mod pairs;
 mod plan;
 mod run;
+mod sweep;
 
 use serde::Serialize;
 
@@ -15,6 +16,7 @@ pub use clear::{clear_leads, clear_test};
 pub use pairs::measured;
 pub use plan::plan;
 pub use run::run;
+pub use sweep::swept;
 
 /// Paragraphs, tables and notes, in the order in which they are read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -17,7 +17,7 @@ pub fn measured(part: &Part, findings: &Findings) -> Answer {
     }
 }
 
-fn broken(broken: &Broken) -> Sentence {
+pub(super) fn broken(broken: &Broken) -> Sentence {
     let promised = percent(broken.promised);
     let limit = percent(broken.limit);
     // The first promise is about a share of pairs that must be large, the others about one that must be small.
