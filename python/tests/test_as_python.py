@@ -118,6 +118,9 @@ def test_a_blind_plan_warns() -> None:
         with pytest.warns(UserWarning, match="BLIND: 100 rounds are too few for rho 0.3") as caught:
             call()
         assert [one.filename for one in caught] == [__file__]
+    with pytest.warns(UserWarning, match="BLIND at 1 of 2 points, the first with horizon 100 and rho 0.3") as caught:
+        debora.sweep(SPEC, over={"horizon": [100, SPEC.problem.horizon]}, pairs=2)
+    assert [one.filename for one in caught] == [__file__]
 
 
 def test_errors_name_arguments_and_not_lines_that_nobody_wrote() -> None:

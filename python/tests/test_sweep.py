@@ -13,6 +13,9 @@ from matplotlib import pyplot
 import debora
 from conftest import program
 
+# Few rounds are quick, and blindness is tested by itself.
+pytestmark = pytest.mark.filterwarnings("ignore:BLIND")
+
 TEXT = """
 policy = "soft"
 horizon = 1e5

@@ -273,10 +273,11 @@ def _warn_if_some_are_blind(specs: Sequence[Spec]) -> None:
     """One warning for all points: a sweep over horizons often begins with blind ones."""
     blind = [one.problem for one in specs if one.problem.plan().blind]
     if blind:
-        count, first = f"{len(blind)} of {len(specs)} points", blind[0]
+        first = f"the first with horizon {blind[0].horizon:,} and rho {blind[0].rho:g}"
         warnings.warn(
-            f"{count} are blind, the first with horizon {first.horizon:,} and rho {first.rho:g}: decisions there ignore "
-            "the data. Use longer horizons or larger rho; Problem.plan() says which",
+            f"BLIND at {len(blind)} of {len(specs)} points, {first}: decisions ignore the data there. Use longer "
+            "horizons or a larger rho; Problem.plan() says which.",
+            # The warning is about the line that called sweep.
             stacklevel=4,
         )
 
