@@ -44,6 +44,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.mark.usefixtures("cluster")
+@pytest.mark.filterwarnings("ignore:BLIND")
 def test_players_and_worlds_that_are_code_are_sent_along() -> None:
     class Follow:
         """Plays what paid last."""
