@@ -38,7 +38,12 @@ python_use_unqualified_type_names = True
 
 CONTENTS = {
     "Start": ["Which page is for you <docs/README>", "A first hour <docs/guide>"],
-    "Use it": ["Python <docs/python>", "Many machines <docs/sweeps>", "Live experiments <docs/service>", "Audit <docs/audit>"],
+    "Use it": [
+        "Python <docs/python>",
+        "Many machines <docs/sweeps>",
+        "Live experiments <docs/service>",
+        "Audit <docs/audit>",
+    ],
     "Trust it": [
         "Theory <docs/theory>",
         "Deviations from the paper <docs/deviations>",

@@ -55,4 +55,4 @@ def faults(folder: Path, left_out: list[str]) -> list[str]:
 
 if __name__ == "__main__":
     wrong = faults(Path(sys.argv[1]), sys.argv[2:])
-    sys.exit("\n".join(wrong))
+    sys.exit("\n".join(wrong) or 0)
