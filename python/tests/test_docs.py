@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import re
 from collections.abc import Iterator
 
 import pytest
 
 import debora
-from pages import check
+from pages import ROOT, check
 
 
 def documented() -> Iterator[tuple[str, str]]:
@@ -37,3 +38,9 @@ def test_docstrings(name: str, text: str, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md", "python/README.md"])
 def test_pages(page: str) -> None:
     check(page)
+
+
+def test_the_package_page_stands_alone() -> None:
+    """Package indices show it without the repository around it, where a relative link leads nowhere."""
+    links = re.findall(r"\]\((.*?)\)", (ROOT / "python/README.md").read_text())
+    assert all(link.startswith("https://") for link in links), links
