@@ -105,7 +105,7 @@ def check_metadata(metadata: Message, licences: dict[str, bytes]) -> None:
     assert "Programming Language :: Rust" in stated
     assert stated <= known_classifiers, f"no index knows {stated - known_classifiers}"
     page = (ROOT / FOLDERS[name] / "PYPI.md").read_text()
-    assert metadata.get_payload().strip() == page.strip(), "the page shown is not PYPI.md"
+    assert str(metadata.get_payload()).strip() == page.strip(), "the page shown is not PYPI.md"
     relative = re.findall(r"\]\((?!https://|#)[^)]*\)", page)
     assert not relative, f"an index does not have what these point to: {relative}"
 
