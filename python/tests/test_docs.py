@@ -35,7 +35,7 @@ def test_docstrings(name: str, text: str, capsys: pytest.CaptureFixture[str]) ->
     assert runner.failures == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "python/README.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "python/PYPI.md"])
 def test_pages(page: str) -> None:
     check(page)
 
