@@ -1,4 +1,4 @@
-//! Durable writes per second of each store: `scripts/with-postgres cargo bench -p debora-app --bench stores`.
+//! Durable writes per second of each store: `scripts/with-postgres cargo bench -p debora-cli --bench stores`.
 
 mod raw;
 #[path = "../tests/common/scratch.rs"]
@@ -6,7 +6,7 @@ mod scratch;
 
 use std::time::Duration;
 
-use debora_app::store::{Lease, Location, Purpose};
+use debora_cli::store::{Lease, Location, Purpose};
 use scratch::Scratch;
 
 const LEASES: u64 = 20_000;

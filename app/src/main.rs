@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::CommandFactory as _;
 
-use debora_app::args::{Cli, Verb};
-use debora_app::commands::{
+use debora_cli::args::{Cli, Verb};
+use debora_cli::commands::{
     self, audit, backup, compare, diff, init, keys, listen_for_interrupts, merge, plan, replicate,
     run, seal, serve, sweep,
 };

@@ -13,8 +13,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use binary::debora;
-use debora_app::hex;
-use debora_app::store::{ApiKey, Location, Purpose, Role};
+use debora_cli::hex;
+use debora_cli::store::{ApiKey, Location, Purpose, Role};
 use scratch::Scratch;
 use serde_json::json;
 use server::{Running, start};

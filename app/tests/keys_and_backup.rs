@@ -12,8 +12,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Output, Stdio};
 
 use binary::debora;
-use debora_app::hex;
-use debora_app::store::{Location, OutcomeRow, Purpose, Role, Store};
+use debora_cli::hex;
+use debora_cli::store::{Location, OutcomeRow, Purpose, Role, Store};
 use fixtures::{epoch, experiment, progress, schema};
 use scratch::Scratch;
 use serde_json::{Value, json};

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
-use debora_app::service::clock::Moment;
-use debora_app::service::http::{App, Shared, TIMEOUT};
-use debora_app::service::writer::Service;
-use debora_app::store::Location;
+use debora_cli::service::clock::Moment;
+use debora_cli::service::http::{App, Shared, TIMEOUT};
+use debora_cli::service::writer::Service;
+use debora_cli::store::Location;
 use scratch::Scratch;
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ mod fixtures;
 
 use std::process::Command;
 
-use debora_app::store::{Location, OutcomeRow, Purpose};
+use debora_cli::store::{Location, OutcomeRow, Purpose};
 use fixtures::{epoch, experiment, progress, schema};
 
 fn outcome(round: u64) -> OutcomeRow {

@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use debora_app::service::clock::Moment;
-use debora_app::service::request::{Change, Create, DecisionId, Granted, Request, ToldOutcome};
-use debora_app::service::tick::Ticked;
-use debora_app::service::transaction::Executor;
-use debora_app::store::{Location, Progress, Purpose, Status};
+use debora_cli::service::clock::Moment;
+use debora_cli::service::request::{Change, Create, DecisionId, Granted, Request, ToldOutcome};
+use debora_cli::service::tick::Ticked;
+use debora_cli::service::transaction::Executor;
+use debora_cli::store::{Location, Progress, Purpose, Status};
 
 mod common;
 use common::{Server, Store, stores};

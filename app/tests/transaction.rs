@@ -8,12 +8,12 @@ use std::sync::Barrier;
 
 use debora::spec::{OnWait, Spec};
 use debora::{Engine, Key, Kind, VALUES_VERSION};
-use debora_app::service::clock::Moment;
-use debora_app::service::request::{
+use debora_cli::service::clock::Moment;
+use debora_cli::service::request::{
     Change, Create, DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome, token_hash,
 };
-use debora_app::service::transaction::Executor;
-use debora_app::store::{ExperimentRow, Location, Progress, Purpose, Status};
+use debora_cli::service::transaction::Executor;
+use debora_cli::store::{ExperimentRow, Location, Progress, Purpose, Status};
 use proptest::prelude::*;
 
 mod common;

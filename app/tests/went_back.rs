@@ -1,13 +1,13 @@
 //! A database that goes back under a running node: restored in place, behind a connection that is made again, or behind a pooler
 //! whose connection stays. What was acknowledged and is gone is said, and no hash is of outcomes that are not stored.
 
-use debora_app::audit::{Credentials, LogSource, Verdict, audit};
-use debora_app::service::clock::Moment;
-use debora_app::service::request::{
+use debora_cli::audit::{Credentials, LogSource, Verdict, audit};
+use debora_cli::service::clock::Moment;
+use debora_cli::service::request::{
     Change, Create, DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome,
 };
-use debora_app::service::transaction::{Answered, Executor};
-use debora_app::store::{Event, Location, Progress, Purpose, StartRow, Status};
+use debora_cli::service::transaction::{Answered, Executor};
+use debora_cli::store::{Event, Location, Progress, Purpose, StartRow, Status};
 
 mod common;
 use common::{Server, Store, stores};

@@ -42,5 +42,5 @@ def test_pages(page: str) -> None:
 
 def test_the_package_page_stands_alone() -> None:
     """Package indices show it without the repository around it, where a relative link leads nowhere."""
-    links = re.findall(r"\]\((.*?)\)", (ROOT / "python/README.md").read_text())
+    links = re.findall(r"\]\((.*?)\)", (ROOT / "python/PYPI.md").read_text())
     assert all(link.startswith("https://") for link in links), links

@@ -1,9 +1,9 @@
 //! Crowds against a calm run: many connections, many readers, many experiments, busy or idle. Prints a table.
 //!
 //! ```sh
-//! cargo bench -p debora-app --bench crowds                                # ten seconds each
-//! DEBORA_CROWD_SECONDS=60 cargo bench -p debora-app --bench crowds        # as in docs/benchmarks.md
-//! cargo bench -p debora-app --bench crowds -- 47x readers                 # some of them
+//! cargo bench -p debora-cli --bench crowds                                # ten seconds each
+//! DEBORA_CROWD_SECONDS=60 cargo bench -p debora-cli --bench crowds        # as in docs/benchmarks.md
+//! cargo bench -p debora-cli --bench crowds -- 47x readers                 # some of them
 //! ```
 
 #[path = "../../tests/common/binary.rs"]
@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 
 use binary::debora;
 use client::{Client, Outcomes};
-use debora_app::service::clock;
-use debora_app::service::request::{Create, Request};
-use debora_app::service::transaction::Executor;
-use debora_app::store::{Location, Purpose};
+use debora_cli::service::clock;
+use debora_cli::service::request::{Create, Request};
+use debora_cli::service::transaction::Executor;
+use debora_cli::store::{Location, Purpose};
 use scratch::Scratch;
 use server::{Running, start};
 

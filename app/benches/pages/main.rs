@@ -2,9 +2,9 @@
 //! those who ask for decisions. Prints two tables.
 //!
 //! ```sh
-//! cargo bench -p debora-app --bench pages                                 # ten seconds for each run of decisions
-//! DEBORA_PAGES_SECONDS=30 cargo bench -p debora-app --bench pages         # as in docs/benchmarks.md
-//! cargo bench -p debora-app --bench pages -- / /experiments/large         # some pages
+//! cargo bench -p debora-cli --bench pages                                 # ten seconds for each run of decisions
+//! DEBORA_PAGES_SECONDS=30 cargo bench -p debora-cli --bench pages         # as in docs/benchmarks.md
+//! cargo bench -p debora-cli --bench pages -- / /experiments/large         # some pages
 //! ```
 
 #[path = "../../tests/common/binary.rs"]
@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 
 use binary::debora;
 use client::{Client, Outcomes};
-use debora_app::service::clock;
-use debora_app::service::request::{Create, DecisionId, Granted, Request, ToldOutcome};
-use debora_app::service::transaction::Executor;
-use debora_app::store::{Location, Purpose};
+use debora_cli::service::clock;
+use debora_cli::service::request::{Create, DecisionId, Granted, Request, ToldOutcome};
+use debora_cli::service::transaction::Executor;
+use debora_cli::store::{Location, Purpose};
 use scratch::Scratch;
 use server::{Running, start};
 

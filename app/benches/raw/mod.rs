@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use debora::Key;
-use debora_app::store::{EpochRow, ExperimentRow, Lease, OutcomeRow, Progress, Status, Store};
+use debora_cli::store::{EpochRow, ExperimentRow, Lease, OutcomeRow, Progress, Status, Store};
 
 const ID: &str = "raw";
 

@@ -1,9 +1,9 @@
 //! The service against its floors, in one run: a bare handler that answers as many bytes, and the store alone.
 //!
 //! ```sh
-//! cargo bench -p debora-app --bench service                              # SQLite, some seconds
-//! DEBORA_BENCH_OUTCOMES=10000000 cargo bench -p debora-app --bench service      # also memory and cold start
-//! DEBORA_BENCH_STORE=postgres://... cargo bench -p debora-app --bench service
+//! cargo bench -p debora-cli --bench service                              # SQLite, some seconds
+//! DEBORA_BENCH_OUTCOMES=10000000 cargo bench -p debora-cli --bench service      # also memory and cold start
+//! DEBORA_BENCH_STORE=postgres://... cargo bench -p debora-cli --bench service
 //! ```
 
 #[path = "../../tests/common/binary.rs"]
@@ -21,10 +21,10 @@ use std::time::{Duration, Instant};
 
 use binary::debora;
 use debora::Key;
-use debora_app::service::clock::Moment;
-use debora_app::service::request::{Create, DecisionId, Granted, Request, ToldOutcome};
-use debora_app::service::transaction::Executor;
-use debora_app::store::{Lease, Location, Progress, Purpose};
+use debora_cli::service::clock::Moment;
+use debora_cli::service::request::{Create, DecisionId, Granted, Request, ToldOutcome};
+use debora_cli::service::transaction::Executor;
+use debora_cli::store::{Lease, Location, Progress, Purpose};
 use load::{Measured, load};
 use scratch::Scratch;
 use server::{Running, start};

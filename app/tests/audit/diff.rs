@@ -3,8 +3,8 @@
 use debora::key::Label;
 use debora::spec::Spec;
 use debora::{Ask, Engine, EpochRecord, Estimate, Told, WorldKey};
-use debora_app::audit::{Diff, DivergingEstimate, diff};
-use debora_app::service::request::{DecisionId, Granted, Request, ToldOutcome};
+use debora_cli::audit::{Diff, DivergingEstimate, diff};
+use debora_cli::service::request::{DecisionId, Granted, Request, ToldOutcome};
 
 use crate::trial::{CLEAR, FREE, HARD, SOFT, Trial, read, text};
 

@@ -1,7 +1,7 @@
 //! What a store or a log hides, or says beside what an audit reads, is found: nothing may stand there that no line shows.
 
-use debora_app::audit::Verdict;
-use debora_app::store::{Location, Status};
+use debora_cli::audit::Verdict;
+use debora_cli::store::{Location, Status};
 use rusqlite::Connection;
 
 use crate::trial::{SHORT, Trial, audit_text, text};

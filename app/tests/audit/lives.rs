@@ -2,11 +2,11 @@
 
 use debora::EpochRecord;
 use debora::record::Kind;
-use debora_app::audit::{Audited, Verdict};
-use debora_app::log::certificate;
-use debora_app::log::{Line, page};
-use debora_app::service::request::{Change, DecisionId, Granted, Request, ToldOutcome};
-use debora_app::store::{Progress, Status};
+use debora_cli::audit::{Audited, Verdict};
+use debora_cli::log::certificate;
+use debora_cli::log::{Line, page};
+use debora_cli::service::request::{Change, DecisionId, Granted, Request, ToldOutcome};
+use debora_cli::store::{Progress, Status};
 
 use crate::trial::{CLEAR, FREE, HARD, LEVELS, PAPER, SOFT, Trial, audit_text, text};
 
@@ -267,7 +267,7 @@ fn cursors_that_no_page_gave_are_refused() {
     ] {
         let error = page(&mut *trial.reader(), trial.id, Some(cursor), 10, true).unwrap_err();
         assert!(
-            error.downcast_ref::<debora_app::log::BadCursor>().is_some(),
+            error.downcast_ref::<debora_cli::log::BadCursor>().is_some(),
             "{cursor}: {error}"
         );
     }

@@ -1,11 +1,11 @@
 //! A store of the version before rule 2 is continued under rule 2, and its audit says what the old rule covers.
 
 use debora::EpochRecord;
-use debora_app::audit::{Audited, Verdict};
-use debora_app::log::chain::{self, RoundsHash};
-use debora_app::service::request::Change;
-use debora_app::store::schema::{META, MIGRATIONS};
-use debora_app::store::{Location, Status};
+use debora_cli::audit::{Audited, Verdict};
+use debora_cli::log::chain::{self, RoundsHash};
+use debora_cli::service::request::Change;
+use debora_cli::store::schema::{META, MIGRATIONS};
+use debora_cli::store::{Location, Status};
 use rusqlite::{Connection, params};
 use serde_json::Value;
 

@@ -5,9 +5,9 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 
-use debora_app::log::{NEXT_HEADER, page};
-use debora_app::service::request::Change;
-use debora_app::store::Location;
+use debora_cli::log::{NEXT_HEADER, page};
+use debora_cli::service::request::Change;
+use debora_cli::store::Location;
 use serde_json::Value;
 
 use crate::binary::debora;

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use debora_app::audit::Verdict;
-use debora_app::service::request::Change;
-use debora_app::store::{Location, Status};
+use debora_cli::audit::Verdict;
+use debora_cli::service::request::Change;
+use debora_cli::store::{Location, Status};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params_from_iter};
 use serde_json::Value;

@@ -4,14 +4,14 @@ use std::io::Cursor;
 
 use debora::WorldKey;
 use debora::key::Label;
-use debora_app::audit::{Credentials, Log, LogSource, Verdict, audit};
-use debora_app::log::{Line, page};
-use debora_app::service::clock::Moment;
-use debora_app::service::request::{
+use debora_cli::audit::{Credentials, Log, LogSource, Verdict, audit};
+use debora_cli::log::{Line, page};
+use debora_cli::service::clock::Moment;
+use debora_cli::service::request::{
     Change, Create, DecisionId, Granted, Refusal, Request, ToldOutcome,
 };
-use debora_app::service::transaction::Executor;
-use debora_app::store::{Location, Progress, Purpose, Status, Store};
+use debora_cli::service::transaction::Executor;
+use debora_cli::store::{Location, Progress, Purpose, Status, Store};
 
 use crate::scratch::Scratch;
 

@@ -1,7 +1,7 @@
 //! Logs of values version 1, written by the program that had it: what this one can say of them, and that it says no more.
 
-use debora_app::audit::{Verdict, diff};
-use debora_app::log::{LoggedRecord, chain};
+use debora_cli::audit::{Verdict, diff};
+use debora_cli::log::{LoggedRecord, chain};
 use serde_json::Value;
 
 use crate::binary::debora;

@@ -4,7 +4,7 @@
 mod place;
 
 use debora::Key;
-use debora_app::store::{EpochRow, ExperimentRow, Progress, Status};
+use debora_cli::store::{EpochRow, ExperimentRow, Progress, Status};
 pub use place::schema;
 
 pub fn experiment(id: &str) -> ExperimentRow {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use debora::key::Label;
 use debora::spec::Spec;
 use debora::{Ask, Engine, Key, WorldKey};
-use debora_app::store::{Lease, Location, OutcomeRow, Purpose, Status};
+use debora_cli::store::{Lease, Location, OutcomeRow, Purpose, Status};
 
 use super::SPEC;
 use crate::binary::debora;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 mod scratch;
 
-use debora_app::store::Location;
+use debora_cli::store::Location;
 use postgres::{Client, NoTls};
 use scratch::Scratch;
 

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use debora::Key;
-use debora_app::store::Location;
+use debora_cli::store::Location;
 use kept::{Acknowledged, audited, check, outcome};
 use serde_json::{Value, json};
 

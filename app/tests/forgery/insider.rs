@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use debora_app::hex;
-use debora_app::log::chain::{
+use debora_cli::hex;
+use debora_cli::log::chain::{
     self, EpochParts, Fact, LeasesHash, RULE, RoundsHash, key_hash, record_text,
 };
-use debora_app::log::{Heading, Line, LoggedRecord};
-use debora_app::store::{Event, OutcomeRow, Progress, UncountedOutcome};
+use debora_cli::log::{Heading, Line, LoggedRecord};
+use debora_cli::store::{Event, OutcomeRow, Progress, UncountedOutcome};
 
 /// Makes every hash of a finished experiment's lines anew, from what they say.
 pub fn rehash(lines: &mut [Line]) {

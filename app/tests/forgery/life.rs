@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use debora_app::log::Line;
-use debora_app::service::request::{Change, DecisionId, Granted, Refusal, Request, ToldOutcome};
-use debora_app::store::Status;
+use debora_cli::log::Line;
+use debora_cli::service::request::{Change, DecisionId, Granted, Refusal, Request, ToldOutcome};
+use debora_cli::store::Status;
 
 use crate::trial::{DOUBLING, Trial};
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use debora_app::audit::{Credentials, LogSource, Verdict, audit};
-use debora_app::log::{Line, page};
-use debora_app::store::{Location, Purpose};
+use debora_cli::audit::{Credentials, LogSource, Verdict, audit};
+use debora_cli::log::{Line, page};
+use debora_cli::store::{Location, Purpose};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params};
 use serde_json::Value;

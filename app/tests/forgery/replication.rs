@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use debora_app::audit::{Diff, PairStanding, diff};
-use debora_app::service::request::{DecisionId, Granted, Request, ToldOutcome};
+use debora_cli::audit::{Diff, PairStanding, diff};
+use debora_cli::service::request::{DecisionId, Granted, Request, ToldOutcome};
 use serde_json::Value;
 
 use crate::binary::debora;

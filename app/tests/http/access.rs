@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::Request;
-use debora_app::hex;
-use debora_app::service::http::openapi;
-use debora_app::store::{ApiKey, Purpose, Role};
+use debora_cli::hex;
+use debora_cli::service::http::openapi;
+use debora_cli::store::{ApiKey, Purpose, Role};
 use hyper::body::Frame;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};

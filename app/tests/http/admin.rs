@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
-use debora_app::store::{Location, Purpose, Role};
+use debora_cli::store::{Location, Purpose, Role};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
@@ -653,7 +653,7 @@ async fn health_is_in_words_and_names_no_secret() {
     house
         .service
         .counts
-        .shed(debora_app::service::counts::Shed::Writer);
+        .shed(debora_cli::service::counts::Shed::Writer);
     house.wait(1_000);
     house.app.state.sample();
     shows(

@@ -2,9 +2,9 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use debora_app::service::http::openapi;
-use debora_app::service::http::pages::examples::{ADDRESS, EXAMPLES, Example, ExampleBody};
-use debora_app::store::Role;
+use debora_cli::service::http::openapi;
+use debora_cli::service::http::pages::examples::{ADDRESS, EXAMPLES, Example, ExampleBody};
+use debora_cli::store::Role;
 use serde_json::{Value, json};
 
 use crate::access::{operations, set_key, token};

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
-use debora_app::audit::{Log, Verdict, audit, finding};
-use debora_app::service::clock::Moment;
-use debora_app::service::http::{App, Shared, TIMEOUT};
-use debora_app::service::writer::Service;
-use debora_app::store::{Location, Purpose, Role};
-use debora_app::terminal::one_line;
+use debora_cli::audit::{Log, Verdict, audit, finding};
+use debora_cli::service::clock::Moment;
+use debora_cli::service::http::{App, Shared, TIMEOUT};
+use debora_cli::service::writer::Service;
+use debora_cli::store::{Location, Purpose, Role};
+use debora_cli::terminal::one_line;
 use serde_json::{Value, json};
 
 use crate::access::{set_key, token};

@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use axum::body::Body;
 use axum::http::Request;
-use debora_app::audit::{Diff, Log, compared, diff};
-use debora_app::store::Role;
+use debora_cli::audit::{Diff, Log, compared, diff};
+use debora_cli::store::Role;
 use serde_json::{Value, json};
 
 use crate::access::{set_key, token};

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::Request;
 use debora::spec::Spec;
 use debora::{Key, Plan, VALUES_VERSION};
-use debora_app::store::{EpochRow, ExperimentRow, Progress, Purpose, Role, Status};
+use debora_cli::store::{EpochRow, ExperimentRow, Progress, Purpose, Role, Status};
 use serde_json::{Value, json};
 
 use crate::access::{set_key, token};

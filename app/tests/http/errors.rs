@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::Request;
-use debora_app::service::http::{App, Shared};
+use debora_cli::service::http::{App, Shared};
 use serde_json::{Value, json};
 
 use crate::{House, SHORT, outcomes};
@@ -429,7 +429,7 @@ impl hyper::body::Body for Never {
 #[tokio::test]
 async fn a_store_that_fails_is_a_503_whose_reason_stays_in_the_log() {
     let house = house().await;
-    let debora_app::store::Location::Sqlite(path) = house.location() else {
+    let debora_cli::store::Location::Sqlite(path) = house.location() else {
         unreachable!()
     };
     rusqlite::Connection::open(path)

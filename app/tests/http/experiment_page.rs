@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use axum::body::Body;
 use axum::http::Request;
-use debora_app::store::Role;
+use debora_cli::store::Role;
 use serde_json::{Value, json};
 
 use crate::access::{set_key, token};

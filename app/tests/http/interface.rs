@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Method, Request};
-use debora_app::service::http::openapi;
+use debora_cli::service::http::openapi;
 use serde_json::{Value, json};
 
 use crate::{House, SHORT, outcomes, short_with};

@@ -4,10 +4,10 @@ use std::io::Cursor;
 
 use axum::body::Body;
 use axum::http::Request;
-use debora_app::audit::{Audited, Log, Verdict, audit};
-use debora_app::hex;
-use debora_app::service::http::openapi;
-use debora_app::store::{ApiKey, Purpose, Role, Status};
+use debora_cli::audit::{Audited, Log, Verdict, audit};
+use debora_cli::hex;
+use debora_cli::service::http::openapi;
+use debora_cli::store::{ApiKey, Purpose, Role, Status};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 

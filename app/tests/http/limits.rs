@@ -114,7 +114,7 @@ async fn ten_thousand_decisions_of_the_longest_names_stay_within_the_bound() {
 async fn long_names_that_are_stored_already_shorten_the_answer() {
     let mut house = House::new();
     create(&house, "e", &named("a", "x")).await.expect(201);
-    let debora_app::store::Location::Sqlite(path) = house.location() else {
+    let debora_cli::store::Location::Sqlite(path) = house.location() else {
         unreachable!()
     };
     house.service.stop().unwrap();

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use debora_app::store::Role;
+use debora_cli::store::Role;
 use serde_json::json;
 
 use crate::access::{set_key, token};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
-use debora_app::audit::{Audited, Log, Verdict, audit};
-use debora_app::store::Role;
+use debora_cli::audit::{Audited, Log, Verdict, audit};
+use debora_cli::store::Role;
 use serde_json::{Value, json};
 
 use crate::access::{set_key, token};
@@ -130,7 +130,7 @@ async fn a_download_outlasts_a_crowd_of_readers() {
             taken.clone(),
         );
         tokio::spawn(async move {
-            let read = move |_: &mut dyn debora_app::store::Store| {
+            let read = move |_: &mut dyn debora_cli::store::Store| {
                 taken.send(()).unwrap();
                 Ok(gate.lock().unwrap().recv()?)
             };

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use debora_app::store::{Location, Purpose};
+use debora_cli::store::{Location, Purpose};
 
 use super::{Place, outcome, served, write};
 

@@ -17,8 +17,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use debora_app::store::sqlite::copying;
-use debora_app::store::{
+use debora_cli::store::sqlite::copying;
+use debora_cli::store::{
     self, ApiKey, EpochRow, Event, ExperimentRow, JournalRow, Lease, Location, Locked, OutcomeRow,
     Progress, Purpose, Role, RowCounts, Session, StartRow, Status, Store, UncountedOutcome,
     WaitingClock,

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::thread;
 
-use debora_app::service::clock::Moment;
-use debora_app::service::transaction::Executor;
-use debora_app::store::{ExperimentRow, Location, Progress, Purpose, schema};
+use debora_cli::service::clock::Moment;
+use debora_cli::service::transaction::Executor;
+use debora_cli::store::{ExperimentRow, Location, Progress, Purpose, schema};
 
 use super::fixtures::{epoch, experiment, progress};
 use super::{Place, served, write};

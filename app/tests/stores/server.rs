@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use debora_app::store::{Location, Purpose};
+use debora_cli::store::{Location, Purpose};
 
 use super::binary::debora;
 use super::fixtures::schema;
