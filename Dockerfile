@@ -13,7 +13,8 @@ RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates
     && install -d -m 0700 -o debora -g debora /var/lib/debora
 COPY --from=build /src/target/release/debora /usr/bin/debora
 COPY LICENSE-MIT LICENSE-APACHE /usr/share/doc/debora/
-USER debora
+# By number, which a host can tell from root.
+USER 10001
 VOLUME /var/lib/debora
 # Reached from outside, so it starts only once there is an API key: docs/service.md, In a container.
 ENV DEBORA_STORE=/var/lib/debora/debora.db DEBORA_LISTEN=0.0.0.0:8080
