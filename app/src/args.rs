@@ -191,6 +191,24 @@ pub enum Verb {
         #[arg(value_name = "TO")]
         to: PathBuf,
     },
+    /// Whether a server on this machine can commit: exit code 0 if it can, 1 if not
+    Ready {
+        /// Where it listens
+        #[arg(
+            long,
+            env = "DEBORA_LISTEN",
+            default_value = "127.0.0.1:8080",
+            value_name = "HOST:PORT"
+        )]
+        listen: String,
+    },
+    /// Write the manual, a page for each verb, into a folder
+    // For those who package the program.
+    #[command(hide = true)]
+    Man {
+        /// An existing folder
+        folder: PathBuf,
+    },
     /// Completions for a shell
     Completions {
         /// Which shell

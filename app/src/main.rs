@@ -7,8 +7,8 @@ use clap::CommandFactory as _;
 
 use debora_cli::args::{Cli, Verb};
 use debora_cli::commands::{
-    self, audit, backup, compare, diff, init, keys, listen_for_interrupts, merge, plan, replicate,
-    run, seal, serve, sweep,
+    self, audit, backup, compare, diff, init, keys, listen_for_interrupts, merge, plan, ready,
+    replicate, run, seal, serve, sweep,
 };
 
 /// What one thread allocates, another frees: requests go from handlers to the writer, answers back.
@@ -96,6 +96,12 @@ fn perform(cli: &Cli) -> Result<bool> {
         } => diff::diff(first, second, &access.access()?, common),
         Verb::Keys { action, store } => keys::keys(action, &store.location(), common),
         Verb::Backup { store, to } => backup::backup(&store.location(), to, common),
+        Verb::Ready { listen } => ready::ready(listen, common),
+        Verb::Man { folder } => {
+            clap_mangen::generate_to(Cli::command(), folder)
+                .with_context(|| format!("cannot write into {}", folder.display()))?;
+            Ok(true)
+        }
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "debora", &mut script);

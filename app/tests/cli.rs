@@ -576,6 +576,16 @@ fn wrong_calls_are_exit_code_two() {
     assert!(said(&["completions", "bash"], 0).contains("replicate"));
 }
 
+/// For containers: 1 is "unhealthy" there, and 2 means nothing.
+#[test]
+fn a_server_that_is_not_there_is_not_ready() {
+    // Port 1 is nobody's.
+    let asked = output(&["ready", "--listen", "127.0.0.1:1"]);
+    assert_eq!(asked.status.code(), Some(1));
+    let errors = String::from_utf8(asked.stderr).unwrap();
+    assert!(errors.contains("is the server running?"), "{errors}");
+}
+
 /// A reader that closes the pipe after one line has seen enough: no panic, no error.
 #[test]
 fn a_closed_pipe_is_not_an_error() {

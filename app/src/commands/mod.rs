@@ -9,6 +9,7 @@ pub mod keys;
 pub mod measure;
 pub mod merge;
 pub mod plan;
+pub mod ready;
 pub mod replicate;
 pub mod run;
 pub mod seal;
