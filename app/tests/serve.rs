@@ -243,7 +243,7 @@ fn what_cannot_be_served_is_refused_with_the_reason() {
         message.contains("\"nowhere\" is not an address"),
         "{message}"
     );
-    let message = refused(&["--store", &folder.store(), "--out", "report"]);
+    let message = refused(&["--store", &folder.store(), "--force"]);
     assert!(message.contains("leave out --out and --force"), "{message}");
     let server = Server::start(&folder.store(), &[]);
     let taken = refused(&["--store", &folder.store(), "--listen", "127.0.0.1:0"]);
