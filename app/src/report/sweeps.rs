@@ -7,7 +7,7 @@ use debora::measure::{Swept, SweptAxis, SweptLine, SweptLines, SweptRow};
 
 use crate::chart::{Axis, Chart, Mark, legend};
 use crate::report::csv::{CsvFile, cell, quoted};
-use crate::report::plots::{Figure, HEIGHT, Point, styled};
+use crate::report::plots::{Figure, HEIGHT, Point, looking};
 
 /// Above this many lines their bands would cover each other: each point has an upright line instead.
 const BANDS_MAX: usize = 3;
@@ -38,13 +38,15 @@ fn figure(kind: CurveKind, name: &str, label: &str, mut found: SweptLines) -> Fi
     let y = upright(kind, label, &found.lines);
     let x = across(&found);
     let measured = found.lines.len();
-    let mut classes: Vec<String> = (0..measured).map(styled).collect();
+    let looks = found.lines.iter().map(|line| looking(line.look));
+    let mut classes: Vec<String> = looks.collect();
     // Last, so that players keep their colours whether or not something is promised.
     if !found.promised.is_empty() {
         classes.push("threshold".into());
         let points = found.promised.iter().map(|&(x, y)| (x, y, None));
         found.lines.push(SweptLine {
             name: "promised".into(),
+            look: [0; 2],
             points: points.collect(),
         });
     }
@@ -229,9 +231,9 @@ fn dots(line: &SweptLine, class: &str) -> impl Iterator<Item = Mark> {
     })
 }
 
-/// Dashes are for lines.
+/// The colour alone: dashes are for lines.
 fn unstyled(class: &str) -> String {
-    class.replace(" styled", "")
+    class.split(" styled").next().unwrap_or(class).to_owned()
 }
 
 fn points(line: &SweptLine) -> impl Iterator<Item = Point> + '_ {

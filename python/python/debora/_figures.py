@@ -48,14 +48,19 @@ def axes_of(ax: Axes | None) -> Axes:
     return pyplot.figure().add_subplot()
 
 
-def line(axes: Axes, curve: Floats, label: str, place: int) -> None:
+def line(axes: Axes, curve: Floats, label: str, look: tuple[str, Any]) -> None:
     """A curve with its band: round, value, low, high."""
     rounds, values, low, high = curve.T
-    colour = COLOURS[place % len(COLOURS)]
-    axes.plot(rounds, values, label=label, color=colour, linestyle=DASHES[place % len(DASHES)])
+    colour, dashes = look
+    axes.plot(rounds, values, label=label, color=colour, linestyle=dashes)
     # Of a single run there is no band: it would be a line upon its line.
     if not np.isnan(low).all():
         axes.fill_between(rounds, low, high, alpha=0.18, color=colour, linewidth=0)
+
+
+def look_of(place: int) -> tuple[str, Any]:
+    """The colour and the dashes of player n."""
+    return COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)]
 
 
 def bound(axes: Axes, rounds: npt.ArrayLike, values: npt.ArrayLike) -> None:
@@ -100,12 +105,13 @@ def swept(axes: Axes, drawn: dict[str, Any], label: str) -> Axes:
     """The lines of a sweep against its parameter, or against rounds."""
     # Between two words there is nothing that a line or a band could stand for, and many bands cover each other.
     has_bands = not drawn["words"] and (drawn["name"] == "round" or len(drawn["lines"]) <= _BANDS_MAX)
-    for place, (name, points) in enumerate(drawn["lines"]):
+    for name, (colour, dashes), points in drawn["lines"]:
+        look = (COLOURS[colour], DASHES[dashes])
         if has_bands:
-            line(axes, points, name, place)
+            line(axes, points, name, look)
         # Rounds are many, and dots at each would be a thick line.
         if drawn["name"] != "round":
-            _dots(axes, points, name, place, has_bands=has_bands, is_connected=not drawn["words"])
+            _dots(axes, points, name, look, has_bands=has_bands, is_connected=not drawn["words"])
     if label == "identical pairs":
         if drawn["promised"]:
             places, shares = zip(*drawn["promised"], strict=True)
@@ -120,15 +126,14 @@ def swept(axes: Axes, drawn: dict[str, Any], label: str) -> Axes:
     return axes
 
 
-def _dots(axes: Axes, points: Floats, name: str, place: int, *, has_bands: bool, is_connected: bool) -> None:
+def _dots(axes: Axes, points: Floats, name: str, look: tuple[str, Any], *, has_bands: bool, is_connected: bool) -> None:
     """The points of a line; with upright lines for their intervals, where there are no bands."""
-    colour = COLOURS[place % len(COLOURS)]
+    colour, dashes = look
     places, values, low, high = points.T
     if has_bands:
         axes.plot(places, values, "o", color=colour)
         return
-    dashes = DASHES[place % len(DASHES)] if is_connected else "none"
-    axes.plot(places, values, marker="o", color=colour, linestyle=dashes, label=name)
+    axes.plot(places, values, marker="o", color=colour, linestyle=dashes if is_connected else "none", label=name)
     axes.vlines(places, low, high, colors=colour, alpha=0.4)
 
 
