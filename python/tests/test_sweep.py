@@ -81,6 +81,23 @@ def test_points_are_single_measurements(file: Path) -> None:
     assert "4 points of 6 pairs each" in result._repr_html_()
 
 
+def test_a_saved_figure_has_its_whole_legend_and_no_room_below_zero() -> None:
+    world = debora.worlds.random(law="gap", gap=0.2, worlds=5)
+    spec = debora.Spec(debora.Problem(actions=3, horizon=2_000, rho=0.3), key=7, world=world)
+    over: dict[str, list[float]] = {"rho": [0.1, 0.3, 0.5], "horizon": [2_000, 20_000]}
+    result = debora.sweep(spec, over=over, players=["esfandiari-2-proved", "rse", "rec"], pairs=2)
+    for axes in (result.plot("regret"), result.plot("identical"), result.results[0].plot()):
+        figure = axes.figure
+        figure.canvas.draw()
+        legend = axes.get_legend()
+        assert legend is not None
+        has, whole = legend.get_window_extent(), figure.bbox
+        assert has.x0 >= 0 and has.y0 >= 0 and has.x1 <= whole.x1 and has.y1 <= whole.y1, (has, whole)
+        assert axes.get_ylim()[0] == 0
+        assert axes.get_window_extent().height > whole.height / 3
+    pyplot.close("all")
+
+
 def test_figures_have_the_programs_points(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     program("sweep", str(file), "--over", "horizon=1e4..1e6", "--pairs", "4", "--quiet", "--out", str(out))

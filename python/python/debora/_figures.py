@@ -45,7 +45,8 @@ def axes_of(ax: Axes | None) -> Axes:
         from matplotlib import pyplot
     except ImportError:
         raise ImportError("matplotlib is not installed; install it, or the extra: pip install 'debora[plot]'") from None
-    return pyplot.figure().add_subplot()
+    # Room is made for the legend below, which a figure that is saved would else cut off.
+    return pyplot.figure(layout="constrained").add_subplot()
 
 
 def line(axes: Axes, curve: Floats, label: str, look: tuple[str, Any]) -> None:
@@ -79,6 +80,10 @@ def amounts(axes: Axes, label: str) -> Axes:
     ticks = np.concatenate([-powers[::-1], [0.0], powers])
     axes.set_yticks(ticks[(ticks >= ends.min()) & (ticks <= 1.001 * ends.max())], minor=False)
     axes.minorticks_off()
+    # The limits that matplotlib chose before the axis was logarithmic would give half of it to what is just below zero.
+    axes.autoscale_view(scalex=False)
+    if ends.min() == 0.0:
+        axes.set_ylim(bottom=0.0)
     return legend(axes)
 
 
@@ -150,5 +155,14 @@ def _most_played(probabilities: Floats, lengths: Floats, names: Sequence[str]) -
 
 def legend(axes: Axes) -> Axes:
     """Below the figure, where a long name covers nothing."""
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=4, frameon=False, fontsize="small")
+    labels = axes.get_legend_handles_labels()[1]
+    longest = max((len(label) for label in labels), default=0)
+    axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.16),
+        # As many as fit beside each other: a small letter is about a hundredth of the figure wide, a dash six.
+        ncols=max(1, min(4, 90 // (longest + 8))),
+        frameon=False,
+        fontsize="small",
+    )
     return axes
