@@ -72,7 +72,9 @@ def amounts(axes: Axes, label: str, results: Iterable[float] | None = None) -> A
     The results, by default where each line ends, do not look like zero unless they are.
     """
     ends = np.array([axes.dataLim.y0, axes.dataLim.y1, 0.0])
-    largest = np.abs(ends).max() or 1.0
+    if not ends.any():
+        ends[1] = 1.0
+    largest = np.abs(ends).max()
     most = int(np.ceil(np.log10(largest) - 1e-9))
     if results is None:
         results = [float(np.asarray(one.get_ydata())[-1]) for one in axes.get_lines()]
@@ -80,12 +82,17 @@ def amounts(axes: Axes, label: str, results: Iterable[float] | None = None) -> A
     powers = min(max(most - int(np.floor(np.log10(least))), _POWERS), _POWERS_MAX)
     axes.set(xscale="log", xlabel="round", ylabel=label)
     axes.set_yscale("symlog", linthresh=10.0 ** (most - powers))
-    # Zero and the powers on each side that are reached, so many as have room: matplotlib's own choice crowds around zero.
+    # Zero and the powers on each side that are reached, as far as there is room: matplotlib's own choice crowds.
     every = 2 if powers > _POWERS and ends.min() < 0.0 else 1
     side = 10.0 ** np.arange(most, most - powers, -every)
     ticks = np.concatenate([-side, [0.0], side[::-1]])
     axes.set_yticks(ticks[(ticks >= ends.min()) & (ticks <= 1.001 * ends.max())], minor=False)
     axes.minorticks_off()
+    # Margins on this scale: matplotlib's own are in data units, half the figure where nothing is.
+    scale = axes.yaxis.get_transform()
+    low, high = scale.transform([ends.min(), ends.max()])
+    margin = 0.03 * (high - low)
+    axes.set_ylim(*scale.inverted().transform([low - margin, high + margin]))
     return legend(axes)
 
 
@@ -131,6 +138,11 @@ def swept(axes: Axes, drawn: dict[str, Any], label: str) -> Axes:
     axes.set(xscale="log" if drawn["is_logarithmic"] else "linear", xlabel=drawn["name"])
     if drawn["words"]:
         axes.set_xticks(range(1, len(drawn["words"]) + 1), drawn["words"])
+    elif drawn["name"] not in ("round", "horizon"):
+        # The values themselves: what lies between was not measured.
+        values = sorted({float(value) for _, points in drawn["lines"] for value in points[:, 0]})
+        axes.set_xticks(values, [f"{value:g}" for value in values])
+        axes.minorticks_off()
     return axes
 
 

@@ -275,8 +275,8 @@ def _warn_if_some_are_blind(specs: Sequence[Spec]) -> None:
     if blind:
         count, first = f"{len(blind)} of {len(specs)} points", blind[0]
         warnings.warn(
-            f"{count} are blind, the first with horizon {first.horizon:,} and rho {first.rho:g}: decisions there ignore "
-            "the data. Use longer horizons or larger rho; Problem.plan() says which",
+            f"{count} are blind, the first with horizon {first.horizon:,} and rho {first.rho:g}: decisions there "
+            "ignore the data. Use longer horizons or larger rho; Problem.plan() says which",
             stacklevel=4,
         )
 
