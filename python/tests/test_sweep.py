@@ -91,7 +91,10 @@ def test_figures_have_the_programs_points(file: Path, tmp_path: Path) -> None:
     identical = result.plot("identical")
     assert "promised" in [str(line.get_label()) for line in identical.lines]
     assert result.plot("violation").get_ylabel() == "violation"
-    words = debora.sweep(debora.Spec.from_toml(file), over={"profile": ["tight", "paper"], "delta": [0.04]}, pairs=2)
+    with pytest.warns(UserWarning, match="1 of 2 points are blind"):
+        words = debora.sweep(
+            debora.Spec.from_toml(file), over={"profile": ["tight", "paper"], "delta": [0.04]}, pairs=2
+        )
     assert [tick.get_text() for tick in words.plot().get_xticklabels()] == ["tight", "paper"]
     assert all(line.get_linestyle() == "None" for line in words.plot().lines)
     many = debora.sweep(debora.Spec.from_toml(file), over={"rho": [0.1, 0.2, 0.3, 0.4], "K": [2, 3, 4, 5, 6]}, pairs=2)
@@ -109,10 +112,10 @@ def test_figures_have_the_programs_points(file: Path, tmp_path: Path) -> None:
 def test_small_results_beside_large_ones_do_not_look_like_zero() -> None:
     problem = debora.Problem(actions=2, horizon=1e10, rho=0.3)
     spec = debora.Spec(problem, key=1, world=debora.worlds.bernoulli(reward=[0.2, 0.8]))
-    result = debora.sweep(spec, over={"horizon": [1e5, 1e10]}, players=["rse", "ucb-doubling"], pairs=3)
+    result = debora.sweep(spec, over={"horizon": [1e5, 1e10]}, players=["esfandiari-1", "ucb-doubling"], pairs=3)
     axes = result.plot("regret")
     regret = result.to_pandas()["regret.mean"]
-    assert regret.max() > 1e4 * regret.min(), "or there is nothing to see"
+    assert regret.max() > 1e5 * regret.min(), "or there is nothing to see"
 
     def place(value: float) -> float:
         return float(axes.transAxes.inverted().transform(axes.transData.transform((1e5, value)))[1])

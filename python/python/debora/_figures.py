@@ -139,11 +139,20 @@ def swept(axes: Axes, drawn: dict[str, Any], label: str) -> Axes:
     if drawn["words"]:
         axes.set_xticks(range(1, len(drawn["words"]) + 1), drawn["words"])
     elif drawn["name"] not in ("round", "horizon"):
-        # The values themselves: what lies between was not measured.
-        values = sorted({float(value) for _, points in drawn["lines"] for value in points[:, 0]})
-        axes.set_xticks(values, [f"{value:g}" for value in values])
-        axes.minorticks_off()
+        _value_ticks(axes, sorted({float(value) for _, points in drawn["lines"] for value in points[:, 0]}))
     return axes
+
+
+def _value_ticks(axes: Axes, values: list[float]) -> None:
+    """The values themselves, as what lies between was not measured; but not so many that they run into each other."""
+    places = axes.xaxis.get_transform().transform(np.array(values))
+    apart = 0.05 * (places[-1] - places[0])
+    kept = [0]
+    for number in range(1, len(values)):
+        if places[number] - places[kept[-1]] > apart:
+            kept.append(number)
+    axes.set_xticks([values[number] for number in kept], [f"{values[number]:g}" for number in kept])
+    axes.minorticks_off()
 
 
 def _dots(axes: Axes, points: Floats, name: str, place: int, *, has_bands: bool, is_connected: bool) -> None:
