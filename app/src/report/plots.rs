@@ -128,6 +128,11 @@ pub fn against_rounds(
         label,
         values().fold(0.0, f64::min),
         values().fold(0.0, f64::max),
+        // Earlier values are on the way there from next to nothing.
+        series
+            .iter()
+            .filter_map(|series| series.points.last())
+            .map(|point| point.value),
     );
     Some(lines(
         name,

@@ -35,7 +35,7 @@ pub fn figures(swept: &Swept) -> Vec<Figure> {
 
 fn figure(kind: CurveKind, name: &str, label: &str, mut found: SweptLines) -> Figure {
     let caption = caption(kind, &found);
-    let y = upright(kind, label, &found.lines);
+    let y = upright(kind, label, &found);
     let x = across(&found);
     let measured = found.lines.len();
     let looks = found.lines.iter().map(|line| looking(line.look));
@@ -138,20 +138,26 @@ fn caption(kind: CurveKind, found: &SweptLines) -> String {
     caption
 }
 
-fn upright(kind: CurveKind, label: &str, lines: &[SweptLine]) -> Axis {
+fn upright(kind: CurveKind, label: &str, found: &SweptLines) -> Axis {
     if kind == CurveKind::Identical {
         let mut axis = Axis::shares();
         label.clone_into(&mut axis.label);
         return axis;
     }
     let values = || {
-        let points = lines.iter().flat_map(|line| &line.points);
+        let points = found.lines.iter().flat_map(|line| &line.points);
         points.flat_map(|&(_, value, band)| band.into_iter().flatten().chain([value]))
     };
+    // Against rounds only the ends are results: what is before them comes from next to nothing.
+    let is_result = |x: f64| found.axis.name != "round" || x == found.axis.ends[1];
+    let results = found.lines.iter().flat_map(|line| &line.points);
     Axis::symmetric(
         label,
         values().fold(0.0, f64::min),
         values().fold(0.0, f64::max),
+        results
+            .filter(|point| is_result(point.0))
+            .map(|point| point.1),
     )
 }
 

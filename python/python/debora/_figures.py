@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +30,9 @@ DASHES: tuple[Any, ...] = (
 
 # How many powers of ten an axis has on its longer side, before it is linear.
 _POWERS = 5
+
+# How many it has at most, where the results differ by more.
+_POWERS_MAX = 9
 
 _BOUND = "#5a6170"
 
@@ -69,21 +72,33 @@ def bound(axes: Axes, rounds: npt.ArrayLike, values: npt.ArrayLike) -> None:
     axes.plot(rounds, values, linestyle=":", color=_BOUND, label="bound")
 
 
-def amounts(axes: Axes, label: str) -> Axes:
-    """Against rounds, both axes logarithmic, the upright one away from zero: regret and violation may be below it."""
+def amounts(axes: Axes, label: str, results: Iterable[float] | None = None) -> Axes:
+    """Against rounds, both axes logarithmic, the upright one away from zero: regret and violation may be below it.
+
+    The results, by default where each line ends, do not look like zero unless they are.
+    """
     ends = np.array([axes.dataLim.y0, axes.dataLim.y1, 0.0])
-    most = int(np.ceil(np.log10(np.abs(ends).max() or 1.0) - 1e-9))
+    if not ends.any():
+        ends[1] = 1.0
+    largest = np.abs(ends).max()
+    most = int(np.ceil(np.log10(largest) - 1e-9))
+    if results is None:
+        results = [float(np.asarray(one.get_ydata())[-1]) for one in axes.get_lines()]
+    least = min((abs(one) for one in results if one != 0.0), default=largest)
+    powers = min(max(most - int(np.floor(np.log10(least))), _POWERS), _POWERS_MAX)
     axes.set(xscale="log", xlabel="round", ylabel=label)
-    axes.set_yscale("symlog", linthresh=10.0 ** (most - _POWERS))
-    # Zero and every power on each side that is reached: matplotlib's own choice crowds around zero.
-    powers = 10.0 ** np.arange(most - _POWERS + 1, most + 1)
-    ticks = np.concatenate([-powers[::-1], [0.0], powers])
+    axes.set_yscale("symlog", linthresh=10.0 ** (most - powers))
+    # Zero and the powers on each side that are reached, as far as there is room: matplotlib's own choice crowds.
+    every = 2 if powers > _POWERS and ends.min() < 0.0 else 1
+    side = 10.0 ** np.arange(most, most - powers, -every)
+    ticks = np.concatenate([-side, [0.0], side[::-1]])
     axes.set_yticks(ticks[(ticks >= ends.min()) & (ticks <= 1.001 * ends.max())], minor=False)
     axes.minorticks_off()
-    # The limits that matplotlib chose before the axis was logarithmic would give half of it to what is just below zero.
-    axes.autoscale_view(scalex=False)
-    if ends.min() == 0.0:
-        axes.set_ylim(bottom=0.0)
+    # Margins on this scale: matplotlib's own are in data units, half the figure where nothing is.
+    scale = axes.yaxis.get_transform()
+    low, high = scale.transform([ends.min(), ends.max()])
+    margin = 0.03 * (high - low)
+    axes.set_ylim(*scale.inverted().transform([low - margin, high + margin]))
     return legend(axes)
 
 
@@ -124,11 +139,27 @@ def swept(axes: Axes, drawn: dict[str, Any], label: str) -> Axes:
         axes.set(ylabel=label, ylim=(0, 1.02))
         legend(axes)
     else:
-        amounts(axes, label)
+        # Against rounds only the ends are results.
+        first = -1 if drawn["name"] == "round" else 0
+        amounts(axes, label, [float(value) for *_, points in drawn["lines"] for value in points[first:, 1]])
     axes.set(xscale="log" if drawn["is_logarithmic"] else "linear", xlabel=drawn["name"])
     if drawn["words"]:
         axes.set_xticks(range(1, len(drawn["words"]) + 1), drawn["words"])
+    elif drawn["name"] not in ("round", "horizon"):
+        _value_ticks(axes, sorted({float(value) for *_, points in drawn["lines"] for value in points[:, 0]}))
     return axes
+
+
+def _value_ticks(axes: Axes, values: list[float]) -> None:
+    """The values themselves, as what lies between was not measured; but not so many that they run into each other."""
+    places = axes.xaxis.get_transform().transform(np.array(values))
+    apart = 0.05 * (places[-1] - places[0])
+    kept = [0]
+    for number in range(1, len(values)):
+        if places[number] - places[kept[-1]] > apart:
+            kept.append(number)
+    axes.set_xticks([values[number] for number in kept], [f"{values[number]:g}" for number in kept])
+    axes.minorticks_off()
 
 
 def _dots(axes: Axes, points: Floats, name: str, look: tuple[str, Any], *, has_bands: bool, is_connected: bool) -> None:
