@@ -95,6 +95,8 @@ def test_a_saved_figure_has_its_whole_legend_and_no_room_below_zero() -> None:
     pyplot.close("all")
 
 
+# Profile paper is blind here, and a figure against words needs no more.
+@pytest.mark.filterwarnings("ignore:1 of 2 points are blind")
 def test_figures_have_the_programs_points(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     program("sweep", str(file), "--over", "horizon=1e4..1e6", "--pairs", "4", "--quiet", "--out", str(out))
