@@ -98,6 +98,14 @@ def test_a_saved_figure_has_its_whole_legend_and_no_room_below_zero() -> None:
     pyplot.close("all")
 
 
+def test_a_spec_without_a_name_is_called_unnamed() -> None:
+    world = debora.worlds.bernoulli(reward=[0.4, 0.6])
+    spec = debora.Spec(debora.Problem(actions=2, horizon=20_000, rho=0.5), key=7, world=world)
+    assert repr(debora.replicate(spec, pairs=2)).startswith("unnamed: identical in")
+
+
+# Profile paper is blind here, and a figure against words needs no more.
+@pytest.mark.filterwarnings("ignore:1 of 2 points are blind")
 def test_figures_have_the_programs_points(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     program("sweep", str(file), "--over", "horizon=1e4..1e6", "--pairs", "4", "--quiet", "--out", str(out))
@@ -168,13 +176,14 @@ def test_wrong_parameters_are_named() -> None:
     spec = debora.Spec.from_toml(TEXT)
     for over, message in (
         ({"rho": []}, "rho=: a value is empty"),
+        ({"rho": 0.3}, "over has 0.3 for rho; give a list of values"),
         ({"rho": [0.1, 0.1]}, "the value 0.1 is there twice"),
         ({"roh": [0.1]}, "unknown key"),
         ({"horizon": "1e6..1e4"}, "must not end before it begins"),
         ({"gap": [0.1], "world.gap": [0.2]}, "it is there twice"),
     ):
         with pytest.raises(debora.Error, match=message):
-            debora.sweep(spec, over=over, pairs=1)
+            debora.sweep(spec, over=over, pairs=1)  # type: ignore[arg-type]
 
 
 def test_actions_may_be_a_number() -> None:
