@@ -222,6 +222,19 @@ fn curves_are_exact_at_every_checkpoint() {
     );
 }
 
+/// Three actions of mean 2/3: however they are mixed, a round is worth as much, and nobody earns more than the best strategy.
+#[test]
+fn where_means_are_equal_nothing_is_lost() {
+    let means = [vec![2.0 / 3.0; 3], vec![0.4, 1.0, 1.4]];
+    let experiment = experiment(soft(1_000_000), &means);
+    for pair in pairs(&experiment, 0..20) {
+        for run in &pair.runs {
+            assert_eq!(run.regret, Some(0.0), "{run:?}");
+            assert!(run.regret_curve.iter().all(|&regret| regret == 0.0));
+        }
+    }
+}
+
 #[test]
 fn checkpoints_are_four_a_decade_and_end_with_the_horizon() {
     assert_eq!(checkpoints(100), [1, 2, 3, 6, 10, 18, 32, 56, 100]);

@@ -165,6 +165,30 @@ fn rivals_are_listed_in_order_and_found_by_name() {
 }
 
 #[test]
+fn the_documents_say_whose_constants_a_rival_has() {
+    let page = include_str!("../docs/experiments.md");
+    for rival in RIVALS {
+        let has_name = |row: &&str| {
+            let first = row.split('|').nth(1).unwrap_or("");
+            first.split(',').any(|name| name.trim() == rival.name)
+        };
+        let row = page
+            .lines()
+            .filter(|line| line.starts_with("| "))
+            .find(has_name);
+        let row = row.unwrap_or_else(|| panic!("{} has no row", rival.name));
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let policies: Vec<&str> = rival.policies.iter().map(|policy| policy.name()).collect();
+        let constants = serde_json::to_value(rival.constants).unwrap();
+        assert_eq!(
+            (cells[2], Some(cells[3])),
+            (&*policies.join(", "), constants.as_str()),
+            "{row}"
+        );
+    }
+}
+
+#[test]
 #[should_panic(expected = "oplb does not play problems of policy free")]
 fn a_rival_is_not_built_for_a_policy_it_does_not_play() {
     rival("oplb").player(

@@ -377,6 +377,15 @@ fn several_specs_are_one_table_and_one_figure() {
             "{curves}"
         );
     }
+    // Of the path only what tells them apart.
+    fs::create_dir_all(folder.join("in/one")).unwrap();
+    fs::create_dir_all(folder.join("in/two")).unwrap();
+    fs::copy(folder.join("spec.toml"), folder.join("in/one/spec.toml")).unwrap();
+    fs::copy(folder.join("spec.toml"), folder.join("in/two/spec.toml")).unwrap();
+    let line = "sweep in/one/spec.toml in/two/spec.toml --over rho=0.3 --pairs 1 --quiet --json";
+    let points = &document(&folder, line)["points"];
+    let labels = [0, 1].map(|place| points[place]["values"]["spec"].clone());
+    assert_eq!(labels, ["one/spec.toml", "two/spec.toml"]);
     let twice = refused(&folder, "compare spec.toml spec.toml");
     assert!(
         twice.contains("spec.toml: the spec is there twice"),

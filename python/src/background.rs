@@ -1,8 +1,8 @@
 //! Long work beside the interpreter: on threads of its own, watched for Ctrl-C and progress.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
@@ -19,12 +19,14 @@ pub struct Watch {
     pub done: AtomicU64,
     /// Shared with code that cannot borrow it, such as players made later.
     pub cancel: Arc<AtomicBool>,
+    /// Read by whoever runs Python's code on a thread of the work.
+    pub inside: Arc<RwLock<()>>,
 }
 
 /// Does the work on `threads` threads, all cores without a number, and calls `progress` as it goes.
 ///
 /// The pool is made for the call: one that lasts would be dead in the child of a fork. When the caller is interrupted the
-/// work is told to stop, and nobody waits for it.
+/// work is told to stop, and nobody waits for more of it than Python's code.
 pub fn beside<T: Send + 'static>(
     py: Python<'_>,
     threads: Option<usize>,
@@ -65,6 +67,7 @@ pub fn beside<T: Send + 'static>(
         }
         if let Err(error) = outcome {
             watch.cancel.store(true, Ordering::Relaxed);
+            outside(py, &watch.inside)?;
             return Err(error);
         }
         match received {
@@ -77,6 +80,17 @@ pub fn beside<T: Send + 'static>(
             }
         }
     }
+}
+
+/// Waits until no thread of the work runs Python's code, or for another signal: code that never returns holds nobody for ever.
+///
+/// The interpreter, when it ends, ends each thread that asks for its lock, and with it the process: Rust cannot be unwound so.
+fn outside(py: Python<'_>, inside: &RwLock<()>) -> PyResult<()> {
+    while inside.try_write().is_err() {
+        py.detach(|| std::thread::sleep(TICK / 10));
+        py.check_signals()?;
+    }
+    Ok(())
 }
 
 /// Calls `progress(done, total)`, or moves on a bar that has `update` and `total`, as those of tqdm do.

@@ -4,21 +4,25 @@
 //! else is begun, and whoever waits for the measurement gets the exception.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use pyo3::prelude::*;
+
+use crate::background::Watch;
 
 /// The first exception of Python's code in a measurement, which ends it.
 #[derive(Default)]
 pub struct CodeFailure {
     error: Mutex<Option<PyErr>>,
-    cancel: OnceLock<Arc<AtomicBool>>,
+    /// What is set to stop the work, and what is read while Python's code runs.
+    watched: OnceLock<(Arc<AtomicBool>, Arc<RwLock<()>>)>,
 }
 
 impl CodeFailure {
-    /// From here on a failure sets `cancel`, and players stop once it is set.
-    pub fn watch(&self, cancel: &Arc<AtomicBool>) {
-        self.cancel.get_or_init(|| Arc::clone(cancel));
+    /// From here on a failure sets the watch's `cancel`, and players stop once it is set.
+    pub fn watch(&self, watch: &Watch) {
+        let watched = || (Arc::clone(&watch.cancel), Arc::clone(&watch.inside));
+        self.watched.get_or_init(watched);
     }
 
     pub fn set(&self, py: Python<'_>, error: PyErr, place: &str) {
@@ -28,17 +32,20 @@ impl CodeFailure {
             .lock()
             .expect("no panic here")
             .get_or_insert(error);
-        if let Some(cancel) = self.cancel.get() {
+        if let Some((cancel, _)) = self.watched.get() {
             cancel.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether to go on: nothing has failed, and nobody has interrupted.
-    pub fn is_quiet(&self) -> bool {
-        !self
-            .cancel
-            .get()
-            .is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    /// Runs Python's code, unless something has failed or somebody has interrupted.
+    pub fn attach<T>(&self, work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+        let Some((cancel, inside)) = self.watched.get() else {
+            return Python::try_attach(work);
+        };
+        // First inside, then the look: whoever sets `cancel` and then finds nobody inside knows that nobody will be.
+        let _inside = inside.read().ok()?;
+        let goes_on = !cancel.load(Ordering::Relaxed);
+        goes_on.then(|| Python::try_attach(work)).flatten()
     }
 
     pub fn take(&self) -> Option<PyErr> {

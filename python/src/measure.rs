@@ -286,7 +286,7 @@ impl PyMeasurement {
             .own(py, &measurement.spec, measurement.pairs, &failure)?;
         let watched = Arc::clone(&failure);
         let measured = beside(py, threads, progress, move |watch| {
-            watched.watch(&watch.cancel);
+            watched.watch(watch);
             let work = || {
                 let begun = Instant::now();
                 // Threads report out of order, and a bar must not go back.

@@ -102,18 +102,17 @@ impl PythonPlayer {
 
     /// Does something in Python. If it fails the player is done with it, and holds its strategy to the horizon.
     fn guarded(&mut self, work: impl FnOnce(&mut Self, Python<'_>) -> PyResult<()>) {
-        let goes_on = self.failure.is_quiet()
-            && Python::try_attach(|py| match work(self, py) {
-                Ok(()) => true,
-                Err(error) => {
-                    let pair = (self.pair)().map_or(String::new(), |pair| format!(", pair {pair}"));
-                    let place = format!("in player {:?}{pair}, round {}", self.name, self.round);
-                    self.failure.set(py, error, &place);
-                    false
-                }
-            })
-            .unwrap_or(false);
-        if !goes_on {
+        let failure = Arc::clone(&self.failure);
+        let goes_on = failure.attach(|py| match work(self, py) {
+            Ok(()) => true,
+            Err(error) => {
+                let pair = (self.pair)().map_or(String::new(), |pair| format!(", pair {pair}"));
+                let place = format!("in player {:?}{pair}, round {}", self.name, self.round);
+                failure.set(py, error, &place);
+                false
+            }
+        });
+        if goes_on != Some(true) {
             self.calls = None;
             self.rounds = None;
         }
@@ -126,30 +125,41 @@ impl PythonPlayer {
         };
         let given = calls.strategy.bind(py).call0()?;
         let rounds = match &calls.rounds {
-            Some(rounds) => rounds.bind(py).call0()?.extract()?,
+            Some(rounds) => self.held(&rounds.bind(py).call0()?)?,
             None => 1,
         };
-        if rounds == 0 {
-            return Err(Error::new_err(format!(
-                "rounds() of player {:?} gives 0; a strategy holds for 1 round or more",
-                self.name
-            )));
-        }
         self.strategy = self.checked(&given)?;
         self.rounds = Some(rounds);
         Ok(())
     }
 
+    /// For how many rounds a strategy holds.
+    fn held(&self, given: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let rounds = given.extract().ok().filter(|&rounds| rounds > 0);
+        rounds.ok_or_else(|| {
+            Error::new_err(format!(
+                "rounds() of player {:?} gives {}; give a whole number: a strategy holds for 1 round or more",
+                self.name,
+                shown(given)
+            ))
+        })
+    }
+
     fn checked(&self, given: &Bound<'_, PyAny>) -> PyResult<Strategy> {
+        let refused =
+            |wrong: String| Error::new_err(format!("strategy() of player {:?} {wrong}", self.name));
         let probabilities: Vec<f64> = match given.extract::<PyReadonlyArray1<f64>>() {
             Ok(array) => array.as_array().to_vec(),
-            Err(_) => given.extract()?,
+            // A method without a return gives None, and one that chooses an action gives its number.
+            Err(_) => given.extract().map_err(|_| {
+                let given = shown(given);
+                refused(format!(
+                    "gives {given}; give a list with a probability for each action"
+                ))
+            })?,
         };
         if let Some(wrong) = wrong(&probabilities, self.problem.actions()) {
-            let name = &self.name;
-            return Err(Error::new_err(format!(
-                "strategy() of player {name:?} {wrong}"
-            )));
+            return Err(refused(wrong));
         }
         // The library's strategies sum to 1 as nearly as floats do; what people divide and add up may miss it by more.
         let sum: f64 = probabilities.iter().sum();
@@ -212,6 +222,17 @@ impl PythonPlayer {
     }
 }
 
+/// A value as Python writes it, as far as a message has room for it.
+fn shown(given: &Bound<'_, PyAny>) -> String {
+    let text = given
+        .repr()
+        .map_or("what cannot be shown".into(), |text| text.to_string());
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}..", &text[..end]),
+        None => text,
+    }
+}
+
 /// What is wrong with probabilities of these actions, and what would not be.
 fn wrong(probabilities: &[f64], actions: &[String]) -> Option<String> {
     let (got, wanted) = (probabilities.len(), actions.len());
@@ -227,7 +248,8 @@ fn wrong(probabilities: &[f64], actions: &[String]) -> Option<String> {
         ));
     }
     let sum: f64 = probabilities.iter().sum();
-    ((sum - 1.0).abs() > 1e-9).then(|| format!("sums to {sum}; make it sum to 1"))
+    ((sum - 1.0).abs() > 1e-9)
+        .then(|| format!("sums to {sum}; make it sum to 1 within 1e-9, in 64-bit floats"))
 }
 
 impl Player for PythonPlayer {
@@ -247,7 +269,7 @@ impl Player for PythonPlayer {
 
     fn note(&self) -> Option<String> {
         let note = self.calls.as_ref()?.note.as_ref()?;
-        Python::try_attach(|py| {
+        self.failure.attach(|py| {
             let said = note.bind(py).call0().and_then(|said| said.extract());
             said.unwrap_or_else(|error: PyErr| {
                 let place = format!("in note() of player {:?}", self.name);

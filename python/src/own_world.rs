@@ -86,10 +86,7 @@ struct PythonWorld {
 impl PythonWorld {
     /// Calls `add` with each value drawn, in multiples of 2^-53. After a failure there are none, and the measurement ends.
     fn draws(&self, words: [u64; 4], action: u32, count: u64, mut add: impl FnMut(usize, u64)) {
-        if !self.failure.is_quiet() {
-            return;
-        }
-        Python::try_attach(|py| {
+        self.failure.attach(|py| {
             if let Err(error) = self.drawn(py, words, action, count, &mut add) {
                 let name = &self.problem.actions()[action as usize];
                 let place = format!("in the world, drawing {count} of action {name:?}");

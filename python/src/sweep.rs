@@ -105,7 +105,7 @@ impl PySwept {
         latex::swept(&self.inner)
     }
 
-    /// The lines of a figure: `axis` with its name, ends, scale and words; `lines` with name and points; `promised`. None where
+    /// The lines of a figure: `axis` with its name, ends, scale and words; `lines` with name, colour and dashes, and points; `promised`. None where
     /// there is no such figure.
     fn lines<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let kind = match kind {
@@ -129,7 +129,7 @@ impl PySwept {
             });
             let points: Vec<[f64; 4]> = points.collect();
             let rows = points.iter().map(|row| &row[..]).collect();
-            lines.push((&line.name, matrix(py, rows, 4)?));
+            lines.push((&line.name, line.look, matrix(py, rows, 4)?));
         }
         drawn.set_item("lines", lines)?;
         drawn.set_item("promised", &found.promised)?;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import pickle
+import subprocess
 import sys
 import threading
 import time
@@ -174,12 +175,29 @@ def broken(strategy: Any, rounds: Any = None) -> debora.Player:
         ([float("nan"), 1.0], r"gives \"a\" the probability NaN; give 0 or more"),
         ([0.5, 0.4], r"sums to 0.9; make it sum to 1"),
         ([float("inf"), 0.0], r"sums to inf; make it sum to 1"),
-        ([0.5, 0.5 + 3e-9], r"sums to 1.000000003; make it sum to 1"),
+        ([0.5, 0.5 + 3e-9], r"sums to 1.000000003; make it sum to 1 within 1e-9"),
+        (None, r"strategy\(\) of player \"broken\" gives None; give a list with a probability for each action"),
+        (1, r"gives 1; give a list"),
+        ([[0.5, 0.5]], r"gives \[\[0.5, 0.5\]\]; give a list"),
+        ("a" * 100, r"gives 'a{59}\.\.; give a list"),
     ],
 )
-def test_strategies_are_checked(strategy: list[float], message: str) -> None:
+def test_strategies_are_checked(strategy: Any, message: str) -> None:
     with pytest.raises(debora.Error, match=message):
         debora.replicate(spec_of(SHORT, [0.5, 0.5]), pairs=3, player=broken(strategy))
+
+
+@pytest.mark.parametrize("rounds", [0, -1, 1.5, None])
+def test_the_rounds_of_a_strategy_are_checked(rounds: Any) -> None:
+    class Held(Alike):
+        def rounds(self) -> int:
+            return rounds  # type: ignore[no-any-return]
+
+        def tell_sums(self, counts: np.ndarray, rewards: np.ndarray, costs: np.ndarray) -> None:
+            pass
+
+    with pytest.raises(debora.Error, match=rf'rounds\(\) of player "held" gives {rounds}; give a whole number'):
+        debora.replicate(spec_of(SHORT, [0.5, 0.5]), pairs=3, player=debora.player("held", Held))
 
 
 def test_an_exception_comes_out_as_it_is_with_its_place() -> None:
@@ -245,6 +263,43 @@ def test_ctrl_c_stops_a_player_within_its_run() -> None:
     stopped = told[0]
     time.sleep(0.2)
     assert told[0] == stopped
+
+
+def test_ctrl_c_ends_a_world_in_python_before_the_interpreter_ends() -> None:
+    code = """
+import signal, threading, time, debora
+
+def draw(action, count, chance):
+    time.sleep(0.2)  # as many draws take: the interpreter would end meanwhile
+    return chance.random(count)
+
+spec = debora.Spec(debora.Problem(actions=["a", "b"], horizon=20_000, rho=0.5), key=42)
+threading.Timer(0.5, lambda: signal.raise_signal(signal.SIGINT)).start()
+try:
+    debora.replicate(spec, pairs=10_000, world=debora.worlds.function(draw, reward=[0.5, 0.5]))
+except KeyboardInterrupt:
+    print("stopped")
+"""
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (child.returncode, child.stdout) == (0, "stopped\n"), child
+
+
+def test_a_second_ctrl_c_does_not_wait_for_code_that_never_returns() -> None:
+    class Endless(Thompson):
+        def strategy(self) -> list[float]:
+            while waits[0]:
+                time.sleep(0.01)
+            return [1.0, 0.0]
+
+    waits = [True]
+    for after in (0.2, 0.6):
+        threading.Timer(after, _thread.interrupt_main).start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        debora.replicate(spec_of(SHORT, [0.5, 0.5]), pairs=3, player=debora.player("endless", Endless))
+    waited = time.monotonic() - begun
+    waits[0] = False
+    assert 0.5 < waited < 10, waited
 
 
 def test_a_stretch_player_plays_long_horizons() -> None:

@@ -81,6 +81,31 @@ def test_points_are_single_measurements(file: Path) -> None:
     assert "4 points of 6 pairs each" in result._repr_html_()
 
 
+def test_a_saved_figure_has_its_whole_legend_and_no_room_below_zero() -> None:
+    world = debora.worlds.random(law="gap", gap=0.2, worlds=5)
+    spec = debora.Spec(debora.Problem(actions=3, horizon=2_000, rho=0.3), key=7, world=world)
+    over: dict[str, list[float]] = {"rho": [0.1, 0.3, 0.5], "horizon": [2_000, 20_000]}
+    result = debora.sweep(spec, over=over, players=["esfandiari-2-proved", "rse", "rec"], pairs=2)
+    for axes in (result.plot("regret"), result.plot("identical"), result.results[0].plot()):
+        figure = axes.figure
+        figure.canvas.draw()
+        legend = axes.get_legend()
+        assert legend is not None
+        has, whole = legend.get_window_extent(), figure.bbox
+        assert has.x0 >= 0 and has.y0 >= 0 and has.x1 <= whole.x1 and has.y1 <= whole.y1, (has, whole)
+        assert axes.get_ylim()[0] == 0
+        assert axes.get_window_extent().height > whole.height / 3
+    pyplot.close("all")
+
+
+def test_a_spec_without_a_name_is_called_unnamed() -> None:
+    world = debora.worlds.bernoulli(reward=[0.4, 0.6])
+    spec = debora.Spec(debora.Problem(actions=2, horizon=20_000, rho=0.5), key=7, world=world)
+    assert repr(debora.replicate(spec, pairs=2)).startswith("unnamed: identical in")
+
+
+# Profile paper is blind here, and a figure against words needs no more.
+@pytest.mark.filterwarnings("ignore:1 of 2 points are blind")
 def test_figures_have_the_programs_points(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     program("sweep", str(file), "--over", "horizon=1e4..1e6", "--pairs", "4", "--quiet", "--out", str(out))
@@ -94,12 +119,16 @@ def test_figures_have_the_programs_points(file: Path, tmp_path: Path) -> None:
     identical = result.plot("identical")
     assert "promised" in [str(line.get_label()) for line in identical.lines]
     assert result.plot("violation").get_ylabel() == "violation"
-    words = debora.sweep(debora.Spec.from_toml(file), over={"profile": ["tight", "paper"], "delta": [0.04]}, pairs=2)
+    with pytest.warns(UserWarning, match="1 of 2 points are blind"):
+        words = debora.sweep(
+            debora.Spec.from_toml(file), over={"profile": ["tight", "paper"], "delta": [0.04]}, pairs=2
+        )
     assert [tick.get_text() for tick in words.plot().get_xticklabels()] == ["tight", "paper"]
     assert all(line.get_linestyle() == "None" for line in words.plot().lines)
     many = debora.sweep(debora.Spec.from_toml(file), over={"rho": [0.1, 0.2, 0.3, 0.4], "K": [2, 3, 4, 5, 6]}, pairs=2)
     uprights = many.plot().collections
     assert len(uprights) == 4 and {len(one.get_paths()) for one in uprights} == {5}
+    assert [tick.get_text() for tick in many.plot().get_xticklabels()] == ["2", "3", "4", "5", "6"]
     pyplot.close("all")
     with pytest.raises(debora.Error, match="kind is 'sum'; choose regret, violation or identical"):
         result.plot("sum")  # type: ignore[arg-type]
@@ -108,12 +137,29 @@ def test_figures_have_the_programs_points(file: Path, tmp_path: Path) -> None:
         debora.sweep(free, over={"rho": [0.5]}, pairs=1).plot("violation")
 
 
+def test_small_results_beside_large_ones_do_not_look_like_zero() -> None:
+    problem = debora.Problem(actions=2, horizon=1e10, rho=0.3)
+    spec = debora.Spec(problem, key=1, world=debora.worlds.bernoulli(reward=[0.2, 0.8]))
+    result = debora.sweep(spec, over={"horizon": [1e5, 1e10]}, players=["esfandiari-1", "ucb-doubling"], pairs=3)
+    axes = result.plot("regret")
+    regret = result.to_pandas()["regret.mean"]
+    assert regret.max() > 1e5 * regret.min(), "or there is nothing to see"
+
+    def place(value: float) -> float:
+        return float(axes.transAxes.inverted().transform(axes.transData.transform((1e5, value)))[1])
+
+    assert place(0.0) < 0.1, "nothing is below zero, so that nothing has room there"
+    assert place(regret.min()) - place(0.0) > 0.05
+    assert place(regret.max()) > 0.8
+    pyplot.close("all")
+
+
 def test_several_specs_share_a_figure(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.toml"
     other.write_text(TEXT.replace("0.4", "0.8"))
     result = debora.sweep([debora.Spec.from_toml(path) for path in (file, other)], over={"rho": [0.1, 0.3]}, pairs=2)
-    assert [point["spec"] for point in result.points] == [str(file)] * 2 + [str(other)] * 2
-    assert [str(line.get_label()) for line in result.plot().lines[::2]] == [str(file), str(other)]
+    assert [point["spec"] for point in result.points] == [file.name] * 2 + [other.name] * 2
+    assert [str(line.get_label()) for line in result.plot().lines[::2]] == [file.name, other.name]
     pyplot.close("all")
 
 
@@ -130,13 +176,14 @@ def test_wrong_parameters_are_named() -> None:
     spec = debora.Spec.from_toml(TEXT)
     for over, message in (
         ({"rho": []}, "rho=: a value is empty"),
+        ({"rho": 0.3}, "over has 0.3 for rho; give a list of values"),
         ({"rho": [0.1, 0.1]}, "the value 0.1 is there twice"),
         ({"roh": [0.1]}, "unknown key"),
         ({"horizon": "1e6..1e4"}, "must not end before it begins"),
         ({"gap": [0.1], "world.gap": [0.2]}, "it is there twice"),
     ):
         with pytest.raises(debora.Error, match=message):
-            debora.sweep(spec, over=over, pairs=1)
+            debora.sweep(spec, over=over, pairs=1)  # type: ignore[arg-type]
 
 
 def test_actions_may_be_a_number() -> None:

@@ -18,6 +18,9 @@ use crate::problem::Problem;
 /// A round is unsafe if some cost exceeds its threshold by more than this.
 pub const UNSAFE_TOLERANCE: f64 = 1e-9;
 
+/// A strategy that loses less than this in a round loses nothing: where means are equal, sums of rounded products are not.
+const LOSS_TOLERANCE: f64 = 4.0 * f64::EPSILON;
+
 /// What one run cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -116,6 +119,12 @@ impl<'a> Meter<'a> {
         let loss = self
             .best
             .map_or(0.0, |best| best - strategy.expectation(&self.means[0]));
+        // A horizon long enough would make a regret of it, and the sign a best player.
+        let loss = if loss.abs() < LOSS_TOLERANCE {
+            0.0
+        } else {
+            loss
+        };
         // A buffer of the meter's own: players that decide round by round have a stretch for every round.
         self.excess.clear();
         let costs = self.means[1..].iter().map(|row| strategy.expectation(row));

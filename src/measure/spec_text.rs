@@ -79,7 +79,13 @@ impl SpecText {
 
     /// Its name, or its file.
     pub fn name(&self) -> &str {
-        // A spec need not have a name, but a reader needs something to call it.
-        self.spec.name.as_deref().unwrap_or(&self.file)
+        // A spec need not have a name, but a reader needs something to call it. What was read from no file is called `<text>`
+        // or the like, for errors.
+        let file = if self.file.starts_with('<') {
+            "unnamed"
+        } else {
+            &self.file
+        };
+        self.spec.name.as_deref().unwrap_or(file)
     }
 }

@@ -1,7 +1,7 @@
 //! What a person must know before anything else.
 
 use crate::lab::world::{Truth, World};
-use crate::measure::words::{amount, percent, whole};
+use crate::measure::words::{amount, counted, percent, whole};
 use crate::problem::Range;
 use crate::{Plan, Policy, Problem, Profile};
 
@@ -33,8 +33,9 @@ fn long_exploration(plan: &Plan) -> Option<String> {
     let rounds = plan.exploration_rounds?;
     let share = plan.exploration_share();
     (share > EXPLORATION_LONG).then(|| {
+        // Can, not will: a larger rho may buy more levels instead, with a longer exploration.
         format!(
-            "exploration takes {} rounds, {} of the horizon; a longer horizon or a larger rho would reduce that share",
+            "exploration takes {} rounds, {} of the horizon; a longer horizon or a larger rho can reduce that share",
             whole(rounds),
             percent(share)
         )
@@ -121,8 +122,8 @@ fn blind(plan: &Plan) -> String {
         ways.join(", or ")
     };
     format!(
-        "BLIND: {} rounds are too few for rho {}: nothing will ever be compared, and decisions replicate only because they ignore the data. To fix this: {ways}.",
-        whole(plan.problem.horizon()),
+        "BLIND: {} too few for rho {}: nothing will ever be compared, and decisions replicate only because they ignore the data. To fix this: {ways}.",
+        counted(plan.problem.horizon(), "round is", "rounds are"),
         plan.problem.rho()
     )
 }
@@ -149,6 +150,35 @@ fn infeasible(problem: &Problem, world: &dyn World) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Five actions, 2,000 rounds: rho .3 explores 865 of them, rho .5 1,220 and rho .8 730.
+    #[test]
+    fn what_shortens_exploration_is_not_promised() {
+        let plan = |rho| {
+            let problem = Problem::free(["a", "b", "c", "d", "e"], 2_000, rho);
+            Plan::of(problem.build().unwrap())
+        };
+        let [small, larger, largest] = [0.3, 0.5, 0.8].map(|rho| plan(rho).exploration_rounds);
+        assert!(
+            largest < small && small < larger,
+            "{small:?} {larger:?} {largest:?}"
+        );
+        let said = long_exploration(&plan(0.3)).unwrap();
+        assert!(
+            said.ends_with("a larger rho can reduce that share"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_single_round_is_one() {
+        let plan = Plan::of(Problem::free(["a", "b"], 1, 0.3).build().unwrap());
+        let said = blind(&plan);
+        assert!(
+            said.starts_with("BLIND: 1 round is too few for rho 0.3"),
+            "{said}"
+        );
+    }
 
     /// Five actions, 1e4 rounds, means declared below .05: 3/10 or half of that range is too fine for the horizon.
     #[test]

@@ -72,6 +72,9 @@ impl Scale {
 /// How many powers of ten a symmetric logarithmic axis has on its longer side, before it is linear.
 const POWERS: i32 = 5;
 
+/// How many it has at most, where the results differ by more.
+const POWERS_MAX: i32 = 9;
+
 impl Axis {
     /// From one value to another, in equal steps.
     pub fn linear(label: &str, low: f64, high: f64) -> Self {
@@ -144,15 +147,26 @@ impl Axis {
         Self::with(label, [low, high], Scale::Log, decades(low, high), amount)
     }
 
-    /// Amounts of both signs, by their logarithm away from zero.
-    pub fn symmetric(label: &str, low: f64, high: f64) -> Self {
+    /// Amounts of both signs, by their logarithm away from zero. The results are what a reader compares: none of them, unless it
+    /// is zero, may look like it.
+    pub fn symmetric(
+        label: &str,
+        low: f64,
+        high: f64,
+        results: impl IntoIterator<Item = f64>,
+    ) -> Self {
         let (low, high) = widened(low.min(0.0), high.max(0.0));
         // A bound of a power of ten may be a little above it by rounding.
         let most = (low.abs().max(high).log10() - 1e-9).ceil() as i32;
-        let near = 10_f64.powi(most - POWERS);
-        // Zero, and every power on each side that the axis reaches.
-        let powers = (most - POWERS + 1..=most).map(|power| 10_f64.powi(power));
-        let sides = powers.flat_map(|power| [-power, power]);
+        let sizes = results.into_iter().map(f64::abs).filter(|&size| size > 0.0);
+        let least = sizes.fold(high.max(-low), f64::min).log10().floor() as i32;
+        let powers = (most - least).clamp(POWERS, POWERS_MAX);
+        let near = 10_f64.powi(most - powers);
+        // With more powers than usual on both sides their texts would run into each other.
+        let every = if powers > POWERS && low < 0.0 { 2 } else { 1 };
+        // Zero, and the powers on each side that the axis reaches.
+        let ticked = (most - powers + 1..=most).rev().step_by(every);
+        let sides = ticked.flat_map(|power| [-10_f64.powi(power), 10_f64.powi(power)]);
         let within = |tick: &f64| *tick >= low && *tick <= 1.001 * high;
         let mut ticks: Vec<f64> = sides.filter(within).collect();
         ticks.push(0.0);
@@ -329,13 +343,25 @@ mod tests {
 
     #[test]
     fn amounts_of_both_signs_have_their_places() {
-        let axis = Axis::symmetric("", -50.0, 2_000.0);
+        let axis = Axis::symmetric("", -50.0, 2_000.0, []);
         let places = [-50.0, 0.0, 2_000.0].map(|value| axis.place(value));
         assert!(places[0] == 0.0 && places[1] > 0.0 && places[2] == 1.0);
         // Logarithmic: each power of ten is as long as the next.
         let [one, two, three] = [10.0, 100.0, 1_000.0].map(|value| axis.place(value));
         assert!((three - two - (two - one)).abs() < 0.01);
         assert!(texts(&axis).contains(&"-10") && texts(&axis).contains(&"1,000"));
+    }
+
+    #[test]
+    fn a_small_result_beside_large_ones_does_not_look_like_zero() {
+        let axis = Axis::symmetric("", 0.0, 2e8, [0.0, 130.0, 1e8]);
+        let [zero, small, large] = [0.0, 130.0, 1e8].map(|value| axis.place(value));
+        assert!(zero == 0.0 && small > 0.05 && large < 1.0, "{small}");
+        // Results that differ by more than an axis can show leave room for the others.
+        let tiny = Axis::symmetric("", 0.0, 2e8, [1e-30]);
+        assert!(tiny.place(1.0) > 0.05);
+        let both = Axis::symmetric("", -2e8, 2e8, [130.0]);
+        assert!(texts(&both).len() <= 11, "{:?}", texts(&both));
     }
 
     #[test]

@@ -193,8 +193,9 @@ fn add_legend(legend: &[Entry], top: f64, items: &mut Vec<DrawnItem>) -> f64 {
 impl Drawing {
     /// As an SVG file, without a background of its own.
     pub fn svg(&self) -> String {
+        // On a white ground of its own: pages that show the file may be dark.
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" font-family=\"sans-serif\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" style=\"background:#fff\" font-family=\"sans-serif\" \
              font-size=\"{LETTERS}\" fill=\"{}\"><title>{}</title>",
             self.width,
             self.height,

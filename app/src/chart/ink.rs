@@ -48,7 +48,8 @@ pub fn of(class: &str, closed: bool) -> MarkInk {
     } else if has("bound") {
         &[1.0, 3.0]
     } else if has("styled") {
-        number.map_or(&[], |number| DASHES[number])
+        let dashes = (0..DASHES.len()).find(|place| has(&format!("d{place}")));
+        dashes.map_or(&[], |place| DASHES[place])
     } else {
         &[]
     };

@@ -103,7 +103,12 @@ impl Series {
 
 /// The class of player n's line: a colour, and dashes that tell it from others in grey.
 pub fn styled(place: usize) -> String {
-    format!("c{} styled", place % COLOURS)
+    looking([place; 2])
+}
+
+/// The class of a line by its colour and its dashes.
+pub fn looking([colour, dashes]: [usize; 2]) -> String {
+    format!("c{} styled d{}", colour % COLOURS, dashes % COLOURS)
 }
 
 /// Series against rounds, to the horizon: both signs and many powers of ten have their place.
@@ -123,6 +128,11 @@ pub fn against_rounds(
         label,
         values().fold(0.0, f64::min),
         values().fold(0.0, f64::max),
+        // Earlier values are on the way there from next to nothing.
+        series
+            .iter()
+            .filter_map(|series| series.points.last())
+            .map(|point| point.value),
     );
     Some(lines(
         name,

@@ -7,7 +7,7 @@ use debora::measure::{Swept, SweptAxis, SweptLine, SweptLines, SweptRow};
 
 use crate::chart::{Axis, Chart, Mark, legend};
 use crate::report::csv::{CsvFile, cell, quoted};
-use crate::report::plots::{Figure, HEIGHT, Point, styled};
+use crate::report::plots::{Figure, HEIGHT, Point, looking};
 
 /// Above this many lines their bands would cover each other: each point has an upright line instead.
 const BANDS_MAX: usize = 3;
@@ -35,16 +35,18 @@ pub fn figures(swept: &Swept) -> Vec<Figure> {
 
 fn figure(kind: CurveKind, name: &str, label: &str, mut found: SweptLines) -> Figure {
     let caption = caption(kind, &found);
-    let y = upright(kind, label, &found.lines);
+    let y = upright(kind, label, &found);
     let x = across(&found);
     let measured = found.lines.len();
-    let mut classes: Vec<String> = (0..measured).map(styled).collect();
+    let looks = found.lines.iter().map(|line| looking(line.look));
+    let mut classes: Vec<String> = looks.collect();
     // Last, so that players keep their colours whether or not something is promised.
     if !found.promised.is_empty() {
         classes.push("threshold".into());
         let points = found.promised.iter().map(|&(x, y)| (x, y, None));
         found.lines.push(SweptLine {
             name: "promised".into(),
+            look: [0; 2],
             points: points.collect(),
         });
     }
@@ -136,20 +138,26 @@ fn caption(kind: CurveKind, found: &SweptLines) -> String {
     caption
 }
 
-fn upright(kind: CurveKind, label: &str, lines: &[SweptLine]) -> Axis {
+fn upright(kind: CurveKind, label: &str, found: &SweptLines) -> Axis {
     if kind == CurveKind::Identical {
         let mut axis = Axis::shares();
         label.clone_into(&mut axis.label);
         return axis;
     }
     let values = || {
-        let points = lines.iter().flat_map(|line| &line.points);
+        let points = found.lines.iter().flat_map(|line| &line.points);
         points.flat_map(|&(_, value, band)| band.into_iter().flatten().chain([value]))
     };
+    // Against rounds only the ends are results: what is before them comes from next to nothing.
+    let is_result = |x: f64| found.axis.name != "round" || x == found.axis.ends[1];
+    let results = found.lines.iter().flat_map(|line| &line.points);
     Axis::symmetric(
         label,
         values().fold(0.0, f64::min),
         values().fold(0.0, f64::max),
+        results
+            .filter(|point| is_result(point.0))
+            .map(|point| point.1),
     )
 }
 
@@ -229,9 +237,9 @@ fn dots(line: &SweptLine, class: &str) -> impl Iterator<Item = Mark> {
     })
 }
 
-/// Dashes are for lines.
+/// The colour alone: dashes are for lines.
 fn unstyled(class: &str) -> String {
-    class.replace(" styled", "")
+    class.split(" styled").next().unwrap_or(class).to_owned()
 }
 
 fn points(line: &SweptLine) -> impl Iterator<Item = Point> + '_ {

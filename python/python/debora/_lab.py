@@ -259,6 +259,9 @@ def on_grid(
     world: Function | None,
 ) -> tuple[Grid, list[Measurement]]:
     """A grid, and what is measured at each of its points, for a function that the user calls."""
+    for name, values in over.items():
+        if not isinstance(values, Iterable):
+            raise Error(f"over has {values!r} for {name}; give a list of values, or a text such as '0.05,0.1,0.3'")
     grid = Grid([spec] if isinstance(spec, Spec) else list(spec), dict(over))
     wanted, drawn = as_players(players), as_function(world)
     _warn_if_some_are_blind(grid.specs)

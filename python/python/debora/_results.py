@@ -139,7 +139,7 @@ class Measured(Result):
             raise Error(f"there is no {kind} to plot: {why}")
         for place, (curve, label) in enumerate(zip(curves, labels, strict=True)):
             if len(curve):
-                _figures.line(axes, curve, label, place)
+                _figures.line(axes, curve, label, _figures.look_of(place))
 
     def _label(self, kind: str) -> str:
         return f"regret ({self._found['reward']})" if kind == "regret" else kind
@@ -303,7 +303,8 @@ class Sweep:
     def plot(self, kind: Literal["regret", "violation", "identical"] = "regret", *, ax: Axes | None = None) -> Axes:
         """Regret, violation or identical pairs against the parameter with most values: the program's figure.
 
-        There is a line for each player and each value of the other parameters, eight at most.
+        There is a line for each player and each value of the other parameters, in the player's colour and the value's
+        dashes: twelve at most.
         """
         if kind not in ("regret", "violation", "identical"):
             raise Error(f"kind is {kind!r}; choose regret, violation or identical")

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Source: after Liu, Li, Shi, Ying, *An Efficient Pessimistic-Optimistic Algorithm for Stochastic Linear Bandits with General
-//! Constraints* (NeurIPS 2021), with an interval for each action in place of its LinUCB. Optimism is in the rewards, pessimism in
+//! Constraints* (NeurIPS 2021); the powers of t, m and s are those of its bound, the factors 6 and 2/3 were not compared with the
+//! printed ones. With an interval for each action in place of its LinUCB. Optimism is in the rewards, pessimism in
 //! e_t, which asks for more than the limits do: after some time rounds below a threshold outweigh those above it, so it is
 //! the signed violation that ends below 0. Decides round by round.
 

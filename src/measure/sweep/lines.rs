@@ -5,8 +5,11 @@ use crate::measure::DEBORA;
 use crate::measure::curves::CurveKind;
 use crate::measure::sweep::{SPEC, Swept, SweptPoint, SweptRow};
 
-/// The most lines: there are as many colours.
-const LINES_MAX: usize = 8;
+/// There are as many colours, and as many dashes.
+const LOOKS: usize = 8;
+
+/// More lines than this nobody tells apart.
+const LINES_MAX: usize = 12;
 
 /// From this ratio of its values on, a parameter is shown by its logarithm.
 const RATIO_LOGARITHMIC: f64 = 10.0;
@@ -16,7 +19,7 @@ const RATIO_LOGARITHMIC: f64 = 10.0;
 pub struct SweptLines {
     /// What is below.
     pub axis: SweptAxis,
-    /// Eight at most.
+    /// Twelve at most.
     pub lines: Vec<SweptLine>,
     /// Lines that only the table has.
     pub left_out: usize,
@@ -42,6 +45,8 @@ pub struct SweptAxis {
 pub struct SweptLine {
     /// The player and the values of the other parameters, where there are several.
     pub name: String,
+    /// Which colour and which dashes it has: its player's and its values', where there are several of both.
+    pub look: [usize; 2],
     /// Place, value, and the band's low and high end.
     pub points: Vec<(f64, f64, Option<[f64; 2]>)>,
 }
@@ -61,6 +66,7 @@ impl Swept {
             .filter(|place| Some(*place) != below && self.values(*place).len() > 1)
             .collect();
         let mut lines: Vec<SweptLine> = Vec::new();
+        let mut looks = Looks::default();
         for point in &self.points {
             for row in &point.rows {
                 let name = self.line_name(point, row, &others);
@@ -72,7 +78,11 @@ impl Swept {
                 };
                 match lines.iter_mut().find(|line| line.name == name) {
                     Some(line) => line.points.extend(points),
-                    None => lines.push(SweptLine { name, points }),
+                    None => lines.push(SweptLine {
+                        name,
+                        look: looks.of(&row.player, values_of(point, &others)),
+                        points,
+                    }),
                 }
             }
         }
@@ -81,8 +91,12 @@ impl Swept {
             // Values may be given in any order; a line goes from left to right.
             line.points.sort_by(|one, other| one.0.total_cmp(&other.0));
         }
-        let left_out = lines.len().saturating_sub(LINES_MAX);
+        looks.settle(&mut lines);
+        let all = lines.len();
+        // What has no look of its own would be taken for another.
+        lines.retain(|line| line.look.iter().all(|&place| place < LOOKS));
         lines.truncate(LINES_MAX);
+        let left_out = all - lines.len();
         let axis = self.axis(below, &lines)?;
         Some(SweptLines {
             axis,
@@ -190,6 +204,44 @@ impl Swept {
     }
 }
 
+fn values_of<'a>(point: &'a SweptPoint, places: &[usize]) -> Vec<&'a str> {
+    places.iter().map(|&place| point.value(place)).collect()
+}
+
+/// Players and values of the other parameters, in the order in which lines were begun.
+#[derive(Default)]
+struct Looks<'a> {
+    players: Vec<&'a str>,
+    values: Vec<Vec<&'a str>>,
+}
+
+impl<'a> Looks<'a> {
+    fn of(&mut self, player: &'a str, values: Vec<&'a str>) -> [usize; 2] {
+        [
+            place_in(&mut self.players, player),
+            place_in(&mut self.values, values),
+        ]
+    }
+
+    /// Lines that differ in one way alone differ in colour and in dashes.
+    fn settle(&self, lines: &mut [SweptLine]) {
+        if self.players.len() > 1 && self.values.len() > 1 {
+            return;
+        }
+        for (place, line) in lines.iter_mut().enumerate() {
+            line.look = [place; 2];
+        }
+    }
+}
+
+fn place_in<T: PartialEq>(known: &mut Vec<T>, one: T) -> usize {
+    let place = known.iter().position(|other| *other == one);
+    place.unwrap_or_else(|| {
+        known.push(one);
+        known.len() - 1
+    })
+}
+
 /// What a row has of this kind, in the user's units.
 fn outcome(row: &SweptRow, kind: CurveKind) -> Option<(f64, Option<[f64; 2]>)> {
     let Summary {
@@ -219,4 +271,30 @@ fn by_round(row: &SweptRow, kind: CurveKind) -> Vec<(f64, f64, Option<[f64; 2]>)
     points
         .map(|point| (point.round as f64, point.value, point.band))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looks(lines: &[(&'static str, &'static str)]) -> Vec<[usize; 2]> {
+        let mut looks = Looks::default();
+        let begun = lines.iter().map(|(player, value)| SweptLine {
+            name: format!("{player}, {value}"),
+            look: looks.of(player, vec![value]),
+            points: Vec::new(),
+        });
+        let mut begun: Vec<SweptLine> = begun.collect();
+        looks.settle(&mut begun);
+        begun.into_iter().map(|line| line.look).collect()
+    }
+
+    #[test]
+    fn players_have_colours_and_values_have_dashes() {
+        let both = [("a", "1"), ("b", "1"), ("a", "2"), ("b", "2")];
+        assert_eq!(looks(&both), [[0, 0], [1, 0], [0, 1], [1, 1]]);
+        // Of one kind alone: both, so that grey tells them apart, too.
+        assert_eq!(looks(&[("a", "1"), ("b", "1")]), [[0, 0], [1, 1]]);
+        assert_eq!(looks(&[("a", "1"), ("a", "2")]), [[0, 0], [1, 1]]);
+    }
 }

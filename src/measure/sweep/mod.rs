@@ -62,15 +62,15 @@ impl SpecGrid {
         let mut names = Vec::from_iter(several.then(|| SPEC.to_owned()));
         names.extend(over.iter().map(|over| over.name.clone()));
         let mut points = Vec::new();
-        for spec in specs {
+        for (spec, label) in specs.iter().zip(labels(specs)) {
             for values in combinations(over) {
                 let paths = over.iter().map(|over| over.path.clone());
                 // After those of the spec, as the later wins: a point is the spec with one --set more for each parameter.
                 let overrides = spec.overrides.iter().cloned();
                 let overrides = overrides.chain(paths.zip(values.clone())).collect();
                 let at_point = SpecText::parse(spec.text.clone(), spec.file.clone(), overrides)?;
-                let file = several.then(|| spec.file.clone());
-                points.push((file.into_iter().chain(values).collect(), at_point));
+                let label = several.then(|| label.clone());
+                points.push((label.into_iter().chain(values).collect(), at_point));
             }
         }
         Ok(Self { names, points })
@@ -142,6 +142,19 @@ fn check(specs: &[SpecText], over: &[Over]) -> Result<(), MeasureError> {
         );
     }
     Ok(())
+}
+
+/// What tells specs apart: their files, without the folders that all of them are in. Long paths would fill tables and legends.
+fn labels(specs: &[SpecText]) -> Vec<String> {
+    let first = specs.first().map_or("", |spec| &spec.file);
+    let folders = first.match_indices('/').map(|(place, _)| place + 1);
+    let is_shared = |end: &usize| {
+        let folder = &first[..*end];
+        specs.iter().all(|spec| spec.file.starts_with(folder))
+    };
+    let shared = folders.take_while(is_shared).last().unwrap_or(0);
+    let files = specs.iter().map(|spec| spec.file[shared..].to_owned());
+    files.collect()
 }
 
 /// The place of the first entry whose name an earlier one has.

@@ -1,22 +1,18 @@
-//! The price of replicability: debora beside its rivals, regret and identical rate by horizon. Prints the tables of
-//! docs/experiments.md: `cargo run --release --example price`.
+//! What debora loses in fifteen worlds by horizon, for the table of docs/experiments.md that puts it beside the values of
+//! version 1, measured with the same keys: `cargo run --release --example versions`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use debora::key::Label;
-use debora::lab::players::{RIVALS, Rival};
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
 use debora::lab::summary::Summary;
 use debora::lab::world::Bernoulli;
 use debora::problem::Draft;
 use debora::{Key, Plan, Policy, Problem, WorldKey};
 
-/// Pairs per cell; a tenth of it for players that decide every round.
+/// Pairs per cell.
 const PAIRS: u64 = 200;
-
-/// The longest run of a player that decides every round.
-const ROUND_BY_ROUND_MAX: u64 = 1_000_000;
 
 const HORIZONS: [u64; 5] = [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
@@ -101,53 +97,32 @@ fn limited(policy: Policy, actions: usize) -> Setting {
     }
 }
 
-fn measure(setting: &Setting, draft: Draft, rival: Option<&'static Rival>) -> (Arc<Plan>, Summary) {
-    let problem = draft.build().expect("a valid problem");
+/// Regret as far as it is positive, and violation: what a run loses.
+fn lost(setting: &Setting, horizon: u64) -> String {
+    let problem = (setting.draft)(horizon).build().expect("a valid problem");
     let world = Arc::new(Bernoulli::new(&problem, &setting.means).expect("a valid world"));
     let experiment = Experiment {
         worlds: [world.clone(), world],
         key: Key::from(1u64),
         world_key: WorldKey::from(2u64),
         simulator: Simulator::Epochs,
-        checkpoints: vec![problem.horizon()],
+        checkpoints: vec![horizon],
         plan: Arc::new(Plan::of(problem)),
     };
-    let pairs = if rival.is_some_and(|rival| rival.per_round) {
-        PAIRS / 10
-    } else {
-        PAIRS
-    };
-    let contestant = rival.map_or(Contestant::Debora, Contestant::Rival);
     let pairs = experiment
-        .pairs(contestant, 0..pairs, &|_| (), &AtomicBool::new(false))
+        .pairs(
+            Contestant::Debora,
+            0..PAIRS,
+            &|_| (),
+            &AtomicBool::new(false),
+        )
         .expect("nobody cancels");
-    (
-        Arc::clone(&experiment.plan),
-        Summary::of(&experiment.plan, &pairs),
-    )
-}
-
-/// Mean regret, violation where there are costs, and the identical rate; `blind` after it for a plan that compares nothing, a
-/// star for a rival whose first batch does not fit into the horizon.
-fn cell(plan: &Arc<Plan>, summary: &Summary, rival: Option<&Rival>) -> String {
+    let summary = Summary::of(&experiment.plan, &pairs);
     let regret = summary.regret.map_or(f64::NAN, |regret| regret.spread.mean);
-    let violation = format!(", v {:.3e}", summary.violation.spread.mean);
-    let unsafe_runs = match plan.problem.policy() {
-        Policy::Free => String::new(),
-        Policy::Soft => violation,
-        Policy::Hard => format!(
-            "{violation}, unsafe {} %",
-            100 * summary.unsafe_runs / summary.runs
-        ),
-    };
-    let blind = match rival {
-        None if plan.blind => " blind",
-        Some(rival) if rival.player(plan, Key::from(1u64)).note().is_some() => " *",
-        _ => "",
-    };
+    let blind = if experiment.plan.blind { " blind" } else { "" };
     format!(
-        "{regret:.3e}{unsafe_runs} ({:.0} %){blind}",
-        100.0 * summary.identical_rate
+        "{:.3e}{blind}",
+        regret.max(0.0) + summary.violation.spread.mean
     )
 }
 
@@ -161,46 +136,11 @@ fn main() {
     for policy in [Policy::Soft, Policy::Hard] {
         settings.extend([2, 5, 20].map(|actions| limited(policy, actions)));
     }
-    settings.iter().for_each(print_table);
-}
-
-/// One table of docs/experiments.md: a row per player, a column per horizon.
-fn print_table(setting: &Setting) {
     let columns = HORIZONS.map(|horizon| format!("T = {horizon:e}"));
-    println!(
-        "\n### {}\n\n| player | {} |",
-        setting.title,
-        columns.join(" | ")
-    );
+    println!("| setting | {} |", columns.join(" | "));
     println!("|---|{}", "---|".repeat(HORIZONS.len()));
-    for (profile, draft) in [
-        ("tight", tight as fn(Draft) -> Draft),
-        ("paper", Draft::paper),
-    ] {
-        let row = HORIZONS.map(|horizon| {
-            let (plan, summary) = measure(setting, draft((setting.draft)(horizon)), None);
-            cell(&plan, &summary, None)
-        });
-        println!("| debora, {profile} | {} |", row.join(" | "));
+    for setting in &settings {
+        let row = HORIZONS.map(|horizon| lost(setting, horizon));
+        println!("| {} | {} |", setting.title, row.join(" | "));
     }
-    // The policy is the same at every horizon.
-    let policy = (setting.draft)(HORIZONS[0])
-        .build()
-        .expect("a valid problem")
-        .policy();
-    for rival in RIVALS.iter().filter(|rival| rival.plays(policy)) {
-        let row = HORIZONS.map(|horizon| {
-            if rival.per_round && horizon > ROUND_BY_ROUND_MAX {
-                return String::new();
-            }
-            let (plan, summary) = measure(setting, (setting.draft)(horizon), Some(rival));
-            cell(&plan, &summary, Some(rival))
-        });
-        println!("| {} | {} |", rival.name, row.join(" | "));
-    }
-}
-
-/// Drafts are of profile tight unless they say otherwise.
-fn tight(draft: Draft) -> Draft {
-    draft
 }
