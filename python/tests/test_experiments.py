@@ -56,7 +56,7 @@ def test_a_notebook_that_fails_or_warns_is_noticed(line: str, monkeypatch: pytes
 def checked(root: Path) -> subprocess.CompletedProcess[str]:
     """The script on the page of a folder: one table and its figures."""
     variables = os.environ | {"DEBORA_PROGRAM": str(binary())}
-    command = [root / "scripts/experiments", "--check", "constants"]
+    command = [str(root / "scripts/experiments"), "--check", "constants"]
     return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
 
 
