@@ -96,6 +96,10 @@ fn perform(cli: &Cli) -> Result<bool> {
         } => diff::diff(first, second, &access.access()?, common),
         Verb::Keys { action, store } => keys::keys(action, &store.location(), common),
         Verb::Backup { store, to } => backup::backup(&store.location(), to, common),
+        Verb::Schema => {
+            commands::print(&debora::spec::schema())?;
+            Ok(true)
+        }
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "debora", &mut script);
