@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::problem::HORIZON_MAX;
 use crate::spec::document::{Node, NodeValue};
 use crate::spec::error::{Fault, Read, SpecPlace};
-use crate::spec::keys::{Presence, SpecKey};
+use crate::spec::keys::{KeyPresence, SpecKey};
 use crate::spec::spelling::{hint, list, shorten};
 
 /// A value and the path that leads to it, as messages call it.
@@ -219,8 +219,8 @@ impl<'a> SpecSection<'a> {
             format!("{}.", self.path)
         };
         let remedy = match self.known(key).presence {
-            Presence::Required(remedy) | Presence::Depends(remedy) => remedy,
-            Presence::Optional => panic!("{section}{key} may be missing"),
+            KeyPresence::Required(remedy) | KeyPresence::Depends(remedy) => remedy,
+            KeyPresence::Optional => panic!("{section}{key} may be missing"),
         };
         // At the section that lacks it, since what is missing has no line of its own.
         let message = format!("{section}{path} is missing; {remedy}");

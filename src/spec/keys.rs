@@ -12,8 +12,8 @@ use crate::spec::world::{KINDS, KindWord, LAWS};
 /// A key of a section.
 pub(super) struct SpecKey {
     pub name: &'static str,
-    pub shape: Shape,
-    pub presence: Presence,
+    pub shape: KeyShape,
+    pub presence: KeyPresence,
     /// What is assumed where it is missing, as JSON.
     pub default: Option<&'static str>,
     /// The kinds of world that use it; none for keys that are not of one kind.
@@ -23,7 +23,7 @@ pub(super) struct SpecKey {
 }
 
 /// Whether a key must be there, and what to write if it must.
-pub(super) enum Presence {
+pub(super) enum KeyPresence {
     Required(&'static str),
     /// Other values decide.
     Depends(&'static str),
@@ -31,7 +31,7 @@ pub(super) enum Presence {
 }
 
 /// What a value can be, as far as it can be said without looking at others.
-pub(super) enum Shape {
+pub(super) enum KeyShape {
     /// Another value decides.
     Any,
     Text,
@@ -56,11 +56,11 @@ pub(super) enum Shape {
     /// A whole number with its unit of time.
     Wait,
     /// A list with something in it.
-    List(&'static Shape),
+    List(&'static KeyShape),
     /// One entry per action: a list in their order, or a table by their names.
-    EachAction(&'static Shape),
+    EachAction(&'static KeyShape),
     /// A table by names that the spec itself gives.
-    ByName(&'static Shape),
+    ByName(&'static KeyShape),
     Section(&'static [SpecKey]),
     /// As many sections as there are.
     Sections(&'static [SpecKey]),
@@ -68,97 +68,97 @@ pub(super) enum Shape {
 
 /// The top level.
 pub(super) const TOP: &[SpecKey] = &[
-    key("name", Shape::Text, "What the experiment is called."),
+    key("name", KeyShape::Text, "What the experiment is called."),
     key(
         "policy",
-        Shape::Word(&words(POLICIES)),
+        KeyShape::Word(&words(POLICIES)),
         "free: no limits. soft: limits on average. hard: safe in every round, given a safe strategy.",
     )
     .need("write policy = \"free\", \"soft\" or \"hard\""),
     key(
         "horizon",
-        Shape::Whole(1, HORIZON_MAX),
+        KeyShape::Whole(1, HORIZON_MAX),
         "How many rounds there will be in all; 1e8 works too.",
     )
     .need("give the number of rounds you will run, say horizon = 1e8"),
     key(
         "rho",
-        Shape::Chance,
+        KeyShape::Chance,
         "Two runs with one key differ with at most this probability.",
     )
     .need("give the chance of differing decisions you accept, say rho = 0.1"),
     key(
         "delta",
-        Shape::Chance,
+        KeyShape::Chance,
         "Bounds and safety fail with at most this probability.",
     )
     .default("0.01"),
     key(
         "profile",
-        Shape::Word(&words(PROFILES)),
+        KeyShape::Word(&words(PROFILES)),
         "tight: the same guarantees with far fewer rounds. paper: the published constants.",
     )
     .default("\"tight\""),
     key(
         "growth",
-        Shape::Whole(*GROWTHS.start() as u64, *GROWTHS.end() as u64),
+        KeyShape::Whole(*GROWTHS.start() as u64, *GROWTHS.end() as u64),
         "Counts grow by this factor between estimates; of profile tight only.",
     )
     .default("8"),
     key(
         "key",
-        Shape::Key,
+        KeyShape::Key,
         "The randomness that two runs share: a whole number, or 32 hexadecimal digits in quotes. The service draws one.",
     )
     .default("0"),
     key(
         "outside",
-        Shape::Word(&words(OUTSIDE)),
+        KeyShape::Word(&words(OUTSIDE)),
         "What happens to feedback outside its range. refuse: it is an error. clip: it counts as the range's end.",
     )
     .default("\"refuse\""),
     key(
         "actions",
-        Shape::Actions(ACTIONS_MAX as u64),
+        KeyShape::Actions(ACTIONS_MAX as u64),
         "What can be chosen, by name; or how many there are, which names them a1, a2 and so on.",
     )
     .need("name at least two, say actions = [\"a\", \"b\"]"),
-    key("reward", Shape::Section(REWARD), "What to maximise."),
+    key("reward", KeyShape::Section(REWARD), "What to maximise."),
     key(
         "cost",
-        Shape::Sections(COST),
+        KeyShape::Sections(COST),
         "What to limit: one [[cost]] for each.",
     ),
     key(
         "safe",
-        Shape::Section(SAFE),
+        KeyShape::Section(SAFE),
         "A strategy that is known to be strictly safe: policy hard needs one, the others use none.",
     ),
     key(
         "world",
-        Shape::Section(WORLD),
+        KeyShape::Section(WORLD),
         "For simulation only: what is true, unknown to the policy.",
     ),
     key(
         "service",
-        Shape::Section(SERVICE),
+        KeyShape::Section(SERVICE),
         "The rules of a live experiment.",
     ),
 ];
 
 pub(super) const REWARD: &[SpecKey] = &[
-    key("name", Shape::Name, "What the reward is called.").default("\"reward\""),
+    key("name", KeyShape::Name, "What the reward is called.").default("\"reward\""),
     RANGE,
     MEAN,
 ];
 
 pub(super) const COST: &[SpecKey] = &[
-    key("name", Shape::Name, "What the cost is called.")
+    key("name", KeyShape::Name, "What the cost is called.")
         .need("give each cost one, say name = \"price\""),
     RANGE,
     key(
         "threshold",
-        Shape::Number,
+        KeyShape::Number,
         "The limit on the cost's mean, in the units of its range.",
     )
     .need("give the limit on the cost's mean, in the units of its range"),
@@ -167,109 +167,109 @@ pub(super) const COST: &[SpecKey] = &[
 
 const RANGE: SpecKey = key(
     "range",
-    Shape::Ends,
+    KeyShape::Ends,
     "The least and the largest value that a round can bring, in your units.",
 )
 .default("[0, 1]");
 
 const MEAN: SpecKey = key(
     "mean",
-    Shape::Ends,
+    KeyShape::Ends,
     "Where every action's mean is known to lie, in the range's units: near an end, fewer rounds do. A premise: if it is false, nothing is promised.",
 );
 
 pub(super) const SAFE: &[SpecKey] = &[
     key(
         "strategy",
-        Shape::ByName(&Shape::Within(0.0, 1.0)),
+        KeyShape::ByName(&KeyShape::Within(0.0, 1.0)),
         "The probability of each action; those left out have 0.",
     )
     .need("give a strategy known to be safe, say strategy = { small = 1.0 }"),
     key(
         "cost",
-        Shape::ByName(&Shape::Number),
+        KeyShape::ByName(&KeyShape::Number),
         "What the strategy costs at most, by cost; or give margin.",
     ),
     key(
         "margin",
-        Shape::ByName(&Shape::Positive),
+        KeyShape::ByName(&KeyShape::Positive),
         "How far the strategy stays below each threshold, at least; or give cost.",
     ),
 ];
 
 /// The kinds whose feedback the spec itself states.
-const STATED: &[KindWord] = &[KindWord::Bernoulli, KindWord::Beta, KindWord::Discrete];
+pub(super) const STATED: &[KindWord] = &[KindWord::Bernoulli, KindWord::Beta, KindWord::Discrete];
 
 pub(super) const WORLD: &[SpecKey] = &[
     key(
         "kind",
-        Shape::Word(&words(KINDS)),
+        KeyShape::Word(&words(KINDS)),
         "bernoulli: either end of the range. beta: a beta law. discrete: given values. table: recorded rows. random: means drawn by the key.",
     )
     .need("write kind = \"bernoulli\", \"beta\", \"discrete\", \"table\" or \"random\""),
     key(
         "key",
-        Shape::Key,
+        KeyShape::Key,
         "The randomness that two runs do not share; by default it follows from the policy's key.",
     ),
     key(
         "reward",
-        Shape::EachAction(&Shape::Any),
+        KeyShape::EachAction(&KeyShape::Any),
         "Per action, in their order or by their names: the mean reward, or under kind discrete its values and probabilities.",
     )
     .need("give one entry per action")
     .of(STATED),
     key(
         "cost",
-        Shape::ByName(&Shape::EachAction(&Shape::Any)),
+        KeyShape::ByName(&KeyShape::EachAction(&KeyShape::Any)),
         "By cost, and then as the reward: one entry per action.",
     )
     .depends("give one entry per action")
     .of(STATED),
     key(
         "concentration",
-        Shape::Within(*CONCENTRATIONS.start(), *CONCENTRATIONS.end()),
+        KeyShape::Within(*CONCENTRATIONS.start(), *CONCENTRATIONS.end()),
         "How close values stay to their mean.",
     )
     .need("give a positive number, say 10, or a larger one for less spread")
     .of(&[KindWord::Beta]),
     key(
         "file",
-        Shape::Text,
+        KeyShape::Text,
         "A CSV file, relative to the spec, with the columns action, reward and each cost.",
     )
     .need("name a CSV file with the header action, reward and the names of the costs")
     .of(&[KindWord::Table]),
     key(
         "columns",
-        Shape::ByName(&Shape::Text),
+        KeyShape::ByName(&KeyShape::Text),
         "What the file calls action, reward and the costs; all other columns are then ignored.",
     )
     .of(&[KindWord::Table]),
     key(
         "law",
-        Shape::Word(&words(LAWS)),
+        KeyShape::Word(&words(LAWS)),
         "How the mean rewards lie. uniform: anywhere. gap: one ahead of equals. stairs: equal steps. sparse: few ahead of many.",
     )
     .need("write law = \"uniform\", \"gap\", \"stairs\" or \"sparse\"")
     .of(&[KindWord::Random]),
     key(
         "gap",
-        Shape::Positive,
+        KeyShape::Positive,
         "A difference of mean rewards, in the reward's units; not of law uniform.",
     )
     .depends("give a difference of mean rewards, in the reward's units")
     .of(&[KindWord::Random]),
     key(
         "worlds",
-        Shape::Whole(1, HORIZON_MAX),
+        KeyShape::Whole(1, HORIZON_MAX),
         "How many worlds there are; pair j meets world j mod this.",
     )
     .default("1")
     .of(&[KindWord::Random]),
     key(
         "index",
-        Shape::Whole(0, HORIZON_MAX),
+        KeyShape::Whole(0, HORIZON_MAX),
         "The number of the first world.",
     )
     .default("0")
@@ -278,11 +278,11 @@ pub(super) const WORLD: &[SpecKey] = &[
 
 /// What one action can give of one quantity.
 pub(super) const LAW: &[SpecKey] = &[
-    key("values", Shape::List(&Shape::Number), "The values.")
+    key("values", KeyShape::List(&KeyShape::Number), "The values.")
         .need("list the values this action can give"),
     key(
         "probabilities",
-        Shape::List(&Shape::Within(0.0, 1.0)),
+        KeyShape::List(&KeyShape::Within(0.0, 1.0)),
         "The probability of each value; they sum to 1.",
     )
     .need("give one for each value"),
@@ -291,36 +291,36 @@ pub(super) const LAW: &[SpecKey] = &[
 pub(super) const SERVICE: &[SpecKey] = &[
     key(
         "on_wait",
-        Shape::Word(&words(ON_WAIT)),
+        KeyShape::Word(&words(ON_WAIT)),
         "While all rounds of an epoch are handed out and outcomes are outstanding, hold: requests are asked to come back. serve: they get decisions that no estimate counts.",
     )
     .default("\"hold\""),
     key(
         "outcome_wait",
-        Shape::Wait,
+        KeyShape::Wait,
         "After how long a missing outcome is imputed, as \"7d\", \"12h\", \"30m\" or \"45s\"; by default never.",
     ),
     key(
         "impute",
-        Shape::Section(IMPUTE),
+        KeyShape::Section(IMPUTE),
         "What is imputed; by default the worst values.",
     ),
 ];
 
 pub(super) const IMPUTE: &[SpecKey] = &[
-    key("reward", Shape::Number, "In the reward's units."),
+    key("reward", KeyShape::Number, "In the reward's units."),
     key(
         "cost",
-        Shape::ByName(&Shape::Number),
+        KeyShape::ByName(&KeyShape::Number),
         "By cost, in its units; those left out have their worst value.",
     ),
 ];
 
-const fn key(name: &'static str, shape: Shape, help: &'static str) -> SpecKey {
+const fn key(name: &'static str, shape: KeyShape, help: &'static str) -> SpecKey {
     SpecKey {
         name,
         shape,
-        presence: Presence::Optional,
+        presence: KeyPresence::Optional,
         default: None,
         kinds: &[],
         help,
@@ -342,12 +342,12 @@ const fn words<T: Copy, const N: usize>(choices: [(&'static str, T); N]) -> [&'s
 // Field by field, as a constant can be changed but not taken apart: it might have to be dropped.
 impl SpecKey {
     const fn need(mut self, remedy: &'static str) -> Self {
-        self.presence = Presence::Required(remedy);
+        self.presence = KeyPresence::Required(remedy);
         self
     }
 
     const fn depends(mut self, remedy: &'static str) -> Self {
-        self.presence = Presence::Depends(remedy);
+        self.presence = KeyPresence::Depends(remedy);
         self
     }
 

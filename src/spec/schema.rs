@@ -9,7 +9,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::problem::{CHANCES, Policy};
-use crate::spec::keys::{LAW, Presence, Shape, SpecKey, TOP, WORLD};
+use crate::spec::keys::{KeyPresence, KeyShape, LAW, STATED, SpecKey, TOP, WORLD};
 use crate::spec::service::wait_pattern;
 use crate::spec::world::{KINDS, KindWord, LAWS};
 
@@ -32,8 +32,11 @@ pub fn schema() -> String {
             "if": is("policy", &[Policy::Hard.name()]),
             "then": { "required": ["safe"] },
             "else": { "properties": { "safe": false } },
-            // At the profile, as growth is what someone wanted.
-            "dependencies": { "growth": { "properties": { "profile": { "const": "tight" } } } },
+            "dependencies": {
+                // At the profile, as growth is what someone wanted.
+                "growth": { "properties": { "profile": { "const": "tight" } } },
+                "cost": by_costs(),
+            },
         }),
     );
     extend(
@@ -62,7 +65,7 @@ fn section(keys: &[SpecKey]) -> Value {
 
 fn required(keys: &[SpecKey], wanted: impl Fn(&SpecKey) -> bool) -> Vec<&'static str> {
     keys.iter()
-        .filter(|key| matches!(key.presence, Presence::Required(_)) && wanted(key))
+        .filter(|key| matches!(key.presence, KeyPresence::Required(_)) && wanted(key))
         .map(|key| key.name)
         .collect()
 }
@@ -79,49 +82,49 @@ fn property(key: &SpecKey) -> Value {
 
 /// What a shape allows. Where a value has two forms, rules of both stand side by side, as each is silent about the other's
 /// type: an error then names the rule that was broken, and not that neither form fits.
-fn value(shape: &Shape) -> Value {
+fn value(shape: &KeyShape) -> Value {
     match shape {
-        Shape::Any => json!({}),
-        Shape::Text => json!({ "type": "string" }),
-        Shape::Name => json!({ "type": "string", "minLength": 1 }),
-        Shape::Word(words) => json!({ "type": "string", "enum": words }),
-        Shape::Number => json!({ "type": "number" }),
-        Shape::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
-        Shape::Within(least, most) => {
+        KeyShape::Any => json!({}),
+        KeyShape::Text => json!({ "type": "string" }),
+        KeyShape::Name => json!({ "type": "string", "minLength": 1 }),
+        KeyShape::Word(words) => json!({ "type": "string", "enum": words }),
+        KeyShape::Number => json!({ "type": "number" }),
+        KeyShape::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
+        KeyShape::Within(least, most) => {
             json!({ "type": "number", "minimum": least, "maximum": most })
         }
-        Shape::Chance => {
+        KeyShape::Chance => {
             json!({ "type": "number", "minimum": CHANCES.start, "exclusiveMaximum": CHANCES.end })
         }
-        Shape::Whole(least, most) => {
+        KeyShape::Whole(least, most) => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
-        Shape::Key => {
+        KeyShape::Key => {
             json!({ "type": ["integer", "string"], "minimum": 0, "pattern": "^[0-9A-Fa-f]{32}$" })
         }
-        Shape::Wait => json!({ "type": "string", "pattern": wait_pattern() }),
+        KeyShape::Wait => json!({ "type": "string", "pattern": wait_pattern() }),
         _ => lists_and_tables(shape),
     }
 }
 
-fn lists_and_tables(shape: &Shape) -> Value {
+fn lists_and_tables(shape: &KeyShape) -> Value {
     match shape {
-        Shape::Actions(most) => json!({
+        KeyShape::Actions(most) => json!({
             "type": ["array", "integer"],
-            "items": value(&Shape::Name),
+            "items": value(&KeyShape::Name),
             "minItems": 2,
             "uniqueItems": true,
             "minimum": 2,
             "maximum": most,
         }),
-        Shape::Ends => json!({
+        KeyShape::Ends => json!({
             "type": "array",
-            "items": value(&Shape::Number),
+            "items": value(&KeyShape::Number),
             "minItems": 2,
             "maxItems": 2,
         }),
-        Shape::List(entry) => json!({ "type": "array", "items": value(entry), "minItems": 1 }),
-        Shape::EachAction(entry) => json!({
+        KeyShape::List(entry) => json!({ "type": "array", "items": value(entry), "minItems": 1 }),
+        KeyShape::EachAction(entry) => json!({
             "type": ["array", "object"],
             "items": value(entry),
             // There are two actions at least.
@@ -129,13 +132,35 @@ fn lists_and_tables(shape: &Shape) -> Value {
             "additionalProperties": value(entry),
             "minProperties": 2,
         }),
-        Shape::ByName(entry) => {
+        KeyShape::ByName(entry) => {
             json!({ "type": "object", "additionalProperties": value(entry) })
         }
-        Shape::Section(keys) => section(keys),
-        Shape::Sections(keys) => json!({ "type": "array", "items": section(keys) }),
+        KeyShape::Section(keys) => section(keys),
+        KeyShape::Sections(keys) => json!({ "type": "array", "items": section(keys) }),
         _ => unreachable!("a value that is neither"),
     }
+}
+
+/// What other sections must have once there are costs.
+fn by_costs() -> Value {
+    let some = json!({ "minProperties": 1 });
+    let stated = KINDS.into_iter().filter(|(_, kind)| STATED.contains(kind));
+    let stated: Vec<&str> = stated.map(|(word, _)| word).collect();
+    json!({
+        "if": { "properties": { "cost": { "minItems": 1 } } },
+        "then": {
+            "properties": {
+                "safe": {
+                    "anyOf": [{ "required": ["cost"] }, { "required": ["margin"] }],
+                    "properties": { "cost": some, "margin": some },
+                },
+                "world": {
+                    "if": is("kind", &stated),
+                    "then": { "required": ["cost"], "properties": { "cost": some } },
+                },
+            },
+        },
+    })
 }
 
 /// What a world must have by its kind: one condition within the other.
@@ -150,8 +175,8 @@ fn of_kind(kind: KindWord) -> Value {
         .map(|key| (key.name.to_owned(), json!(false)))
         .collect();
     let entry = match kind {
-        KindWord::Bernoulli | KindWord::Beta => Some(Shape::EachAction(&Shape::Number)),
-        KindWord::Discrete => Some(Shape::EachAction(&Shape::Section(LAW))),
+        KindWord::Bernoulli | KindWord::Beta => Some(KeyShape::EachAction(&KeyShape::Number)),
+        KindWord::Discrete => Some(KeyShape::EachAction(&KeyShape::Section(LAW))),
         KindWord::Table | KindWord::Random => None,
     };
     if let Some(entry) = entry {
