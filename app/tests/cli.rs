@@ -540,7 +540,7 @@ fn init_writes_a_spec_that_works_and_never_over_another() {
 /// The schema that a spec's first line names is there, and is this program's unless another was there before.
 #[test]
 fn init_writes_the_schema_beside_the_spec() {
-    let folder = folder("schema");
+    let folder = folder("beside");
     let path = |name: &str| folder.join(name).display().to_string();
     let schema = folder.join("debora.schema.json");
     said(&["init", &path("one.toml")], 0);
