@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import re
 import subprocess
 import sys
@@ -136,9 +135,9 @@ def validator(schema: Any) -> Any:
     return Draft7Validator(schema)
 
 
-def right_specs() -> list[str]:
-    """Specs that the parser takes, of every kind."""
-    files = [*sorted((ROOT / "examples").glob("*.toml")), ROOT / "app/src/commands/template.toml"]
+def every_kind() -> list[str]:
+    """Right specs with every key between them, short enough to try all that is near."""
+    right = bases()
     cost = "cost.price = [0, 0.75]\n"
     law = "{ values = [0, 0.5], probabilities = [0.25, 0.75] }"
     worlds = [
@@ -149,17 +148,23 @@ def right_specs() -> list[str]:
         "kind = 'random'\nlaw = 'stairs'\ngap = 0.1\nworlds = 3\nindex = 2\n",
         "kind = 'random'\nlaw = 'uniform'\n",
     ]
-    right = bases()
-    odd = 'name = ""\nkey = 340282366920938463463374607431768211455\ncost = []\nprofile = "paper"\n' + right["FREE"]
-    waits = [f"{right['FREE']}[service]\noutcome_wait = '{wait}'\n" for wait in ("36500d", "007h", "1m", "3153600000s")]
+    margins = right["HARD"].replace("cost = { wait = 0.25, price = 0.0025 }", "margin = { wait = 0.1, price = 1e-3 }")
     return [
-        *(file.read_text() for file in files),
-        *(right[name] for name in ("FREE", "SOFT", "HARD")),
+        right["FREE"] + "profile = 'paper'\n",
+        right["HARD"],
+        margins.replace("threshold = 0.5", "threshold = 0.5\nmean = [0, 0.75]"),
         *(f"{right['SOFT']}[world]\n{world}" for world in worlds),
-        right["FREE"].replace('["a", "b"]', "20.0"),
-        odd,
-        *waits,
     ]
+
+
+def right_specs() -> list[str]:
+    """All that the parser is known to take."""
+    files = [*sorted((ROOT / "examples").glob("*.toml")), ROOT / "app/src/commands/template.toml"]
+    free = bases()["FREE"]
+    odd = 'name = ""\nkey = 340282366920938463463374607431768211455\ncost = []\n'
+    waits = [f"{free}[service]\noutcome_wait = '{wait}'\n" for wait in ("36500d", "007h", "1m", "3153600000s")]
+    many = free.replace('["a", "b"]', "1048576.0")
+    return [*(file.read_text() for file in files), *every_kind(), odd + free, many, *waits]
 
 
 def test_it_is_a_schema_that_explains_every_key(schema: Any) -> None:
@@ -243,50 +248,38 @@ TOKENS = [
 ]
 
 
-def spoiled(text: str, chance: random.Random) -> str:
-    """A spec with one value or line replaced, doubled, moved or left out."""
-    lines = text.splitlines()
-    number = chance.randrange(len(lines))
-    match chance.randrange(8):
-        case 0:
-            lines.pop(number)
-        case 1:
-            lines.insert(chance.randrange(len(lines)), lines.pop(number))
-        case _:
-            values = list(re.finditer(r"(?<== )(\[.*\]|\{.*\}|[^\[{#\s]+)|[\w.]+(?=[,\]} ])", lines[number]))
-            if values:
-                start, end = chance.choice(values).span()
-                lines[number] = lines[number][:start] + chance.choice(TOKENS) + lines[number][end:]
-    return "\n".join(lines) + "\n"
+def neighbours(text: str) -> Iterator[str]:
+    """A spec without each of its lines, with an unknown key after it, and with each of its values replaced."""
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        around = "".join(lines[:number]), "".join(lines[number + 1 :])
+        values = [*re.finditer(r"(?<== )[^#\n]*[^#\s]", line), *re.finditer(r"[\w.'\"-]+(?=[,\]} ])", line)]
+        spoiled = [line[: value.start()] + token + line[value.end() :] for value in values for token in TOKENS]
+        for instead in ["", line + "colour = 1\n", *spoiled]:
+            yield instead.join(around)
 
 
 # How the parser's messages tell what is beyond a schema, as above; the last is a key beyond 128 bits.
 BEYOND_WORDS = re.compile(
     r"unknown (action|cost|column) |has no (action|cost) |twice|entries for|sum to"
-    r"|(outside|in) its range|needs more room|increasing (order|numbers)|profile paper needs|margin .* is not above"
+    r"|(outside|in) its range|needs more room|increasing order|is declared|profile paper needs|margin .* is not above"
     r"|key is \d\.\d+e\d\d;"
 )
 
 
 def test_spoiled_specs_are_judged_alike(validator: Any) -> None:
-    chance = random.Random(5)
-    right = right_specs()
     taken = refused = 0
-    for _ in range(10_000):
-        text = chance.choice(right)
-        for _ in range(chance.randrange(1, 4)):
-            text = spoiled(text, chance)
-        spec = document(text)
+    for text in (each for spec in every_kind() for each in neighbours(spec)):
+        spec, why = document(text), refusal(text)
         if spec is None:
             continue
-        why = refusal(text)
         if why is None:
             taken += 1
             assert validator.is_valid(spec), text
         elif not BEYOND_WORDS.search(why):
             refused += 1
             assert not validator.is_valid(spec), f"{why}\n{text}"
-    assert taken > 1_000
+    assert taken > 500
     assert refused > 4_000
 
 
