@@ -14,7 +14,7 @@ use crate::mean::to_fixed;
 use crate::strategy::Strategy;
 
 pub use draft::Draft;
-pub(crate) use draft::{ACTIONS_MAX, SafeKnown};
+pub(crate) use draft::{ACTIONS_MAX, CHANCES, GROWTHS, SafeKnown};
 
 /// The largest horizon: rounds up to here are exact as `f64`.
 pub const HORIZON_MAX: u64 = 1 << 53;
@@ -33,7 +33,7 @@ pub enum Policy {
 
 impl Policy {
     /// The name in spec files and documents.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Policy::Free => "free",
             Policy::Soft => "soft",

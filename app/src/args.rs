@@ -57,7 +57,7 @@ pub struct OutArgs {
 
 #[derive(Subcommand)]
 pub enum Verb {
-    /// Write a commented spec to start from
+    /// Write a commented spec to start from, and beside it the schema that editors check it with
     Init {
         /// Where to; - is standard output
         #[arg(default_value = "debora.toml")]
@@ -209,6 +209,8 @@ pub enum Verb {
         /// An existing folder
         folder: PathBuf,
     },
+    /// The JSON Schema of a spec file, for editors
+    Schema,
     /// Completions for a shell
     Completions {
         /// Which shell

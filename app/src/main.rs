@@ -96,6 +96,10 @@ fn perform(cli: &Cli) -> Result<bool> {
         } => diff::diff(first, second, &access.access()?, common),
         Verb::Keys { action, store } => keys::keys(action, &store.location(), common),
         Verb::Backup { store, to } => backup::backup(&store.location(), to, common),
+        Verb::Schema => {
+            commands::print(&debora::spec::schema())?;
+            Ok(true)
+        }
         Verb::Ready { listen } => ready::ready(listen, common),
         Verb::Man { folder } => {
             clap_mangen::generate_to(Cli::command(), folder)

@@ -523,14 +523,40 @@ fn files_are_the_same_bytes_for_any_threads_and_shards() {
 fn init_writes_a_spec_that_works_and_never_over_another() {
     let folder = folder("init");
     let file = folder.join("debora.toml").display().to_string();
-    assert!(said(&["init", &file], 0).starts_with("wrote "));
+    assert!(said(&["init", &file], 0).contains("debora.schema.json for editors; next"));
     assert!(
         refused(&["init", &file])
             .contains("exists; choose another name, or --force to overwrite it")
     );
     said(&["init", &file, "--force"], 0);
     said(&["replicate", &file, "--pairs", "20"], 0);
-    assert_eq!(said(&["init", "-"], 0), fs::read_to_string(&file).unwrap());
+    let written = fs::read_to_string(&file).unwrap();
+    let (first, rest) = written.split_once('\n').unwrap();
+    assert_eq!(first, "#:schema ./debora.schema.json");
+    assert_eq!(said(&["init", "-"], 0), rest);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// The schema that a spec's first line names is there, and is this program's unless another was there before.
+#[test]
+fn init_writes_the_schema_beside_the_spec() {
+    let folder = folder("beside");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let schema = folder.join("debora.schema.json");
+    said(&["init", &path("one.toml")], 0);
+    assert_eq!(
+        fs::read_to_string(&schema).unwrap(),
+        said(&["schema"], 0),
+        "what the verb prints"
+    );
+    let words = said(&["init", &path("two.toml")], 0);
+    assert!(!words.contains("schema"), "{words}");
+    fs::write(&schema, "{}").unwrap();
+    let words = said(&["init", &path("three.toml")], 0);
+    assert!(words.contains("is not this version's"), "{words}");
+    assert_eq!(fs::read_to_string(&schema).unwrap(), "{}");
+    said(&["init", &path("three.toml"), "--force"], 0);
+    assert_eq!(fs::read_to_string(&schema).unwrap(), said(&["schema"], 0));
     fs::remove_dir_all(folder).unwrap();
 }
 

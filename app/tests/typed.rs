@@ -163,6 +163,7 @@ fn out_is_a_flag_of_the_verbs_that_write() {
     for verb in [
         &["init", "-"][..],
         &["completions", "bash"],
+        &["schema"],
         &["audit", "log"],
         &["keys", "list"],
     ] {

@@ -40,7 +40,7 @@ pub enum RewardLaw {
 
 impl RewardLaw {
     /// Its word in a spec.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
             Self::Gap => "gap",

@@ -8,6 +8,7 @@
 //! can be drawn at once; where that reads other random numbers than pull by pull it agrees in law, not in bits. All values
 //! are on the unit scale. Rewards and costs of one pull are independent, except in a table, whose rows stay together.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::key::{Label, to_uniform};
@@ -190,6 +191,9 @@ impl World for Bernoulli {
     }
 }
 
+/// What a concentration can be. Below, nearly every draw is 0 or 1; above, the spread is lost in rounding.
+pub(crate) const CONCENTRATIONS: RangeInclusive<f64> = 1e-6..=1e12;
+
 /// Each quantity has a beta law with a given mean; the larger the concentration, the closer to it.
 #[derive(Clone, Debug)]
 pub struct Beta {
@@ -204,8 +208,7 @@ impl Beta {
         means: &[Vec<f64>],
         concentration: f64,
     ) -> Result<Self, LabError> {
-        // Below, nearly every draw is 0 or 1; above, the spread is lost in rounding.
-        if !(1e-6..=1e12).contains(&concentration) {
+        if !CONCENTRATIONS.contains(&concentration) {
             return Err(LabError::Concentration { concentration });
         }
         Ok(Self {

@@ -1,5 +1,7 @@
 //! A problem as the user states it, and every rule it must meet before it is one.
 
+use std::ops::RangeInclusive;
+
 use super::{HORIZON_MAX, Outside, Policy, Problem, Profile, Quantity, Range, Safe};
 use crate::Error;
 use crate::strategy::Strategy;
@@ -7,6 +9,12 @@ use crate::strategy::Strategy;
 /// The most actions: each is numbered by a `u32` and named in every record, and what is drawn for all of them must stay an
 /// exact count.
 pub(crate) const ACTIONS_MAX: usize = 1 << 20;
+
+/// What rho and delta can be. Far below 1e-100 shares would round to zero; and no horizon could serve such a rho anyway.
+pub(crate) const CHANCES: std::ops::Range<f64> = 1e-100..1.0;
+
+/// What growth can be.
+pub(crate) const GROWTHS: RangeInclusive<u32> = 2..=64;
 
 /// What is known of the safe strategy, per cost, in the user's units.
 #[derive(Clone, Debug, PartialEq)]
@@ -263,12 +271,10 @@ impl Draft {
         if !(1..=HORIZON_MAX).contains(&horizon) {
             return Err(Error::Horizon { horizon });
         }
-        // Far below 1e-100 shares would round to zero; and no horizon could serve such a rho anyway.
-        let chances = 1e-100..1.0;
-        if !chances.contains(&self.rho) {
+        if !CHANCES.contains(&self.rho) {
             return Err(Error::Rho { rho: self.rho });
         }
-        if !chances.contains(&self.delta) {
+        if !CHANCES.contains(&self.delta) {
             return Err(Error::Delta { delta: self.delta });
         }
         Ok(())
@@ -279,7 +285,7 @@ impl Draft {
         let delta = self.delta;
         match self.growth {
             Some(growth) if self.paper => Err(Error::GrowthWithPaper { growth }),
-            Some(growth) if !(2..=64).contains(&growth) => Err(Error::Growth { growth }),
+            Some(growth) if !GROWTHS.contains(&growth) => Err(Error::Growth { growth }),
             // The paper's widths divide by rho - 2 delta.
             _ if self.paper && 2.0 * delta >= rho => Err(Error::PaperDelta { rho, delta }),
             _ => Ok(()),

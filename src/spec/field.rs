@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::problem::HORIZON_MAX;
 use crate::spec::document::{Node, NodeValue};
 use crate::spec::error::{Fault, Read, SpecPlace};
+use crate::spec::keys::{KeyPresence, SpecKey};
 use crate::spec::spelling::{hint, list, shorten};
 
 /// A value and the path that leads to it, as messages call it.
@@ -97,8 +98,9 @@ impl<'a> Field<'a> {
     }
 
     /// A table with these keys and no others.
-    pub fn section(&self, known: &[&str]) -> Read<SpecSection<'a>> {
-        let table = self.table(&list(known))?;
+    pub fn section(&self, keys: &'static [SpecKey]) -> Read<SpecSection<'a>> {
+        let known: Vec<&str> = keys.iter().map(|key| key.name).collect();
+        let table = self.table(&list(&known))?;
         let unknown = table
             .iter()
             .filter(|(key, _)| !known.contains(&key.as_str()));
@@ -112,11 +114,12 @@ impl<'a> Field<'a> {
             let message = format!(
                 "unknown key {:?}{section}; {}",
                 shorten(key),
-                hint(key, known.iter().copied())
+                hint(key, known)
             );
             return Err(Fault::new(node.place, message));
         }
         Ok(SpecSection {
+            keys,
             table,
             path: self.path.clone(),
             place: self.node.place,
@@ -186,6 +189,7 @@ impl<'a> Field<'a> {
 
 /// A table of known keys.
 pub(super) struct SpecSection<'a> {
+    keys: &'static [SpecKey],
     table: &'a BTreeMap<String, Node>,
     path: String,
     place: SpecPlace,
@@ -193,6 +197,7 @@ pub(super) struct SpecSection<'a> {
 
 impl<'a> SpecSection<'a> {
     pub fn get(&self, key: &str) -> Option<Field<'a>> {
+        let key = self.known(key).name;
         let path = if self.path.is_empty() {
             key.to_owned()
         } else {
@@ -201,19 +206,31 @@ impl<'a> SpecSection<'a> {
         self.table.get(key).map(|node| Field { path, node })
     }
 
-    /// A key that must be there; `remedy` says what to write.
-    pub fn need(&self, key: &str, remedy: &str) -> Read<Field<'a>> {
+    /// A key that must be there.
+    pub fn need(&self, key: &str) -> Read<Field<'a>> {
+        self.get(key).ok_or_else(|| self.lacks(key, key))
+    }
+
+    /// The fault that a key is missing, or a path below it.
+    pub fn lacks(&self, key: &str, path: &str) -> Fault {
         let section = if self.path.is_empty() {
             String::new()
         } else {
             format!("{}.", self.path)
         };
-        self.get(key)
-            // At the section that lacks it, since what is missing has no line of its own.
-            .ok_or_else(|| {
-                let message = format!("{section}{key} is missing; {remedy}");
-                Fault::new(self.place, message).without(key)
-            })
+        let remedy = match self.known(key).presence {
+            KeyPresence::Required(remedy) | KeyPresence::Depends(remedy) => remedy,
+            KeyPresence::Optional => panic!("{section}{key} may be missing"),
+        };
+        // At the section that lacks it, since what is missing has no line of its own.
+        let message = format!("{section}{path} is missing; {remedy}");
+        Fault::new(self.place, message).without(path)
+    }
+
+    /// The key's line of the table of keys. A reader that asks for any other would read what the schema does not know.
+    fn known(&self, key: &str) -> &'static SpecKey {
+        let known = self.keys.iter().find(|known| known.name == key);
+        known.unwrap_or_else(|| panic!("{key} is not a key of {:?}", self.path))
     }
 
     /// What a key holds, if it is there.

@@ -7,12 +7,19 @@ use crate::spec::document::{Node, NodeValue};
 use crate::spec::error::Read;
 use crate::spec::field::{Field, SpecSection};
 use crate::spec::key;
+use crate::spec::keys::{COST, REWARD, SAFE, TOP};
 
-/// All keys of the top level.
-const KEYS: [&str; 15] = [
-    "name", "policy", "horizon", "rho", "delta", "profile", "growth", "key", "outside", "actions",
-    "reward", "cost", "safe", "world", "service",
+pub(super) const POLICIES: [(&str, Policy); 3] = [
+    (Policy::Free.name(), Policy::Free),
+    (Policy::Soft.name(), Policy::Soft),
+    (Policy::Hard.name(), Policy::Hard),
 ];
+
+/// The profiles, and whether they are the paper's.
+pub(super) const PROFILES: [(&str, bool); 2] = [("tight", false), ("paper", true)];
+
+pub(super) const OUTSIDE: [(&str, Outside); 2] =
+    [("refuse", Outside::Refuse), ("clip", Outside::Clip)];
 
 /// The top level, read: what the other sections build on.
 pub(super) struct Top<'a> {
@@ -25,7 +32,7 @@ pub(super) struct Top<'a> {
 
 /// Reads the top level and builds the problem.
 pub(super) fn read<'a>(root: &Field<'a>) -> Read<Top<'a>> {
-    let section = root.section(&KEYS)?;
+    let section = root.section(TOP)?;
     let name = section.read("name", Field::text)?.map(str::to_owned);
     let draft = scalars(&section, begin(&section)?)?;
     let draft = quantities(&section, draft)?;
@@ -46,24 +53,13 @@ pub(super) fn read<'a>(root: &Field<'a>) -> Read<Top<'a>> {
 
 /// Policy, actions, horizon and rho: what every problem needs.
 fn begin(section: &SpecSection<'_>) -> Read<Draft> {
-    let policies = [Policy::Free, Policy::Soft, Policy::Hard].map(|policy| (policy.name(), policy));
-    let policy = section
-        .need("policy", "write policy = \"free\", \"soft\" or \"hard\"")?
-        .choice(&policies)?;
+    let policy = section.need("policy")?.choice(&POLICIES)?;
     let actions = action_names(section)?;
     let horizon = section
-        .need(
-            "horizon",
-            "give the number of rounds you will run, say horizon = 1e8",
-        )?
+        .need("horizon")?
         // The range itself is the problem's to check; this refuses what is not a number of rounds at all.
         .whole::<u64>("it must be a whole number from 1 to 2^53 = 9007199254740992")?;
-    let rho = section
-        .need(
-            "rho",
-            "give the chance of differing decisions you accept, say rho = 0.1",
-        )?
-        .number()?;
+    let rho = section.need("rho")?.number()?;
     Ok(match policy {
         Policy::Free => Problem::free(actions, horizon, rho),
         Policy::Soft => Problem::soft(actions, horizon, rho),
@@ -73,7 +69,7 @@ fn begin(section: &SpecSection<'_>) -> Read<Draft> {
 
 /// A list of names, or how many there are: a number gives them the names a1, a2 and so on.
 fn action_names(section: &SpecSection<'_>) -> Read<Vec<String>> {
-    let field = section.need("actions", "name at least two, say actions = [\"a\", \"b\"]")?;
+    let field = section.need("actions")?;
     if let NodeValue::Whole(_) | NodeValue::Number(_) = field.node.value {
         let rule = format!("give their names, or their number from 2 to {ACTIONS_MAX}");
         let count: u64 = field.whole(&rule)?;
@@ -92,8 +88,7 @@ fn scalars(section: &SpecSection<'_>, mut draft: Draft) -> Read<Draft> {
     if let Some(delta) = section.read("delta", Field::number)? {
         draft = draft.delta(delta);
     }
-    let profiles = [("tight", false), ("paper", true)];
-    let paper = section.read("profile", |field| field.choice(&profiles))?;
+    let paper = section.read("profile", |field| field.choice(&PROFILES))?;
     if paper == Some(true) {
         draft = draft.paper();
     }
@@ -104,14 +99,13 @@ fn scalars(section: &SpecSection<'_>, mut draft: Draft) -> Read<Draft> {
         // Also beside profile paper, which refuses it: better an error than a value that changes nothing.
         draft = draft.growth(growth);
     }
-    let words = [("refuse", Outside::Refuse), ("clip", Outside::Clip)];
-    let outside = section.read("outside", |field| field.choice(&words))?;
+    let outside = section.read("outside", |field| field.choice(&OUTSIDE))?;
     Ok(draft.outside(outside.unwrap_or_default()))
 }
 
 fn quantities(section: &SpecSection<'_>, mut draft: Draft) -> Read<Draft> {
     if let Some(field) = section.get("reward") {
-        let reward = field.section(&["name", "range", "mean"])?;
+        let reward = field.section(REWARD)?;
         let name = reward.read("name", Field::text)?.unwrap_or("reward");
         draft = draft.reward(
             name,
@@ -139,17 +133,10 @@ fn cost(mut field: Field<'_>, draft: Draft) -> Read<Draft> {
         // As overrides and worlds call it.
         field.path = format!("cost.{name}");
     }
-    let cost = field.section(&["name", "range", "threshold", "mean"])?;
-    let name = cost
-        .need("name", "give each cost one, say name = \"price\"")?
-        .text()?;
+    let cost = field.section(COST)?;
+    let name = cost.need("name")?.text()?;
     let range = cost.read("range", Field::range)?.unwrap_or([0.0, 1.0]);
-    let threshold = cost
-        .need(
-            "threshold",
-            "give the limit on the cost's mean, in the units of its range",
-        )?
-        .number()?;
+    let threshold = cost.need("threshold")?.number()?;
     declared(&cost, name, draft.cost(name, range, threshold))
 }
 
@@ -164,14 +151,11 @@ fn declared(section: &SpecSection<'_>, name: &str, draft: Draft) -> Read<Draft> 
 
 /// The safe strategy by action names, with its costs or margins by cost names.
 fn safe(field: &Field<'_>, draft: Draft) -> Read<Draft> {
-    let safe = field.section(&["strategy", "cost", "margin"])?;
+    let safe = field.section(SAFE)?;
     let actions: Vec<&str> = draft.actions.iter().map(String::as_str).collect();
-    let strategy = safe.need(
-        "strategy",
-        "give a strategy known to be safe, say strategy = { small = 1.0 }",
-    )?;
     // Actions left out are not played: with many actions a safe strategy names one or two.
-    let strategy = strategy
+    let strategy = safe
+        .need("strategy")?
         .by_name("action", &actions)?
         .iter()
         .map(|field| field.as_ref().map_or(Ok(0.0), Field::number))

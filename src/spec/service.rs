@@ -5,9 +5,15 @@ use std::time::Duration;
 use crate::problem::Problem;
 use crate::spec::error::Read;
 use crate::spec::field::{Field, SpecSection};
+use crate::spec::keys::{IMPUTE, SERVICE};
 
 /// The longest an outcome can be waited for: a hundred years, so that adding it to a time cannot overflow.
 const WAIT_MAX: Duration = Duration::from_secs(36_500 * 86_400);
+
+/// The units of a wait, in seconds.
+const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
+
+pub(super) const ON_WAIT: [(&str, OnWait); 2] = [("hold", OnWait::Hold), ("serve", OnWait::Serve)];
 
 /// What happens to a request when all rounds of an epoch are handed out and outcomes are outstanding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,10 +46,9 @@ pub(super) fn read(top: &SpecSection<'_>, problem: &Problem) -> Read<ServiceSpec
     let Some(field) = top.get("service") else {
         return Ok(service);
     };
-    let section = field.section(&["on_wait", "outcome_wait", "impute"])?;
-    let words = [("hold", OnWait::Hold), ("serve", OnWait::Serve)];
+    let section = field.section(SERVICE)?;
     service.on_wait = section
-        .read("on_wait", |field| field.choice(&words))?
+        .read("on_wait", |field| field.choice(&ON_WAIT))?
         .unwrap_or_default();
     service.outcome_wait = section.read("outcome_wait", duration)?;
     section.read("impute", |field| {
@@ -69,15 +74,8 @@ fn duration(field: &Field<'_>) -> Read<Duration> {
     };
     // A bare number has no unit, which is what the rule is about.
     let text = field.text().map_err(|_| wrong())?;
-    let unit = text.chars().last().ok_or_else(wrong)?;
-    let seconds = match unit {
-        'd' => 86_400,
-        'h' => 3_600,
-        'm' => 60,
-        's' => 1,
-        _ => return Err(wrong()),
-    };
-    let digits = &text[..text.len() - 1];
+    let split = |(unit, seconds)| Some((text.strip_suffix(unit)?, seconds));
+    let (digits, seconds) = UNITS.into_iter().find_map(split).ok_or_else(wrong)?;
     // `parse` alone would take a sign.
     let count = digits
         .bytes()
@@ -92,8 +90,17 @@ fn duration(field: &Field<'_>) -> Read<Duration> {
         .ok_or_else(wrong)
 }
 
+/// What a wait looks like, as a regular expression: of each unit as many digits as the longest wait has.
+pub(super) fn wait_pattern() -> String {
+    let of_unit = |(unit, seconds): (char, u64)| {
+        let most = (WAIT_MAX.as_secs() / seconds).to_string();
+        format!("[1-9][0-9]{{0,{}}}{unit}", most.len() - 1)
+    };
+    format!("^0*({})$", UNITS.map(of_unit).join("|"))
+}
+
 fn impute(field: &Field<'_>, problem: &Problem, values: &mut [f64]) -> Read<()> {
-    let section = field.section(&["reward", "cost"])?;
+    let section = field.section(IMPUTE)?;
     let costs = match section.get("cost") {
         Some(field) => field.by_name("cost", &super::cost_names(problem))?,
         None => Vec::new(),

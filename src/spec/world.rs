@@ -12,6 +12,7 @@ use crate::lab::world::{Bernoulli, Beta, Discrete, Law, World};
 use crate::problem::{HORIZON_MAX, Problem};
 use crate::spec::error::{Fault, Read, SpecPlace};
 use crate::spec::field::{Field, SpecSection};
+use crate::spec::keys::{LAW, WORLD};
 use crate::spec::{cost_names, key};
 
 /// A simulated world, as the spec states it.
@@ -65,7 +66,7 @@ pub enum WorldKind {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum KindWord {
+pub(super) enum KindWord {
     Bernoulli,
     Beta,
     Discrete,
@@ -73,14 +74,14 @@ enum KindWord {
     Random,
 }
 
-const LAWS: [(&str, RewardLaw); 4] = [
-    ("uniform", RewardLaw::Uniform),
-    ("gap", RewardLaw::Gap),
-    ("stairs", RewardLaw::Stairs),
-    ("sparse", RewardLaw::Sparse),
+pub(super) const LAWS: [(&str, RewardLaw); 4] = [
+    (RewardLaw::Uniform.name(), RewardLaw::Uniform),
+    (RewardLaw::Gap.name(), RewardLaw::Gap),
+    (RewardLaw::Stairs.name(), RewardLaw::Stairs),
+    (RewardLaw::Sparse.name(), RewardLaw::Sparse),
 ];
 
-const KINDS: [(&str, KindWord); 5] = [
+pub(super) const KINDS: [(&str, KindWord); 5] = [
     ("bernoulli", KindWord::Bernoulli),
     ("beta", KindWord::Beta),
     ("discrete", KindWord::Discrete),
@@ -88,44 +89,10 @@ const KINDS: [(&str, KindWord); 5] = [
     ("random", KindWord::Random),
 ];
 
-const ALL: [KindWord; 5] = [
-    KindWord::Bernoulli,
-    KindWord::Beta,
-    KindWord::Discrete,
-    KindWord::Table,
-    KindWord::Random,
-];
-
-/// All keys, and which kinds use them.
-const KEYS: [(&str, &[KindWord]); 11] = [
-    ("kind", &ALL),
-    ("key", &ALL),
-    (
-        "reward",
-        &[KindWord::Bernoulli, KindWord::Beta, KindWord::Discrete],
-    ),
-    (
-        "cost",
-        &[KindWord::Bernoulli, KindWord::Beta, KindWord::Discrete],
-    ),
-    ("concentration", &[KindWord::Beta]),
-    ("file", &[KindWord::Table]),
-    ("columns", &[KindWord::Table]),
-    ("law", &[KindWord::Random]),
-    ("gap", &[KindWord::Random]),
-    ("worlds", &[KindWord::Random]),
-    ("index", &[KindWord::Random]),
-];
-
 /// Reads `[world]`.
 pub(super) fn read(field: &Field<'_>, problem: &Problem) -> Read<WorldSpec> {
-    let section = field.section(&KEYS.map(|(key, _)| key))?;
-    let kind = section
-        .need(
-            "kind",
-            "write kind = \"bernoulli\", \"beta\", \"discrete\", \"table\" or \"random\"",
-        )?
-        .choice(&KINDS)?;
+    let section = field.section(WORLD)?;
+    let kind = section.need("kind")?.choice(&KINDS)?;
     // First, as a key of another kind often means that the kind is the mistake.
     check_keys(&section, kind)?;
     Ok(WorldSpec {
@@ -140,10 +107,7 @@ fn read_kind(section: &SpecSection<'_>, kind: KindWord, problem: &Problem) -> Re
         KindWord::Bernoulli => WorldKind::Bernoulli { means: means()? },
         KindWord::Beta => {
             // There is no default: how far values scatter changes what is found, so the spec has to say it.
-            let concentration = section.need(
-                "concentration",
-                "give a positive number, say 10, or a larger one for less spread",
-            )?;
+            let concentration = section.need("concentration")?;
             WorldKind::Beta {
                 means: means()?,
                 concentration: concentration.number()?,
@@ -152,17 +116,11 @@ fn read_kind(section: &SpecSection<'_>, kind: KindWord, problem: &Problem) -> Re
         KindWord::Discrete => WorldKind::Discrete {
             laws: each_quantity(section, problem, law)?,
         },
-        KindWord::Table => {
-            let file = section.need(
-                "file",
-                "name a CSV file with the header action, reward and the names of the costs",
-            )?;
-            WorldKind::Table {
-                // As written: the caller, which opens it, knows what it is relative to.
-                file: file.text()?.to_owned(),
-                columns: section.read("columns", |field| columns(field, problem))?,
-            }
-        }
+        KindWord::Table => WorldKind::Table {
+            // As written: the caller, which opens it, knows what it is relative to.
+            file: section.need("file")?.text()?.to_owned(),
+            columns: section.read("columns", |field| columns(field, problem))?,
+        },
         KindWord::Random => random(section)?,
     })
 }
@@ -190,12 +148,7 @@ fn columns(field: &Field<'_>, problem: &Problem) -> Read<Vec<String>> {
 }
 
 fn random(section: &SpecSection<'_>) -> Read<WorldKind> {
-    let law = section
-        .need(
-            "law",
-            "write law = \"uniform\", \"gap\", \"stairs\" or \"sparse\"",
-        )?
-        .choice(&LAWS)?;
+    let law = section.need("law")?.choice(&LAWS)?;
     let whole = |key: &str, least: u64, rule: &str| {
         let number = section.read(key, |field| match field.whole::<u64>(rule)? {
             // Up to 2^53, as horizons: sums of two of them are far from the end of 64 bits.
@@ -214,8 +167,7 @@ fn random(section: &SpecSection<'_>) -> Read<WorldKind> {
 
 fn gap(section: &SpecSection<'_>, law: RewardLaw) -> Read<f64> {
     if law.has_gap() {
-        let remedy = "give a difference of mean rewards, in the reward's units";
-        return section.need("gap", remedy)?.number();
+        return section.need("gap")?.number();
     }
     match section.get("gap") {
         // As keys of another kind: it would change nothing.
@@ -235,11 +187,12 @@ fn check_keys(section: &SpecSection<'_>, kind: KindWord) -> Read<()> {
             .find(|(_, other)| *other == kind)
             .map_or("", |(name, _)| *name)
     };
-    for (key, kinds) in KEYS.iter().filter(|(_, kinds)| !kinds.contains(&kind)) {
-        if let Some(field) = section.get(key) {
-            let users: Vec<&str> = kinds.iter().map(|&kind| name(kind)).collect();
+    for key in WORLD.iter().filter(|key| !key.is_of(kind)) {
+        if let Some(field) = section.get(key.name) {
+            let users: Vec<&str> = key.kinds.iter().map(|&kind| name(kind)).collect();
             let message = format!(
-                "world.{key} is not used by kind {}, only by {}; leave it out",
+                "world.{} is not used by kind {}, only by {}; leave it out",
+                key.name,
                 name(kind),
                 users.join(", ")
             );
@@ -257,13 +210,13 @@ fn each_quantity<T>(
 ) -> Read<Vec<Vec<T>>> {
     let actions: Vec<&str> = problem.actions().iter().map(String::as_str).collect();
     let costs = cost_names(problem);
-    let mut fields = vec![section.need("reward", "give one entry per action")?];
+    let mut fields = vec![section.need("reward")?];
     match section.get("cost") {
         Some(field) => fields.extend(field.each_by_name("cost", &costs)?),
         None if costs.is_empty() => {}
         None => {
             // With the path that the spec would have, so that it can be copied.
-            section.need(&format!("cost.{}", costs[0]), "give one entry per action")?;
+            return Err(section.lacks("cost", &format!("cost.{}", costs[0])));
         }
     }
     fields
@@ -274,11 +227,9 @@ fn each_quantity<T>(
 
 /// `{ values = [..], probabilities = [..] }`.
 fn law(field: &Field<'_>) -> Read<Law> {
-    let law = field.section(&["values", "probabilities"])?;
-    let values = law
-        .need("values", "list the values this action can give")?
-        .numbers()?;
-    let chances = law.need("probabilities", "give one for each value")?;
+    let law = field.section(LAW)?;
+    let values = law.need("values")?.numbers()?;
+    let chances = law.need("probabilities")?;
     // Signs and sums are checked when the world is built, by the rules of the lab.
     let probabilities = chances.numbers()?;
     if probabilities.len() != values.len() {

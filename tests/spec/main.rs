@@ -4,6 +4,7 @@
 mod common;
 mod fingerprint;
 mod mutants;
+mod schema;
 mod table;
 
 use std::io::{self, Read};
