@@ -240,6 +240,8 @@ TOKENS = [
     "[]",
     "{}",
     "[0,1]",
+    "[0,0.5,1]",
+    "'sparse'",
     "[1,2]",
     "[0.25,0.75]",
     "{a=1}",
@@ -248,14 +250,29 @@ TOKENS = [
 ]
 
 
+# One that nobody knows, and those of the kinds of world.
+KEYS = [
+    "colour = 1",
+    "reward = [0.5, 0.5]",
+    "cost.price = [0.5, 0.5]",
+    "concentration = 10",
+    "file = 'rows.csv'",
+    "columns = {}",
+    "law = 'uniform'",
+    "gap = 0.1",
+    "worlds = 2",
+    "index = 2",
+]
+
+
 def neighbours(text: str) -> Iterator[str]:
-    """A spec without each of its lines, with an unknown key after it, and with each of its values replaced."""
+    """A spec without each of its lines, with a key too many after it, and with each of its values replaced."""
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines):
         around = "".join(lines[:number]), "".join(lines[number + 1 :])
         values = [*re.finditer(r"(?<== )[^#\n]*[^#\s]", line), *re.finditer(r"[\w.'\"-]+(?=[,\]} ])", line)]
         spoiled = [line[: value.start()] + token + line[value.end() :] for value in values for token in TOKENS]
-        for instead in ["", line + "colour = 1\n", *spoiled]:
+        for instead in ["", *(f"{line}{key}\n" for key in KEYS), *spoiled]:
             yield instead.join(around)
 
 
