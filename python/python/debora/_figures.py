@@ -98,7 +98,9 @@ def amounts(axes: Axes, label: str, results: Iterable[float] | None = None) -> A
     scale = axes.yaxis.get_transform()
     low, high = scale.transform([ends.min(), ends.max()])
     margin = 0.03 * (high - low)
-    axes.set_ylim(*scale.inverted().transform([low - margin, high + margin]))
+    # None below zero where nothing is below it.
+    below = margin if ends.min() < 0.0 else 0.0
+    axes.set_ylim(*scale.inverted().transform([low - below, high + margin]))
     return legend(axes)
 
 
