@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Method, Request};
-use debora_cli::service::http::openapi;
+use debora_cli::service::http::{openapi, routes};
 use serde_json::{Value, json};
 
 use crate::{House, SHORT, outcomes, short_with};
@@ -11,7 +11,8 @@ fn document() -> Value {
     serde_json::from_str(openapi::text()).unwrap()
 }
 
-/// Written anew by `DEBORA_OPENAPI=1 cargo test --test http`, so that a change shows in the diff.
+/// Written anew by `DEBORA_OPENAPI=1 cargo test --test http`, so that a change shows in the diff. What is served was compiled in
+/// before, so that another test may fail until the next run.
 #[test]
 fn the_description_is_the_one_that_is_kept() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
@@ -23,6 +24,20 @@ fn the_description_is_the_one_that_is_kept() {
         "{path} differs; DEBORA_OPENAPI=1 writes it anew"
     );
     assert_eq!(document()["openapi"], "3.1.0");
+}
+
+#[test]
+fn each_route_is_described_where_it_is_served() {
+    let document = document();
+    let mut described = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let methods = item.as_object().unwrap().keys();
+        described.extend(methods.map(|method| (method.as_str(), path.as_str())));
+    }
+    let mut served = routes::INTERFACE.to_vec();
+    // By path, as the document is.
+    served.sort_by_key(|&(method, path)| (path, method));
+    assert_eq!(served, described);
 }
 
 #[tokio::test]

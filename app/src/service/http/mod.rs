@@ -24,6 +24,7 @@ pub mod keys;
 pub mod last_minute;
 pub mod log;
 pub mod metrics;
+#[cfg(feature = "describe")]
 pub mod openapi;
 pub mod outcomes;
 pub mod pace;
@@ -32,6 +33,7 @@ pub mod papers;
 pub mod plan;
 pub mod readers;
 pub mod ready;
+pub mod routes;
 pub mod server;
 pub mod session;
 pub mod simulate;
@@ -53,8 +55,6 @@ use axum::response::Response;
 use debora::Problem;
 use debora::spec::Spec;
 use tokio::sync::Semaphore;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::service::recent::Recent;
 use crate::service::request::Refusal;
@@ -235,41 +235,6 @@ impl Shared {
     }
 }
 
-/// The interface for programs, with its description.
-fn interface() -> OpenApiRouter<AppState> {
-    OpenApiRouter::with_openapi(openapi::head())
-        .routes(routes!(experiments::create, experiments::list))
-        .routes(routes!(experiments::show))
-        .routes(routes!(experiments::pause))
-        .routes(routes!(experiments::resume))
-        .routes(routes!(experiments::close))
-        .routes(routes!(plan::plan))
-        .routes(routes!(simulate::simulate))
-        .routes(routes!(decisions::decide))
-        .routes(routes!(outcomes::tell))
-        .routes(routes!(state::state))
-        .routes(routes!(head::head))
-        .routes(routes!(head::publish))
-        .routes(routes!(epochs::list))
-        .routes(routes!(epochs::table))
-        .routes(routes!(epochs::one))
-        .routes(routes!(log::log))
-        .routes(routes!(download::download))
-        .routes(routes!(log::certificate))
-        .routes(routes!(papers::certificate))
-        .routes(routes!(papers::seal))
-        .routes(routes!(papers::seal_page))
-        .routes(routes!(audits::show, audits::start))
-        .routes(routes!(audits::stop))
-        .routes(routes!(diffs::diff))
-        .routes(routes!(keys::list, keys::make))
-        .routes(routes!(keys::revoke))
-        .routes(routes!(watch::health))
-        .routes(routes!(ready::ready))
-        .routes(routes!(watch::metrics))
-        .routes(routes!(openapi::openapi))
-}
-
 /// The whole service: a request goes in, an answer comes out.
 #[derive(Clone)]
 pub struct App {
@@ -281,8 +246,7 @@ pub struct App {
 impl App {
     /// With what all requests share.
     pub fn new(state: AppState) -> Self {
-        let (interface, _) = interface().split_for_parts();
-        let router = interface
+        let router = routes::interface()
             .merge(pages::router())
             .fallback(no_route)
             .method_not_allowed_fallback(wrong_method)

@@ -1,24 +1,23 @@
 //! The interface's description, OpenAPI 3.1: generated from the handlers, with the errors that they share.
 //!
-//! `app/openapi.json` is the same text, kept so that a change of the interface shows in a diff.
+//! For the tests: the program serves `app/openapi.json`, which must be the same text.
 
 use std::sync::LazyLock;
 
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn, PathItem};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Components, RefOr, SecurityRequirement};
 use utoipa::openapi::{ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, ResponseBuilder};
-use utoipa::{PartialSchema as _, ToSchema as _};
+use utoipa::{OpenApi as _, PartialSchema as _, ToSchema as _};
 
 use crate::service::http::error::ApiError;
+use crate::service::http::routes::Described;
 
 const MALFORMED: &str = "Code `malformed`: the address or the body cannot be read";
 
-/// The document, made once: it never changes while the program runs.
+/// The document, made once: many tests read it.
 static TEXT: LazyLock<String> = LazyLock::new(|| {
-    let (_, mut document) = super::interface().split_for_parts();
+    let mut document = head().merge_from(Described::openapi());
     document
         .paths
         .paths
@@ -28,22 +27,13 @@ static TEXT: LazyLock<String> = LazyLock::new(|| {
     json + "\n"
 });
 
-/// The document as it is served.
+/// The document as it should be served.
 pub fn text() -> &'static str {
     &TEXT
 }
 
-/// This document
-///
-/// Needs no key.
-#[utoipa::path(get, path = "/openapi.json", tag = "service", security(()),
-    responses((status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json")))]
-pub async fn openapi() -> Response {
-    ([(CONTENT_TYPE, "application/json")], text()).into_response()
-}
-
 /// What stands before the routes.
-pub fn head() -> OpenApi {
+fn head() -> OpenApi {
     let info = InfoBuilder::new()
         .title("debora")
         .version(env!("CARGO_PKG_VERSION"))

@@ -1,7 +1,6 @@
 //! `POST /v1/experiments/{id}/outcomes`: what came of decisions.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use axum::extract::{FromRequest as _, Request as HttpRequest, State};
@@ -9,7 +8,6 @@ use axum::http::StatusCode;
 use debora::{Error, Problem};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use utoipa::ToSchema;
 
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
@@ -23,36 +21,38 @@ use crate::store::Role;
 pub const OUTCOMES_MAX: usize = 10_000;
 
 /// What came of a decision: of a `round`, or of the `overtime` decision with this serial in this `epoch`.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Outcome<'a> {
     /// The round; absent or null for an overtime decision.
-    #[schema(minimum = 1)]
+    #[cfg_attr(feature = "describe", schema(minimum = 1))]
     round: Option<u64>,
     /// Of an overtime decision: its epoch.
     epoch: Option<u64>,
     /// Of an overtime decision: its serial.
-    #[schema(minimum = 1)]
+    #[cfg_attr(feature = "describe", schema(minimum = 1))]
     overtime: Option<u64>,
     /// In the spec's units.
     reward: f64,
     /// In the spec's units: by name, or in the spec's order. May be absent if the spec has no costs.
     #[serde(borrow, default)]
-    #[schema(value_type = CostsShape)]
+    #[cfg_attr(feature = "describe", schema(value_type = CostsShape))]
     costs: GivenCosts<'a>,
 }
 
 /// Costs by name, or in the spec's order.
-#[derive(ToSchema)]
+#[cfg(feature = "describe")]
+#[derive(utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum CostsShape {
     /// By name.
-    Named(BTreeMap<String, f64>),
+    Named(std::collections::BTreeMap<String, f64>),
     /// In the spec's order.
     Listed(Vec<f64>),
 }
 
-/// What [`CostsShape`] describes, borrowed from the body where it can be.
+/// What `CostsShape` describes, borrowed from the body where it can be.
 enum GivenCosts<'a> {
     Named(Vec<(Cow<'a, str>, f64)>),
     Listed(Vec<f64>),
@@ -103,7 +103,8 @@ impl<'de> Visitor<'de> for CostsVisitor {
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A receipt for each outcome, and how many of each there are.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct Receipts {
     /// In the order in which the outcomes were sent.
     pub receipts: Vec<Receipt>,
@@ -112,8 +113,9 @@ pub struct Receipts {
 }
 
 /// How many outcomes have each receipt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Counts)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "describe", schema(as = Counts))]
 pub struct ReceiptCounts {
     /// They count.
     pub recorded: u64,
@@ -155,9 +157,9 @@ impl ReceiptCounts {
 /// Role decide. In any order, at most 10,000 a request, and safe to repeat: each gets a receipt, and what is `recorded` is
 /// durable. If a value is refused, none of the request is recorded. If no round of the request was ever decided in this
 /// experiment, the answer is 404 `no_such_round`.
-#[utoipa::path(post, path = "/v1/experiments/{id}/outcomes", tag = "experiments",
+#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/experiments/{id}/outcomes", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")), request_body = Vec<Outcome>,
-    responses((status = 200, description = "What became of each", body = Receipts)))]
+    responses((status = 200, description = "What became of each", body = Receipts))))]
 pub async fn tell(
     State(app): State<AppState>,
     caller: Caller,

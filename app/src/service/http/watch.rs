@@ -2,6 +2,7 @@
 //!
 //! A line has the route, never the address, as a query may hold a secret. Keys, cookies and bodies are not in it either.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::time::Instant;
 
@@ -11,13 +12,13 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::service::http::access::Caller;
 use crate::service::http::error::{ApiError, Code};
 use crate::service::http::guard::guarded;
 use crate::service::http::metrics::{RequestLabels, method_name};
-use crate::service::http::{AppState, Shared, interface, pages};
+use crate::service::http::routes::INTERFACE;
+use crate::service::http::{AppState, Shared, pages};
 use crate::store::Role;
 
 /// What nearly all requests ask for. Routes are searched in order, so these come first.
@@ -27,23 +28,25 @@ const BUSY: [&str; 2] = [
 ];
 
 /// All routes, as they are counted: those of the description, and the pages.
-static ROUTES: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let described = interface().into_openapi().paths.paths.into_keys();
+static ROUTES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    // Sorted, a fixed name stands before a parameter in its place; a path with two methods is one route.
+    let described: BTreeSet<&str> = INTERFACE.iter().map(|(_, path)| *path).collect();
     // The pages are not described: they are for people, and change as they please.
-    let pages = pages::routes().into_iter().map(|(path, _)| path.to_owned());
-    let mut routes: Vec<String> = described.chain(pages).collect();
-    routes.sort_by_key(|route| !BUSY.contains(&route.as_str()));
+    let pages = pages::routes().into_iter().map(|(path, _)| path);
+    let mut routes: Vec<&str> = described.into_iter().chain(pages).collect();
+    routes.sort_by_key(|route| !BUSY.contains(route));
     routes
 });
 
 /// That the service is alive.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct Health {
     /// "ok".
-    #[schema(value_type = String, example = "ok")]
+    #[cfg_attr(feature = "describe", schema(value_type = String, example = "ok"))]
     status: &'static str,
     /// The program's version.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "describe", schema(value_type = String))]
     version: &'static str,
     /// The version of the values: two services with the same one decide alike.
     values_version: u32,
@@ -52,8 +55,8 @@ pub struct Health {
 /// Whether the service is alive
 ///
 /// It answers, and its writer is there; if not, start it again. Whether it can commit, `/ready` says. Needs no key.
-#[utoipa::path(get, path = "/health", tag = "service", security(()),
-    responses((status = 200, description = "It is alive", body = Health)))]
+#[cfg_attr(feature = "describe", utoipa::path(get, path = "/health", tag = "service", security(()),
+    responses((status = 200, description = "It is alive", body = Health))))]
 pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, ApiError> {
     // The store is not asked: to start again a process whose disk is full would not help it.
     // A writer that panicked leaves a process that reads and never writes: it must be started anew.
@@ -71,8 +74,8 @@ pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, A
 /// Counters for Prometheus
 ///
 /// Role read; a key for some experiments is refused. Requests by route and status with their latency, decisions, outcomes by receipt.
-#[utoipa::path(get, path = "/metrics", tag = "service",
-    responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text")))]
+#[cfg_attr(feature = "describe", utoipa::path(get, path = "/metrics", tag = "service",
+    responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"))))]
 pub async fn metrics(State(app): State<AppState>, caller: Caller) -> Result<Response, ApiError> {
     // The names of routes and the load are nobody else's business: a scraper has a key with role read.
     caller.require(Role::Read)?;
@@ -120,7 +123,7 @@ pub async fn observed(app: &Shared, router: Router, request: Request) -> Respons
 
 /// The route that a path belongs to.
 fn route(path: &str) -> &'static str {
-    let mut routes = ROUTES.iter().map(String::as_str);
+    let mut routes = ROUTES.iter().copied();
     // One name for all unknown paths: each label is kept for good, and paths can be made up without end.
     routes.find(|route| fits(route, path)).unwrap_or("other")
 }
@@ -153,7 +156,7 @@ mod tests {
             let path = name
                 .replace("{id}", "some-trial")
                 .replace("{name}", "regret.svg");
-            assert_eq!(route(&path), name);
+            assert_eq!(route(&path), *name);
         }
         for path in [
             "",

@@ -21,14 +21,14 @@ use super::compress::{gzip, takes_gzip};
 use super::errors::PageError;
 use super::{Guest, lasting_page, parts};
 use crate::service::http::error::ApiError;
-use crate::service::http::{AppState, openapi, session};
+use crate::service::http::routes::OPENAPI;
+use crate::service::http::{AppState, session};
 use crate::service::recent::Recent;
 use examples::{ADDRESS, EXAMPLES, Example};
 use schema::{ApiDocument, prose};
 
-static DOCUMENT: LazyLock<ApiDocument> = LazyLock::new(|| {
-    ApiDocument(serde_json::from_str(openapi::text()).expect("a document is JSON"))
-});
+static DOCUMENT: LazyLock<ApiDocument> =
+    LazyLock::new(|| ApiDocument(serde_json::from_str(OPENAPI).expect("a document is JSON")));
 
 /// Where an example is sent, and whether it needs a key.
 struct Sender {
