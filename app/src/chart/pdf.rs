@@ -5,7 +5,6 @@
 //!                            └─► 5 font, and a graphics state for each opacity
 //! ```
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::drawing::{Anchor, Drawing, DrawnItem};
@@ -18,13 +17,14 @@ impl Drawing {
     /// As a PDF file.
     pub fn pdf(&self) -> Vec<u8> {
         // Words are never faint.
-        let mut opacities = BTreeMap::from([(100, "G100".to_owned())]);
+        let mut opacities = vec![100];
         let contents = self.contents(&mut opacities);
+        opacities.sort_unstable();
         let states: String = opacities
             .iter()
-            .map(|(percent, name)| {
+            .map(|percent| {
                 let share = f64::from(*percent) / 100.0;
-                format!("/{name} << /ca {share} /CA {share} >> ")
+                format!("/G{percent} << /ca {share} /CA {share} >> ")
             })
             .collect();
         file(&[
@@ -44,7 +44,7 @@ impl Drawing {
         ])
     }
 
-    fn contents(&self, opacities: &mut BTreeMap<u32, String>) -> String {
+    fn contents(&self, opacities: &mut Vec<u32>) -> String {
         let mut contents = String::from("1 j\n");
         for item in &self.items {
             match item {
@@ -69,16 +69,16 @@ impl Drawing {
         ink: &MarkInk,
         points: &[(f64, f64)],
         closed: bool,
-        opacities: &mut BTreeMap<u32, String>,
+        opacities: &mut Vec<u32>,
     ) -> String {
         let percent = (100.0 * ink.opacity).round() as u32;
-        let state = opacities
-            .entry(percent)
-            .or_insert_with(|| format!("G{percent}"));
+        if !opacities.contains(&percent) {
+            opacities.push(percent);
+        }
         let [red, green, blue] = colour(ink.colour);
         let dash: Vec<String> = ink.dash.iter().map(f64::to_string).collect();
         let mut path = format!(
-            "/{state} gs {red:.3} {green:.3} {blue:.3} {} {} w {} J [{}] 0 d\n",
+            "/G{percent} gs {red:.3} {green:.3} {blue:.3} {} {} w {} J [{}] 0 d\n",
             if closed { "rg" } else { "RG" },
             ink.width,
             u8::from(ink.round),

@@ -183,6 +183,17 @@ impl Service {
 
     /// Reads on a connection of its own. Blocks: from async code, within `spawn_blocking`.
     pub fn read<T>(&self, read: impl FnOnce(&mut dyn Store) -> Result<T>) -> Result<T> {
+        let mut store = self.reader()?;
+        let result = read(&mut *store);
+        store.rollback();
+        // A connection that failed may be broken, and is not used again.
+        if result.is_ok() {
+            self.keep_reader(store);
+        }
+        result
+    }
+
+    fn reader(&self) -> Result<Box<dyn Store>> {
         let idle = self.readers.lock().expect("no panic while reading").pop();
         let mut store = match idle {
             Some(store) => store,
@@ -190,14 +201,14 @@ impl Service {
         };
         // One transaction, so that all reads of one answer see one state.
         store.begin()?;
-        let result = read(&mut *store);
-        store.rollback();
+        Ok(store)
+    }
+
+    fn keep_reader(&self, store: Box<dyn Store>) {
         let mut idle = self.readers.lock().expect("no panic while reading");
-        // A connection that failed may be broken, and is not used again.
-        if result.is_ok() && idle.len() < READERS_IDLE {
+        if idle.len() < READERS_IDLE {
             idle.push(store);
         }
-        result
     }
 
     /// Whether the writer is there: it ends when stopped, and if it panics.

@@ -1,6 +1,5 @@
 //! A copy of any store into another, row by row, as one reader's transaction sees it.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
@@ -54,12 +53,13 @@ fn copy_store(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
 }
 
 /// Numbers of actors in one store, by those in the other: PostgreSQL leaves gaps between them.
-type Actors = BTreeMap<u64, u64>;
+type Actors = Vec<(u64, u64)>;
 
 fn copy_actors(from: &mut dyn Store, to: &mut dyn Store) -> Result<Actors> {
+    // In the order of their numbers, by which they are searched for.
     let mut actors = Actors::from([(0, 0)]);
     for (number, name) in from.actors()? {
-        actors.insert(number, to.actor(&name)?);
+        actors.push((number, to.actor(&name)?));
     }
     Ok(actors)
 }
@@ -67,8 +67,11 @@ fn copy_actors(from: &mut dyn Store, to: &mut dyn Store) -> Result<Actors> {
 /// Numbers actors as the other store does.
 fn renumber<'a>(rows: impl Iterator<Item = &'a mut u64>, actors: &Actors) -> Result<()> {
     for actor in rows {
-        let renumbered = actors.get(actor);
-        *actor = *renumbered.with_context(|| format!("the store has no actor {actor}"))?;
+        let place = actors.binary_search_by_key(actor, |(number, _)| *number);
+        let place = place
+            .ok()
+            .with_context(|| format!("the store has no actor {actor}"))?;
+        *actor = actors[place].1;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -125,22 +125,36 @@ impl Lane {
         &self,
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
+        // The result has a place of its own, so that there is one type of channel to wait on and not one for each type of result.
+        let result = Arc::new(Mutex::new(None));
+        let found = Arc::clone(&result);
+        let job = move || {
+            let made = work();
+            *found.lock().expect("set once") = Some(made);
+        };
+        self.run_job(Box::new(job)).await?;
+        let result = result.lock().expect("set once").take();
+        // Missing only after a read that panicked.
+        let lost = || Err(anyhow!("a read ended without an answer"));
+        result.unwrap_or_else(lost).map_err(ApiError::unread)
+    }
+
+    /// Does it, once there is a place, and waits for it.
+    async fn run_job(&self, job: Job) -> Result<(), ApiError> {
         let deadline = Instant::now() + self.answer_max;
         let place = self.place().await?;
-        let (sender, answer) = oneshot::channel();
+        let (sender, done) = oneshot::channel::<()>();
         let job = move || {
             // The place goes with the work and not with the request: the read of a client that hung up goes on, and must not make
             // room for another.
             let _place = place;
-            let _ = sender.send(work());
+            // Dropped after the work, or by its panic.
+            let _sender = sender;
+            job();
         };
         let _ = self.jobs.send(Box::new(job));
-        let answer = timeout_at(deadline, answer).await;
-        match answer.map_err(|_| self.no_answer())? {
-            Ok(result) => result.map_err(ApiError::unread),
-            // Dropped unanswered only by a read that panicked.
-            Err(_) => Err(ApiError::store("a read ended without an answer")),
-        }
+        let done = timeout_at(deadline, done).await;
+        done.map(drop).map_err(|_| self.no_answer())
     }
 
     async fn place(&self) -> Result<OwnedSemaphorePermit, ApiError> {

@@ -33,9 +33,9 @@ static ROUTES: LazyLock<Vec<&str>> = LazyLock::new(|| {
     let described: BTreeSet<&str> = INTERFACE.iter().map(|(_, path)| *path).collect();
     // The pages are not described: they are for people, and change as they please.
     let pages = pages::routes().into_iter().map(|(path, _)| path);
-    let mut routes: Vec<&str> = described.into_iter().chain(pages).collect();
-    routes.sort_by_key(|route| !BUSY.contains(route));
-    routes
+    let others = described.into_iter().chain(pages);
+    let others = others.filter(|route| !BUSY.contains(route));
+    BUSY.into_iter().chain(others).collect()
 });
 
 /// That the service is alive.

@@ -6,7 +6,6 @@
 pub mod examples;
 mod schema;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use axum::body::Bytes;
@@ -184,15 +183,18 @@ struct Operation<'a> {
 }
 
 /// Operations by what they are about, in the order of the paths.
-fn by_tag(document: &ApiDocument) -> BTreeMap<&str, Vec<Operation<'_>>> {
-    let mut tags: BTreeMap<&str, Vec<Operation<'_>>> = BTreeMap::new();
+fn by_tag(document: &ApiDocument) -> Vec<(&str, Vec<Operation<'_>>)> {
+    let mut tags: Vec<(&str, Vec<Operation<'_>>)> = Vec::new();
     for (path, item) in document.0["paths"].as_object().into_iter().flatten() {
         for (method, text) in item.as_object().into_iter().flatten() {
             let tag = text["tags"][0].as_str().unwrap_or("other");
             let method = method.to_uppercase();
-            tags.entry(tag)
-                .or_default()
-                .push(Operation { method, path, text });
+            let place = tags.binary_search_by_key(&tag, |(known, _)| known);
+            let place = place.unwrap_or_else(|place| {
+                tags.insert(place, (tag, Vec::new()));
+                place
+            });
+            tags[place].1.push(Operation { method, path, text });
         }
     }
     tags
@@ -204,7 +206,7 @@ fn title(tag: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-fn contents(tags: &BTreeMap<&str, Vec<Operation<'_>>>) -> Markup {
+fn contents(tags: &[(&str, Vec<Operation<'_>>)]) -> Markup {
     html! {
         nav.contents aria-label="Operations" {
             @for (tag, operations) in tags {

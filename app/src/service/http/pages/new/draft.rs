@@ -119,7 +119,7 @@ impl SpecDraft {
     /// Writes the fields that were changed into the text.
     fn merge(&mut self, spec: String, posted: &BTreeMap<String, String>) {
         let before = std::mem::take(&mut self.fields);
-        let changes: BTreeMap<&str, &str> = before
+        let changes: Vec<(&str, &str)> = before
             .iter()
             .filter_map(|(field, value)| {
                 Some((&**field, &**posted.get(field)?)).filter(|(_, new)| new != value)
