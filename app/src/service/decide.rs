@@ -102,9 +102,7 @@ impl Turn<'_> {
             if let Some(asked) = Asked::of(request) {
                 let key = asked.request_key;
                 let answered = match key.and_then(|key| leases.find(key, answers)) {
-                    _ if asked.seen > self.progress.rounds() => {
-                        Err(self.refuse_behind(asked.seen))
-                    }
+                    _ if asked.seen > self.progress.rounds() => Err(self.refuse_behind(asked.seen)),
                     // In every state: what a caller, or a flag, was given stays.
                     Some(before) => repeat(before, asked.rounds).map(Granted::Decided),
                     None if asked.flag && !self.progress.status.is_open() => {
@@ -239,10 +237,7 @@ impl Turn<'_> {
     fn advise(&self, request_key: &str) -> FlagAdvice {
         let engine = &self.resident.engine;
         // Exploration plays what it knows nothing of, and where no strategy keeps the limits none is recommended.
-        let known = !matches!(
-            engine.open_record().kind,
-            Kind::Explore | Kind::Infeasible
-        );
+        let known = !matches!(engine.open_record().kind, Kind::Explore | Kind::Infeasible);
         let pick = || engine.strategy().pick(uniform(self.id, request_key));
         FlagAdvice {
             action: known.then(pick),
@@ -326,7 +321,9 @@ fn uniform(id: &str, request_key: &str) -> f64 {
         .chain_update([0])
         .chain_update(request_key)
         .finalize();
-    let word = digest[..8].iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    let word = digest[..8]
+        .iter()
+        .fold(0, |word, &byte| word << 8 | u64::from(byte));
     (word >> 11) as f64 * 2f64.powi(-53)
 }
 

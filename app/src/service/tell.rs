@@ -399,12 +399,13 @@ fn decision_of(lease: &Lease, outcome: &KeyedOutcome) -> Result<DecisionId, Refu
     // Without an index only where nothing else can be meant: a guess would count an outcome for another action.
     let only = (rounds == 1).then_some(0);
     let index = outcome.index.or(only).filter(|&index| index < rounds);
-    let number = lease.first + index.ok_or_else(|| Refusal::OutcomeIndex {
-        place: outcome.place,
-        request_key: outcome.request_key.clone(),
-        rounds,
-        index: outcome.index,
-    })?;
+    let number = lease.first
+        + index.ok_or_else(|| Refusal::OutcomeIndex {
+            place: outcome.place,
+            request_key: outcome.request_key.clone(),
+            rounds,
+            index: outcome.index,
+        })?;
     Ok(match lease.overtime {
         true => DecisionId::Overtime {
             epoch: lease.epoch,

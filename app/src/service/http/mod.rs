@@ -18,6 +18,7 @@ pub mod epochs;
 pub mod error;
 pub mod experiments;
 pub mod extract;
+pub mod flags;
 pub mod guard;
 pub mod head;
 pub mod keys;
@@ -247,6 +248,8 @@ fn interface() -> OpenApiRouter<AppState> {
         .routes(routes!(simulate::simulate))
         .routes(routes!(decisions::decide))
         .routes(routes!(outcomes::tell))
+        .routes(routes!(flags::evaluate))
+        .routes(routes!(flags::evaluate_all))
         .routes(routes!(state::state))
         .routes(routes!(head::head))
         .routes(routes!(head::publish))
