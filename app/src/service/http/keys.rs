@@ -37,12 +37,11 @@ pub struct NewKeyBody {
 }
 
 /// What a key allows: to look; to ask and tell, too; everything.
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "describe", schema(rename_all = "lowercase"))]
-#[allow(
-    dead_code,
-    reason = "describes the store's Role, which knows nothing of HTTP"
-)]
+// Beside the store's Role, which knows nothing of HTTP.
+#[cfg(feature = "describe")]
+#[derive(utoipa::ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[allow(dead_code, reason = "it only describes")]
 pub enum KeyRole {
     Read,
     Decide,

@@ -52,7 +52,8 @@ pub struct Outcome<'a> {
 }
 
 /// Costs by name, or in the spec's order.
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[cfg(feature = "describe")]
+#[derive(utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum CostsShape {
     /// By name.
