@@ -171,7 +171,9 @@ fn premises(spec: &Spec) -> Vec<String> {
     sentences.extend((0..problem.quantities()).filter_map(|number| declared(problem, number)));
     sentences.push(waiting(spec));
     sentences.push(match spec.service.on_wait {
-        OnWait::Hold => "While an epoch waits for outcomes, nothing is decided.".to_owned(),
+        OnWait::Hold => {
+            "While an epoch waits for outcomes, nothing is decided, except for flags, in overtime; that does not count.".to_owned()
+        }
         OnWait::Serve => {
             "While an epoch waits for outcomes, decisions are made in overtime, by the same strategy; they do not count.".to_owned()
         }

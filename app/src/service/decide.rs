@@ -4,15 +4,56 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use debora::EpochRecord;
 use debora::spec::OnWait;
+use debora::{EpochRecord, Kind};
+use sha2::{Digest as _, Sha256};
 
 use crate::log::ROUNDS_MAX;
 use crate::service::limits::{is_name, quoted};
-use crate::service::request::{Decided, EpochLabels, Granted, Refusal, Request};
+use crate::service::request::{Decided, EpochLabels, FlagAdvice, Granted, Refusal, Request};
 use crate::service::transaction::Answered;
 use crate::service::turn::Turn;
 use crate::store::{Lease, Status};
+
+/// What a request asks for: decisions, or a flag, which is one that is given in every state.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    rounds: u64,
+    request_key: Option<&'a str>,
+    seen: u64,
+    actor: &'a str,
+    flag: bool,
+}
+
+impl<'a> Asked<'a> {
+    fn of(request: &'a Request) -> Option<Self> {
+        match request {
+            Request::Decide {
+                rounds,
+                request_key,
+                seen,
+                actor,
+                ..
+            } => Some(Self {
+                rounds: *rounds,
+                request_key: request_key.as_deref(),
+                seen: *seen,
+                actor,
+                flag: false,
+            }),
+            Request::Evaluate {
+                request_key, actor, ..
+            } => Some(Self {
+                rounds: 1,
+                request_key: Some(request_key),
+                seen: 0,
+                actor,
+                flag: true,
+            }),
+            _ => None,
+        }
+    }
+}
 
 /// The leases that a group's requests may be given again: those of their request keys from before, and those of this group.
 struct GroupLeases<'a> {
@@ -57,34 +98,30 @@ impl Turn<'_> {
             by_key: BTreeMap::new(),
         };
         for (place, request) in group.iter().enumerate() {
-            match request {
-                Request::Decide {
-                    rounds,
-                    request_key,
-                    seen,
-                    actor,
-                    ..
-                } => {
-                    let key = request_key.as_deref();
-                    let answered = match key.and_then(|key| leases.find(key, answers)) {
-                        _ if *seen > self.progress.rounds() => Err(self.refuse_behind(*seen)),
-                        Some(before) => repeat(before, *rounds),
-                        None => self
-                            .decide(*rounds, key, self.actors[&**actor])
-                            .inspect(|_| leases.add(place, key)),
-                    };
-                    answers[place] = Some(answered.map(Granted::Decided));
-                }
-                Request::Change {
-                    change,
-                    actor,
-                    reason,
-                    ..
-                } => {
-                    answers[place] = Some(self.change(*change, actor, reason.as_deref())?);
-                }
-                // Outcomes and ticks come before all decisions (`Turn`), as they may close the epoch.
-                _ => {}
+            // Outcomes and ticks come before all decisions (`Turn`), as they may close the epoch.
+            if let Some(asked) = Asked::of(request) {
+                let key = asked.request_key;
+                let answered = match key.and_then(|key| leases.find(key, answers)) {
+                    _ if asked.seen > self.progress.rounds() => Err(self.refuse_behind(asked.seen)),
+                    // In every state: what a caller, or a flag, was given stays.
+                    Some(before) => repeat(before, asked.rounds).map(Granted::Decided),
+                    None if asked.flag && !self.progress.status.is_open() => {
+                        Ok(Granted::Recommended(self.advise(key.unwrap_or_default())))
+                    }
+                    None => self
+                        .decide(asked)
+                        .inspect(|_| leases.add(place, key))
+                        .map(Granted::Decided),
+                };
+                answers[place] = Some(answered);
+            } else if let Request::Change {
+                change,
+                actor,
+                reason,
+                ..
+            } = request
+            {
+                answers[place] = Some(self.change(*change, actor, reason.as_deref())?);
             }
         }
         // In one statement for the whole group, which costs the store far less than one for each.
@@ -103,7 +140,7 @@ impl Turn<'_> {
         // An invalid key must not reach the store, which could fail on it, and the group with it.
         let keys: Vec<&str> = group
             .iter()
-            .filter_map(|request| request_key(request))
+            .filter_map(|request| Asked::of(request)?.request_key)
             .filter(|key| is_name(key))
             .collect();
         let mut stored = BTreeMap::new();
@@ -141,16 +178,22 @@ impl Turn<'_> {
     }
 
     /// Hands out the next rounds, fewer where the epoch ends; beyond its end, overtime or nothing.
-    fn decide(
-        &mut self,
-        rounds: u64,
-        request_key: Option<&str>,
-        actor: u64,
-    ) -> Result<Decided, Refusal> {
+    fn decide(&mut self, asked: Asked<'_>) -> Result<Decided, Refusal> {
+        let Asked {
+            rounds,
+            request_key,
+            flag,
+            ..
+        } = asked;
         check_request(rounds, request_key)?;
-        self.check_running()?;
-        let overtime = self.resident.is_decided(&self.progress);
-        if overtime && self.resident.rules.on_wait == OnWait::Hold {
+        // A flag that was answered with nothing now would be another once there is something, so it is given overtime also
+        // while the experiment is paused or holds others back: that counts for nothing, and stays.
+        let paused = flag && self.progress.status == Status::Paused;
+        if !paused {
+            self.check_running()?;
+        }
+        let overtime = paused || self.resident.is_decided(&self.progress);
+        if overtime && !flag && self.resident.rules.on_wait == OnWait::Hold {
             return Err(Refusal::Waiting {
                 epoch: self.progress.epoch,
                 outstanding: self.progress.outstanding(),
@@ -179,7 +222,7 @@ impl Turn<'_> {
             request_key: request_key.map(str::to_owned),
             at: self.time.at,
             waited: self.time.stamp,
-            actor,
+            actor: self.actors[asked.actor],
         };
         self.await_outcomes(&lease);
         Ok(Decided {
@@ -187,6 +230,21 @@ impl Turn<'_> {
             labels: Arc::clone(&self.resident.labels),
             repeated: false,
         })
+    }
+
+    /// The flag of somebody whom an experiment that is over has given nothing. Nothing is stored: it is a function of the
+    /// experiment's id, its last strategy and the key.
+    fn advise(&self, request_key: &str) -> FlagAdvice {
+        let engine = &self.resident.engine;
+        // Exploration plays what it knows nothing of, and where no strategy keeps the limits none is recommended.
+        let known = !matches!(engine.open_record().kind, Kind::Explore | Kind::Infeasible);
+        let pick = || engine.strategy().pick(uniform(self.id, request_key));
+        FlagAdvice {
+            action: known.then(pick),
+            epoch: self.progress.epoch,
+            labels: Arc::clone(&self.resident.labels),
+            status: self.progress.status,
+        }
     }
 
     fn refuse_behind(&self, seen: u64) -> Refusal {
@@ -255,11 +313,18 @@ fn decided(answer: &Option<Answered>) -> Option<&Decided> {
     }
 }
 
-fn request_key<'a>(request: &&'a Request) -> Option<&'a str> {
-    match request {
-        Request::Decide { request_key, .. } => request_key.as_deref(),
-        _ => None,
-    }
+/// A number in [0, 1) for a key, its own in each experiment.
+fn uniform(id: &str, request_key: &str) -> f64 {
+    // By SHA-256, which is the same everywhere and for ever. The zero byte is in neither text.
+    let digest = Sha256::new()
+        .chain_update(id)
+        .chain_update([0])
+        .chain_update(request_key)
+        .finalize();
+    let word = digest[..8]
+        .iter()
+        .fold(0, |word, &byte| word << 8 | u64::from(byte));
+    (word >> 11) as f64 * 2f64.powi(-53)
 }
 
 fn check_request(rounds: u64, request_key: Option<&str>) -> Result<(), Refusal> {

@@ -49,12 +49,32 @@ pub enum Request {
         /// Who asks.
         actor: Arc<str>,
     },
+    /// A flag: one decision for good, answered in every state of the experiment.
+    Evaluate {
+        /// The experiment.
+        id: String,
+        /// Whose flag it is.
+        request_key: String,
+        /// Who asks.
+        actor: Arc<str>,
+    },
     /// Outcomes.
     Tell {
         /// The experiment.
         id: String,
         /// In any order.
         outcomes: Vec<ToldOutcome>,
+        /// Who tells them.
+        actor: Arc<str>,
+    },
+    /// Outcomes, some of which say whose decision they are of and not which.
+    TellKeyed {
+        /// The experiment.
+        id: String,
+        /// In any order; where a key says which, they have [`DecisionId::UNKNOWN`].
+        outcomes: Vec<ToldOutcome>,
+        /// Those that say whose.
+        keyed: Vec<KeyedOutcome>,
         /// Who tells them.
         actor: Arc<str>,
     },
@@ -118,7 +138,9 @@ impl Request {
             | Self::AddKey { .. }
             | Self::RevokeKey { .. } => "",
             Self::Decide { id, .. }
+            | Self::Evaluate { id, .. }
             | Self::Tell { id, .. }
+            | Self::TellKeyed { id, .. }
             | Self::Change { id, .. }
             | Self::Publish { id, .. }
             | Self::Tick { id } => id,
@@ -128,7 +150,10 @@ impl Request {
     /// Who asks or tells, if the rows that it writes are to say so.
     pub fn actor(&self) -> Option<&str> {
         match self {
-            Self::Decide { actor, .. } | Self::Tell { actor, .. } => Some(actor),
+            Self::Decide { actor, .. }
+            | Self::Evaluate { actor, .. }
+            | Self::Tell { actor, .. }
+            | Self::TellKeyed { actor, .. } => Some(actor),
             // Events have the name itself: there are few.
             _ => None,
         }
@@ -140,6 +165,10 @@ impl Request {
             // One lease, in fact, but what a request costs grows with its rounds.
             Self::Decide { rounds, .. } => *rounds,
             Self::Tell { outcomes, .. } => outcomes.len() as u64,
+            // A lease is read for each of these.
+            Self::TellKeyed {
+                outcomes, keyed, ..
+            } => (outcomes.len() + keyed.len()) as u64,
             _ => 1,
         }
     }
@@ -196,6 +225,22 @@ pub enum DecisionId {
     },
 }
 
+impl DecisionId {
+    /// A decision that is never made: rounds count from 1.
+    pub const UNKNOWN: Self = Self::Round(0);
+}
+
+/// An outcome that says whose decision it is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyedOutcome {
+    /// Its place among the request's outcomes.
+    pub place: usize,
+    /// The request key that the decision was given to.
+    pub request_key: String,
+    /// Which of the decisions that the key was given, from 0; may be left out if that is one.
+    pub index: Option<u64>,
+}
+
 impl fmt::Display for DecisionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -217,6 +262,8 @@ pub enum Granted {
     },
     /// Decisions; the same again for the same request key.
     Decided(Decided),
+    /// The flag of somebody whom an experiment that is over has given nothing.
+    Recommended(FlagAdvice),
     /// A receipt for each outcome, in the order told.
     Told(Vec<Receipt>),
     /// The status after an administrative change.
@@ -247,6 +294,19 @@ pub struct Decided {
     pub labels: Arc<EpochLabels>,
     /// Whether they were handed out before.
     pub repeated: bool,
+}
+
+/// What an experiment that is over says to those whom it has given nothing.
+#[derive(Clone, Debug)]
+pub struct FlagAdvice {
+    /// The action to play; `None` if nothing is recommended.
+    pub action: Option<u32>,
+    /// The last epoch.
+    pub epoch: u64,
+    /// Its actions and its strategy, which is what is recommended.
+    pub labels: Arc<EpochLabels>,
+    /// How it ended.
+    pub status: Status,
 }
 
 /// What an epoch's answers say beside the number of an action, shared by all of them. Decisions are not drawn from this, but
@@ -387,6 +447,14 @@ pub enum Refusal {
         asked: u64,
         rounds: u64,
     },
+    /// An outcome that does not say which of its key's decisions it is of, or names one that the key was not given.
+    #[error("outcome {place}: request_key {request_key:?} was given {rounds} decisions, {}", which(*index))]
+    OutcomeIndex {
+        place: usize,
+        request_key: String,
+        rounds: u64,
+        index: Option<u64>,
+    },
     /// The caller has seen a round that this store has not decided.
     #[error(
         "you have seen round {seen} of experiment {id:?} decided, but this store has decided {decided}: it is behind, as one restored or a copy is; nothing is handed out, since rounds would be decided twice. Bring back the store that decided them, or close this experiment"
@@ -458,6 +526,16 @@ pub enum Refusal {
     /// The service is shutting down.
     #[error("the service is shutting down; repeat the request elsewhere or later")]
     Stopping,
+}
+
+/// What is wrong with the number of a decision among those of its key.
+fn which(index: Option<u64>) -> String {
+    match index {
+        None => "and the outcome does not say of which it is; give its index, from 0".to_owned(),
+        Some(index) => {
+            format!("and there is no index {index} among them; give one of theirs, from 0")
+        }
+    }
 }
 
 /// The progress of a fresh experiment.

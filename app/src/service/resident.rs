@@ -129,19 +129,22 @@ impl Resident {
         if told >= self.told_at_last_read + CHUNK as u64 {
             self.told_at_last_read = told;
             while self.add_chunk(store, id, progress)? {}
-            self.read_leases(store, id, progress)?;
+            // Overtime only behind the last round: its hash comes after theirs.
+            let overtime = self.is_decided(progress);
+            self.read_leases(store, id, progress, overtime)?;
         }
         Ok(())
     }
 
     /// Hashes a lease that was just written, if all before it are hashed: most are never read again.
     pub fn note_lease(&mut self, lease: &Lease, actor: Option<&str>, progress: &Progress) {
-        // Overtime comes after all rounds of its epoch. Of a lease that does not follow, the ones before are another node's, or
-        // older than this resident: all of them are read when they are needed.
+        // Overtime is hashed after all rounds of its epoch, though flags get it before, while the experiment is paused. Of a
+        // lease that does not follow, the ones before are another node's, or older than this resident: all of them are read
+        // when they are needed.
         let follows = match lease.overtime {
             true => {
-                (lease.first, progress.next_round)
-                    == (self.leases.next_serial, self.leases.next_round)
+                let hashed = (self.leases.next_serial, self.leases.next_round);
+                (lease.first, progress.next_round) == hashed && self.is_decided(progress)
             }
             false => lease.first == self.leases.next_round,
         };
@@ -151,10 +154,16 @@ impl Resident {
     }
 
     /// Hashes the epoch's leases that are not hashed yet.
-    fn read_leases(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<()> {
+    fn read_leases(
+        &mut self,
+        store: &mut dyn Store,
+        id: &str,
+        progress: &Progress,
+        with_overtime: bool,
+    ) -> Result<()> {
         let epoch = progress.epoch;
         for (overtime, end) in [(false, progress.next_round), (true, progress.next_serial)] {
-            loop {
+            while with_overtime || !overtime {
                 let next = match overtime {
                     true => self.leases.next_serial,
                     false => self.leases.next_round,
@@ -186,7 +195,7 @@ impl Resident {
         id: &str,
         progress: &Progress,
     ) -> Result<String> {
-        self.read_leases(store, id, progress)?;
+        self.read_leases(store, id, progress, true)?;
         Ok(self.leases.to_hex())
     }
 

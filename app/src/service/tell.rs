@@ -1,15 +1,16 @@
 //! Outcomes: which count, which were told before, which come too late. A round's first outcome stays.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 
 use crate::log::chain::Fact;
 use crate::service::behind;
-use crate::service::request::{DecisionId, Receipt, Refusal, Request, ToldOutcome};
+use crate::service::request::{DecisionId, KeyedOutcome, Receipt, Refusal, Request, ToldOutcome};
 use crate::service::turn::Turn;
-use crate::store::{OutcomeRow, Status, UncountedOutcome};
+use crate::store::{Lease, OutcomeRow, Status, UncountedOutcome};
 
 type ToldReceipts = Result<Vec<Receipt>, Refusal>;
 
@@ -61,18 +62,24 @@ impl Turn<'_> {
     /// Records the outcomes of all requests that tell, and gives each its receipts.
     pub(super) fn tell(&mut self, group: &[&Request]) -> Result<Vec<(usize, ToldReceipts)>> {
         let mut answers = Vec::new();
-        let mut accepted: Vec<(usize, &[ToldOutcome], &str)> = Vec::new();
+        let mut accepted: Vec<(usize, Cow<'_, [ToldOutcome]>, &str)> = Vec::new();
         for (place, request) in group.iter().enumerate() {
-            let Request::Tell {
-                outcomes, actor, ..
-            } = request
-            else {
-                continue;
+            let (found, actor) = match request {
+                Request::Tell {
+                    outcomes, actor, ..
+                } => (Ok(Cow::from(outcomes)), actor),
+                Request::TellKeyed {
+                    outcomes,
+                    keyed,
+                    actor,
+                    ..
+                } => (self.find(outcomes, keyed)?.map(Cow::from), actor),
+                _ => continue,
             };
             // All outcomes of a request are checked before any is recorded: all or nothing.
-            match self.check(outcomes) {
+            match found.and_then(|outcomes| self.check(&outcomes).map(|()| outcomes)) {
                 Err(refusal) => answers.push((place, Err(refusal))),
-                Ok(()) => accepted.push((place, outcomes, actor)),
+                Ok(outcomes) => accepted.push((place, outcomes, actor)),
             }
         }
         if accepted.is_empty() {
@@ -81,8 +88,8 @@ impl Turn<'_> {
         // The outcomes are told together: one statement of the store takes the outcomes of all requests.
         let outcomes: Vec<Sent<'_>> = accepted
             .iter()
-            .flat_map(|&(_, outcomes, name)| {
-                let actor = self.actors[name];
+            .flat_map(|(_, outcomes, name)| {
+                let actor = self.actors[*name];
                 outcomes.iter().map(move |outcome| Sent {
                     outcome,
                     name,
@@ -91,10 +98,37 @@ impl Turn<'_> {
             })
             .collect();
         let mut receipts = self.record(&outcomes)?.into_iter();
-        for (place, outcomes, _) in accepted {
-            answers.push((place, Ok(receipts.by_ref().take(outcomes.len()).collect())));
+        for (place, outcomes, _) in &accepted {
+            answers.push((*place, Ok(receipts.by_ref().take(outcomes.len()).collect())));
         }
         Ok(answers)
+    }
+
+    /// The outcomes with their decisions, where only request keys were given. A key that was given nothing leaves its outcome
+    /// unknown.
+    fn find(
+        &mut self,
+        outcomes: &[ToldOutcome],
+        keyed: &[KeyedOutcome],
+    ) -> Result<Result<Vec<ToldOutcome>, Refusal>> {
+        // Here and not before the transaction: what was decided by now is found, on whichever node.
+        let keys: BTreeSet<&str> = keyed.iter().map(|one| one.request_key.as_str()).collect();
+        let keys: Vec<&str> = keys.into_iter().collect();
+        let leases = self.store.leases_of(self.id, &keys)?;
+        let leases: BTreeMap<&str, &Lease> = leases
+            .iter()
+            .filter_map(|lease| Some((lease.request_key.as_deref()?, lease)))
+            .collect();
+        let mut outcomes = outcomes.to_vec();
+        for one in keyed {
+            if let Some(lease) = leases.get(one.request_key.as_str()) {
+                match decision_of(lease, one) {
+                    Ok(decision) => outcomes[one.place].decision = decision,
+                    Err(refusal) => return Ok(Err(refusal)),
+                }
+            }
+        }
+        Ok(Ok(outcomes))
     }
 
     fn check(&self, outcomes: &[ToldOutcome]) -> Result<(), Refusal> {
@@ -357,6 +391,28 @@ impl Turn<'_> {
         self.observed()?.tell_overtime(&fixed);
         Ok(())
     }
+}
+
+/// The decision that an outcome is of, among those that its key was given.
+fn decision_of(lease: &Lease, outcome: &KeyedOutcome) -> Result<DecisionId, Refusal> {
+    let rounds = lease.actions.len() as u64;
+    // Without an index only where nothing else can be meant: a guess would count an outcome for another action.
+    let only = (rounds == 1).then_some(0);
+    let index = outcome.index.or(only).filter(|&index| index < rounds);
+    let number = lease.first
+        + index.ok_or_else(|| Refusal::OutcomeIndex {
+            place: outcome.place,
+            request_key: outcome.request_key.clone(),
+            rounds,
+            index: outcome.index,
+        })?;
+    Ok(match lease.overtime {
+        true => DecisionId::Overtime {
+            epoch: lease.epoch,
+            serial: number,
+        },
+        false => DecisionId::Round(number),
+    })
 }
 
 fn told<'a>(sent: Sent<'a>) -> Values<'a> {

@@ -22,7 +22,7 @@ use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_i
 use crate::service::resident::Resident;
 use crate::service::turn::{Turn, TurnTime, opened};
 use crate::service::went_back::lost;
-use crate::store::{Event, ExperimentRow, Failure, Locked, Progress, Session, Status, Store};
+use crate::store::{Event, ExperimentRow, Failure, Locked, Progress, Session, Store};
 
 /// How long a session of the pages lasts: a working day, so that a browser left open does not decide for ever.
 const SESSION_MILLISECONDS: i64 = 12 * 60 * 60 * 1_000;
@@ -346,11 +346,6 @@ impl Transaction<'_> {
         };
         let answers = turn.serve(group)?;
         self.touched.push((id.to_owned(), turn.progress.clone()));
-        // Little more is asked of a finished experiment, so it does not stay in memory: it can be read
-        // again, as its last epoch began.
-        if turn.progress.status == Status::Done {
-            self.residents.remove(id);
-        }
         Ok(answers)
     }
 }

@@ -26,7 +26,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -206,12 +206,35 @@ class Client:
                 return
             yield decision
 
-    def tell(self, round: int | Served, reward: float, costs: Costs = ()) -> str:
+    @overload
+    def tell(self, round: int | Served, reward: float, costs: Costs = ()) -> str: ...
+
+    @overload
+    def tell(self, *, request_key: str, reward: float, costs: Costs = (), index: int | None = None) -> str: ...
+
+    def tell(
+        self,
+        round: int | Served | None = None,
+        reward: float | None = None,
+        costs: Costs = (),
+        *,
+        request_key: str | None = None,
+        index: int | None = None,
+    ) -> str:
         """Tells a decision's reward and costs: "recorded", "repeated", "late" or "overtime".
 
+        The decision is given by its ``round``, or by the ``request_key`` that it was given to, such as the targeting
+        key of a feature flag; where that was given several decisions, ``index`` says which, from 0.
         Other feedback than was told before raises :class:`debora.Conflict`; the first stays.
         """
-        return self.tell_many([round], [reward], [costs])[0]
+        if reward is None or (round is None) == (request_key is None):
+            raise Error("tell a decision's reward, and give either its round or its request_key")
+        if round is not None:
+            return self.tell_many([round], [reward], [costs])[0]
+        outcome = _feedback(reward, costs) | {"request_key": request_key}
+        if index is not None:
+            outcome["index"] = index
+        return self._tell([outcome], [f"the decision of request_key {request_key!r}"])[0]
 
     def tell_many(
         self, rounds: Sequence[int | Served], rewards: Sequence[float], costs: Sequence[Costs] | None = None
@@ -223,15 +246,18 @@ class Client:
                 f"{len(rounds)} rounds, {len(rewards)} rewards, {len(costs)} lists of costs; give one of each per round"
             )
         outcomes = [_outcome(*one) for one in zip(rounds, rewards, costs, strict=True)]
+        return self._tell(outcomes, rounds)
+
+    def _tell(self, outcomes: Sequence[dict[str, Any]], named: Sequence[object]) -> list[str]:
         receipts: list[str] = []
         # The service takes at most 10,000 a request.
         for start in range(0, len(outcomes), 10_000):
             receipts += self._call("POST", self._path("outcomes"), outcomes[start : start + 10_000])["receipts"]
-        for round, receipt in zip(rounds, receipts, strict=True):
+        for one, receipt in zip(named, receipts, strict=True):
             if receipt == "conflict":
-                raise Conflict(f"{round} was told before with other feedback; the first stays")
+                raise Conflict(f"{one} was told before with other feedback; the first stays")
             if receipt == "unknown":
-                raise Error(f"{round} was never decided in experiment {self.experiment!r}")
+                raise Error(f"{one} was never decided in experiment {self.experiment!r}")
         return receipts
 
     def state(self) -> dict[str, Any]:
@@ -353,13 +379,17 @@ def _document(text: str) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _outcome(round: int | Served, reward: float, costs: Costs) -> dict[str, Any]:
+def _feedback(reward: float, costs: Costs) -> dict[str, Any]:
     listed: object
     if isinstance(costs, Mapping):
         listed = dict(costs)
     else:
         listed = [float(cost) for cost in (costs if isinstance(costs, Iterable) else [costs])]
-    outcome: dict[str, Any] = {"reward": float(reward), "costs": listed}
+    return {"reward": float(reward), "costs": listed}
+
+
+def _outcome(round: int | Served, reward: float, costs: Costs) -> dict[str, Any]:
+    outcome = _feedback(reward, costs)
     if not isinstance(round, Served):
         return outcome | {"round": int(round)}
     if round.round is None:

@@ -30,6 +30,9 @@ pub const REFRESH_MILLISECONDS: i64 = 2_000;
 /// away nobody for want of a look at the keys, and a key that was revoked meanwhile can do little: all it may ask for needs the store.
 const STALE_MILLISECONDS: i64 = 10_000;
 
+/// Where a key may stand as it is.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
 /// The caller of a request.
 #[derive(Clone, Debug)]
 pub struct Caller {
@@ -208,9 +211,11 @@ impl Access {
             return local(headers);
         }
         // The header alone counts if there is one: a script that sends a wrong key is to hear of it
-        // even in a browser that is logged in.
-        if let Some(authorization) = headers.get(AUTHORIZATION) {
-            let token = bearer(authorization).ok_or_else(no_key)?;
+        // even in a browser that is logged in. Providers of feature flags have either of the two.
+        let bearer = headers.get(AUTHORIZATION).map(bearer);
+        let plain = || Some(headers.get(API_KEY)?.to_str().ok());
+        if let Some(token) = bearer.or_else(plain) {
+            let token = token.ok_or_else(no_key)?;
             return known.holder(token).ok_or_else(|| {
                 // Which of the two is not said: a stranger is not to learn which keys there were.
                 ApiError::no_key("this API key is unknown or revoked; ask for another one")

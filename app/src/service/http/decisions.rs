@@ -4,6 +4,7 @@
 
 use axum::extract::{FromRequest as _, Request as HttpRequest, State};
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,6 +14,7 @@ use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
+use crate::service::limits::quoted;
 use crate::service::request::{Decided, Granted, Refusal, Request};
 use crate::store::Role;
 
@@ -75,7 +77,7 @@ pub struct DecisionBody {
 ///
 /// Role decide. They are durable before they are answered, and no round is given twice except for the same `request_key`.
 /// When the epoch is fully decided and outcomes are outstanding, the answer is 409 `waiting` with Retry-After, or overtime
-/// decisions if the spec says `on_wait = "serve"`.
+/// decisions if the spec says `on_wait = "serve"`. The header Idempotency-Key may stand for `request_key`.
 #[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/experiments/{id}/decisions", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")), request_body = DecisionRequest,
     responses((status = 200, description = "What to do", body = DecisionsBody))))]
@@ -87,12 +89,14 @@ pub async fn decide(
 ) -> Result<Response, ApiError> {
     // The head says all that this needs: a body that is refused anyway takes no memory from others.
     caller.require_for(Role::Decide, &id)?;
+    let header = idempotency_key(request.headers())?;
     let body = Json::from_request(request, &app).await?;
     let Object(DecisionRequest {
         n,
         request_key,
         seen,
     }) = body.read()?;
+    let request_key = one_key(request_key, header)?;
     let request = Request::Decide {
         id,
         rounds: n,
@@ -110,6 +114,57 @@ pub async fn decide(
             .decided(decided.lease.overtime, decided.lease.actions.len() as u64);
     }
     Ok(([(CONTENT_TYPE, "application/json")], written(&decided)).into_response())
+}
+
+/// What the header Idempotency-Key says: a text in quotation marks, by the IETF's draft, or as it is, as most send it.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut given = headers.get_all("idempotency-key").iter();
+    let Some(value) = given.next() else {
+        return Ok(None);
+    };
+    let text = value.to_str().ok().filter(|_| given.next().is_none());
+    let key = text.and_then(|text| unquoted(text.trim()));
+    key.map(Some).ok_or_else(|| {
+        let message =
+            "the header Idempotency-Key cannot be read; send it once, in ASCII, as text or in quotation marks";
+        ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "request_key", message)
+            .against("one text, or one string in quotation marks", text)
+    })
+}
+
+/// The text of a string in quotation marks (RFC 9651), or a text that has none.
+fn unquoted(text: &str) -> Option<String> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        return Some(text.to_owned());
+    };
+    let mut plain = String::new();
+    let mut signs = quoted.strip_suffix('"')?.chars();
+    while let Some(sign) = signs.next() {
+        plain.push(match sign {
+            // Only these two are escaped, and have to be.
+            '\\' => signs.next().filter(|sign| ['"', '\\'].contains(sign))?,
+            '"' => return None,
+            sign => sign,
+        });
+    }
+    Some(plain)
+}
+
+/// The request key, which may be given in the body, in the header, or as the same in both.
+fn one_key(body: Option<String>, header: Option<String>) -> Result<Option<String>, ApiError> {
+    match (body, header) {
+        (Some(body), Some(header)) if body != header => {
+            let (body, header) = (quoted(&body), quoted(&header));
+            let message = format!(
+                "request_key is {body:?} and the header Idempotency-Key is {header:?}; send one of them, or the same in both"
+            );
+            Err(
+                ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "request_key", message)
+                    .against(format!("{body:?}, as request_key"), header),
+            )
+        }
+        (body, header) => Ok(body.or(header)),
+    }
 }
 
 /// One client may be wrong about what it has seen; if it is not, the operator must know before anyone else does.

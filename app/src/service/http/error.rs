@@ -271,6 +271,8 @@ impl From<Refusal> for ApiError {
                 ),
             Refusal::RequestKeyUsed { asked, rounds, .. } => plain(S::CONFLICT, "request_key_used")
                 .against(format!("n = {asked}, as before"), rounds),
+            Refusal::OutcomeIndex { rounds, index, .. } => plain(S::UNPROCESSABLE_ENTITY, "index")
+                .against(format!("0 <= index < {rounds}"), index),
             Refusal::Behind { seen, decided, .. } => {
                 plain(S::CONFLICT, "behind").against(format!("seen <= {decided}"), seen)
             }

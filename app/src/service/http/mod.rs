@@ -18,6 +18,7 @@ pub mod epochs;
 pub mod error;
 pub mod experiments;
 pub mod extract;
+pub mod flags;
 pub mod guard;
 pub mod head;
 pub mod keys;

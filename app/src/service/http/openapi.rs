@@ -43,7 +43,7 @@ fn head() -> OpenApi {
         .build();
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
-        .description(Some("An API key, made by `debora keys add`. To a key for some experiments the others are not there. A service without keys, on loopback, needs none."))
+        .description(Some("An API key, made by `debora keys add`; the header X-API-Key takes it, too. To a key for some experiments the others are not there. A service without keys, on loopback, needs none."))
         .build();
     let mut components = Components::new();
     components.add_security_scheme("key", SecurityScheme::Http(bearer));
@@ -67,6 +67,11 @@ fn head() -> OpenApi {
 fn common_errors(path: &str, item: &mut PathItem) {
     for (changes, operation) in [(false, &mut item.get), (true, &mut item.post)] {
         let Some(operation) = operation else { continue };
+        access_errors(path, operation);
+        // Another's protocol, which says how errors look; the handlers have them all.
+        if path.starts_with("/ofrep/") {
+            continue;
+        }
         error(
             operation,
             "503",
@@ -87,9 +92,8 @@ fn common_errors(path: &str, item: &mut PathItem) {
     }
 }
 
-/// The errors of access, and of what an address may hold.
-fn path_errors(path: &str, operation: &mut Operation) {
-    if path.starts_with("/v1/") || path == "/metrics" {
+fn access_errors(path: &str, operation: &mut Operation) {
+    if path.starts_with("/v1/") || path.starts_with("/ofrep/") || path == "/metrics" {
         error(operation, "401", "Code `no_key`");
         error(
             operation,
@@ -97,6 +101,10 @@ fn path_errors(path: &str, operation: &mut Operation) {
             "Codes `wrong_role`, `out_of_scope`, `cross_origin`, `not_local`, `forwarded`",
         );
     }
+}
+
+/// The errors of what an address may hold.
+fn path_errors(path: &str, operation: &mut Operation) {
     if path.contains('{') {
         error(operation, "400", MALFORMED);
     }
@@ -133,7 +141,7 @@ fn body_errors(operation: &mut Operation) {
         operation,
         "422",
         "A value breaks a rule: `unfit`, `spec`, `world`, `key_in_spec`, `blind`, `id_text`, `name`, `estimates`, \
-         `too_long`, `reason`, `rounds`, `request_key`, `outcome`, `key_name`, `first_key`",
+         `too_long`, `reason`, `rounds`, `request_key`, `index`, `outcome`, `key_name`, `first_key`",
     );
 }
 

@@ -13,14 +13,17 @@ use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
-use crate::service::limits::quoted;
-use crate::service::request::{DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome};
+use crate::service::limits::{is_name, quoted};
+use crate::service::request::{
+    DecisionId, Granted, KeyedOutcome, Receipt, Refusal, Request, ToldOutcome,
+};
 use crate::store::Role;
 
 /// The most outcomes in one request: 10,000 take the writer 20 ms, and others wait for it.
 pub const OUTCOMES_MAX: usize = 10_000;
 
-/// What came of a decision: of a `round`, or of the `overtime` decision with this serial in this `epoch`.
+/// What came of a decision: of a `round`, of the `overtime` decision with this serial in this `epoch`, or of the decision that a
+/// `request_key` was given.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -33,6 +36,12 @@ pub struct Outcome<'a> {
     /// Of an overtime decision: its serial.
     #[cfg_attr(feature = "describe", schema(minimum = 1))]
     overtime: Option<u64>,
+    /// Of whatever decision was given to this key.
+    #[serde(borrow, default)]
+    #[cfg_attr(feature = "describe", schema(value_type = Option<String>, min_length = 1, max_length = 128))]
+    request_key: Option<Cow<'a, str>>,
+    /// Which of the decisions that the key was given, from 0; may be absent if that is one.
+    index: Option<u64>,
     /// In the spec's units.
     reward: f64,
     /// In the spec's units: by name, or in the spec's order. May be absent if the spec has no costs.
@@ -169,14 +178,23 @@ pub async fn tell(
     // Before the body: what is refused by the head alone takes no memory from others.
     caller.require_for(Role::Decide, &id)?;
     let body = Json::from_request(request, &app).await?;
-    let outcomes = read_outcomes(&app, &id, &body).await?;
-    let first = outcomes.first().map(|outcome| outcome.decision);
+    let (outcomes, keyed) = read_outcomes(&app, &id, &body).await?;
+    let first = outcomes.first().map(|outcome| named(outcome, &keyed));
     // Nothing borrows from it here, and others may be waiting for the memory.
     drop(body);
-    let request = Request::Tell {
-        id: id.clone(),
-        outcomes,
-        actor: caller.name,
+    let (id_told, actor) = (id.clone(), caller.name);
+    let request = match keyed.is_empty() {
+        true => Request::Tell {
+            id: id_told,
+            outcomes,
+            actor,
+        },
+        false => Request::TellKeyed {
+            id: id_told,
+            outcomes,
+            keyed,
+            actor,
+        },
     };
     let Granted::Told(receipts) = app.service.serve(request).await? else {
         unreachable!("outcomes are answered with receipts")
@@ -188,7 +206,7 @@ pub async fn tell(
     // One unknown round is a receipt among others. If all are unknown, the client is telling the
     // wrong experiment, and must not take it for success.
     if let Some(first) = first.filter(|_| counts.unknown == receipts.len() as u64) {
-        return Err(no_such_round(&id, first, receipts.len()));
+        return Err(no_such_round(&id, &first, receipts.len()));
     }
     Ok(axum::Json(Receipts { receipts, counts }))
 }
@@ -197,7 +215,7 @@ async fn read_outcomes(
     app: &AppState,
     id: &str,
     body: &Json,
-) -> Result<Vec<ToldOutcome>, ApiError> {
+) -> Result<(Vec<ToldOutcome>, Vec<KeyedOutcome>), ApiError> {
     let outcomes: Vec<Object<Outcome>> = body.read()?;
     if outcomes.len() > OUTCOMES_MAX {
         return Err(too_many(outcomes.len()));
@@ -205,11 +223,39 @@ async fn read_outcomes(
     // Names are resolved here and values checked later, by the writer's engine: it has to do that
     // anyway, and this thread needs no more than the spec.
     let info = app.info(id).await?;
-    outcomes
-        .into_iter()
-        .enumerate()
-        .map(|(index, outcome)| told_outcome(index, outcome.0, &info.problem))
-        .collect()
+    let mut keyed = Vec::new();
+    let told = outcomes.into_iter().enumerate().map(|(place, outcome)| {
+        keyed.extend(keyed_outcome(place, &outcome.0)?);
+        told_outcome(place, outcome.0, &info.problem)
+    });
+    let told = told.collect::<Result<_, _>>()?;
+    Ok((told, keyed))
+}
+
+/// Whose decision an outcome is of, if it says that.
+fn keyed_outcome(place: usize, outcome: &Outcome) -> Result<Option<KeyedOutcome>, ApiError> {
+    let Some(key) = &outcome.request_key else {
+        return Ok(None);
+    };
+    // Here, as no store is to be asked for what it cannot hold.
+    if !is_name(key) {
+        let request_key = quoted(key);
+        return Err(Refusal::RequestKey { request_key }.into());
+    }
+    Ok(Some(KeyedOutcome {
+        place,
+        request_key: key.clone().into_owned(),
+        index: outcome.index,
+    }))
+}
+
+/// The request's first outcome, as an error names it.
+fn named(first: &ToldOutcome, keyed: &[KeyedOutcome]) -> String {
+    let key = keyed.first().filter(|keyed| keyed.place == 0);
+    key.map_or_else(
+        || first.decision.to_string(),
+        |keyed| format!("the decision of request_key {:?}", keyed.request_key),
+    )
 }
 
 fn too_many(outcomes: usize) -> ApiError {
@@ -219,7 +265,7 @@ fn too_many(outcomes: usize) -> ApiError {
         .against(format!("at most {OUTCOMES_MAX} outcomes"), outcomes)
 }
 
-fn no_such_round(id: &str, first: DecisionId, outcomes: usize) -> ApiError {
+fn no_such_round(id: &str, first: &str, outcomes: usize) -> ApiError {
     let what = match outcomes {
         1 => format!("{first} was"),
         2 => format!("{first} and 1 other were"),
@@ -234,7 +280,7 @@ fn no_such_round(id: &str, first: DecisionId, outcomes: usize) -> ApiError {
         "nothing was recorded: {what} never decided in experiment {id:?}; {belong} to another experiment?"
     );
     ApiError::new(StatusCode::NOT_FOUND, "no_such_round", message)
-        .against("a decision of this experiment", first.to_string())
+        .against("a decision of this experiment", first)
 }
 
 fn told_outcome(
@@ -256,7 +302,15 @@ fn told_outcome(
 
 /// Which decision an outcome is of: its round or, of overtime, epoch and serial.
 fn decision_id(index: usize, outcome: &Outcome, horizon: u64) -> Result<DecisionId, ApiError> {
-    match (outcome.round, outcome.epoch, outcome.overtime) {
+    let by_number = (outcome.round, outcome.epoch, outcome.overtime);
+    match by_number {
+        // The writer finds it.
+        (None, None, None) if outcome.request_key.is_some() => Ok(DecisionId::UNKNOWN),
+        _ if outcome.request_key.is_some() || outcome.index.is_some() => {
+            Err(ApiError::unfit(format!(
+                "outcome {index}: give its round, or its request_key and, where that was given several decisions, an index; not both"
+            )))
+        }
         (Some(round), None, None) if (1..=horizon).contains(&round) => Ok(DecisionId::Round(round)),
         // Beyond the horizon it can never be decided, so it is refused and not just unknown.
         (Some(round), None, None) => Err(Refusal::Outcome {
@@ -266,7 +320,7 @@ fn decision_id(index: usize, outcome: &Outcome, horizon: u64) -> Result<Decision
         .into()),
         (None, Some(epoch), Some(serial)) => Ok(DecisionId::Overtime { epoch, serial }),
         _ => Err(ApiError::unfit(format!(
-            "outcome {index}: give its round or, for an overtime decision, epoch and overtime"
+            "outcome {index}: give its round, its request_key or, for an overtime decision, epoch and overtime"
         ))),
     }
 }

@@ -8,8 +8,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
 use super::{
-    AppState, audits, decisions, diffs, download, epochs, experiments, head, keys, log, outcomes,
-    papers, plan, ready, simulate, state, watch,
+    AppState, audits, decisions, diffs, download, epochs, experiments, flags, head, keys, log,
+    outcomes, papers, plan, ready, simulate, state, watch,
 };
 
 /// The description, OpenAPI 3.1.
@@ -46,6 +46,8 @@ interface! {
     post "/v1/simulate" simulate::simulate;
     post "/v1/experiments/{id}/decisions" decisions::decide;
     post "/v1/experiments/{id}/outcomes" outcomes::tell;
+    post "/ofrep/v1/evaluate/flags/{id}" flags::evaluate;
+    post "/ofrep/v1/evaluate/flags" flags::evaluate_all;
     get "/v1/experiments/{id}/state" state::state;
     get "/v1/experiments/{id}/head" head::head;
     post "/v1/experiments/{id}/publish" head::publish;

@@ -54,7 +54,10 @@ impl Asked {
     pub fn of(request: &Request) -> Option<Self> {
         let (uri, headers) = (request.uri(), request.headers());
         // First, as nearly all requests end here.
-        if uri.path().starts_with("/v1/") {
+        if ["/v1/", "/ofrep/"]
+            .iter()
+            .any(|programs| uri.path().starts_with(programs))
+        {
             return None;
         }
         let accepted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());

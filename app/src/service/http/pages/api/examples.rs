@@ -87,6 +87,18 @@ pub const EXAMPLES: &[Example] = &[
         r#"[{"round": 1, "reward": 0, "costs": {"price": 0.001}},
     {"round": 2, "reward": 1, "costs": {"price": 0.001}}, {"round": 3, "reward": 1, "costs": {"price": 0.015}}]"#,
     ),
+    post(
+        "/ofrep/v1/evaluate/flags/trial",
+        r#"{"context": {"targetingKey": "user-1"}}"#,
+    ),
+    post(
+        "/ofrep/v1/evaluate/flags",
+        r#"{"context": {"targetingKey": "user-1"}}"#,
+    ),
+    post(
+        "/v1/experiments/trial/outcomes",
+        r#"[{"request_key": "user-1", "reward": 1, "costs": {"price": 0.015}}]"#,
+    ),
     get("/v1/experiments/trial/state"),
     get("/v1/experiments/trial/epochs?limit=3"),
     get("/v1/experiments/trial/epochs.csv"),
