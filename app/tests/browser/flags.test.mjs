@@ -1,5 +1,6 @@
 // Experiments as feature flags, by OpenFeature's own SDKs for servers and for pages and their OFREP providers.
 import assert from "node:assert/strict";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -176,6 +177,22 @@ test("an experiment that learnt nothing leaves pages and servers their default",
     // The provider for servers knows the protocol before it had such answers: the value is right, the reason an error.
     const flags = await serverClient(t, server, "early", headers);
     assert.equal(await flags.getStringValue("early", "fallback", { targetingKey: "ann" }), "fallback");
+});
+
+test("the page's program for Node runs as it stands", async (t) => {
+    const server = await Server.start();
+    t.after(() => server.stop());
+    const spec = await readFile(join(root, "examples/live.toml"), "utf8");
+    await server.ok("experiments", { id: "trial", spec });
+    const page = await readFile(join(root, "docs/flags.md"), "utf8");
+    const [, text] = page.match(/```js\n(.*?)```/s);
+    // Beside the packages, where imports find them.
+    const file = join(root, `target/browser/page-${process.pid}.mjs`);
+    await writeFile(file, text.replace("http://127.0.0.1:8123", server.address));
+    t.after(() => rm(file));
+    const said = t.mock.method(console, "log", () => {});
+    await import(file);
+    assert.deepEqual(said.mock.calls[0].arguments, [["recorded"]]);
 });
 
 test("kills in the middle change no flag, and the audit finds nothing amiss", async (t) => {
