@@ -5,7 +5,6 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::service::http::error::ApiError;
 use crate::service::request::{Decided, FlagAdvice};
@@ -18,50 +17,52 @@ pub const NO_TARGETING_KEY: &str = "targeting_key";
 const CODE_DEFAULT: &str = "default";
 
 /// A flag's value.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct EvaluatedFlag {
     /// The experiment.
     key: String,
     /// The name of the action; absent if the application is to use its default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     value: Option<String>,
     /// The same name; "default" without a value.
     variant: String,
     /// "SPLIT" if it was drawn, "STATIC" if everyone gets it, "DISABLED" without a value.
-    #[schema(value_type = String, example = "SPLIT")]
+    #[cfg_attr(feature = "describe", schema(value_type = String, example = "SPLIT"))]
     reason: &'static str,
     metadata: FlagMetadata,
 }
 
 /// Where a flag's value comes from.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct FlagMetadata {
     /// The round that was decided for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     round: Option<u64>,
     /// Outside the horizon: the serial within the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     serial: Option<u64>,
     /// The epoch, from 0.
     epoch: u64,
     /// With which probability the epoch's strategy plays the action.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     probability: Option<f64>,
     /// True outside the horizon: the experiment waited or was paused, and the outcome will not count.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     overtime: Option<bool>,
     /// Of an experiment that is over: whether it recommends something to users whom it has given nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     recommendation: Option<bool>,
     /// Of an experiment that is over: how it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     status: Option<Status>,
 }
 
@@ -114,14 +115,16 @@ impl EvaluatedFlag {
 }
 
 /// The flags of a user.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct Flags {
     /// In the order in which the experiments were created.
     pub flags: Vec<FlagOutcome>,
 }
 
 /// A flag's value, or why it has none.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum FlagOutcome {
     /// Its value.
@@ -143,7 +146,8 @@ impl From<FlagFailure> for FlagOutcome {
 }
 
 /// Why a flag has no value.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct FlagFailure {
     /// The flag that was asked for.
     key: String,
@@ -162,14 +166,15 @@ impl FlagFailure {
 }
 
 /// Why flags have no values.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BulkFailure {
     /// As OpenFeature has them.
-    #[schema(value_type = String, example = "TARGETING_KEY_MISSING")]
+    #[cfg_attr(feature = "describe", schema(value_type = String, example = "TARGETING_KEY_MISSING"))]
     error_code: &'static str,
     /// A sentence for a person.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "describe", schema(value_type = String))]
     error_details: Box<str>,
 }
 
