@@ -11,9 +11,9 @@ from pathlib import Path
 from conftest import ROOT
 
 
-def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
-    page = (ROOT / "docs/service.md").read_text()
-    blocks = re.findall(r"```(sh|python)\n(.*?)```", page, re.S)
+def run(page: str, tmp_path: Path) -> list[tuple[str, str]]:
+    """Each block of a page with what it said."""
+    blocks = re.findall(r"```(sh|python)\n(.*?)```", (ROOT / page).read_text(), re.S)
     script = ["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"]
     for number, (language, text) in enumerate(blocks):
         if language == "python":
@@ -28,9 +28,14 @@ def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
     )
     said = dict(re.findall(r"--- (\d+)\n(.*?)(?=\n?--- |\Z)", done.stdout, re.S))
     assert done.returncode == 0, done.stdout + done.stderr
-    decisions = [text for text in said.values() if '"decisions":[' in text]
+    return [(text, said[str(number)]) for number, (_, text) in enumerate(blocks)]
+
+
+def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
+    said = run("docs/service.md", tmp_path)
+    decisions = [answer for _, answer in said if '"decisions":[' in answer]
     assert len(decisions) == 1
     first, second = re.findall(r'\{"epoch".*?\]\}', decisions[0])
     assert first == second
-    audits = " ".join(said[str(number)] for number in range(len(blocks)) if "debora audit" in blocks[number][1])
+    audits = " ".join(answer for block, answer in said if "debora audit" in block)
     assert len(re.findall(r"20,000 decisions in \d+ epochs recomputed, all\s+equal", audits)) == 3, audits

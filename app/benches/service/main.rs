@@ -76,6 +76,7 @@ async fn main() {
 
     let executor = folder.join("executor.db").display().to_string();
     asking(&store, &executor, &raw, &id).await;
+    evaluating(&store, &id).await;
     let told = telling(&store, &raw, &id).await;
     if let Some(outcomes) = std::env::var("DEBORA_BENCH_OUTCOMES")
         .ok()
@@ -176,6 +177,45 @@ fn executor_seconds(executor: &mut Executor, leases: &[Lease], group: usize) -> 
             .for_each(|answer| drop(answer.expect("decisions")));
     }
     begun.elapsed().as_secs_f64()
+}
+
+/// Flags beside decisions of one round with a request key, by turns: what the protocol of flags costs.
+async fn evaluating(store: &str, id: &str) {
+    let server = serve(store);
+    let address = server.address.clone();
+    let decisions = format!("/v1/experiments/{id}/decisions");
+    let flags = format!("/ofrep/v1/evaluate/flags/{id}");
+    let (mut asked, mut evaluated) = (Measured::default(), Measured::default());
+    let mut ratios = Vec::new();
+    for turn in 0..TURNS {
+        let ask = move |connection: u64, number: u64| {
+            let key = format!("ask-{turn}-{number:08}-{connection:02}");
+            Some(format!(r#"{{"n":1,"request_key":"{key}"}}"#))
+        };
+        let evaluate = move |connection: u64, number: u64| {
+            let key = format!("tag-{turn}-{number:08}-{connection:02}");
+            Some(format!(r#"{{"context":{{"targetingKey":"{key}"}}}}"#))
+        };
+        let plain = load(&address, &decisions, CONNECTIONS, TURN, ask).await;
+        let flag = load(&address, &flags, CONNECTIONS, TURN, evaluate).await;
+        ratios.push([plain.rate(), flag.rate()]);
+        asked.add(plain);
+        evaluated.add(flag);
+    }
+    drop(server);
+    let middle = |of: fn(&[f64; 2]) -> f64| {
+        let mut all: Vec<f64> = ratios.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    println!("evaluating: 1 decision a request, {CONNECTIONS} connections");
+    row("decisions", &asked, middle(|turn| turn[0]), 1.0);
+    let ratio = middle(|turn| turn[1] / turn[0]);
+    row("flags", &evaluated, middle(|turn| turn[1]), ratio);
+    println!(
+        "  a flag takes {:.2} times as long as a decision",
+        1.0 / ratio
+    );
 }
 
 /// Outcomes in batches, beside the store alone. How many were told.
