@@ -466,11 +466,11 @@ proptest! {
         for (number, name) in spec.problem.actions().iter().enumerate() {
             let action = actions.iter().position(|known| known == name).unwrap();
             let own: Vec<_> = rows.iter().filter(|row| row.0 == action).collect();
-            for quantity in 0..2 {
+            for (quantity, means) in means.iter().enumerate() {
                 let range = spec.problem.quantity(quantity).range;
                 let value = |row: &&(usize, f64, f64)| if quantity == 0 { row.1 } else { row.2 };
                 let mean = own.iter().map(|row| range.to_unit(value(row))).sum::<f64>() / own.len() as f64;
-                prop_assert!((means[quantity][number] - mean).abs() < 1e-12, "{name} {quantity}");
+                prop_assert!((means[number] - mean).abs() < 1e-12, "{name} {quantity}");
             }
         }
         // In another order they make the same spec and the same world.
