@@ -86,6 +86,7 @@ def test_every_query_of_the_page_has_the_numbers_of_the_service(
     for block in blocks("sql"):
         name, query = re.match(r"-- (.*?)\n(.*)", block, re.S).groups()  # type: ignore[union-attr]
         relation = duckdb.sql(query)
+        assert relation is not None
         answers[name] = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
     state = client.state()
     check = dict(CHECKS)
@@ -109,7 +110,7 @@ def observed(rows: list[dict[str, Any]], state: dict[str, Any], _: Client) -> No
 
 def realised(rows: list[dict[str, Any]], state: dict[str, Any], _: Client) -> None:
     limit = state["limits"][0]
-    assert rows[0]["rounds"] == limit["count"] == 1500 and rows[0]["threshold"] == limit["threshold"]
+    assert rows[0]["rounds"] == limit["count"] == 1500 and float(rows[0]["threshold"]) == limit["threshold"]
     # They differ, so that taking one for the other is noticed.
     assert limit["realised"] != limit["realised_told"]
     assert close(rows[0]["realised"], limit["realised"]) and close(rows[0]["realised_told"], limit["realised_told"])
@@ -180,14 +181,14 @@ CHECKS = {
 
 
 def test_the_tables_have_every_line_of_the_log(server: Server, tmp_path: Path) -> None:
-    client = Client.create(server.url, SPEC, id="a trial", blind=True)
+    client = Client.create(server.url, SPEC, id="a-trial", blind=True)
     for _ in range(3):
         decisions = client.ask_many(20, request_key=None)
         client.tell_many(decisions[:15], [0.5] * 15, [[0.004, 1.5]] * 15)
     lines = list(client.log())
     file = tmp_path / "log.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    address = f"{server.url}/v1/experiments/a%20trial"
+    address = f"{server.url}/v1/experiments/a-trial"
     sources: dict[str, Any] = {"client": client, "file": file, "address": address}
     for name, source in sources.items():
         folder = debora.export.log(source, tmp_path / name)
@@ -200,8 +201,11 @@ def test_the_tables_have_every_line_of_the_log(server: Server, tmp_path: Path) -
         for row in rows:
             lease, action = asked[row["round"]]
             assert (row["action"], row["probability"]) == (("small", "large")[action], 0.5)
-            assert row["at"].timestamp() * 1000 == lease["at"] and row["at"].utcoffset().total_seconds() == 0
-            assert (row["actor"], row["request_key"]) == (lease["actor"], lease["request_key"])
+            assert (
+                row["decided_at"].timestamp() * 1000 == lease["at"]
+                and row["decided_at"].utcoffset().total_seconds() == 0
+            )
+            assert (row["asked_by"], row["request_key"]) == (lease["actor"], lease["request_key"])
             # A cost may be called as another column is.
             found = (row["reward"], row["cost_price"], row["cost_round"], row["imputed"], row["told_by"])
             if outcome := told.get(row["round"]):
@@ -210,7 +214,11 @@ def test_the_tables_have_every_line_of_the_log(server: Server, tmp_path: Path) -
                 assert set(found) == {None} and row["told_at"] is None
         assert sum(row["reward"] is not None for row in rows) == 45
         kinds = {field.name: str(field.type) for field in table.schema}
-        assert kinds["round"] == "int64" and kinds["at"] == "timestamp[ms, tz=UTC]" and "dictionary" in kinds["action"]
+        assert (
+            kinds["round"] == "int64"
+            and kinds["decided_at"] == "timestamp[ms, tz=UTC]"
+            and "dictionary" in kinds["action"]
+        )
         metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
         metadata |= {
             key.decode(): value.decode() for key, value in pq.read_metadata(folder / "epochs.parquet").metadata.items()
@@ -284,7 +292,7 @@ def test_what_is_there_stays(tmp_path: Path, routing: debora.Spec) -> None:
     with pytest.raises(Error, match="nothing is overwritten"):
         debora.export.curves(debora.run(routing), tmp_path / "curves.parquet")
     (tmp_path / "bad.jsonl").write_text("{\n")
-    with pytest.raises(Error, match="line 1 of .* is not JSON"):
+    with pytest.raises(Error, match=r"line 1 of .* is not JSON"):
         debora.export.log(tmp_path / "bad.jsonl", tmp_path / "new")
     with pytest.raises(Error, match="not the address of an experiment"):
         debora.export.log("http://127.0.0.1:1/", tmp_path / "new")
@@ -298,15 +306,16 @@ def test_curves_of_every_result(tmp_path: Path, routing: debora.Spec) -> None:
     assert table["round"] == run.checkpoints.tolist() and table["regret"] == run.regret_curve.tolist()
     assert table["violation"] == run.violation_curve.tolist() and set(table["pair"]) == {3} and set(table["run"]) == {1}
 
-    compared = debora.compare(routing, pairs=4, players=["ucb1"])
+    compared = debora.compare(routing, pairs=4, players=["optimistic-lp"])
     path = debora.export.curves(compared, tmp_path / "compare.parquet")
-    found = duckdb.sql(f"FROM '{path}' WHERE player = 'ucb1' AND pair = 2 AND run = 1 ORDER BY round").to_df()
-    assert found["regret"].tolist() == compared.regret_curves("ucb1")[5].tolist()
+    found = duckdb.sql(f"FROM '{path}' WHERE player = 'optimistic-lp' AND pair = 2 AND run = 1 ORDER BY round")
+    assert found is not None
+    assert found.to_df()["regret"].tolist() == compared.regret_curves("optimistic-lp")[5].tolist()
     assert len(pq.read_table(path)) == len(compared.players) * 8 * len(compared.checkpoints)
     summary = pq.read_metadata(path).metadata[b"debora.summary"]
     assert json.loads(summary) == compared.to_dict()
 
-    swept = debora.sweep(routing, {"rho": [0.1, 0.3]}, pairs=3)
+    swept = debora.sweep(routing, over={"rho": [0.1, 0.3]}, pairs=3)
     table = pq.read_table(debora.export.curves(swept, tmp_path / "sweep.parquet")).to_pydict()
     result = swept.results[1]
     assert isinstance(result, debora.Replication)
@@ -319,7 +328,7 @@ def test_what_does_not_exist_is_null(tmp_path: Path) -> None:
     problem = debora.Problem(
         policy="soft", actions=["a", "b"], horizon=1e6, rho=0.3, costs={"price": {"threshold": 0.1}}
     )
-    world = debora.worlds.bernoulli(reward=[0.4, 0.6], cost={"price": [0.5, 0.6]})
+    world = debora.worlds.bernoulli(reward=[0.4, 0.6], costs={"price": [0.5, 0.6]})
     result = debora.replicate(debora.Spec(problem, key=1, world=world), pairs=2)
     table = pq.read_table(debora.export.curves(result, tmp_path / "curves.parquet"))
     assert table["regret"].null_count == len(table) == 4 * len(result.checkpoints)

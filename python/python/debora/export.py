@@ -49,9 +49,10 @@ def log(source: str | os.PathLike[str] | Client, folder: str | os.PathLike[str],
     """Writes the log of a live experiment as a new folder of tables.
 
     ``source`` is a downloaded log (``trial.jsonl``), the address of an experiment
-    (``http://127.0.0.1:8080/v1/experiments/trial``, entered with ``api_key``), or a :class:`debora.Client`. The folder gets
-    ``decisions.parquet``, ``uncounted.parquet``, ``epochs.parquet``, ``strategies.parquet``, ``estimates.parquet`` and
-    ``events.parquet``; all values are in the user's units. A log is taken as it is: ``debora audit`` says whether it is true.
+    (``http://127.0.0.1:8080/v1/experiments/trial``, entered with ``api_key``), or a :class:`debora.Client`. The folder
+    gets ``decisions.parquet``, ``uncounted.parquet``, ``epochs.parquet``, ``strategies.parquet``,
+    ``estimates.parquet`` and ``events.parquet``; all values are in the user's units. A log is taken as it is:
+    ``debora audit`` says whether it is true.
     """
     folder = Path(folder)
     if folder.exists():
@@ -72,8 +73,8 @@ def log(source: str | os.PathLike[str] | Client, folder: str | os.PathLike[str],
 def curves(result: RunResult | Replication | Comparison | Sweep, file: str | os.PathLike[str]) -> Path:
     """Writes the curves of a result as one new Parquet file: regret and violation so far, at each checkpoint.
 
-    A row has the ``round``, the ``pair`` and ``run`` (0 or 1) it belongs to, ``regret`` and ``violation``; of a comparison
-    also the ``player``, and of a sweep a column for each parameter. A number that does not exist is null.
+    A row has the ``round``, the ``pair`` and ``run`` (0 or 1) it belongs to, ``regret`` and ``violation``; of a
+    comparison also the ``player``, and of a sweep a column for each parameter. A number that does not exist is null.
     """
     file = Path(file)
     if file.exists():
@@ -162,7 +163,9 @@ class _LogTables:
     def read(self, lines: Iterator[dict[str, Any]]) -> None:
         heading = next(lines, {})
         if heading.get("type") != "experiment":
-            raise Error("this is not a log: its first line has to be of type experiment; download one with /log/download")
+            raise Error(
+                "this is not a log: its first line has to be of type experiment; download one with /log/download"
+            )
         self.head = heading["genesis"]
         self._open(Spec.from_toml(heading["spec"]))
         last = heading
@@ -170,7 +173,9 @@ class _LogTables:
             take = getattr(self, f"_{last.get('type')}", None) if last.get("type") in _TYPES else None
             if take is None:
                 # Also the last line of a log that the service could not read to its end.
-                raise Error(f"line {number} of the log is of type {last.get('type')!r}: {last.get('message', 'unknown here')}")
+                raise Error(
+                    f"line {number} of the log is of type {last.get('type')!r}: {last.get('message', 'unknown here')}"
+                )
             take(last)
         if last["type"] != "state":
             raise Error("the log is cut off, as its last line is not of type state; download it again")
@@ -185,13 +190,14 @@ class _LogTables:
         # With a word in front: a cost may be called round.
         values = [("reward", pa.float64())] + [(f"cost_{name}", pa.float64()) for name in problem.costs]
         self.unknown = [None] * len(values)
+        # No column is called at, which is a word of SQL.
         whole, word, number, flag = pa.int64(), WORD, pa.float64(), pa.bool_()
         asked = [("epoch", whole), ("round", whole), ("serial", whole), ("action", word), ("probability", number)]
-        asked += [("at", TIME), ("actor", word), ("request_key", pa.string())]
+        asked += [("decided_at", TIME), ("asked_by", word), ("request_key", pa.string())]
         told = [*values, ("imputed", flag), ("told_at", TIME), ("told_by", word)]
         self.decisions = self._table("decisions", asked + told)
         uncounted = [("kind", word), ("round", whole), ("epoch", whole), ("serial", whole), *values]
-        self.uncounted = self._table("uncounted", [*uncounted, ("at", TIME), ("actor", word)])
+        self.uncounted = self._table("uncounted", [*uncounted, ("told_at", TIME), ("told_by", word)])
         epoch = [("epoch", whole), ("kind", word), ("first_round", whole), ("rounds", whole)]
         epoch += [("opened_at", TIME), ("closed_at", TIME), ("early", flag), ("hash", pa.string())]
         self.epochs = self._table("epochs", epoch)
@@ -200,7 +206,9 @@ class _LogTables:
         estimate = [("epoch", whole), ("action", word), ("quantity", word), ("level", whole), ("count", whole)]
         estimate += [(name, number) for name in ("mean", "estimate", "width", "cell")]
         self.estimates = self._table("estimates", estimate)
-        self.events = self._table("events", [("at", TIME), ("actor", word), ("what", word), ("reason", pa.string())])
+        self.events = self._table(
+            "events", [("happened_at", TIME), ("actor", word), ("what", word), ("reason", pa.string())]
+        )
 
     def _table(self, name: str, columns: list[tuple[str, pa.DataType]]) -> _Table:
         return self.stack.enter_context(_Table(self.folder / f"{name}.parquet", pa.schema(columns)))
@@ -230,7 +238,13 @@ class _LogTables:
             low, high = self.ranges[one["quantity"]]
             span = high - low
             self.estimates.add(
-                *(one["epoch"], self.actions[one["action"]], self.quantities[one["quantity"]], one["level"], one["count"]),
+                *(
+                    one["epoch"],
+                    self.actions[one["action"]],
+                    self.quantities[one["quantity"]],
+                    one["level"],
+                    one["count"],
+                ),
                 *(low + span * one["mean"], low + span * one["estimate"], span * one["width"], span * one["cell"]),
             )
 
@@ -269,7 +283,9 @@ class _LogTables:
         self.asked.close()
         self.asked = None
 
-    def _decided(self, round: int | None, action: int, lease: dict[str, Any], told: list[Any], serial: Any = None) -> None:
+    def _decided(
+        self, round: int | None, action: int, lease: dict[str, Any], told: list[Any], serial: Any = None
+    ) -> None:
         chosen = (self.actions[action], self.strategy[action])
         asked = (lease["at"], lease.get("actor"), lease["request_key"])
         self.decisions.add(lease["epoch"], round, serial, *chosen, *asked, *told)
@@ -306,7 +322,8 @@ class _Asked:
     """The requests of an epoch, in order, until their outcomes come: a log has all requests of an epoch first."""
 
     def __init__(self) -> None:
-        self.file = tempfile.SpooledTemporaryFile(max_size=SPILL_BYTES)
+        # Closed with the epoch, or with the tables if the log ends in an error.
+        self.file = tempfile.SpooledTemporaryFile(max_size=SPILL_BYTES)  # noqa: SIM115
         self.reading = False
         self.decisions: Iterator[tuple[int, int, dict[str, Any]]] = iter(())
 
@@ -376,7 +393,9 @@ def _parameters(result: RunResult | Replication | Comparison | Sweep) -> dict[st
     return columns
 
 
-def _measured(result: RunResult | Replication | Comparison | Sweep) -> Iterator[tuple[int, str, Iterator[Sequence[Any]]]]:
+def _measured(
+    result: RunResult | Replication | Comparison | Sweep,
+) -> Iterator[tuple[int, str, Iterator[Sequence[Any]]]]:
     """Point, player and rows of each curve."""
     if isinstance(result, RunResult):
         document = result.to_dict()
@@ -389,7 +408,9 @@ def _measured(result: RunResult | Replication | Comparison | Sweep) -> Iterator[
             if isinstance(one, Comparison):
                 regret, violation = one.regret_curves(player), one.violation_curves(player)
             else:
-                regret, violation = (each.reshape(-1, each.shape[-1]) for each in (one.regret_curves, one.violation_curves))
+                regret, violation = (
+                    each.reshape(-1, each.shape[-1]) for each in (one.regret_curves, one.violation_curves)
+                )
             runs = max(len(regret), len(violation))
             yield point, player, _rows(one.checkpoints, regret, violation, [(run // 2, run % 2) for run in range(runs)])
 
