@@ -21,8 +21,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from debora._debora import VALUES_VERSION, Error, Spec
 from debora._results import Comparison, Replication, RunResult, Sweep
 from debora.client import Client
@@ -426,4 +424,5 @@ def _curve(curves: Any, number: int, length: int) -> list[float | None]:
     """One curve; nulls where there is none, as there is no regret where no strategy is safe."""
     if number >= len(curves) or len(curves[number]) != length:
         return [None] * length
-    return [None if np.isnan(value) else value for value in curves[number].tolist()]
+    values: list[float | None] = curves[number].tolist()
+    return values
