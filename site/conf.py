@@ -43,6 +43,7 @@ CONTENTS = {
         "Many machines <docs/sweeps>",
         "Live experiments <docs/service>",
         "Feature flags <docs/flags>",
+        "Queries <docs/export>",
         "Audit <docs/audit>",
     ],
     "Trust it": [

@@ -6,7 +6,7 @@ use clap::builder::FalseyValueParser;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use debora::spec::{number, whole_number};
+use debora::spec::{ImportColumns, number, whole_number};
 
 use crate::store::{Location, Role};
 use debora::measure::{MeasureError, Over};
@@ -62,6 +62,16 @@ pub enum Verb {
         /// Where to; - is standard output
         #[arg(default_value = "debora.toml")]
         file: PathBuf,
+    },
+    /// A recorded test, such as an A/B test's CSV, as a world to plan from: --out writes its rows and a commented spec
+    Import {
+        /// A CSV file with a header; - is standard input
+        #[arg(value_name = "TEST.csv")]
+        file: PathBuf,
+        #[command(flatten)]
+        columns: TestColumns,
+        #[command(flatten)]
+        out: OutArgs,
     },
     /// Every constant of a run before it starts: exploration, widths, bounds
     Plan {
@@ -222,7 +232,8 @@ impl Verb {
     /// The folder to write into.
     fn out(&self) -> Option<&PathBuf> {
         match self {
-            Self::Plan { out, .. }
+            Self::Import { out, .. }
+            | Self::Plan { out, .. }
             | Self::Run { out, .. }
             | Self::Merge { out, .. }
             | Self::Seal { out, .. } => out.out.as_ref(),
@@ -231,6 +242,28 @@ impl Verb {
             | Self::Sweep { pairs, .. } => pairs.out.out.as_ref(),
             _ => None,
         }
+    }
+}
+
+/// The columns of a recorded test.
+#[derive(Args, Clone)]
+pub struct TestColumns {
+    /// The column that says what was chosen
+    #[arg(long, value_name = "COLUMN")]
+    action: String,
+    /// The column of what to maximise, and its name if that is to be another
+    #[arg(long, value_name = "[NAME=]COLUMN")]
+    reward: String,
+    /// A column of what to limit; may be repeated
+    #[arg(long = "cost", value_name = "[NAME=]COLUMN")]
+    costs: Vec<String>,
+}
+
+impl TestColumns {
+    /// What was typed.
+    pub fn columns(&self) -> ImportColumns {
+        let costs = self.costs.iter().map(String::as_str);
+        ImportColumns::new(&self.action, &self.reward, costs)
     }
 }
 

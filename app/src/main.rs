@@ -7,8 +7,8 @@ use clap::CommandFactory as _;
 
 use debora_cli::args::{Cli, Verb};
 use debora_cli::commands::{
-    self, audit, backup, compare, diff, init, keys, listen_for_interrupts, merge, plan, ready,
-    replicate, run, seal, serve, sweep,
+    self, audit, backup, compare, diff, import, init, keys, listen_for_interrupts, merge, plan,
+    ready, replicate, run, seal, serve, sweep,
 };
 
 /// What one thread allocates, another frees: requests go from handlers to the writer, answers back.
@@ -44,6 +44,7 @@ fn perform(cli: &Cli) -> Result<bool> {
     }
     match &cli.verb {
         Verb::Init { file } => init::init(file, common),
+        Verb::Import { file, columns, .. } => import::import_test(file, &columns.columns(), common),
         Verb::Plan { spec, gap, .. } => plan::plan(spec, *gap, common),
         Verb::Run {
             spec,

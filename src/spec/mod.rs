@@ -94,6 +94,7 @@ mod document;
 mod error;
 mod field;
 mod fingerprint;
+mod import;
 mod keys;
 mod number;
 mod overrides;
@@ -109,6 +110,10 @@ use std::io;
 use std::sync::Arc;
 
 pub use error::SpecError;
+pub use import::{
+    ImportColumn, ImportColumns, ImportError, Imported, ImportedAction, ImportedMean,
+    ImportedQuantity, LeftOut, ROWS_FILE, import,
+};
 pub use number::{number, whole_number};
 pub use schema::schema;
 pub use service::{OnWait, ServiceSpec};

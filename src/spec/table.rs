@@ -227,7 +227,7 @@ impl Iterator for Rows<'_> {
 }
 
 /// How the columns are separated, by the header alone, and the whole text again.
-fn delimited(reader: Box<dyn Read>) -> std::io::Result<(u8, Box<dyn Read>)> {
+pub(super) fn delimited(reader: Box<dyn Read>) -> std::io::Result<(u8, Box<dyn Read>)> {
     let mut reader = BufReader::new(reader);
     let mut header = Vec::new();
     // So much and no more: a file without line breaks is not a table, and need not fit into memory.
@@ -310,7 +310,7 @@ fn column(cell: &str, names: &[&str]) -> Result<usize, String> {
     })
 }
 
-fn at_line(file: &str, line: u64, message: String) -> SpecError {
+pub(super) fn at_line(file: &str, line: u64, message: String) -> SpecError {
     SpecError {
         origin: file.into(),
         line: Some(line),

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod backup;
 pub mod compare;
 pub mod diff;
+pub mod import;
 pub mod init;
 pub mod keys;
 pub mod measure;

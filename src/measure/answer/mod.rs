@@ -5,6 +5,7 @@
 
 mod clear;
 mod gaps;
+mod import;
 mod pairs;
 mod plan;
 mod run;
@@ -13,6 +14,7 @@ mod sweep;
 use serde::Serialize;
 
 pub use clear::{clear_leads, clear_test};
+pub use import::imported;
 pub use pairs::measured;
 pub use plan::plan;
 pub use run::run;
