@@ -192,7 +192,7 @@ def draw(seen: Seen, problem: debora.Problem, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     values = np.array([row for _, row in seen.rows])
     rounds = np.arange(1, len(values) + 1)
-    shown = np.unique(np.geomspace(100, len(values), 400).astype(int)) - 1
+    shown = np.unique(np.geomspace(min(100, len(values)), len(values), 400).astype(int)) - 1
     labels = ("quality", "price, dollars a request", "latency, seconds a request")
     for which, (name, label) in enumerate(zip((problem.reward, *problem.costs), labels, strict=True)):
         figure = Figure(figsize=(7, 3), layout="constrained")

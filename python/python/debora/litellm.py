@@ -52,7 +52,7 @@ class Routing(CustomLogger, CustomRoutingStrategyBase):  # type: ignore[misc]
     Where debora has no decision (it waits for outcomes, it is over, it does not answer) the action ``otherwise``
     is played and nothing is told; without one the caller gets the exception.
 
-    ``counts`` has how often what happened: told, failed, undecided, left, refused, error, and clipped by quantity.
+    ``counts`` says how often something happened: told, failed, undecided, left, refused, error, and clipped by quantity.
     """
 
     def __init__(
@@ -83,8 +83,9 @@ class Routing(CustomLogger, CustomRoutingStrategyBase):  # type: ignore[misc]
         # Bound now: once this strategy is set, the router's own methods are hidden behind it.
         self._before = router.get_available_deployment
         self._before_async = router.async_get_available_deployment
-        # Engines have no name, and callbacks hear of every router's calls: each must know its own.
-        self._id = experiment.experiment if isinstance(experiment, Client) else uuid.uuid4().hex
+        # Callbacks hear of every router's calls, so each must know its own. Public, since LiteLLM takes two loggers for
+        # the same one if their public attributes are equal, and would never call the second.
+        self.id = uuid.uuid4().hex
         self._open: dict[tuple[int, int | None, int | None], Served | Decision] = {}
         self._lock = threading.Lock()
 
@@ -139,7 +140,7 @@ class Routing(CustomLogger, CustomRoutingStrategyBase):  # type: ignore[misc]
         overtime = getattr(decision, "overtime", None)
         with self._lock:
             self._open[decision.epoch, decision.round, overtime] = decision
-        mark = {"experiment": self._id, "epoch": decision.epoch, "round": decision.round, "overtime": overtime}
+        mark = {"routing": self.id, "epoch": decision.epoch, "round": decision.round, "overtime": overtime}
         deployment = self._deployments[decision.name]
         # Not in the request's metadata: callers share such a dictionary between requests, and it outlives a fallback.
         return deployment | {"model_info": deployment["model_info"] | {"debora": mark}}
@@ -147,7 +148,7 @@ class Routing(CustomLogger, CustomRoutingStrategyBase):  # type: ignore[misc]
     def _taken(self, kwargs: Any) -> Served | Decision | None:
         """The decision that led to this call, once: LiteLLM may repeat what it says."""
         mark = ((kwargs.get("litellm_params") or {}).get("model_info") or {}).get("debora") or {}
-        if mark.get("experiment") != self._id:
+        if mark.get("routing") != self.id:
             return None
         with self._lock:
             return self._open.pop((mark["epoch"], mark["round"], mark["overtime"]), None)
