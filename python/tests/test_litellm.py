@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -21,7 +22,7 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 import litellm
 
 import debora
-from conftest import ROOT, binary
+from conftest import ROOT, binary, program
 from debora.litellm import Routing
 from test_client import Server, server
 
@@ -363,3 +364,12 @@ def test_the_example_plays_what_its_engine_decides(
     columns = [[line.split()[:2] + line.split()[3:4] for line in text.splitlines()[-3:]] for text in (mocked, served)]
     assert columns[0] == columns[1]
     assert "saved" in served
+
+
+def test_the_page_shows_what_its_commands_print() -> None:
+    page = (ROOT / "docs/models.md").read_text()
+    blocks = re.findall(r"```sh\n(debora .*?)\n```(?:\n\n```text\n(.*?)```)?", page, re.S)
+    assert len(blocks) == 4
+    for command, shown in blocks:
+        printed = re.sub(r"\n  [\d.]+ seconds\n", "", program(*command.split()[1:]))
+        assert not shown or printed.strip() == shown.strip(), command

@@ -52,7 +52,7 @@ class Routing(CustomLogger, CustomRoutingStrategyBase):  # type: ignore[misc]
     Where debora has no decision (it waits for outcomes, it is over, it does not answer) the action ``otherwise``
     is played and nothing is told; without one the caller gets the exception.
 
-    ``counts`` says how often something happened: told, failed, undecided, left, refused, error, and clipped by quantity.
+    ``counts`` says how often each happened: told, failed, undecided, left, refused, error, and clipped by quantity.
     """
 
     def __init__(
