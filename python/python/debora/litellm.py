@@ -34,6 +34,10 @@ Measure: TypeAlias = Callable[[dict[str, Any], Any], float]
 """From what LiteLLM gives to its callbacks, the call's keywords and the response, to a number."""
 
 
+Place: TypeAlias = tuple[int, int | None, int | None]
+"""Which decision: its epoch, round and, outside the horizon, serial."""
+
+
 class Routing(CustomLogger, CustomRoutingStrategyBase):  # type: ignore[misc]
     """One experiment on one model group: LiteLLM's routing strategy and its logger in one object.
 
@@ -86,12 +90,13 @@ class Routing(CustomLogger, CustomRoutingStrategyBase):  # type: ignore[misc]
         # Callbacks hear of every router's calls, so each must know its own. Public, since LiteLLM takes two loggers for
         # the same one if their public attributes are equal, and would never call the second.
         self.id = uuid.uuid4().hex
-        self._open: dict[tuple[int, int | None, int | None], Served | Decision] = {}
+        self._open: dict[Place, Served | Decision] = {}
+        self._ending: set[Place] = set()
         self._lock = threading.Lock()
 
     @property
     def outstanding(self) -> int:
-        """Calls that were decided here and of which LiteLLM has not yet said how they ended."""
+        """Calls that were decided here and whose end was not yet told: they run, or LiteLLM has not yet said so."""
         with self._lock:
             return len(self._open)
 
@@ -145,45 +150,43 @@ class Routing(CustomLogger, CustomRoutingStrategyBase):  # type: ignore[misc]
         # Not in the request's metadata: callers share such a dictionary between requests, and it outlives a fallback.
         return deployment | {"model_info": deployment["model_info"] | {"debora": mark}}
 
-    def _taken(self, kwargs: Any) -> Served | Decision | None:
-        """The decision that led to this call, once: LiteLLM may repeat what it says."""
+    def _ended(self, kwargs: Any, outcome: Callable[[Served | Decision], str]) -> None:
+        """Carries out once what is to be told of this call, if it was decided here, and counts what it was."""
         mark = ((kwargs.get("litellm_params") or {}).get("model_info") or {}).get("debora") or {}
         if mark.get("routing") != self.id:
-            return None
+            return
+        place = (mark["epoch"], mark["round"], mark["overtime"])
         with self._lock:
-            return self._open.pop((mark["epoch"], mark["round"], mark["overtime"]), None)
+            decision = self._open.get(place)
+            # LiteLLM may repeat what it says.
+            if decision is None or place in self._ending:
+                return
+            self._ending.add(place)
+        # What raises is logged by LiteLLM, which goes on: a program can see the count alone.
+        what = "error"
+        try:
+            what = outcome(decision)
+        finally:
+            with self._lock:
+                # Only now, so that nothing is outstanding means that all is told.
+                del self._open[place]
+                self._ending.remove(place)
+                self.counts[what] += 1
 
     def _answered(self, kwargs: Any, response: Any, seconds: float) -> None:
-        decision = self._taken(kwargs)
-        if decision is None:
-            return
-        # The cache may hold what another deployment answered, and has neither its price nor its latency.
-        if kwargs.get("cache_hit"):
-            return self._count("left")
-        try:
+        def outcome(decision: Served | Decision) -> str:
+            # The cache may hold what another deployment answered, and has neither its price nor its latency.
+            if kwargs.get("cache_hit"):
+                return "left"
             values = {name: float(measure(kwargs, response)) for name, measure in self._measures.items()}
             fitting = self._fit({"latency": seconds} | values)
-            if fitting is None:
-                return self._count("refused")
-            self._tell(decision, fitting)
-        except Exception:
-            # LiteLLM logs it and goes on, so the count is what a program can see of it.
-            self._count("error")
-            raise
-        self._count("told")
+            return "refused" if fitting is None else self._tell(decision, fitting, "told")
+
+        self._ended(kwargs, outcome)
 
     def _failed(self, kwargs: Any) -> None:
-        decision = self._taken(kwargs)
-        if decision is None:
-            return
-        if self._failure is None:
-            return self._count("left")
-        try:
-            self._tell(decision, self._failure)
-        except Exception:
-            self._count("error")
-            raise
-        self._count("failed")
+        values = self._failure
+        self._ended(kwargs, lambda decision: "left" if values is None else self._tell(decision, values, "failed"))
 
     def _fit(self, values: dict[str, float]) -> dict[str, float] | None:
         """The values within their ranges; None if they are refused."""
@@ -198,9 +201,10 @@ class Routing(CustomLogger, CustomRoutingStrategyBase):  # type: ignore[misc]
                 self._count(f"clipped {name}")
         return fitting
 
-    def _tell(self, decision: Served | Decision, values: Mapping[str, float]) -> None:
+    def _tell(self, decision: Served | Decision, values: Mapping[str, float], what: str) -> str:
         costs = {name: values[name] for name in self._problem.costs}
         self._experiment.tell(decision, values[self._problem.reward], costs)  # type: ignore[arg-type]
+        return what
 
     def _count(self, what: str) -> None:
         with self._lock:
