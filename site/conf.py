@@ -44,6 +44,7 @@ CONTENTS = {
         "Live experiments <docs/service>",
         "Feature flags <docs/flags>",
         "Queries <docs/export>",
+        "Language models <docs/models>",
         "Audit <docs/audit>",
     ],
     "Trust it": [

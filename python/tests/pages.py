@@ -17,7 +17,8 @@ def check(page: str) -> None:
     blocks = BLOCK.findall((ROOT / page).read_text())
     assert blocks, f"{page} has no Python lines"
     code = "\nprint('====')\n".join(block for block, _ in blocks)
-    environment = os.environ | {"MPLBACKEND": "agg"}
+    # LiteLLM would look for newer prices in the network.
+    environment = os.environ | {"MPLBACKEND": "agg", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )

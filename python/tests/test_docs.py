@@ -1,4 +1,4 @@
-"""Every example in a docstring runs, and so do the Python lines of the README and of docs/python.md."""
+"""Every example in a docstring runs, and so do the Python lines of the README and of the pages about Python."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_docstrings(name: str, text: str, capsys: pytest.CaptureFixture[str]) ->
     assert runner.failures == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "python/PYPI.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/models.md", "python/PYPI.md"])
 def test_pages(page: str) -> None:
     check(page)
 
