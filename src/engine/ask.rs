@@ -1,5 +1,7 @@
 //! Asking: hands out rounds, each with the action its number and the key say.
 
+use sha2::{Digest as _, Sha256};
+
 use super::Engine;
 use crate::Error;
 use crate::blocks::Order;
@@ -78,6 +80,21 @@ impl Engine {
     pub fn overtime(&self, serial: u64) -> Decision {
         // A label of its own: drawn as rounds, these would use up the numbers of rounds still to come.
         self.draw(serial, Label::Overtime, [self.open.epoch, serial, 0])
+    }
+
+    /// Whether a request is among the share that is held back, outside the experiment.
+    ///
+    /// A function of the key and the request key alone, so that whoever asks again, however late, is in or out as before.
+    pub fn holds_back(&self, request_key: &str, share: f64) -> bool {
+        // Hashed, as a counter has no room for a text; 16 bytes, so that nobody finds two keys that share a draw.
+        let hash = u128::from_le_bytes(
+            Sha256::digest(request_key)[..16]
+                .try_into()
+                .expect("a hash has 32 bytes"),
+        );
+        let indices = [hash as u64, (hash >> 64) as u64, 0];
+        // Both are multiples of powers of two that a double holds exactly, so the comparison rounds nothing.
+        self.key.uniform(Label::Holdback, indices) < share
     }
 
     #[inline]

@@ -28,6 +28,11 @@
 //! ```text
 //! |sum(x_t - mu_t)| < sqrt( (n/4 + r) ln((n/4 + r) / (r miss^2)) )
 //! ```
+//!
+//! # The lift over what was held back
+//!
+//! An average of what was played minus the mean of one action, each within its interval at half the error: by the union bound both
+//! hold at all times together, and so does the difference of their ends.
 
 use libm::{lgamma, log, log1p, sqrt};
 
@@ -69,6 +74,25 @@ pub fn average_at_any_time(count: u64, sum: f64, miss: f64) -> [f64; 2] {
     let off = sqrt(variance * (log(variance / NARROWEST) - 2.0 * log(miss))) / count;
     let average = sum / count;
     [(average - off).max(0.0), (average + off).min(1.0)]
+}
+
+/// How many values in [0, 1], and their sum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SumOf {
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub sum: f64,
+}
+
+/// The interval of a lift, in [-1, 1]: the average of the means of what was played, whose means may differ, minus the mean of what
+/// was held back, which has one. All such intervals hold together, at any two counts, with probability at least 1 - `miss`.
+pub fn lift_at_any_time(played: SumOf, held_back: SumOf, miss: f64) -> [f64; 2] {
+    // Each side at half the error. They share no outcome, but what is played may depend on when one looks, so nothing is
+    // taken for independent.
+    let [low, high] = average_at_any_time(played.count, played.sum, miss / 2.0);
+    let [held_low, held_high] = interval_at_any_time(held_back.count, held_back.sum, miss / 2.0);
+    [low - held_high, high - held_low]
 }
 
 /// ln B(S + 1/2, n - S + 1/2) - ln pi + n times the entropy of S / n: what is left of ln M where mu is the mean.
