@@ -141,7 +141,8 @@ fn holdback(field: &Field<'_>, problem: &Problem) -> Read<Holdback> {
     let name = named.text()?;
     let actions = problem.actions();
     let found = actions.iter().position(|action| action == name);
-    let action = found.ok_or_else(|| named.wrong(&hint(name, actions.iter().map(String::as_str))))?;
+    let action =
+        found.ok_or_else(|| named.wrong(&hint(name, actions.iter().map(String::as_str))))?;
     check_safe(&named, problem, action as u32)?;
     Ok(Holdback {
         share: chance,

@@ -138,8 +138,7 @@ impl Auditor {
         )?;
         self.counts.rows.leases += 1;
         let (_, _, open) = self.reading();
-        open.leases
-            .add(&given.lease(kind), given.actor.as_deref());
+        open.leases.add(&given.lease(kind), given.actor.as_deref());
         Ok(())
     }
 

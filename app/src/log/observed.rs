@@ -329,7 +329,10 @@ fn rounds_of(
     let end = record.first_round + record.rounds;
     let mut from = record.first_round;
     while from < end {
-        let Some(lease) = store.leases(id, record.epoch, DecisionKind::Round, from, 1)?.pop() else {
+        let Some(lease) = store
+            .leases(id, record.epoch, DecisionKind::Round, from, 1)?
+            .pop()
+        else {
             break;
         };
         let length = lease.actions.len();

@@ -11,7 +11,8 @@ use crate::hex;
 use crate::log::certificate::is_revealed;
 use crate::log::chain;
 use crate::store::{
-    DecisionKind, EpochRow, Event, ExperimentRow, JournalRow, Progress, Status, Store, UncountedOutcome,
+    DecisionKind, EpochRow, Event, ExperimentRow, JournalRow, Progress, Status, Store,
+    UncountedOutcome,
 };
 
 /// The header in which the service gives the next page's cursor, as its body is all lines.
@@ -347,10 +348,9 @@ impl PageWalk<'_> {
             .map_or(u64::MAX, |mark| mark.next_serial);
         let room = room.min(OUTCOMES_A_READ);
         let rows = match self.experiment.rule {
-            1 => {
-                self.store
-                    .uncounted(&self.experiment.id, epoch, kind, cursor.position, room)?
-            }
+            1 => self
+                .store
+                .uncounted(&self.experiment.id, epoch, kind, cursor.position, room)?,
             // All have a position.
             _ => Vec::new(),
         };

@@ -34,9 +34,9 @@ use debora::Key;
 
 pub use failure::{Failure, FileMoved};
 pub use rows::{
-    ApiKey, DecisionKind, EpochRow, Event, ExperimentLine, ExperimentRow, ITSELF, JournalRow, KEYLESS, Lease,
-    Locked, OutcomeRow, Progress, Role, RowCounts, Session, StartRow, Status, UncountedOutcome,
-    WaitingClock,
+    ApiKey, DecisionKind, EpochRow, Event, ExperimentLine, ExperimentRow, ITSELF, JournalRow,
+    KEYLESS, Lease, Locked, OutcomeRow, Progress, Role, RowCounts, Session, StartRow, Status,
+    UncountedOutcome, WaitingClock,
 };
 
 /// The version of the schema that this program writes. Migrations lead here from every earlier one.

@@ -6,8 +6,8 @@ use debora::Key;
 use super::codec::{self, stored, unstored};
 use super::database::{Columns, SqlTable, SqlValue, values};
 use super::{
-    ApiKey, DecisionKind, EpochRow, Event, ExperimentLine, ExperimentRow, Lease, Locked, OutcomeRow, Progress,
-    RowCounts, Session, StartRow, UncountedOutcome,
+    ApiKey, DecisionKind, EpochRow, Event, ExperimentLine, ExperimentRow, Lease, Locked,
+    OutcomeRow, Progress, RowCounts, Session, StartRow, UncountedOutcome,
 };
 
 // Columns of the primary key come first, since what an insert says of each row is said by its key.

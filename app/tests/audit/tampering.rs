@@ -13,7 +13,7 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params_from_iter};
 use serde_json::Value;
 
-use crate::trial::{DOUBLING, SHORT, Trial, audit_text, text};
+use crate::trial::{DOUBLING, HELD_BACK, SHORT, Trial, audit_text, text};
 
 /// What audits said of changes.
 #[derive(Default)]
@@ -64,7 +64,8 @@ fn done(spec: &str) -> Trial {
         (0..100).for_each(|_| trial.tell());
         let progress = trial.progress();
         let imputed = progress.imputed.iter().sum::<u64>() > 0;
-        if progress.late > ended.late && progress.overtime > 0 && imputed {
+        let held_back = progress.holdback > 0 || spec != HELD_BACK;
+        if progress.late > ended.late && progress.overtime > 0 && imputed && held_back {
             assert_ne!(progress.head, ended.head);
             return trial;
         }
@@ -177,7 +178,7 @@ fn exempt(line: &Value, last_request: bool, open: bool, path: &str) -> bool {
     }
     match (line["type"].as_str().unwrap(), field) {
         // What is stored of an epoch is in no hash while it is open.
-        ("decisions" | "overtime", "at" | "waited" | "request_key" | "actor") => true,
+        ("decisions" | "overtime" | "holdback", "at" | "waited" | "request_key" | "actor") => true,
         ("outcome", "at" | "actor") => true,
         // How much more the last request of an epoch asked for than it was given.
         ("decisions", "asked") => last_request,
@@ -261,6 +262,12 @@ fn any_change_of_a_closed_experiments_log_is_found() {
 fn any_change_of_a_running_experiments_log_is_found() {
     tamper_with_log(&midway(SHORT, 1), 1_000);
     tamper_with_log(&midway(DOUBLING, 5), 1_000);
+}
+
+#[test]
+fn any_change_of_a_log_with_a_holdback_is_found() {
+    tamper_with_log(&done(HELD_BACK), 2_000);
+    tamper_with_log(&midway(HELD_BACK, 5), 1_000);
 }
 
 /// Columns that nobody can recompute.
@@ -502,4 +509,9 @@ fn any_change_of_a_closed_experiments_store_is_found() {
 fn any_change_of_a_running_experiments_store_is_found() {
     tamper_with_store(midway(SHORT, 1), 2_000);
     tamper_with_store(midway(DOUBLING, 5), 2_000);
+}
+
+#[test]
+fn any_change_of_a_store_with_a_holdback_is_found() {
+    tamper_with_store(done(HELD_BACK), 3_000);
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use debora_cli::log::Line;
 use debora_cli::service::request::{Change, DecisionId, Granted, Refusal, Request, ToldOutcome};
-use debora_cli::store::Status;
+use debora_cli::store::{DecisionKind, Status};
 
-use crate::trial::{DOUBLING, Trial};
+use crate::trial::{HELD_BACK, Trial};
 
 /// A finished experiment; another `shift` gives other outcomes under the same key.
 pub fn life(shift: f64) -> Trial {
-    let mut trial = Trial::new(DOUBLING, 42, 1);
+    let mut trial = Trial::new(HELD_BACK, 42, 1);
     let (ann, ben): (Arc<str>, Arc<str>) = ("ann".into(), "ben".into());
     let mut untold = Vec::new();
     for step in 0..200u64 {
@@ -21,7 +21,9 @@ pub fn life(shift: f64) -> Trial {
         // Each third decision is forgotten, until it is too late for it.
         let (told, kept) = given.into_iter().partition(|decision| match decision {
             DecisionId::Round(round) => round % 3 != 0,
-            DecisionId::Overtime { serial, .. } => serial % 2 == 1,
+            DecisionId::Overtime { serial, .. } | DecisionId::Holdback { serial, .. } => {
+                serial % 2 == 1
+            }
         });
         untold.extend::<Vec<DecisionId>>(kept);
         tell(&mut trial, &ben, told, shift);
@@ -51,20 +53,27 @@ pub fn lines(trial: &Trial) -> Vec<Line> {
 fn check_kinds(trial: &Trial) {
     assert_eq!(trial.status(), Status::Done);
     let lines = lines(trial);
-    for kind in ["decisions", "outcome", "overtime", "aside", "late", "event"] {
+    let outside = ["overtime", "aside", "holdback", "holdback_outcome"];
+    for kind in ["decisions", "outcome", "late", "event"]
+        .into_iter()
+        .chain(outside)
+    {
         let found = lines.iter().filter(|line| line.name() == kind).count();
         assert!(found > 1, "{found} lines of kind {kind}");
     }
     // What comes after the end is chained by another rule than what comes before.
     let journal = lines.iter().rev().nth(1).map(Line::name);
-    assert!(matches!(journal, Some("late" | "aside")), "{journal:?}");
+    assert!(
+        matches!(journal, Some("late" | "aside" | "holdback_outcome")),
+        "{journal:?}"
+    );
 }
 
 fn decide(trial: &mut Trial, actor: &Arc<str>, step: u64) -> Vec<DecisionId> {
     let request = Request::Decide {
         id: trial.id.into(),
         rounds: 2 + step % 3,
-        request_key: step.is_multiple_of(2).then(|| format!("request {step}")),
+        request_key: Some(format!("request {step}")),
         seen: 0,
         actor: actor.clone(),
     };
@@ -76,12 +85,10 @@ fn decide(trial: &mut Trial, actor: &Arc<str>, step: u64) -> Vec<DecisionId> {
     let epoch = lease.epoch;
     let numbers = (lease.first..).take(lease.actions.len());
     numbers
-        .map(|number| match lease.overtime {
-            false => DecisionId::Round(number),
-            true => DecisionId::Overtime {
-                epoch,
-                serial: number,
-            },
+        .map(|serial| match lease.kind {
+            DecisionKind::Round => DecisionId::Round(serial),
+            DecisionKind::Overtime => DecisionId::Overtime { epoch, serial },
+            DecisionKind::Holdback => DecisionId::Holdback { epoch, serial },
         })
         .collect()
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 pub use clear::{clear_leads, clear_test};
 pub use pairs::measured;
-pub use plan::plan;
+pub use plan::{holdback, plan};
 pub use run::run;
 pub use sweep::swept;
 

@@ -262,7 +262,9 @@ fn told_outcome(
 fn decision_id(index: usize, outcome: &Outcome, horizon: u64) -> Result<DecisionId, ApiError> {
     let serials = (outcome.overtime, outcome.holdback);
     match (outcome.round, outcome.epoch, serials) {
-        (Some(round), None, (None, None)) if (1..=horizon).contains(&round) => Ok(DecisionId::Round(round)),
+        (Some(round), None, (None, None)) if (1..=horizon).contains(&round) => {
+            Ok(DecisionId::Round(round))
+        }
         // Beyond the horizon it can never be decided, so it is refused and not just unknown.
         (Some(round), None, (None, None)) => Err(Refusal::Outcome {
             index,

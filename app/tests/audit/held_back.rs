@@ -1,0 +1,134 @@
+//! What is held back, as an audit sees it: who, by the key, in both directions, and what they got.
+
+use debora_cli::audit::Verdict;
+use debora_cli::log::Line;
+use debora_cli::store::Status;
+
+use crate::lives::{equal, fits};
+use crate::trial::{HELD_BACK, Trial, audit_text, text};
+
+/// A finished experiment in which some were held back and told.
+fn life() -> Trial {
+    let mut trial = Trial::new(HELD_BACK, 42, 3);
+    trial.run_to_the_end();
+    (0..100).for_each(|_| trial.tell());
+    let kinds = trial.log(1_000, true);
+    for kind in ["decisions", "holdback", "holdback_outcome"] {
+        assert!(kinds.iter().any(|line| line.name() == kind), "no {kind}");
+    }
+    trial
+}
+
+#[test]
+fn an_audit_finds_all_equal_at_every_point_of_a_life_with_a_holdback() {
+    let mut trial = Trial::new(HELD_BACK, 42, 3);
+    let mut steps = 0;
+    while trial.status() != Status::Done {
+        let audited = equal(trial.audit());
+        fits(&audited, &trial.progress());
+        // Page after page, too: a cursor knows how far it was held back.
+        let paged = equal(audit_text(&text(&trial.log(3, true)), None));
+        assert_eq!(paged, audited);
+        trial.step();
+        steps += 1;
+        if steps % 20 == 10 {
+            trial.restart();
+        }
+        assert!(steps < 10_000, "no end: {:?}", trial.progress());
+    }
+    let audited = equal(trial.audit());
+    assert!(audited.holdback > 3 && audited.overtime > 0, "{audited:?}");
+}
+
+/// What an audit says of a log that was changed.
+fn difference(lines: &[Line]) -> String {
+    match audit_text(&text(lines), None).unwrap() {
+        Verdict::Different(_, difference) => difference.to_string(),
+        Verdict::Equal(audited) => panic!("nothing was found: {audited:?}"),
+    }
+}
+
+/// The request keys of the first lines of both sides.
+fn keys(lines: &[Line]) -> [Option<String>; 2] {
+    let inside = lines.iter().find_map(|line| match line {
+        Line::Decisions(lease) => lease.request_key.clone(),
+        _ => None,
+    });
+    let outside = lines.iter().find_map(|line| match line {
+        Line::Holdback(lease) => lease.request_key.clone(),
+        _ => None,
+    });
+    [inside, outside]
+}
+
+#[test]
+fn a_request_on_the_wrong_side_is_named_in_both_directions() {
+    let honest = life().log(1_000, true);
+    let [inside, outside] = keys(&honest);
+    let mut let_in = honest.clone();
+    let mut kept_out = honest.clone();
+    if let Some(Line::Decisions(lease)) = find(&mut let_in, "decisions") {
+        lease.request_key = outside;
+    }
+    if let Some(Line::Holdback(lease)) = find(&mut kept_out, "holdback") {
+        lease.request_key = inside;
+    }
+    for (lines, recorded) in [(let_in, "false"), (kept_out, "true")] {
+        let found = difference(&lines);
+        let words = format!("whether the request is held back is {recorded} as recorded");
+        assert!(found.contains(&words), "{found}");
+    }
+}
+
+#[test]
+fn another_action_and_a_missing_key_are_found_without_the_experiments_key() {
+    let honest = life().log(1_000, false);
+    let hidden = |lines: &mut Vec<Line>| {
+        if let Line::Experiment(heading) = &mut lines[0] {
+            (heading.key, heading.salt) = (None, None);
+        }
+    };
+    let mut unchanged = honest.clone();
+    hidden(&mut unchanged);
+    assert!(!equal(audit_text(&text(&unchanged), None)).recomputed);
+    let mut other = unchanged.clone();
+    if let Some(Line::Holdback(lease)) = find(&mut other, "holdback") {
+        lease.actions[0] = 0;
+    }
+    assert!(difference(&other).contains("of holdback: the action is 0 as recorded, and 1"));
+    let mut keyless = unchanged;
+    if let Some(Line::Decisions(lease)) = find(&mut keyless, "decisions") {
+        lease.request_key = None;
+    }
+    assert!(difference(&keyless).contains("its request key is missing"));
+}
+
+#[test]
+fn nothing_can_be_held_back_that_the_spec_does_not_hold_back() {
+    let mut lines = life().log(1_000, true);
+    if let Line::Experiment(heading) = &mut lines[0] {
+        heading.spec = heading
+            .spec
+            .replace("holdback = { share = 0.3, action = \"b\" }", "");
+        heading.genesis = debora_cli::log::chain::genesis(
+            heading.values_version,
+            &heading.spec,
+            &heading.key_hash,
+            &heading.id,
+            heading.created_at,
+        );
+    }
+    // The first epoch's hash is wrong as well, but it stands after its requests.
+    let first = lines.iter().position(|line| line.name() == "holdback");
+    let closed = lines.iter().position(|line| line.name() == "closed");
+    let found = difference(&lines);
+    let words = match first < closed {
+        true => "the request is held back as recorded, and decided, as the spec has no holdback",
+        false => "the hash before",
+    };
+    assert!(found.contains(words), "{found}");
+}
+
+fn find<'a>(lines: &'a mut [Line], kind: &str) -> Option<&'a mut Line> {
+    lines.iter_mut().find(|line| line.name() == kind)
+}
