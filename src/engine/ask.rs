@@ -144,3 +144,37 @@ impl Engine {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Engine, Key, Problem};
+
+    fn engine(key: u64) -> Engine {
+        let problem = Problem::free(["a", "b"], 1_000, 0.5).build().unwrap();
+        Engine::new(problem, Key::from(key))
+    }
+
+    /// Literals, from a program of its own: who is held back is a value that this library promises, as every draw is.
+    #[test]
+    fn who_is_held_back_never_changes() {
+        let engine = engine(42);
+        let held_back: Vec<u32> = (0..40)
+            .filter(|user| engine.holds_back(&format!("user-{user}"), 0.3))
+            .collect();
+        assert_eq!(held_back, [12, 14, 16, 24, 32, 34]);
+    }
+
+    /// 20,000 request keys, key 7, tolerance 0.02: false alarm below 1e-6 (Hoeffding); a share that is off by 0.04 is seen.
+    #[test]
+    fn a_share_of_request_keys_is_held_back_and_a_larger_one_holds_them_back_too() {
+        let engine = engine(7);
+        let keys: Vec<String> = (0..20_000).map(|user| format!("user-{user}")).collect();
+        for share in [0.05, 0.3, 0.9] {
+            let held_back = keys.iter().filter(|key| engine.holds_back(key, share));
+            let found = held_back.clone().count() as f64 / keys.len() as f64;
+            assert!((found - share).abs() < 0.02, "{found} of {share}");
+            let more = |key: &&String| engine.holds_back(key, share + 0.05);
+            assert_eq!(held_back.clone().filter(more).count(), held_back.count());
+        }
+    }
+}

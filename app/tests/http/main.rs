@@ -10,6 +10,7 @@ mod epochs;
 mod errors;
 mod experiment_page;
 mod experiments;
+mod holdback;
 mod interface;
 mod keys;
 mod limits;
