@@ -27,8 +27,10 @@ fn an_audit_finds_all_equal_at_every_point_of_a_life_with_a_holdback() {
         let audited = equal(trial.audit());
         fits(&audited, &trial.progress());
         // Page after page, too: a cursor knows how far it was held back.
-        let paged = equal(audit_text(&text(&trial.log(3, true)), None));
-        assert_eq!(paged, audited);
+        if steps % 10 == 0 {
+            let paged = equal(audit_text(&text(&trial.log(3, true)), None));
+            assert_eq!(paged, audited);
+        }
         trial.step();
         steps += 1;
         if steps % 20 == 10 {

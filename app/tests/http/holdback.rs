@@ -142,13 +142,7 @@ async fn those_outside_get_one_action_for_ever_even_while_others_wait() {
         assert_eq!(*decision, expected);
     }
     let round = ask(&house, "e", 1, &inside).await.expect(200);
-    assert_eq!(
-        (
-            &round["decisions"][0]["round"],
-            &round["decisions"][0]["probability"]
-        ),
-        (&json!(1), &json!(0.5))
-    );
+    assert_eq!(round["decisions"][0]["round"], 1);
     // The epoch has one round, and waits for it: others are turned away.
     let late = (0..).map(|number| format!("late-{number}"));
     let late: Vec<String> = late.take(40).collect();
@@ -252,7 +246,11 @@ async fn outcomes_of_those_outside_are_compared_and_nothing_else() {
         (&json!(2), &json!(1))
     );
     let lift = &held_back["lifts"][0];
-    assert_eq!(lift["holdback"], json!({ "mean": 0.2, "count": 1 }));
+    assert_eq!(lift["holdback"]["count"], 1);
+    assert!(
+        (lift["holdback"]["mean"].as_f64().unwrap() - 0.2).abs() < 1e-12,
+        "{lift}"
+    );
     assert_eq!(
         (&lift["experiment"]["mean"], &lift["lift"]),
         (&json!(null), &json!(null))

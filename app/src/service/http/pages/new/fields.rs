@@ -186,7 +186,7 @@ fn rename(spec: &mut SpecEdit, before: &BTreeMap<String, String>, field: &str, n
     if is_action(field) {
         spec.rename(&["safe", "strategy"], old, name);
         let held_back = ["service", "holdback", "action"];
-        if spec.get(&held_back) == *old {
+        if spec.has(&held_back) && spec.get(&held_back) == *old {
             spec.write(&held_back, name, Notation::Text);
         }
     } else {
