@@ -10,7 +10,7 @@
 //!               if any were held back, then a byte 2 and the SHA-256 over those by serial, of the same with 2 at the beginning
 //! journal     = SHA-256("debora fact 2\n", journal before, position, fact), empty before the first fact; a fact is
 //!               an event ("event", at, actor, what, reason) or an uncounted outcome
-//!               ("late", "aside" of overtime or "holdback", epoch, round or serial, number of costs, reward, costs, at, actor)
+//!               ("late", "aside" of overtime or "holdback_outcome", epoch, round or serial, number of costs, reward, costs, at, actor)
 //! hash        = SHA-256("debora epoch 2\n", hash before, record as JSON, opened_at, closed_at, rounds hash, leases hash,
 //!               next position, journal)
 //! ```
@@ -236,7 +236,7 @@ impl Fact<'_> {
                 .text(match outcome.kind {
                     DecisionKind::Round => "late",
                     DecisionKind::Overtime => "aside",
-                    DecisionKind::Holdback => "holdback",
+                    DecisionKind::Holdback => "holdback_outcome",
                 })
                 .number(outcome.epoch)
                 .number(outcome.number)

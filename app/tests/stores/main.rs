@@ -281,6 +281,15 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
         request_key: None,
         ..lease(1, &[1])
     }];
+    let held_back = vec![Lease {
+        kind: DecisionKind::Holdback,
+        request_key: None,
+        ..lease(1, &[2, 2])
+    }];
+    let of_held_back = vec![UncountedOutcome {
+        kind: DecisionKind::Holdback,
+        ..uncounted(1, 0.25)
+    }];
     let outcomes: Vec<_> = (1..)
         .zip(HARD_VALUES)
         .map(|(round, reward)| outcome(round, reward))
@@ -310,8 +319,9 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
             .add_leases("a", &leases.iter().collect::<Vec<_>>())
             .unwrap();
         store
-            .add_leases("a", &overtime.iter().collect::<Vec<_>>())
+            .add_leases("a", &overtime.iter().chain(&held_back).collect::<Vec<_>>())
             .unwrap();
+        store.add_uncounted("a", &of_held_back).unwrap();
         assert!(
             store
                 .add_outcomes("a", &outcomes)
@@ -372,6 +382,10 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
             store.leases("a", 0, DecisionKind::Overtime, 0, 9).unwrap(),
             overtime
         );
+        let holdback = DecisionKind::Holdback;
+        assert_eq!(store.leases("a", 0, holdback, 0, 9).unwrap(), held_back);
+        let told = store.uncounted("a", 0, holdback, 0, 9).unwrap();
+        assert_eq!(told, of_held_back);
         let keys: Vec<_> = leases
             .iter()
             .filter_map(|lease| lease.request_key.as_deref())
