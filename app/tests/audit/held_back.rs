@@ -1,14 +1,15 @@
 //! What is held back, as an audit sees it: who, by the key, in both directions, and what they got.
 
-use debora_cli::audit::Verdict;
+use debora_cli::audit::{Verdict, diff};
 use debora_cli::log::Line;
+use debora_cli::service::request::Change;
 use debora_cli::store::Status;
 
 use crate::lives::{equal, fits};
-use crate::trial::{HELD_BACK, Trial, audit_text, text};
+use crate::trial::{HELD_BACK, Trial, audit_text, read, text};
 
 /// A finished experiment in which some were held back and told.
-fn life() -> Trial {
+pub fn life() -> Trial {
     let mut trial = Trial::new(HELD_BACK, 42, 3);
     trial.run_to_the_end();
     (0..100).for_each(|_| trial.tell());
@@ -131,6 +132,36 @@ fn nothing_can_be_held_back_that_the_spec_does_not_hold_back() {
     let found = difference(&lines);
     let words = "the request is held back as recorded, and decided, as the spec has no holdback";
     assert!(found.contains(words), "{found}");
+}
+
+#[test]
+fn one_that_is_closed_early_has_its_holdback_in_the_last_hash() {
+    let mut trial = Trial::new(HELD_BACK, 42, 3);
+    while trial.progress().next_holdback < 3 {
+        trial.step();
+    }
+    trial.change(Change::Close);
+    let audited = equal(trial.audit());
+    fits(&audited, &trial.progress());
+    // The last request that was held back, in the epoch that no complete one follows.
+    let mut lines = trial.log(1_000, true);
+    let last = lines.iter().rposition(|line| line.name() == "holdback");
+    if let Some(Line::Holdback(lease)) = last.map(|place| &mut lines[place]) {
+        lease.at += 1;
+    }
+    assert!(difference(&lines).contains("the hash of its requests"));
+}
+
+#[test]
+fn a_holdback_is_no_divergence_and_another_one_is_another_spec() {
+    let trial = life();
+    let log = || read(&text(&trial.log(1_000, true)));
+    assert!(diff([log(), log()]).unwrap().divergence.is_none());
+    let other = HELD_BACK.replace("0.3, action", "0.2, action");
+    let other = Trial::new(&other, 42, 3);
+    let found = diff([log(), read(&text(&other.log(1_000, true)))]).unwrap();
+    let specs: Vec<&str> = found.specs.iter().map(|one| &*one.what).collect();
+    assert_eq!(specs, ["holdback, share"]);
 }
 
 fn find<'a>(lines: &'a mut [Line], kind: &str) -> Option<&'a mut Line> {
