@@ -45,6 +45,8 @@ pub enum Label {
     /// What a player in the lab draws for itself: in rival thompson `[round, action, block]` for an action's posterior, and
     /// `[round, actions, 0]` for the coin that a reward between 0 and 1 is turned into; in one's own player, as one likes.
     Player = 12,
+    /// Whether a request is held back from a live experiment: `[low, high, 0]`, the first 16 bytes of its request key's SHA-256.
+    Holdback = 13,
 }
 
 /// The randomness of a policy: offsets and actions. Two runs that are to replicate share it.

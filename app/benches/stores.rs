@@ -6,7 +6,7 @@ mod scratch;
 
 use std::time::Duration;
 
-use debora_cli::store::{Lease, Location, Purpose};
+use debora_cli::store::{DecisionKind, Lease, Location, Purpose};
 use scratch::Scratch;
 
 const LEASES: u64 = 20_000;
@@ -60,7 +60,7 @@ fn lease(number: u64, request_key: String) -> Lease {
     let (first, request_key) = (1 + number * ROUNDS, Some(request_key));
     Lease {
         epoch: 0,
-        overtime: false,
+        kind: DecisionKind::Round,
         first,
         actions,
         asked: ROUNDS,

@@ -13,7 +13,7 @@ use debora_cli::service::request::{
     Change, Create, DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome, token_hash,
 };
 use debora_cli::service::transaction::Executor;
-use debora_cli::store::{ExperimentRow, Location, Progress, Purpose, Status};
+use debora_cli::store::{DecisionKind, ExperimentRow, Location, Progress, Purpose, Status};
 use proptest::prelude::*;
 
 mod common;
@@ -142,6 +142,8 @@ impl Model {
             }
         };
         match decision {
+            // No spec here holds anything back: app/tests/http/holdback.rs has those.
+            DecisionId::Holdback { .. } => Receipt::Unknown,
             DecisionId::Overtime { epoch, serial } => match self.overtime.get_mut(&(epoch, serial))
             {
                 None => Receipt::Unknown,
@@ -475,7 +477,7 @@ impl<'a> Play<'a> {
                             let lease = &decided.lease;
                             Ok((
                                 lease.epoch,
-                                lease.overtime,
+                                lease.kind == DecisionKind::Overtime,
                                 lease.first,
                                 lease.actions.clone(),
                             ))
@@ -615,8 +617,8 @@ fn decide_as_one(
             };
             let actions: Vec<u32> = expected.iter().map(|decision| decision.action).collect();
             assert_eq!(
-                (decided.lease.overtime, decided.lease.actions),
-                (false, actions)
+                (decided.lease.kind, decided.lease.actions),
+                (DecisionKind::Round, actions)
             );
             for decision in expected {
                 turn += 1;

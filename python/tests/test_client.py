@@ -241,6 +241,31 @@ def test_threads_processes_and_pickles_share_an_experiment(server: Server) -> No
     assert len({(decision.epoch, decision.round, decision.overtime) for decision in taken}) == len(taken) == 8
 
 
+def test_who_is_held_back_stays_outside_and_is_told_apart(server: Server) -> None:
+    held_back = '[service]\nholdback = { share = 0.4, action = "b" }\n'
+    client = Client.create(server.url, SPEC + held_back, key=KEY, blind=True)
+    local = engine()
+    outside = 0
+    for user in range(60):
+        decision = client.ask(request_key=f"user-{user}")
+        assert decision is not None and client.ask(request_key=f"user-{user}") == decision
+        if decision.holdback is not None:
+            outside += 1
+            assert (decision.round, decision.name, decision.probability) == (None, "b", 1.0)
+            assert client.tell(decision, 0.5, [1.0]) == "holdback"
+            assert client.tell(decision, 0.5, [1.0]) == "repeated"
+            with pytest.raises(debora.Conflict):
+                client.tell(decision, 0.75, [1.0])
+            continue
+        # The others are the experiment, as if nobody were held back.
+        expected = local.ask()
+        assert expected is not None and (decision.round, decision.action) == (expected.round, expected.action)
+        assert client.tell(decision, *outcome(expected.round, expected.action)) == "recorded"
+    state = client.state()["holdback"]
+    assert (state["decided"], state["told"], state["lifts"][0]["holdback"]["mean"]) == (outside, outside, 0.5)
+    assert 5 < outside < 45
+
+
 def test_nobody_there_is_an_error_after_its_patience() -> None:
     with pytest.raises(ConnectionError, match=r"http://127.0.0.1:9 did not answer within 0.2 seconds .*refused"):
         Client("http://127.0.0.1:9", "x", patience=0.2).ask()

@@ -1,5 +1,7 @@
 //! Asking: hands out rounds, each with the action its number and the key say.
 
+use sha2::{Digest as _, Sha256};
+
 use super::Engine;
 use crate::Error;
 use crate::blocks::Order;
@@ -80,6 +82,21 @@ impl Engine {
         self.draw(serial, Label::Overtime, [self.open.epoch, serial, 0])
     }
 
+    /// Whether a request is among the share that is held back, outside the experiment.
+    ///
+    /// A function of the key and the request key alone, so that whoever asks again, however late, is in or out as before.
+    pub fn holds_back(&self, request_key: &str, share: f64) -> bool {
+        // Hashed, as a counter has no room for a text; 16 bytes, so that nobody finds two keys that share a draw.
+        let hash = u128::from_le_bytes(
+            Sha256::digest(request_key)[..16]
+                .try_into()
+                .expect("a hash has 32 bytes"),
+        );
+        let indices = [hash as u64, (hash >> 64) as u64, 0];
+        // Both are multiples of powers of two that a double holds exactly, so the comparison rounds nothing.
+        self.key.uniform(Label::Holdback, indices) < share
+    }
+
     #[inline]
     fn draw(&self, round: u64, label: Label, indices: [u64; 3]) -> Decision {
         // No state advances with a draw, so a strategy of one action may skip it.
@@ -125,5 +142,39 @@ impl Engine {
             return Err(Error::RoundNotAsked { round, next });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Engine, Key, Problem};
+
+    fn engine(key: u64) -> Engine {
+        let problem = Problem::free(["a", "b"], 1_000, 0.5).build().unwrap();
+        Engine::new(problem, Key::from(key))
+    }
+
+    /// Literals, from a program of its own: who is held back is a value that this library promises, as every draw is.
+    #[test]
+    fn who_is_held_back_never_changes() {
+        let engine = engine(42);
+        let held_back: Vec<u32> = (0..40)
+            .filter(|user| engine.holds_back(&format!("user-{user}"), 0.3))
+            .collect();
+        assert_eq!(held_back, [12, 14, 16, 24, 32, 34]);
+    }
+
+    /// 20,000 request keys, key 7, tolerance 0.02: false alarm below 1e-6 (Hoeffding); a share that is off by 0.04 is seen.
+    #[test]
+    fn a_share_of_request_keys_is_held_back_and_a_larger_one_holds_them_back_too() {
+        let engine = engine(7);
+        let keys: Vec<String> = (0..20_000).map(|user| format!("user-{user}")).collect();
+        for share in [0.05, 0.3, 0.9] {
+            let held_back = keys.iter().filter(|key| engine.holds_back(key, share));
+            let found = held_back.clone().count() as f64 / keys.len() as f64;
+            assert!((found - share).abs() < 0.02, "{found} of {share}");
+            let more = |key: &&String| engine.holds_back(key, share + 0.05);
+            assert_eq!(held_back.clone().filter(more).count(), held_back.count());
+        }
     }
 }

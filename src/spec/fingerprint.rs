@@ -67,6 +67,11 @@ impl Canon {
             .map_or("never".to_owned(), |wait| wait.as_secs().to_string());
         self.line("outcome_wait", &seconds);
         self.numbers("impute", &service.impute);
+        // Only where there is one: specs that cannot say it keep their fingerprints.
+        if let Some(held) = &service.holdback {
+            self.numbers("holdback share", &[held.share]);
+            self.line("holdback action", &held.action.to_string());
+        }
         self
     }
 
@@ -150,6 +155,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::Holdback;
 
     #[test]
     fn the_text_is_readable_and_complete() {
@@ -168,6 +174,10 @@ mod tests {
             on_wait: OnWait::Serve,
             outcome_wait: None,
             impute: vec![0.0, 0.5],
+            holdback: Some(Holdback {
+                share: 0.05,
+                action: 1,
+            }),
         };
         let kind = WorldKind::Beta {
             means: vec![vec![0.5, 1.0], vec![0.125, 0.25]],
@@ -179,7 +189,7 @@ mod tests {
         let text = "debora spec 1\npolicy hard\ntight 4\nhorizon 1000\nrho delta 1e-1 5e-2\noutside refuse\naction 1:a\n\
             action 3:b c\nquantity 6:clicks\nrange 0e0 2e0\nquantity 5:price\nrange 0e0 5e-1\nmean 0e0 7.5e-1\nthresholds 5e-1\n\
             safe strategy 1e0 0e0\nsafe margins 2.5e-1\nkey 0000000000000000000000000000002a\non_wait serve\n\
-            outcome_wait never\nimpute 0e0 5e-1\nconcentration 1e1\nbeta 5e-1 1e0\nbeta 1.25e-1 2.5e-1\n\
+            outcome_wait never\nimpute 0e0 5e-1\nholdback share 5e-2\nholdback action 1\nconcentration 1e1\nbeta 5e-1 1e0\nbeta 1.25e-1 2.5e-1\n\
             world key 00000000000000000000000000000007\n";
         assert_eq!(canon.0, text);
     }

@@ -305,6 +305,26 @@ pub(super) const SERVICE: &[SpecKey] = &[
         KeyShape::Section(IMPUTE),
         "What is imputed; by default the worst values.",
     ),
+    key(
+        "holdback",
+        KeyShape::Section(HOLDBACK),
+        "A share of requests that stays outside the experiment and gets one action, so that what the experiment gains can be seen.",
+    ),
+];
+
+pub(super) const HOLDBACK: &[SpecKey] = &[
+    key(
+        "share",
+        KeyShape::Chance,
+        "The share of request keys that is held back, above 0 and below 1.",
+    )
+    .need("give the share of requests to hold back, say share = 0.05"),
+    key(
+        "action",
+        KeyShape::Name,
+        "The action that they get, by name. Policy hard allows one that is the whole safe strategy.",
+    )
+    .need("name the action that they get, say action = \"small\""),
 ];
 
 pub(super) const IMPUTE: &[SpecKey] = &[

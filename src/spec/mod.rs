@@ -84,6 +84,7 @@
 //! on_wait = "hold"                     # hold (default) | serve
 //! outcome_wait = "7d"                  # d, h, m or s; default: wait for ever
 //! impute = { reward = 0.0, cost = { price = 0.02 } }     # default: the worst values
+//! holdback = { share = 0.05, action = "small" }          # default: nobody stays outside the experiment
 //! ```
 //!
 //! Anything else is an error that shows file, line, value and rule. This module stands above the lab, whose worlds it
@@ -116,7 +117,7 @@ pub use import::{
 };
 pub use number::{number, whole_number};
 pub use schema::schema;
-pub use service::{OnWait, ServiceSpec};
+pub use service::{Holdback, OnWait, ServiceSpec};
 pub use world::{WorldKind, WorldSpec};
 pub use write::quoted;
 

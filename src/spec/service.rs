@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use crate::problem::Problem;
+use crate::problem::{CHANCES, Policy, Problem};
 use crate::spec::error::Read;
 use crate::spec::field::{Field, SpecSection};
-use crate::spec::keys::{IMPUTE, SERVICE};
+use crate::spec::keys::{HOLDBACK, IMPUTE, SERVICE};
+use crate::spec::spelling::hint;
 
 /// The longest an outcome can be waited for: a hundred years, so that adding it to a time cannot overflow.
 const WAIT_MAX: Duration = Duration::from_secs(36_500 * 86_400);
@@ -34,6 +35,17 @@ pub struct ServiceSpec {
     pub outcome_wait: Option<Duration>,
     /// What is imputed, per quantity (0 is the reward), in the user's units: default the worst value.
     pub impute: Vec<f64>,
+    /// What stays outside the experiment; default nothing.
+    pub holdback: Option<Holdback>,
+}
+
+/// A share of requests that stays outside the experiment, for comparison: by request key, and with one action for all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Holdback {
+    /// The chance of a request key to be held back, in (0, 1).
+    pub share: f64,
+    /// What is played there, by number.
+    pub action: u32,
 }
 
 /// Reads `[service]`, if it is there.
@@ -42,6 +54,7 @@ pub(super) fn read(top: &SpecSection<'_>, problem: &Problem) -> Read<ServiceSpec
         on_wait: OnWait::Hold,
         outcome_wait: None,
         impute: worst(problem),
+        holdback: None,
     };
     let Some(field) = top.get("service") else {
         return Ok(service);
@@ -54,6 +67,7 @@ pub(super) fn read(top: &SpecSection<'_>, problem: &Problem) -> Read<ServiceSpec
     section.read("impute", |field| {
         impute(field, problem, &mut service.impute)
     })?;
+    service.holdback = section.read("holdback", |field| holdback(field, problem))?;
     Ok(service)
 }
 
@@ -115,6 +129,38 @@ fn impute(field: &Field<'_>, problem: &Problem, values: &mut [f64]) -> Read<()> 
         }
     }
     Ok(())
+}
+
+fn holdback(field: &Field<'_>, problem: &Problem) -> Read<Holdback> {
+    let section = field.section(HOLDBACK)?;
+    let (share, named) = (section.need("share")?, section.need("action")?);
+    let chance = share.number()?;
+    if !CHANCES.contains(&chance) {
+        return Err(share.wrong("it must be above 0 and below 1, say 0.05"));
+    }
+    let name = named.text()?;
+    let actions = problem.actions();
+    let found = actions.iter().position(|action| action == name);
+    let action =
+        found.ok_or_else(|| named.wrong(&hint(name, actions.iter().map(String::as_str))))?;
+    check_safe(&named, problem, action as u32)?;
+    Ok(Holdback {
+        share: chance,
+        action: action as u32,
+    })
+}
+
+/// Hard limits hold for whatever is played, held back or not, and before any outcome only the safe strategy is known to keep them.
+fn check_safe(named: &Field<'_>, problem: &Problem, action: u32) -> Read<()> {
+    // Of a safe mixture no single action need be safe: the cheap ones may make up for a dear one.
+    let alone = |safe: &crate::problem::Safe| safe.strategy.only() == Some(action);
+    if problem.policy() != Policy::Hard || problem.safe().is_some_and(alone) {
+        return Ok(());
+    }
+    Err(named.wrong(
+        "under policy hard every decision must be safe, and only the whole safe strategy is known to be: hold back an action that \
+         safe.strategy gives probability 1, or leave holdback out",
+    ))
 }
 
 fn inside(field: &Field<'_>, problem: &Problem, quantity: usize) -> Read<f64> {

@@ -73,6 +73,37 @@ outcome_wait = "7d"
 impute = { reward = -0.5, cost = { wait = 0.75 } }
 "#;
 
+/// Hard limits hold for those held back, too: only a strategy that is known to be safe may be played.
+#[test]
+fn a_holdback_is_an_action_that_is_known_to_be_safe() {
+    let holdback = |share, action| Some(debora::spec::Holdback { share, action });
+    assert_eq!(parse(HARD).service.holdback, None);
+    let held_back =
+        |action: &str| format!("{HARD}holdback = {{ share = 0.05, action = {action:?} }}\n");
+    // A part of the safe mixture is not safe by itself.
+    let error = Spec::parse(&held_back("small"), "x.toml").unwrap_err();
+    let words =
+        "service.holdback.action is \"small\"; under policy hard every decision must be safe";
+    assert!(error.to_string().contains(words), "{error}");
+    let alone = |text: String| text.replace("small = 0.75, large = 0.25", "small = 1");
+    assert_eq!(
+        parse(&alone(held_back("small"))).service.holdback,
+        holdback(0.05, 0)
+    );
+    assert!(Spec::parse(&alone(held_back("large")), "x.toml").is_err());
+    let soft = "policy = 'soft'\nhorizon = 1e6\nrho = 0.1\nactions = ['a', 'b']\n[[cost]]\nname = 'price'\nthreshold = 0.5\n\
+        [service]\nholdback = { share = 0.5, action = 'b' }";
+    let spec = parse(soft);
+    assert_eq!(spec.service.holdback, holdback(0.5, 1));
+    for other in [
+        soft.replace("'b' }", "'a' }"),
+        soft.replace("0.5, action", "0.25, action"),
+        soft.replace("holdback", "#"),
+    ] {
+        assert_ne!(parse(&other).fingerprint(), spec.fingerprint(), "{other}");
+    }
+}
+
 fn parse(text: &str) -> Spec {
     Spec::parse(text, "x.toml").unwrap_or_else(|error| panic!("{error}"))
 }

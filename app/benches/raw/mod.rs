@@ -43,6 +43,8 @@ pub fn create(store: &mut dyn Store) {
         late: 0,
         overtime: 0,
         next_serial: 1,
+        holdback: 0,
+        next_holdback: 1,
         impute_from: 1,
         infeasible: 0,
         head: digits.clone(),

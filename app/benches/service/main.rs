@@ -24,7 +24,7 @@ use debora::Key;
 use debora_cli::service::clock::Moment;
 use debora_cli::service::request::{Create, DecisionId, Granted, Request, ToldOutcome};
 use debora_cli::service::transaction::Executor;
-use debora_cli::store::{Lease, Location, Progress, Purpose};
+use debora_cli::store::{DecisionKind, Lease, Location, Progress, Purpose};
 use load::{Measured, load};
 use scratch::Scratch;
 use server::{Running, start};
@@ -406,7 +406,7 @@ fn leases(store: &str, id: &str, first: u64) -> Vec<Lease> {
         .1
         .epoch;
     store
-        .leases(id, epoch, false, first, usize::MAX)
+        .leases(id, epoch, DecisionKind::Round, first, usize::MAX)
         .expect("leases")
 }
 

@@ -142,8 +142,8 @@ impl Auditor {
         let record = self.closed_record();
         let (_, _, open) = self.reading();
         (open.closed, open.early) = (true, early);
-        let next_serial = open.next_serial;
-        self.journal.served.push(next_serial);
+        let served = [open.next_serial, open.next_holdback];
+        self.journal.served.push(served);
         // Epochs that were not complete are in no digest, and what they imputed counts as the open epoch's.
         if !early {
             self.counts.imputed_before.clone_from(&self.counts.imputed);

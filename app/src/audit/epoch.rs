@@ -4,10 +4,10 @@ use debora::record::Kind;
 use debora::spec::OnWait;
 use debora::{EpochRecord, Problem};
 
-use super::{Auditor, Check, Replay, Rules, differs, equal};
+use super::{Auditor, Check, Replay, Rules, differs, equal, held_back};
 use crate::log::chain::{LeasesHash, RULE, RoundsHash};
 use crate::log::{LeaseLine, ROUNDS_MAX};
-use crate::store::{OutcomeRow, UncountedOutcome};
+use crate::store::{DecisionKind, OutcomeRow, UncountedOutcome};
 
 /// The epoch that is being read.
 pub struct OpenEpoch {
@@ -22,6 +22,7 @@ pub struct OpenEpoch {
     pub rounds: RoundsHash,
     pub leases: LeasesHash,
     pub next_serial: u64,
+    pub next_holdback: u64,
     last_overtime_outcome: u64,
     /// Whether a request was given fewer rounds than it asked for: no other may follow.
     cut: bool,
@@ -45,6 +46,7 @@ impl OpenEpoch {
             rounds_by_rule_1: (rule == 1).then(|| RoundsHash::by_rule(1)),
             rounds: RoundsHash::by_rule(RULE),
             next_serial: 1,
+            next_holdback: 1,
             last_overtime_outcome: 0,
             cut: false,
             outcomes: 0,
@@ -124,7 +126,9 @@ impl Auditor {
     }
 
     /// Takes what every lease has, whatever it was of.
-    fn lease(&mut self, place: &str, given: &LeaseLine, overtime: bool) -> Check {
+    pub(super) fn lease(&mut self, place: &str, given: &LeaseLine, kind: DecisionKind) -> Check {
+        let (rules, replay, _) = self.reading();
+        held_back::check_membership(rules, replay, place, given, kind)?;
         let waits = given.waited.is_some();
         equal(
             || place.to_owned(),
@@ -134,8 +138,7 @@ impl Auditor {
         )?;
         self.counts.rows.leases += 1;
         let (_, _, open) = self.reading();
-        open.leases
-            .add(&given.lease(overtime), given.actor.as_deref());
+        open.leases.add(&given.lease(kind), given.actor.as_deref());
         Ok(())
     }
 
@@ -175,7 +178,7 @@ impl Auditor {
             .for_each(|&action| self.counts.decided[action as usize] += 1);
         self.counts.next_round = given.end();
         self.audited.decisions += given.actions.len() as u64;
-        self.lease(&place(), given, false)
+        self.lease(&place(), given, DecisionKind::Round)
     }
 
     pub(super) fn outcome(&mut self, outcome: &OutcomeRow, actor: Option<&str>) -> Check {
@@ -254,24 +257,29 @@ impl Auditor {
         }
         open.next_serial = given.end();
         self.audited.overtime += given.actions.len() as u64;
-        self.lease(&place(), given, true)
+        self.lease(&place(), given, DecisionKind::Overtime)
     }
 
-    pub(super) fn overtime_outcome(
+    /// An outcome of overtime, or of what was held back.
+    pub(super) fn outside_outcome(
         &mut self,
         outcome: &UncountedOutcome,
         actor: Option<&str>,
     ) -> Check {
         let UncountedOutcome {
             epoch,
+            kind,
             number: serial,
             ..
         } = *outcome;
-        let place = format!("epoch {epoch}, the outcome of serial {serial} of overtime");
+        let place = format!(
+            "epoch {epoch}, the outcome of serial {serial} of {}",
+            kind.word()
+        );
         let next_serial = match outcome.position {
             None => self.next_old_serial(&place, epoch, serial)?,
             // Stored at any time after its decision, so of any epoch.
-            Some(_) => self.next_serial(epoch),
+            Some(_) => self.next_serial(kind, epoch),
         };
         if !(1..next_serial).contains(&serial) {
             return Err(differs(
@@ -286,16 +294,20 @@ impl Auditor {
         self.enter_uncounted(&place, outcome, actor)
     }
 
-    /// The serial after the last that an epoch served.
-    fn next_serial(&self, epoch: u64) -> u64 {
+    /// The serial after the last of a kind that an epoch served.
+    fn next_serial(&self, kind: DecisionKind, epoch: u64) -> u64 {
         let open = self.open.as_ref().expect("the order of lines is checked");
-        if epoch == open.record.epoch {
-            return open.next_serial;
-        }
         let served = usize::try_from(epoch).ok();
-        served
-            .and_then(|epoch| self.journal.served.get(epoch))
-            .map_or(1, |served| *served)
+        let served = served.and_then(|epoch| self.journal.served.get(epoch));
+        let [overtime, holdback] = match served {
+            _ if epoch == open.record.epoch => [open.next_serial, open.next_holdback],
+            Some(served) => *served,
+            None => [1, 1],
+        };
+        match kind {
+            DecisionKind::Holdback => holdback,
+            _ => overtime,
+        }
     }
 
     /// The same, for an outcome that stands in its epoch: in order and once each; some are never told.
@@ -332,7 +344,7 @@ fn check_overtime(rules: &Rules, replay: &Replay, given: &LeaseLine, place: &str
     Err(differs(place, "overtime", "served", instead))
 }
 
-fn check_length(place: &str, given: &LeaseLine) -> Check {
+pub(super) fn check_length(place: &str, given: &LeaseLine) -> Check {
     let length = given.actions.len() as u64;
     // A lease of nothing would be a line that no request explains.
     if length == 0 || length > given.asked || given.asked > ROUNDS_MAX {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Auditor, Check, differs, equal};
 use crate::log::chain::{self, Fact};
-use crate::store::{Event, UncountedOutcome};
+use crate::store::{DecisionKind, Event, UncountedOutcome};
 
 /// The journal, as far as it was read, and what is still to be held against it.
 #[derive(Default)]
@@ -19,10 +19,10 @@ pub struct Journal {
     pub over: bool,
     /// Whether an event with a position closed the experiment.
     pub closed: bool,
-    /// The serials that epochs served, from epoch 0 on.
-    pub served: Vec<u64>,
-    /// The overtime and the rounds that were told, to see whether one was told twice.
-    told: BTreeSet<(bool, u64, u64)>,
+    /// The next serials of overtime and of holdback when epochs were closed, from epoch 0 on.
+    pub served: Vec<[u64; 2]>,
+    /// The decisions that were told, to see whether one was told twice.
+    told: BTreeSet<(DecisionKind, u64, u64)>,
 }
 
 /// What a closed epoch says of the journal.
@@ -64,7 +64,7 @@ impl Journal {
     /// Whether an uncounted outcome is the first of its decision.
     fn is_first(&mut self, outcome: &UncountedOutcome) -> bool {
         self.told
-            .insert((outcome.overtime, outcome.epoch, outcome.number))
+            .insert((outcome.kind, outcome.epoch, outcome.number))
     }
 }
 

@@ -14,6 +14,7 @@ mod closing;
 mod diff;
 mod diff_words;
 mod epoch;
+mod held_back;
 mod journal;
 mod order;
 mod promise;
@@ -41,7 +42,7 @@ pub use words::{finding, not_recomputed, verdict_word};
 use crate::hex;
 use crate::log::chain;
 use crate::log::{Heading, LOG_VERSION, Line};
-use crate::store::{Event, OutcomeRow, RowCounts, Status, UncountedOutcome};
+use crate::store::{DecisionKind, Event, OutcomeRow, RowCounts, Status, UncountedOutcome};
 use debora::measure::words::whole;
 use epoch::OpenEpoch;
 use journal::Journal;
@@ -145,6 +146,8 @@ pub struct Audited {
     pub epochs: u64,
     /// Decisions outside the horizon.
     pub overtime: u64,
+    /// Decisions that were held back from the experiment.
+    pub holdback: u64,
     /// Rounds with an outcome, told or imputed.
     pub outcomes: u64,
     /// Of these, imputed ones.
@@ -350,16 +353,38 @@ impl Auditor {
                 at,
                 actor,
                 position,
-            } => self.overtime_outcome(
+            } => self.outside_outcome(
                 &UncountedOutcome {
                     epoch,
-                    overtime: true,
+                    kind: DecisionKind::Overtime,
                     number: serial,
                     reward,
                     costs,
                     at,
                     actor: 0,
                     position,
+                },
+                actor.as_deref(),
+            ),
+            Line::Holdback(given) => self.holdback(&given),
+            Line::HoldbackOutcome {
+                epoch,
+                serial,
+                reward,
+                costs,
+                at,
+                actor,
+                position,
+            } => self.outside_outcome(
+                &UncountedOutcome {
+                    epoch,
+                    kind: DecisionKind::Holdback,
+                    number: serial,
+                    reward,
+                    costs,
+                    at,
+                    actor: 0,
+                    position: Some(position),
                 },
                 actor.as_deref(),
             ),
@@ -374,7 +399,7 @@ impl Auditor {
             } => self.late(
                 &UncountedOutcome {
                     epoch: 0,
-                    overtime: false,
+                    kind: DecisionKind::Round,
                     number: round,
                     reward,
                     costs,

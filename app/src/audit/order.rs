@@ -16,6 +16,7 @@ pub enum LineKind {
     Outcomes,
     Overtime,
     OvertimeOutcomes,
+    Holdback,
     Closed,
     Late,
     Events,
@@ -33,6 +34,7 @@ impl LineKind {
             | Line::Late {
                 position: Some(_), ..
             }
+            | Line::HoldbackOutcome { .. }
             | Line::Event {
                 position: Some(_), ..
             } => Self::Journal,
@@ -42,6 +44,7 @@ impl LineKind {
             Line::Outcome { .. } => Self::Outcomes,
             Line::Overtime(_) => Self::Overtime,
             Line::OvertimeOutcome { .. } => Self::OvertimeOutcomes,
+            Line::Holdback(_) => Self::Holdback,
             Line::Closed { .. } => Self::Closed,
             Line::Late { .. } => Self::Late,
             Line::Event { .. } => Self::Events,
@@ -57,6 +60,7 @@ impl LineKind {
                 | Self::Outcomes
                 | Self::Overtime
                 | Self::OvertimeOutcomes
+                | Self::Holdback
                 | Self::Late
                 | Self::Events
                 | Self::Journal
@@ -88,6 +92,7 @@ impl fmt::Display for LineKind {
             Self::Overtime => "overtime",
             // The tag in the log is `aside`, and a reader must find the lines that a message names.
             Self::OvertimeOutcomes => "asides",
+            Self::Holdback => "holdback",
             Self::Closed => "closed",
             Self::Late => "late",
             Self::Events => "events",

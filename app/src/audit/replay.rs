@@ -150,6 +150,14 @@ impl Replay {
         }
     }
 
+    /// Whether a request is held back from the experiment, if the key tells it.
+    pub fn holds_back(&self, request_key: &str, share: f64) -> Option<bool> {
+        match self {
+            Self::Keyed { opening, .. } => Some(opening.holds_back(request_key, share)),
+            Self::Recorded { .. } => None,
+        }
+    }
+
     /// Whether all rounds of the epoch are decided, if the key tells it.
     pub fn is_decided(&self) -> Option<bool> {
         match self {

@@ -122,6 +122,10 @@ fn add_service(values: &mut Values, service: &ServiceSpec) {
         .map_or("for ever".into(), |wait| format!("{} s", wait.as_secs()));
     add(values, "outcome_wait", wait);
     add(values, "impute", format!("{:?}", service.impute));
+    if let Some(holdback) = &service.holdback {
+        add(values, "holdback, share", holdback.share);
+        add(values, "holdback, action", holdback.action);
+    }
 }
 
 #[cfg(test)]

@@ -155,7 +155,10 @@ impl Auditor {
                 "closed, and followed by another",
             ));
         }
-        let next_serial = if done { 1 } else { open.next_serial };
+        let [next_serial, next_holdback] = match done {
+            true => [1, 1],
+            false => [open.next_serial, open.next_holdback],
+        };
         let status = if done {
             Some(Status::Done)
         } else {
@@ -164,6 +167,12 @@ impl Auditor {
         self.same_counts(progress)?;
         equal(place, "epoch", &progress.epoch, &open.record.epoch)?;
         equal(place, "next_serial", &progress.next_serial, &next_serial)?;
+        equal(
+            place,
+            "next_holdback",
+            &progress.next_holdback,
+            &next_holdback,
+        )?;
         equal(
             place,
             "digest",
@@ -183,6 +192,7 @@ impl Auditor {
             ("next_round", progress.next_round, seen.next_round),
             ("late", progress.late, audited.late),
             ("overtime", progress.overtime, audited.overtime),
+            ("holdback", progress.holdback, audited.holdback),
             ("infeasible", progress.infeasible, seen.infeasible),
             ("next_position", progress.next_position, self.journal.next),
         ];
@@ -251,6 +261,7 @@ impl Auditor {
             && self.journal.next <= progress.next_position
             && self.audited.late <= progress.late
             && self.audited.overtime <= progress.overtime
+            && self.audited.holdback <= progress.holdback
             && self
                 .open
                 .as_ref()

@@ -82,6 +82,17 @@ fn equal(audited: &Audited) -> Vec<Sentence> {
         whole(audited.late),
         whole(audited.overtime)
     )));
+    if audited.holdback > 0 {
+        // Without the key nobody can tell who belongs where.
+        let checked = match audited.recomputed {
+            true => "each request, inside and outside, is where its request key puts it",
+            false => "whether the right requests were was not recomputed",
+        };
+        sentences.push(Sentence::plain(format!(
+            "Held back from the experiment: {}; {checked}.",
+            counted(audited.holdback, "decision", "decisions")
+        )));
+    }
     if let Some(epoch) = audited.open_epoch {
         sentences.push(Sentence::plain(format!(
             "Epoch {epoch} is open: {} of its outcomes are in no hash yet, {} are outstanding.",

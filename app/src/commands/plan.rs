@@ -1,6 +1,7 @@
 //! `debora plan`: every constant of a run, before it starts.
 
 use anyhow::{Result, anyhow};
+use debora::measure::answer::Sentence;
 use debora::measure::{answer, json, warnings, world_gaps};
 
 use crate::args::{Common, SpecArgs};
@@ -36,7 +37,9 @@ pub fn plan(args: &SpecArgs, gap: Option<f64>, common: &Common) -> Result<bool> 
         return Ok(true);
     }
     let warnings = warnings(&spec.plan, world);
-    let answer = answer::plan(spec.name(), &spec.plan, &warnings, gap, &gaps);
+    let mut answer = answer::plan(spec.name(), &spec.plan, &warnings, gap, &gaps);
+    let held_back = answer::holdback(spec.problem(), &spec.spec.service);
+    answer.paragraph(held_back.map(Sentence::plain));
     print(&laid_out(&answer, ink_for_stdout()))?;
     Ok(true)
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::calendar::iso;
 use crate::hex;
 use crate::log::account::ToldAccount;
+use crate::log::holdback::{self, HoldbackState};
 use crate::log::kept::{self, LimitState};
 pub use crate::log::known::{
     ActionShare, KnownQuantity, KnownStrategy, Recommended, false_means, threshold,
@@ -82,6 +83,9 @@ pub struct Certificate {
     pub late: u64,
     /// Decisions outside the horizon; they do not count.
     pub overtime: u64,
+    /// What was held back, and what the experiment gained over it; absent if the spec holds nothing back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holdback: Option<HoldbackState>,
     /// Epochs whose estimates left no strategy within the thresholds.
     pub infeasible: u64,
     /// Declared means that the estimates contradict: then nothing that this certificate says is promised.
@@ -294,6 +298,10 @@ fn document(
         actions: ActionCounts::of(engine.problem(), progress),
         late: progress.late,
         overtime: progress.overtime,
+        holdback: spec
+            .service
+            .holdback
+            .map(|held_back| holdback::of(account, &held_back)),
         infeasible: progress.infeasible,
         false_means: false_means(engine),
         created_at,

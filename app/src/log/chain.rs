@@ -6,10 +6,11 @@
 //! head before = SHA-256("debora log 2\n", values version, SHA-256(spec), key hash, id, created_at)
 //! rounds hash = SHA-256 over the epoch's rounds in order of (round, action, imputed, reward, costs, at, actor)
 //! leases hash = SHA-256 over its leases, counted ones by round, then overtime by serial, of
-//!               (overtime, first, number of actions, actions, asked, request key, at, waited, actor)
+//!               (0, or 1 of overtime, first, number of actions, actions, asked, request key, at, waited, actor);
+//!               if any were held back, then a byte 2 and the SHA-256 over those by serial, of the same with 2 at the beginning
 //! journal     = SHA-256("debora fact 2\n", journal before, position, fact), empty before the first fact; a fact is
 //!               an event ("event", at, actor, what, reason) or an uncounted outcome
-//!               ("late" or "aside", epoch, round or serial, number of costs, reward, costs, at, actor)
+//!               ("late", "aside" of overtime or "holdback_outcome", epoch, round or serial, number of costs, reward, costs, at, actor)
 //! hash        = SHA-256("debora epoch 2\n", hash before, record as JSON, opened_at, closed_at, rounds hash, leases hash,
 //!               next position, journal)
 //! ```
@@ -27,7 +28,9 @@ use debora::{Engine, EpochRecord, Error, Key, Tally};
 use sha2::{Digest as _, Sha256};
 
 use crate::hex;
-use crate::store::{Event, ExperimentRow, Lease, OutcomeRow, Progress, UncountedOutcome};
+use crate::store::{
+    DecisionKind, Event, ExperimentRow, Lease, OutcomeRow, Progress, UncountedOutcome,
+};
 
 /// The rule by which this program hashes.
 pub const RULE: u32 = 2;
@@ -58,7 +61,11 @@ impl Parts {
     }
 
     fn truth(&mut self, truth: bool) -> &mut Self {
-        self.0.update([u8::from(truth)]);
+        self.byte(u8::from(truth))
+    }
+
+    fn byte(&mut self, byte: u8) -> &mut Self {
+        self.0.update([byte]);
         self
     }
 
@@ -226,7 +233,11 @@ impl Fact<'_> {
         parts.hash(before).number(position);
         match self {
             Self::Uncounted(outcome, actor) => parts
-                .text(if outcome.overtime { "aside" } else { "late" })
+                .text(match outcome.kind {
+                    DecisionKind::Round => "late",
+                    DecisionKind::Overtime => "aside",
+                    DecisionKind::Holdback => "holdback_outcome",
+                })
                 .number(outcome.epoch)
                 .number(outcome.number)
                 .number(outcome.costs.len() as u64)
@@ -304,14 +315,19 @@ impl RoundsHash {
     }
 }
 
-/// The hash over an epoch's leases: counted ones by round, then overtime by serial, which is the order they are given in.
+/// The hash over an epoch's leases: counted ones by round, then overtime by serial, which is the order they are given in, and
+/// beside them those that were held back, which come at any time.
 #[derive(Clone, Debug)]
 pub struct LeasesHash {
     /// The first round of the next one that counts.
     pub next_round: u64,
     /// The first serial of the next overtime.
     pub next_serial: u64,
+    /// The first serial of the next that is held back.
+    pub next_holdback: u64,
     parts: Parts,
+    // In a hash of their own: in one with the others, a server would have to read all again to put them after the last round.
+    held_back: Parts,
 }
 
 impl LeasesHash {
@@ -320,26 +336,42 @@ impl LeasesHash {
         Self {
             next_round: first_round,
             next_serial: 1,
+            next_holdback: 1,
             parts: Parts::default(),
+            held_back: Parts::default(),
+        }
+    }
+
+    /// The first round, or serial, of the next lease of a kind.
+    pub fn next(&self, kind: DecisionKind) -> u64 {
+        match kind {
+            DecisionKind::Round => self.next_round,
+            DecisionKind::Overtime => self.next_serial,
+            DecisionKind::Holdback => self.next_holdback,
         }
     }
 
     /// Adds the next lease.
     pub fn add(&mut self, lease: &Lease, actor: Option<&str>) {
         let end = lease.first.saturating_add(lease.actions.len() as u64);
-        match lease.overtime {
-            true => self.next_serial = end,
-            false => self.next_round = end,
+        let parts = match lease.kind {
+            DecisionKind::Holdback => &mut self.held_back,
+            _ => &mut self.parts,
+        };
+        match lease.kind {
+            DecisionKind::Round => self.next_round = end,
+            DecisionKind::Overtime => self.next_serial = end,
+            DecisionKind::Holdback => self.next_holdback = end,
         }
-        self.parts
-            .truth(lease.overtime)
+        parts
+            .byte(lease.kind.number())
             .number(lease.first)
             .number(lease.actions.len() as u64);
         // At once: a lease may have ten thousand.
         let actions = lease.actions.iter();
         let actions: Vec<u8> = actions.flat_map(|action| action.to_le_bytes()).collect();
-        self.parts.0.update(actions);
-        self.parts
+        parts.0.update(actions);
+        parts
             .number(lease.asked)
             .maybe(lease.request_key.as_deref())
             .time(lease.at)
@@ -349,7 +381,14 @@ impl LeasesHash {
 
     /// As 64 hexadecimal digits.
     pub fn to_hex(&self) -> String {
-        self.parts.to_hex()
+        // Nothing is added where nothing was held back: hashes that were made before anything could be stay as they are.
+        if self.next_holdback == 1 {
+            return self.parts.to_hex();
+        }
+        let mut whole = self.parts.clone();
+        // No lease among the others begins with a 2, so it cannot be taken for one of them.
+        let kind = DecisionKind::Holdback.number();
+        whole.byte(kind).hash(&self.held_back.to_hex()).to_hex()
     }
 }
 

@@ -16,6 +16,7 @@ pub enum LogSection {
     Outcomes,
     Overtime,
     OvertimeOutcomes,
+    Holdback,
     Closed,
     Late,
     Events,
@@ -24,12 +25,13 @@ pub enum LogSection {
 }
 
 // The names are part of cursors that readers hold, so they stay, whatever the sections are called here.
-const SECTIONS: [(LogSection, &str); 10] = [
+const SECTIONS: [(LogSection, &str); 11] = [
     (LogSection::Epoch, "epoch"),
     (LogSection::Decisions, "decisions"),
     (LogSection::Outcomes, "outcomes"),
     (LogSection::Overtime, "overtime"),
     (LogSection::OvertimeOutcomes, "asides"),
+    (LogSection::Holdback, "holdback"),
     (LogSection::Closed, "closed"),
     (LogSection::Late, "late"),
     (LogSection::Events, "events"),
@@ -55,8 +57,10 @@ pub struct CursorMark {
     pub open: bool,
     /// Rounds from here on were not decided.
     pub next_round: u64,
-    /// Nor were serials from here on.
+    /// Nor were serials of overtime from here on.
     pub next_serial: u64,
+    /// Nor were serials held back from here on.
+    pub next_holdback: u64,
     /// Nor was anything stored that has a position from here on.
     pub next_position: u64,
     /// Of all counts, to see whether they moved.
@@ -70,6 +74,7 @@ impl CursorMark {
             open: progress.status.is_open(),
             next_round: progress.next_round,
             next_serial: progress.next_serial,
+            next_holdback: progress.next_holdback,
             next_position: progress.next_position,
             // Eight bytes: nobody gains by a collision, which would only hide that an experiment went on.
             hash: hex::encode(&Sha256::digest(text)[..8]),
@@ -122,12 +127,13 @@ impl fmt::Display for Cursor {
                 open,
                 next_round,
                 next_serial,
+                next_holdback,
                 next_position,
                 hash,
             }) => {
                 write!(
                     f,
-                    ".{}.{next_round}.{next_serial}.{next_position}.{hash}",
+                    ".{}.{next_round}.{next_serial}.{next_holdback}.{next_position}.{hash}",
                     if *open { "open" } else { "done" }
                 )
             }
@@ -159,12 +165,14 @@ fn parse(text: &str) -> Option<Cursor> {
             open @ ("open" | "done"),
             next_round,
             next_serial,
+            next_holdback,
             next_position,
             hash,
         ] => Some(CursorMark {
             open: *open == "open",
             next_round: next_round.parse().ok()?,
             next_serial: next_serial.parse().ok()?,
+            next_holdback: next_holdback.parse().ok()?,
             next_position: next_position.parse().ok()?,
             hash: (*hash).to_owned(),
         }),
@@ -189,6 +197,7 @@ mod tests {
             open: true,
             next_round: 600,
             next_serial: 2,
+            next_holdback: 3,
             next_position: 5,
             hash: "0011223344556677".into(),
         };
@@ -217,8 +226,8 @@ mod tests {
             "3.epochs.0",
             "-1.epoch.0",
             "3.epoch.0.open",
-            "3.epoch.0.open.1.1.00",
-            "3.epoch.0.shut.1.1.1.00",
+            "3.epoch.0.open.1.1.1.00",
+            "3.epoch.0.shut.1.1.1.1.00",
         ] {
             assert_eq!(text.parse::<Cursor>(), Err(BadCursor { text: text.into() }));
         }

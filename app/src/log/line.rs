@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::log::chain;
-use crate::store::{Lease, Progress};
+use crate::store::{DecisionKind, Lease, Progress};
 
 /// The version of the lines and of the hashes over them.
 pub const LOG_VERSION: u32 = 2;
@@ -68,6 +68,27 @@ pub enum Line {
         /// Its place among the uncounted outcomes and events, in the order stored; absent of what is older than rule 2.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         position: Option<u64>,
+    },
+    /// What one request was given that is held back from the experiment: `first` is a serial.
+    Holdback(LeaseLine),
+    /// What came of a decision that was held back; never counted.
+    #[serde(rename = "holdback_outcome")]
+    HoldbackOutcome {
+        /// The epoch.
+        epoch: u64,
+        /// The serial.
+        serial: u64,
+        /// The reward.
+        reward: f64,
+        /// The costs.
+        costs: Vec<f64>,
+        /// When.
+        at: i64,
+        /// Who told it, if that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+        /// Its place among the uncounted outcomes and events, in the order stored.
+        position: u64,
     },
     /// The epoch ends.
     Closed {
@@ -254,10 +275,10 @@ impl LeaseLine {
     }
 
     /// As it was stored, but for its actor's number.
-    pub fn lease(&self, overtime: bool) -> Lease {
+    pub fn lease(&self, kind: DecisionKind) -> Lease {
         Lease {
             epoch: self.epoch,
-            overtime,
+            kind,
             first: self.first,
             actions: self.actions.clone(),
             asked: self.asked,
@@ -286,6 +307,8 @@ impl Line {
             Self::Outcome { .. } => "outcome",
             Self::Overtime(_) => "overtime",
             Self::OvertimeOutcome { .. } => "aside",
+            Self::Holdback(_) => "holdback",
+            Self::HoldbackOutcome { .. } => "holdback_outcome",
             Self::Closed { .. } => "closed",
             Self::Late { .. } => "late",
             Self::Event { .. } => "event",

@@ -17,6 +17,8 @@ pub struct IntervalMethods {
     pub mean: &'static str,
     /// Of the average of what was played.
     pub average: &'static str,
+    /// Of the lift over what was held back.
+    pub lift: &'static str,
     /// The chance that one of them ever misses, whenever and however often one looks.
     pub miss: f64,
 }
@@ -26,6 +28,7 @@ pub const METHODS: IntervalMethods = IntervalMethods {
     mean: "confidence sequence: beta mixture (1/2, 1/2) of binomial martingales, for values within the range",
     average: "confidence sequence: normal mixture (r = 300) of Hoeffding's martingales, for values within the range whose means \
               may change",
+    lift: "the second minus the first, each at half the miss",
     miss: MISS,
 };
 

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! experiment
-//!     epoch, decisions.., outcome.., overtime.., closed       for every epoch in order; of the open one, no `closed`
+//!     epoch, decisions.., outcome.., overtime.., holdback.., closed       for every epoch in order; of the open one, no `closed`
 //! late, aside and event..     as they were stored
 //! state
 //! ```
@@ -21,6 +21,7 @@ pub mod account;
 pub mod certificate;
 pub mod chain;
 mod cursor;
+pub mod holdback;
 pub mod kept;
 mod known;
 mod line;

@@ -14,7 +14,7 @@ use debora::mean::FIXED_ONE;
 use debora::{Engine, EpochRecord, Kind, Policy, Problem, Profile};
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Progress, Status, Store};
+use crate::store::{DecisionKind, Progress, Status, Store};
 
 /// Rows read at once where sums are made again.
 const CHUNK: usize = 1_024;
@@ -72,6 +72,9 @@ pub struct Observed {
     pub open: Vec<ToldSums>,
     /// Told of overtime decisions, which count for nothing else.
     pub overtime: ToldSums,
+    /// Told of what was held back, which is only compared with the experiment; `None` before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdback: Option<ToldSums>,
     /// How often each action was expected in the epochs before: rounds times probability.
     pub expected: Vec<f64>,
     /// Whether actions have a part in what is missing.
@@ -87,6 +90,7 @@ impl Observed {
         Self {
             open: vec![ToldSums::new(problem); actions],
             overtime: ToldSums::new(problem),
+            holdback: None,
             expected: vec![0.0; actions],
             checks: SampleChecks::new(actions),
             checked_from: 0,
@@ -102,8 +106,10 @@ impl Observed {
         let lengths = |observed: &Self| {
             let quantities = observed.open.iter().map(|told| told.sums.len());
             let quantities: Vec<usize> = quantities.collect();
+            let held_back = observed.holdback.as_ref();
             (
                 quantities,
+                held_back.map_or(problem.quantities(), |held_back| held_back.sums.len()),
                 observed.overtime.sums.len(),
                 observed.expected.len(),
                 observed.checks.actions(),
@@ -147,7 +153,9 @@ impl Observed {
         observed.checks.skip_looks(progress.outcomes.iter().sum());
         observed.add_open_epoch(store, id, engine)?;
         for epoch in 0..=progress.epoch {
-            observed.add_overtime(store, id, epoch, engine.problem())?;
+            for kind in [DecisionKind::Overtime, DecisionKind::Holdback] {
+                observed.add_uncounted(store, id, epoch, kind, engine.problem())?;
+            }
             for row in store.epochs(id, epoch, 1)? {
                 let record: EpochRecord = serde_json::from_str(&row.record)?;
                 if record.epoch < progress.epoch {
@@ -226,24 +234,25 @@ impl Observed {
         }
     }
 
-    fn add_overtime(
+    fn add_uncounted(
         &mut self,
         store: &mut dyn Store,
         id: &str,
         epoch: u64,
+        kind: DecisionKind,
         problem: &Problem,
     ) -> Result<()> {
         let mut from = 0;
         let mut fixed = vec![0; problem.quantities()];
         loop {
-            let rows = store.uncounted(id, epoch, true, from, CHUNK)?;
+            let rows = store.uncounted(id, epoch, kind, from, CHUNK)?;
             let Some(last) = rows.last() else {
                 return Ok(());
             };
             from = last.number + 1;
             for row in &rows {
                 problem.to_fixed(row.reward, &row.costs, &mut fixed)?;
-                self.overtime.add(&fixed);
+                self.tell_uncounted(kind, &fixed);
             }
         }
     }
@@ -253,9 +262,17 @@ impl Observed {
         self.open[action as usize].add(fixed);
     }
 
-    /// Adds the told outcome of an overtime decision.
-    pub fn tell_overtime(&mut self, fixed: &[u64]) {
-        self.overtime.add(fixed);
+    /// Adds the told outcome of a decision outside the horizon. A late one of a round changes nothing.
+    pub fn tell_uncounted(&mut self, kind: DecisionKind, fixed: &[u64]) {
+        let nothing = || ToldSums {
+            count: 0,
+            sums: vec![0; fixed.len()],
+        };
+        match kind {
+            DecisionKind::Round => {}
+            DecisionKind::Overtime => self.overtime.add(fixed),
+            DecisionKind::Holdback => self.holdback.get_or_insert_with(nothing).add(fixed),
+        }
     }
 
     /// Looks for what is missing in the open epoch. `last` is its last round, if all are handed out.
@@ -312,7 +329,10 @@ fn rounds_of(
     let end = record.first_round + record.rounds;
     let mut from = record.first_round;
     while from < end {
-        let Some(lease) = store.leases(id, record.epoch, false, from, 1)?.pop() else {
+        let Some(lease) = store
+            .leases(id, record.epoch, DecisionKind::Round, from, 1)?
+            .pop()
+        else {
             break;
         };
         let length = lease.actions.len();

@@ -11,7 +11,8 @@ use crate::hex;
 use crate::log::certificate::is_revealed;
 use crate::log::chain;
 use crate::store::{
-    EpochRow, Event, ExperimentRow, JournalRow, Progress, Status, Store, UncountedOutcome,
+    DecisionKind, EpochRow, Event, ExperimentRow, JournalRow, Progress, Status, Store,
+    UncountedOutcome,
 };
 
 /// The header in which the service gives the next page's cursor, as its body is all lines.
@@ -192,7 +193,9 @@ impl PageWalk<'_> {
         let mut cursor = self.at.take().expect("only called before the last line");
         match cursor.section {
             LogSection::Epoch => self.epoch(&mut cursor)?,
-            LogSection::Decisions | LogSection::Overtime => self.leases(&mut cursor, room)?,
+            LogSection::Decisions => self.leases(DecisionKind::Round, &mut cursor, room)?,
+            LogSection::Overtime => self.leases(DecisionKind::Overtime, &mut cursor, room)?,
+            LogSection::Holdback => self.leases(DecisionKind::Holdback, &mut cursor, room)?,
             LogSection::Outcomes if !self.with_outcomes => cursor.enter(LogSection::Overtime, 0),
             LogSection::Outcomes => self.outcomes(&mut cursor, room)?,
             LogSection::OvertimeOutcomes | LogSection::Late => self.uncounted(&mut cursor, room)?,
@@ -256,19 +259,19 @@ impl PageWalk<'_> {
         Ok(())
     }
 
-    fn leases(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
-        let overtime = cursor.section == LogSection::Overtime;
+    fn leases(&mut self, kind: DecisionKind, cursor: &mut Cursor, room: usize) -> Result<()> {
         let limit = room.min(LEASES_A_READ);
         let leases = self.store.leases(
             &self.experiment.id,
             cursor.epoch,
-            overtime,
+            kind,
             cursor.position,
             limit,
         )?;
-        let end = open(cursor).map_or(u64::MAX, |mark| match overtime {
-            true => mark.next_serial,
-            false => mark.next_round,
+        let end = open(cursor).map_or(u64::MAX, |mark| match kind {
+            DecisionKind::Round => mark.next_round,
+            DecisionKind::Overtime => mark.next_serial,
+            DecisionKind::Holdback => mark.next_holdback,
         });
         let mut shown = 0;
         for lease in leases.into_iter().take_while(|lease| lease.first < end) {
@@ -277,17 +280,19 @@ impl PageWalk<'_> {
             self.bytes += LINE_BYTES + DECISION_BYTES * lease.actions.len();
             let actor = self.actor(lease.actor);
             let lease = LeaseLine::of(lease, actor);
-            self.lines.push(match overtime {
-                true => Line::Overtime(lease),
-                false => Line::Decisions(lease),
+            self.lines.push(match kind {
+                DecisionKind::Round => Line::Decisions(lease),
+                DecisionKind::Overtime => Line::Overtime(lease),
+                DecisionKind::Holdback => Line::Holdback(lease),
             });
         }
         // Fewer than asked for: there are no more, or those that follow came after the mark.
         if shown < limit {
             let first_round = self.row(cursor.epoch)?.1.first_round;
-            match overtime {
-                true => cursor.enter(LogSection::OvertimeOutcomes, 0),
-                false => cursor.enter(LogSection::Outcomes, first_round),
+            match kind {
+                DecisionKind::Round => cursor.enter(LogSection::Outcomes, first_round),
+                DecisionKind::Overtime => cursor.enter(LogSection::OvertimeOutcomes, 0),
+                DecisionKind::Holdback => cursor.enter(LogSection::Closed, 0),
             }
         }
         Ok(())
@@ -332,6 +337,10 @@ impl PageWalk<'_> {
     /// Uncounted outcomes that are older than rule 2.
     fn uncounted(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
         let overtime = cursor.section == LogSection::OvertimeOutcomes;
+        let kind = match overtime {
+            true => DecisionKind::Overtime,
+            false => DecisionKind::Round,
+        };
         // Late outcomes come after all epochs and are of any of them: they are stored under epoch 0.
         let epoch = if overtime { cursor.epoch } else { 0 };
         let end = open(cursor)
@@ -339,10 +348,9 @@ impl PageWalk<'_> {
             .map_or(u64::MAX, |mark| mark.next_serial);
         let room = room.min(OUTCOMES_A_READ);
         let rows = match self.experiment.rule {
-            1 => {
-                self.store
-                    .uncounted(&self.experiment.id, epoch, overtime, cursor.position, room)?
-            }
+            1 => self
+                .store
+                .uncounted(&self.experiment.id, epoch, kind, cursor.position, room)?,
             // All have a position.
             _ => Vec::new(),
         };
@@ -358,7 +366,7 @@ impl PageWalk<'_> {
         }
         if read < room {
             let next = match overtime {
-                true => LogSection::Closed,
+                true => LogSection::Holdback,
                 false => LogSection::Events,
             };
             cursor.enter(next, 0);
@@ -370,7 +378,7 @@ impl PageWalk<'_> {
         self.bytes += LINE_BYTES + VALUE_BYTES * outcome.costs.len();
         let UncountedOutcome {
             epoch,
-            overtime,
+            kind,
             number,
             reward,
             costs,
@@ -379,8 +387,8 @@ impl PageWalk<'_> {
             position,
         } = outcome;
         let actor = self.actor(actor);
-        match overtime {
-            true => Line::OvertimeOutcome {
+        match kind {
+            DecisionKind::Overtime => Line::OvertimeOutcome {
                 epoch,
                 serial: number,
                 reward,
@@ -389,7 +397,17 @@ impl PageWalk<'_> {
                 actor,
                 position,
             },
-            false => Line::Late {
+            DecisionKind::Holdback => Line::HoldbackOutcome {
+                epoch,
+                serial: number,
+                reward,
+                costs,
+                at,
+                actor,
+                // Whatever can be held back is younger than rule 2. A row without one is damage, which the hashes show.
+                position: position.unwrap_or_default(),
+            },
+            DecisionKind::Round => Line::Late {
                 round: number,
                 reward,
                 costs,

@@ -59,6 +59,9 @@ pub struct Seal {
     pub actions: Vec<String>,
     /// The reward, then the costs.
     pub quantities: Vec<SealedQuantity>,
+    /// Who stays outside the experiment, if anybody does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holdback: Option<SealedHoldback>,
     /// What is promised and what it takes, in sentences; warnings first.
     pub promised: Vec<String>,
     /// What the promises rest on.
@@ -84,6 +87,31 @@ pub struct SealedQuantity {
     pub threshold: Option<f64>,
     /// What is promised about the threshold.
     pub promise: Option<&'static str>,
+}
+
+/// Who stays outside the experiment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SealedHoldback {
+    /// The share of request keys.
+    pub share: f64,
+    /// The action that they get, by number from 0.
+    pub action: u32,
+    /// Its name.
+    pub name: String,
+    /// How each is chosen.
+    pub by: &'static str,
+}
+
+impl SealedHoldback {
+    fn of(spec: &Spec) -> Option<Self> {
+        let held_back = spec.service.holdback?;
+        Some(Self {
+            share: held_back.share,
+            action: held_back.action,
+            name: spec.problem.actions()[held_back.action as usize].clone(),
+            by: "the key and the request key: philox4x64-10(key, [first 16 bytes of SHA-256(request key), 0, 13]) below the share",
+        })
+    }
 }
 
 /// A moment at which actions are compared.
@@ -123,6 +151,7 @@ impl Seal {
             quantities: (0..problem.quantities())
                 .map(|number| SealedQuantity::of(problem, number))
                 .collect(),
+            holdback: SealedHoldback::of(spec),
             promised: promised(named, &plan),
             premises: premises(spec),
             looks: looks(&plan),
@@ -178,6 +207,7 @@ fn premises(spec: &Spec) -> Vec<String> {
             "While an epoch waits for outcomes, decisions are made in overtime, by the same strategy; they do not count.".to_owned()
         }
     });
+    sentences.extend(answer::holdback(problem, &spec.service));
     sentences
 }
 

@@ -10,6 +10,7 @@ use super::{between, columns, facts, sentences};
 use crate::log::certificate::{
     ActionCounts, ActionShare, Certificate, HistoryEntry, KnownQuantity, KnownStrategy,
 };
+use crate::log::holdback::{HoldbackState, LiftState, SideMean};
 use crate::log::kept::LimitVerdict;
 use crate::log::means::ActionMean;
 use crate::report::html::table;
@@ -49,6 +50,13 @@ pub fn content(certificate: &Certificate, address: &LogAddress) -> Markup {
         @if !certificate.limits.is_empty() {
             h2 { "Were the limits kept?" }
             (limits(certificate))
+        }
+        @if let Some(holdback) = &certificate.holdback {
+            h2 { "What it gained" }
+            p { (holdback.sentence) }
+            ul { @for lift in &holdback.lifts { li { (lift.sentence) } } }
+            (table(&lifts(holdback)))
+            p.small { "Intervals: " (certificate.intervals.lift) "." }
         }
         h2 { "What to deploy" }
         (deploy(certificate))
@@ -122,6 +130,27 @@ fn counts(actions: &[ActionCounts]) -> AnswerTable {
     };
     let heading = ["action", "decided", "told", "imputed", "outstanding"];
     AnswerTable::of_numbers(heading, actions.iter().map(row).collect())
+}
+
+fn lifts(holdback: &HoldbackState) -> AnswerTable {
+    let mean = |side: SideMean| side.mean.map_or("none".into(), amount);
+    let row = |lift: &LiftState| {
+        vec![
+            lift.quantity.clone(),
+            mean(lift.experiment),
+            mean(lift.holdback),
+            lift.lift.map_or("none".into(), amount),
+            between([lift.interval.low, lift.interval.high]),
+        ]
+    };
+    let heading = [
+        "quantity",
+        "experiment",
+        "held back",
+        "difference",
+        "interval",
+    ];
+    AnswerTable::of_numbers(heading, holdback.lifts.iter().map(row).collect())
 }
 
 fn deploy(certificate: &Certificate) -> Markup {

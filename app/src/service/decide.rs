@@ -13,7 +13,7 @@ use crate::service::limits::{is_name, quoted};
 use crate::service::request::{Decided, EpochLabels, FlagAdvice, Granted, Refusal, Request};
 use crate::service::transaction::Answered;
 use crate::service::turn::Turn;
-use crate::store::{Lease, Status};
+use crate::store::{DecisionKind, Lease, Status};
 
 /// What a request asks for: decisions, or a flag, which is one that is given in every state.
 #[derive(Clone, Copy)]
@@ -149,7 +149,7 @@ impl Turn<'_> {
         }
         for lease in self.store.leases_of(self.id, &keys)? {
             let before = Decided {
-                labels: self.epoch_labels(lease.epoch)?,
+                labels: self.labels_of(&lease)?,
                 lease,
                 repeated: true,
             };
@@ -159,10 +159,15 @@ impl Turn<'_> {
         Ok(stored)
     }
 
-    /// What an epoch's answers say beside the numbers of actions.
-    fn epoch_labels(&mut self, epoch: u64) -> Result<Arc<EpochLabels>> {
+    /// What the answer of a lease says beside the numbers of actions.
+    fn labels_of(&mut self, lease: &Lease) -> Result<Arc<EpochLabels>> {
+        let epoch = lease.epoch;
         if epoch == self.resident.engine.epoch() {
-            return Ok(Arc::clone(&self.resident.labels));
+            return Ok(Arc::clone(self.resident.labels_of(lease.kind)));
+        }
+        let actions = self.resident.labels.actions.clone();
+        if lease.kind == DecisionKind::Holdback {
+            return Ok(Arc::new(EpochLabels::certain(actions, lease.actions[0])));
         }
         // Closed epochs are not kept in memory: few requests are repeated that late.
         let rows = self.store.epochs(self.id, epoch, 1)?;
@@ -173,49 +178,32 @@ impl Turn<'_> {
             )
         })?;
         let record: EpochRecord = serde_json::from_str(&row.record)?;
-        let actions = self.resident.labels.actions.clone();
         Ok(Arc::new(EpochLabels::new(actions, record.strategy)))
     }
 
-    /// Hands out the next rounds, fewer where the epoch ends; beyond its end, overtime or nothing.
+    /// Hands out the next rounds, fewer where the epoch ends; beyond its end, overtime or nothing. To a request that is held back,
+    /// the action for those.
     fn decide(&mut self, asked: Asked<'_>) -> Result<Decided, Refusal> {
         let Asked {
             rounds,
             request_key,
-            flag,
             ..
         } = asked;
         check_request(rounds, request_key)?;
-        // A flag that was answered with nothing now would be another once there is something, so it is given overtime also
-        // while the experiment is paused or holds others back: that counts for nothing, and stays.
-        let paused = flag && self.progress.status == Status::Paused;
-        if !paused {
-            self.check_running()?;
-        }
-        let overtime = paused || self.resident.is_decided(&self.progress);
-        if overtime && !flag && self.resident.rules.on_wait == OnWait::Hold {
-            return Err(Refusal::Waiting {
-                epoch: self.progress.epoch,
-                outstanding: self.progress.outstanding(),
-            });
-        }
-        // Overtime has a numbering of its own: a round of the horizon spent on it would be missing
-        // from the estimates.
-        let first = if overtime {
-            self.progress.next_serial
-        } else {
-            self.progress.next_round
-        };
+        let kind = self.kind_of(asked)?;
+        // What is outside the horizon has a numbering of its own: a round of the horizon spent on it would be missing from the
+        // estimates.
+        let first = self.progress.next(kind);
         // Fewer than asked for where the epoch ends, or where the answer would grow too long.
         let given = rounds.min(self.resident.labels.decisions_max);
-        let actions = if overtime {
-            self.draw_overtime(given)
-        } else {
-            self.draw_rounds(given)
+        let actions = match kind {
+            DecisionKind::Round => self.draw_rounds(given),
+            DecisionKind::Overtime => self.draw_overtime(given),
+            DecisionKind::Holdback => self.hold_back(given),
         };
         let lease = Lease {
             epoch: self.progress.epoch,
-            overtime,
+            kind,
             first,
             actions,
             asked: rounds,
@@ -227,9 +215,44 @@ impl Turn<'_> {
         self.await_outcomes(&lease);
         Ok(Decided {
             lease,
-            labels: Arc::clone(&self.resident.labels),
+            labels: Arc::clone(self.resident.labels_of(kind)),
             repeated: false,
         })
+    }
+
+    /// What a request's decisions will count for.
+    fn kind_of(&self, asked: Asked<'_>) -> Result<DecisionKind, Refusal> {
+        // A flag that was answered with nothing now would be another once there is something, so it is given overtime also
+        // while the experiment is paused or holds others back: that counts for nothing, and stays.
+        let paused = asked.flag && self.progress.status == Status::Paused;
+        if !paused {
+            self.check_running()?;
+        }
+        // Before the wait: what is held back waits for no outcome.
+        if self.is_held_back(asked.request_key)? {
+            return Ok(DecisionKind::Holdback);
+        }
+        if !paused && !self.resident.is_decided(&self.progress) {
+            return Ok(DecisionKind::Round);
+        }
+        if asked.flag || self.resident.rules.on_wait == OnWait::Serve {
+            return Ok(DecisionKind::Overtime);
+        }
+        Err(Refusal::Waiting {
+            epoch: self.progress.epoch,
+            outstanding: self.progress.outstanding(),
+        })
+    }
+
+    fn is_held_back(&self, request_key: Option<&str>) -> Result<bool, Refusal> {
+        let Some(holdback) = &self.resident.rules.holdback else {
+            return Ok(false);
+        };
+        // Without a key nobody could tell later on which side a request belongs, and whoever asks could choose.
+        let key = request_key.ok_or_else(|| Refusal::RequestKeyNeeded {
+            id: self.id.to_owned(),
+        })?;
+        Ok(self.resident.engine.holds_back(key, holdback.share))
     }
 
     /// The flag of somebody whom an experiment that is over has given nothing. Nothing is stored: it is a function of the
@@ -301,6 +324,15 @@ impl Turn<'_> {
         serials
             .map(|serial| self.resident.engine.overtime(serial).action)
             .collect()
+    }
+
+    /// The actions of the next decisions that are held back: one for all.
+    fn hold_back(&mut self, rounds: u64) -> Vec<u32> {
+        let holdback = self.resident.rules.holdback.as_ref();
+        let action = holdback.expect("only called with one").action;
+        self.progress.next_holdback += rounds;
+        self.progress.holdback += rounds;
+        vec![action; rounds as usize]
     }
 }
 

@@ -13,7 +13,7 @@ use crate::hex;
 use crate::log::{OtherValues, ROUNDS_MAX};
 use crate::service::keys::{KEY_NAME_MAX, NewKey};
 use crate::service::limits::{self, ESTIMATES_MAX};
-use crate::store::{ITSELF, KEYLESS, Lease, Progress, Status};
+use crate::store::{DecisionKind, ITSELF, KEYLESS, Lease, Progress, Status};
 
 /// The longest request key and the longest id, in bytes: room for three UUIDs, and little to store with every lease.
 pub const NAME_MAX: usize = 128;
@@ -223,9 +223,25 @@ pub enum DecisionId {
         /// The serial, from 1.
         serial: u64,
     },
+    /// A decision that was held back from the experiment.
+    Holdback {
+        /// The epoch in whose time it was served.
+        epoch: u64,
+        /// The serial, from 1.
+        serial: u64,
+    },
 }
 
 impl DecisionId {
+    /// Of a decision outside the horizon: its kind, epoch and serial.
+    pub fn uncounted(self) -> Option<(DecisionKind, u64, u64)> {
+        match self {
+            Self::Round(_) => None,
+            Self::Overtime { epoch, serial } => Some((DecisionKind::Overtime, epoch, serial)),
+            Self::Holdback { epoch, serial } => Some((DecisionKind::Holdback, epoch, serial)),
+        }
+    }
+
     /// A decision that is never made: rounds count from 1.
     pub const UNKNOWN: Self = Self::Round(0);
 }
@@ -246,6 +262,7 @@ impl fmt::Display for DecisionId {
         match self {
             Self::Round(round) => write!(f, "round {round}"),
             Self::Overtime { epoch, serial } => write!(f, "overtime {serial} of epoch {epoch}"),
+            Self::Holdback { epoch, serial } => write!(f, "holdback {serial} of epoch {epoch}"),
         }
     }
 }
@@ -333,6 +350,14 @@ impl EpochLabels {
             per_action: OnceLock::new(),
         }
     }
+
+    /// Of one action alone.
+    pub fn certain(actions: Vec<String>, action: u32) -> Self {
+        let numbers = 0..actions.len() as u32;
+        let strategy = numbers.map(|number| f64::from(u8::from(number == action)));
+        let strategy = strategy.collect();
+        Self::new(actions, strategy)
+    }
 }
 
 /// What became of an outcome.
@@ -352,17 +377,20 @@ pub enum Receipt {
     Late,
     /// Its decision was outside the horizon: it is logged and does not count.
     Overtime,
+    /// Its decision was held back from the experiment: it is logged, and only compared with it.
+    Holdback,
 }
 
 impl Receipt {
     /// All there are.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Recorded,
         Self::Repeated,
         Self::Conflict,
         Self::Unknown,
         Self::Late,
         Self::Overtime,
+        Self::Holdback,
     ];
 
     /// Its name, as it is answered.
@@ -374,6 +402,7 @@ impl Receipt {
             Self::Unknown => "unknown",
             Self::Late => "late",
             Self::Overtime => "overtime",
+            Self::Holdback => "holdback",
         }
     }
 }
@@ -438,6 +467,12 @@ pub enum Refusal {
         "request_key {request_key:?} must be 1 to {NAME_MAX} bytes long and contain no control characters"
     )]
     RequestKey { request_key: String },
+    /// A request without a key, of an experiment that holds some back by theirs.
+    #[error(
+        "experiment {id:?} holds some requests back by their request_key, and this one has none; send a request_key, the same for \
+         the same user"
+    )]
+    RequestKeyNeeded { id: String },
     /// A request key that was used for another number of rounds.
     #[error(
         "request_key {request_key:?} was used with n = {asked} before and now comes with n = {rounds}; use a fresh key for another request"
@@ -552,6 +587,8 @@ pub(super) fn beginning(actions: usize, head: String, digest: String) -> Progres
         late: 0,
         overtime: 0,
         next_serial: 1,
+        holdback: 0,
+        next_holdback: 1,
         impute_from: 1,
         infeasible: 0,
         head,

@@ -9,7 +9,7 @@ use debora::spec::{ServiceSpec, Spec};
 use crate::log::chain::{EpochSum, LeasesHash};
 use crate::log::check_values;
 use crate::service::request::EpochLabels;
-use crate::store::{Lease, Progress, Store};
+use crate::store::{DecisionKind, Lease, Progress, Store};
 
 /// Outcomes read at once, and how many gather before they are added up.
 const CHUNK: usize = 1_024;
@@ -25,6 +25,8 @@ pub struct Resident {
     pub rules: ServiceSpec,
     /// What the open epoch's decisions are drawn from.
     pub labels: Arc<EpochLabels>,
+    /// What answers to those who are held back say, if anybody is.
+    held_back: Option<Arc<EpochLabels>>,
     /// The open epoch's rounds, as far as they are told without a gap and were read.
     epoch_sum: EpochSum,
     /// The open epoch's leases, as far as they were read or written here.
@@ -38,15 +40,17 @@ pub struct Resident {
 impl Resident {
     /// Of an engine at the beginning of an epoch.
     pub fn new(engine: Engine, rules: ServiceSpec, opened_at: i64) -> Self {
-        let labels = EpochLabels::new(
-            engine.problem().actions().to_vec(),
-            engine.strategy().probabilities().to_vec(),
-        );
+        let actions = engine.problem().actions().to_vec();
+        let held_back = rules
+            .holdback
+            .map(|holdback| Arc::new(EpochLabels::certain(actions.clone(), holdback.action)));
+        let labels = EpochLabels::new(actions, engine.strategy().probabilities().to_vec());
         Self {
             epoch_sum: EpochSum::of(&engine),
             leases: LeasesHash::from(engine.open_record().first_round),
             opened_at,
             labels: Arc::new(labels),
+            held_back,
             engine,
             rules,
             told_at_last_read: 0,
@@ -74,6 +78,14 @@ impl Resident {
         // Not added up at once: an experiment that is asked for now and then would have its whole epoch read each time.
         resident.told_at_last_read = resident.told(&progress);
         Ok(Some(resident))
+    }
+
+    /// What the open epoch's decisions of a kind say beside the numbers of actions.
+    pub fn labels_of(&self, kind: DecisionKind) -> &Arc<EpochLabels> {
+        match (kind, &self.held_back) {
+            (DecisionKind::Holdback, Some(held_back)) => held_back,
+            _ => &self.labels,
+        }
     }
 
     /// How many of the open epoch's rounds have an outcome.
@@ -141,14 +153,11 @@ impl Resident {
         // Overtime is hashed after all rounds of its epoch, though flags get it before, while the experiment is paused. Of a
         // lease that does not follow, the ones before are another node's, or older than this resident: all of them are read
         // when they are needed.
-        let follows = match lease.overtime {
-            true => {
-                let hashed = (self.leases.next_serial, self.leases.next_round);
-                (lease.first, progress.next_round) == hashed && self.is_decided(progress)
-            }
-            false => lease.first == self.leases.next_round,
-        };
-        if follows {
+        let follows = lease.first == self.leases.next(lease.kind);
+        let overtime = lease.kind == DecisionKind::Overtime;
+        let rounds_are_hashed =
+            progress.next_round == self.leases.next_round && self.is_decided(progress);
+        if follows && (!overtime || rounds_are_hashed) {
             self.leases.add(lease, actor);
         }
     }
@@ -162,16 +171,13 @@ impl Resident {
         with_overtime: bool,
     ) -> Result<()> {
         let epoch = progress.epoch;
-        for (overtime, end) in [(false, progress.next_round), (true, progress.next_serial)] {
-            while with_overtime || !overtime {
-                let next = match overtime {
-                    true => self.leases.next_serial,
-                    false => self.leases.next_round,
-                };
-                if next >= end {
+        for kind in DecisionKind::ALL {
+            while with_overtime || kind != DecisionKind::Overtime {
+                let next = self.leases.next(kind);
+                if next >= progress.next(kind) {
                     break;
                 }
-                let leases = store.leases(id, epoch, overtime, next, LEASES_A_READ)?;
+                let leases = store.leases(id, epoch, kind, next, LEASES_A_READ)?;
                 // The progress counts them, so one that is missing is damage: a hash without it would be another than the
                 // audit finds.
                 ensure!(

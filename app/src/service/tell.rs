@@ -10,7 +10,7 @@ use crate::log::chain::Fact;
 use crate::service::behind;
 use crate::service::request::{DecisionId, KeyedOutcome, Receipt, Refusal, Request, ToldOutcome};
 use crate::service::turn::Turn;
-use crate::store::{Lease, OutcomeRow, Status, UncountedOutcome};
+use crate::store::{DecisionKind, Lease, OutcomeRow, Status, UncountedOutcome};
 
 type ToldReceipts = Result<Vec<Receipt>, Refusal>;
 
@@ -151,7 +151,7 @@ impl Turn<'_> {
         // What is left empty here is of a decision that was never made.
         let mut receipts = vec![None; outcomes.len()];
         self.tell_rounds(outcomes, &mut receipts)?;
-        self.tell_overtime(outcomes, &mut receipts)?;
+        self.tell_uncounted(outcomes, &mut receipts)?;
         Ok(receipts
             .into_iter()
             .map(|receipt| receipt.unwrap_or(Receipt::Unknown))
@@ -164,7 +164,7 @@ impl Turn<'_> {
             .iter()
             .filter_map(|sent| match sent.outcome.decision {
                 DecisionId::Round(round) => Some(round),
-                DecisionId::Overtime { .. } => None,
+                DecisionId::Overtime { .. } | DecisionId::Holdback { .. } => None,
             });
         let last = rounds.max().unwrap_or_default();
         if last >= self.progress.next_round {
@@ -230,7 +230,10 @@ impl Turn<'_> {
             .map(|(&round, told)| (round, outcomes[told.first]))
             .zip(self.progress.next_position..)
             .map(|((round, sent), position)| {
-                (self.uncounted(0, false, round, sent, position), sent.name)
+                (
+                    self.uncounted((DecisionKind::Round, 0, round), sent, position),
+                    sent.name,
+                )
             })
             .unzip();
         if rows.is_empty() {
@@ -248,48 +251,53 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn tell_overtime(
+    /// Logs outcomes of decisions outside the horizon.
+    fn tell_uncounted(
         &mut self,
         outcomes: &[Sent<'_>],
         receipts: &mut [Option<Receipt>],
     ) -> Result<()> {
         // The place of each decision's first outcome in the group, and what was stored before it.
-        let mut firsts: BTreeMap<(u64, u64), (usize, Option<UncountedOutcome>)> = BTreeMap::new();
-        // One by one, unlike rounds: overtime is rare, and its outcomes decide nothing.
+        let mut firsts: BTreeMap<DecisionId, (usize, Option<UncountedOutcome>)> = BTreeMap::new();
+        // One by one, unlike rounds: these are few, and their outcomes decide nothing.
         for (place, sent) in outcomes.iter().enumerate() {
-            let DecisionId::Overtime { epoch, serial } = sent.outcome.decision else {
+            let Some(number) = sent.outcome.decision.uncounted() else {
                 continue;
             };
-            let (first, stored) = match firsts.entry((epoch, serial)) {
+            let (first, stored) = match firsts.entry(sent.outcome.decision) {
                 Entry::Occupied(told) => told.into_mut(),
-                Entry::Vacant(_) if !self.was_served(epoch, serial)? => continue,
+                Entry::Vacant(_) if !self.was_served(number)? => continue,
                 Entry::Vacant(untold) => {
                     let position = self.progress.next_position;
-                    let row = self.uncounted(epoch, true, serial, *sent, position);
+                    let row = self.uncounted(number, *sent, position);
                     let rows = std::slice::from_ref(&row);
                     let stored = self.store.add_uncounted(self.id, rows)?.swap_remove(0);
                     self.enter(&row, sent.name, stored.as_ref());
                     if stored.is_none() {
-                        self.observe_overtime(sent.outcome)?;
+                        self.observe_uncounted(number.0, sent.outcome)?;
                     }
                     untold.insert((place, stored))
                 }
             };
             let in_group = (place != *first).then(|| told(outcomes[*first]));
             let before = stored.as_ref().map(logged).or(in_group);
-            receipts[place] = Some(receipt(*sent, before, Receipt::Overtime));
+            let fresh = match number.0 {
+                DecisionKind::Holdback => Receipt::Holdback,
+                _ => Receipt::Overtime,
+            };
+            receipts[place] = Some(receipt(*sent, before, fresh));
         }
         Ok(())
     }
 
-    /// Whether this overtime decision was handed out.
-    fn was_served(&mut self, epoch: u64, serial: u64) -> Result<bool> {
+    /// Whether this decision outside the horizon was handed out.
+    fn was_served(&mut self, (kind, epoch, serial): (DecisionKind, u64, u64)) -> Result<bool> {
         // Serials stay below 2^53, as rounds do, and the largest would not fit a store's integers.
         if !(1..1 << 53).contains(&serial) || epoch > self.progress.epoch {
             return Ok(false);
         }
         // The first lease that ends at or after the serial: it may also begin after it.
-        let lease = self.store.leases(self.id, epoch, true, serial, 1)?.pop();
+        let lease = self.store.leases(self.id, epoch, kind, serial, 1)?.pop();
         Ok(lease.is_some_and(|lease| lease.first <= serial))
     }
 
@@ -313,15 +321,13 @@ impl Turn<'_> {
 
     fn uncounted(
         &self,
-        epoch: u64,
-        overtime: bool,
-        number: u64,
+        (kind, epoch, number): (DecisionKind, u64, u64),
         Sent { outcome, actor, .. }: Sent<'_>,
         position: u64,
     ) -> UncountedOutcome {
         UncountedOutcome {
             epoch,
-            overtime,
+            kind,
             number,
             reward: outcome.reward,
             costs: outcome.costs.clone(),
@@ -384,11 +390,11 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn observe_overtime(&mut self, outcome: &ToldOutcome) -> Result<()> {
+    fn observe_uncounted(&mut self, kind: DecisionKind, outcome: &ToldOutcome) -> Result<()> {
         let problem = self.resident.engine.problem();
         let mut fixed = vec![0; problem.quantities()];
         problem.to_fixed(outcome.reward, &outcome.costs, &mut fixed)?;
-        self.observed()?.tell_overtime(&fixed);
+        self.observed()?.tell_uncounted(kind, &fixed);
         Ok(())
     }
 }
@@ -406,12 +412,11 @@ fn decision_of(lease: &Lease, outcome: &KeyedOutcome) -> Result<DecisionId, Refu
             rounds,
             index: outcome.index,
         })?;
-    Ok(match lease.overtime {
-        true => DecisionId::Overtime {
-            epoch: lease.epoch,
-            serial: number,
-        },
-        false => DecisionId::Round(number),
+    let (epoch, serial) = (lease.epoch, number);
+    Ok(match lease.kind {
+        DecisionKind::Round => DecisionId::Round(number),
+        DecisionKind::Overtime => DecisionId::Overtime { epoch, serial },
+        DecisionKind::Holdback => DecisionId::Holdback { epoch, serial },
     })
 }
 

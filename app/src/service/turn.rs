@@ -11,7 +11,7 @@ use crate::service::clock::{Moment, Stopwatch};
 use crate::service::request::{Change, Granted, Refusal, Request};
 use crate::service::resident::Resident;
 use crate::service::transaction::{ActorNumbers, Answered, all_of};
-use crate::store::{EpochRow, Event, Lease, OutcomeRow, Progress, Status, Store};
+use crate::store::{DecisionKind, EpochRow, Event, Lease, OutcomeRow, Progress, Status, Store};
 
 /// Leases searched for missing outcomes in one tick, so that a long backlog does not hold up the rest.
 const LEASES_A_TICK: usize = 256;
@@ -226,7 +226,7 @@ impl Turn<'_> {
     /// Notes a lease that was handed out.
     pub(super) fn await_outcomes(&mut self, lease: &Lease) {
         // An earlier one is due earlier; and the row that is indexed is written once for many leases.
-        if self.due.is_none() && !lease.overtime {
+        if self.due.is_none() && lease.kind == DecisionKind::Round {
             self.due = self.due_of(lease);
         }
     }
@@ -242,7 +242,7 @@ impl Turn<'_> {
         let epoch = self.progress.epoch;
         let leases = self
             .store
-            .leases(self.id, epoch, false, from, LEASES_A_TICK)?;
+            .leases(self.id, epoch, DecisionKind::Round, from, LEASES_A_TICK)?;
         let mut imputed = 0;
         for lease in &leases {
             // Stops at the first lease that is not due, even if a later one has an earlier stamp, as a restart may leave it:
@@ -375,8 +375,8 @@ impl Turn<'_> {
         self.progress
             .imputed_before
             .clone_from(&self.progress.imputed);
-        // Overtime is numbered within its epoch.
-        self.progress.next_serial = 1;
+        // What is outside the horizon is numbered within its epoch.
+        (self.progress.next_serial, self.progress.next_holdback) = (1, 1);
         if engine.is_done() {
             self.progress.status = Status::Done;
             return;

@@ -50,6 +50,7 @@ pub fn lost(seen: &Progress, stored: &Progress) -> Option<String> {
         lost_rounds(seen, stored),
         lost_outcomes(seen, stored),
         lost_overtime(seen, stored),
+        lost_holdback(seen, stored),
         lost_facts(seen, stored),
         lost_end(seen, stored),
     ]
@@ -104,10 +105,15 @@ fn lost_overtime(seen: &Progress, stored: &Progress) -> Option<String> {
     (lost > 0).then(|| format!("{lost} overtime decisions"))
 }
 
+fn lost_holdback(seen: &Progress, stored: &Progress) -> Option<String> {
+    let lost = seen.holdback.saturating_sub(stored.holdback);
+    (lost > 0).then(|| format!("{lost} decisions that were held back"))
+}
+
 fn lost_facts(seen: &Progress, stored: &Progress) -> Option<String> {
     let lost = seen.next_position > stored.next_position;
     // How many is not known: not every position is taken.
-    lost.then(|| "late or overtime outcomes, or events".to_owned())
+    lost.then(|| "late, overtime or holdback outcomes, or events".to_owned())
 }
 
 fn lost_end(seen: &Progress, stored: &Progress) -> Option<String> {

@@ -4,7 +4,7 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::rows::{Progress, Role};
+use super::rows::{DecisionKind, Progress, Role};
 
 /// A number to be stored. Stores count to 2^63 - 1; rounds end at 2^53.
 pub fn stored(number: u64) -> Result<i64> {
@@ -31,6 +31,15 @@ pub fn truth(number: i64) -> Result<bool> {
         "the store holds {number} where only 0 and 1 can be"
     );
     Ok(number == 1)
+}
+
+/// What a decision counts for, as it was stored.
+pub fn kind(number: i64) -> Result<DecisionKind> {
+    let of = |kind: &DecisionKind| i64::from(kind.number()) == number;
+    let found = DecisionKind::ALL.into_iter().find(of);
+    found.with_context(|| {
+        format!("the store holds {number} where only 0, 1 and 2 can be, of rounds, overtime and holdback")
+    })
 }
 
 /// The reward and the costs, eight little-endian bytes each.

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 use super::sqlite::copying::{self, Held};
-use super::{EpochRow, ExperimentRow, Lease, Location, Progress, Purpose, Store};
+use super::{DecisionKind, EpochRow, ExperimentRow, Lease, Location, Progress, Purpose, Store};
 
 /// Rows read at a time.
 const PAGE: usize = 10_000;
@@ -102,9 +102,9 @@ fn copy_experiment(
         |row| row.round + 1,
     )?;
     for epoch in 0..=progress.epoch {
-        for overtime in [false, true] {
+        for kind in DecisionKind::ALL {
             pages(
-                |first| from.leases(id, epoch, overtime, first, PAGE),
+                |first| from.leases(id, epoch, kind, first, PAGE),
                 |rows| {
                     renumber(rows.iter_mut().map(|lease| &mut lease.actor), actors)?;
                     to.add_leases(id, &rows.iter().collect::<Vec<_>>())
@@ -113,7 +113,7 @@ fn copy_experiment(
             )?;
             // Late outcomes have epoch 0 and are found there, whichever epoch their rounds are of.
             pages(
-                |first| from.uncounted(id, epoch, overtime, first, PAGE),
+                |first| from.uncounted(id, epoch, kind, first, PAGE),
                 |rows| {
                     renumber(rows.iter_mut().map(|outcome| &mut outcome.actor), actors)?;
                     to.add_uncounted(id, rows).map(drop)

@@ -5,7 +5,7 @@
 //!     ├── epochs              strategy and estimates when opened; rounds and hash when closed
 //!     ├── leases              decisions, one row per request: first round, actions
 //!     ├── outcomes            what was told or imputed, one row per round; the first stays
-//!     ├── uncounted outcomes  logged, never counted: late outcomes, and outcomes of overtime
+//!     ├── uncounted outcomes  logged, never counted: late outcomes, and outcomes of overtime and holdback
 //!     └── events              who created, paused, resumed, closed it
 //! beside them: the store's identity, its starts and its waiting clock, the names of actors, API keys, sessions
 //! ```
@@ -34,9 +34,9 @@ use debora::Key;
 
 pub use failure::{Failure, FileMoved};
 pub use rows::{
-    ApiKey, EpochRow, Event, ExperimentLine, ExperimentRow, ITSELF, JournalRow, KEYLESS, Lease,
-    Locked, OutcomeRow, Progress, Role, RowCounts, Session, StartRow, Status, UncountedOutcome,
-    WaitingClock,
+    ApiKey, DecisionKind, EpochRow, Event, ExperimentLine, ExperimentRow, ITSELF, JournalRow,
+    KEYLESS, Lease, Locked, OutcomeRow, Progress, Role, RowCounts, Session, StartRow, Status,
+    UncountedOutcome, WaitingClock,
 };
 
 /// The version of the schema that this program writes. Migrations lead here from every earlier one.
@@ -107,23 +107,23 @@ pub trait Store: Send {
     fn epochs(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<EpochRow>>;
     /// What requests with these keys were given, in any order.
     fn leases_of(&mut self, id: &str, request_keys: &[&str]) -> Result<Vec<Lease>>;
-    /// Leases of an epoch that end at or after this round (or serial, for overtime), in order.
+    /// Leases of an epoch that end at or after this round (or serial, outside the horizon), in order.
     fn leases(
         &mut self,
         id: &str,
         epoch: u64,
-        overtime: bool,
+        kind: DecisionKind,
         from: u64,
         limit: usize,
     ) -> Result<Vec<Lease>>;
     /// Outcomes from this round on, in order.
     fn outcomes(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<OutcomeRow>>;
-    /// Uncounted outcomes from this round or serial on, in order: of an epoch's overtime, or the late ones, whose epoch is 0.
+    /// Uncounted outcomes from this round or serial on, in order: of an epoch's overtime or holdback, or the late ones, whose epoch is 0.
     fn uncounted(
         &mut self,
         id: &str,
         epoch: u64,
-        overtime: bool,
+        kind: DecisionKind,
         from: u64,
         limit: usize,
     ) -> Result<Vec<UncountedOutcome>>;

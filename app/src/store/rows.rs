@@ -72,6 +72,13 @@ pub struct Progress {
     pub overtime: u64,
     /// The serial of the open epoch's next one, from 1.
     pub next_serial: u64,
+    /// Decisions held back from the experiment, in all.
+    // Left out where there are none: what earlier programs wrote reads and hashes as it did.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub holdback: u64,
+    /// The serial of the open epoch's next one, from 1.
+    #[serde(default = "first_serial", skip_serializing_if = "is_first_serial")]
+    pub next_holdback: u64,
     /// No round below waits to be imputed. Stores and logs call it `due_from`.
     #[serde(rename = "due_from")]
     pub impute_from: u64,
@@ -90,10 +97,31 @@ pub struct Progress {
     pub journal: String,
 }
 
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+fn first_serial() -> u64 {
+    1
+}
+
+fn is_first_serial(serial: &u64) -> bool {
+    *serial == first_serial()
+}
+
 impl Progress {
     /// Rounds decided, over all actions.
     pub fn rounds(&self) -> u64 {
         self.next_round - 1
+    }
+
+    /// The next round to be decided, or the open epoch's next serial outside the horizon.
+    pub fn next(&self, kind: DecisionKind) -> u64 {
+        match kind {
+            DecisionKind::Round => self.next_round,
+            DecisionKind::Overtime => self.next_serial,
+            DecisionKind::Holdback => self.next_holdback,
+        }
     }
 
     /// Rounds of an action whose outcome somebody told: imputed ones are not among them.
@@ -143,14 +171,48 @@ pub struct EpochRow {
     pub journal: Option<String>,
 }
 
+/// What a decision counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DecisionKind {
+    /// A round of the horizon.
+    Round,
+    /// Outside the horizon, while its epoch waited: by the epoch's strategy, and counted nowhere.
+    Overtime,
+    /// Outside the experiment: the spec's one action for a share of requests, and counted nowhere.
+    Holdback,
+}
+
+impl DecisionKind {
+    /// All there are, in the order of the log.
+    pub const ALL: [Self; 3] = [Self::Round, Self::Overtime, Self::Holdback];
+
+    /// Its number in stores and hashes, where overtime was a truth value once.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Round => 0,
+            Self::Overtime => 1,
+            Self::Holdback => 2,
+        }
+    }
+
+    /// Its name in answers and metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Round => "round",
+            Self::Overtime => "overtime",
+            Self::Holdback => "holdback",
+        }
+    }
+}
+
 /// What one request was given: consecutive rounds of one epoch.
 // One row per request, not per round: a request of ten thousand rounds would be ten thousand rows to write and to sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The epoch.
     pub epoch: u64,
-    /// Whether the decisions are outside the horizon.
-    pub overtime: bool,
+    /// What the decisions count for.
+    pub kind: DecisionKind,
     /// The first round, or serial.
     pub first: u64,
     /// The actions of this and the following rounds.
@@ -189,8 +251,8 @@ pub struct OutcomeRow {
 pub struct UncountedOutcome {
     /// The epoch of a decision outside the horizon; 0 of a late outcome, whose round tells it.
     pub epoch: u64,
-    /// Whether it is of a decision outside the horizon; else it came after its round was imputed.
-    pub overtime: bool,
+    /// Of which decision. One of a round came after the round was imputed.
+    pub kind: DecisionKind,
     /// The serial, or the round.
     pub number: u64,
     /// The reward.
@@ -336,11 +398,11 @@ pub struct Locked {
 pub struct RowCounts {
     /// Epochs.
     pub epochs: u64,
-    /// Leases, overtime too.
+    /// Leases, overtime and holdback too.
     pub leases: u64,
     /// Outcomes that count.
     pub outcomes: u64,
-    /// Late outcomes, and those of overtime.
+    /// Late outcomes, and those of overtime and holdback.
     pub uncounted: u64,
     /// Events.
     pub events: u64,

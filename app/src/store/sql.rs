@@ -11,8 +11,9 @@ use super::database::{Began, Columns, Database, SqlValue, values};
 use super::foreign;
 use super::tables::*;
 use super::{
-    ApiKey, EpochRow, Event, ExperimentLine, ExperimentRow, JournalRow, Lease, Locked, OutcomeRow,
-    Progress, RowCounts, Session, StartRow, Store, UncountedOutcome, WaitingClock,
+    ApiKey, DecisionKind, EpochRow, Event, ExperimentLine, ExperimentRow, JournalRow, Lease,
+    Locked, OutcomeRow, Progress, RowCounts, Session, StartRow, Store, UncountedOutcome,
+    WaitingClock,
 };
 
 // Statements that several functions share. The table of uncounted outcomes is called `asides`: stores that exist have it.
@@ -478,7 +479,7 @@ impl<D: Database> Store for Sql<D> {
         &mut self,
         id: &str,
         epoch: u64,
-        overtime: bool,
+        kind: DecisionKind,
         from: u64,
         limit: usize,
     ) -> Result<Vec<Lease>> {
@@ -493,7 +494,12 @@ impl<D: Database> Store for Sql<D> {
         self.page(
             id,
             &sql,
-            &values![bound(epoch), overtime, bound(from), bound(limit as u64)],
+            &values![
+                bound(epoch),
+                i64::from(kind.number()),
+                bound(from),
+                bound(limit as u64)
+            ],
             read_lease,
         )
     }
@@ -512,7 +518,7 @@ impl<D: Database> Store for Sql<D> {
         &mut self,
         id: &str,
         epoch: u64,
-        overtime: bool,
+        kind: DecisionKind,
         from: u64,
         limit: usize,
     ) -> Result<Vec<UncountedOutcome>> {
@@ -522,7 +528,12 @@ impl<D: Database> Store for Sql<D> {
         self.page(
             id,
             &sql,
-            &values![bound(epoch), overtime, bound(from), bound(limit as u64)],
+            &values![
+                bound(epoch),
+                i64::from(kind.number()),
+                bound(from),
+                bound(limit as u64)
+            ],
             read_uncounted,
         )
     }

@@ -6,8 +6,8 @@ use debora::Key;
 use super::codec::{self, stored, unstored};
 use super::database::{Columns, SqlTable, SqlValue, values};
 use super::{
-    ApiKey, EpochRow, Event, ExperimentLine, ExperimentRow, Lease, Locked, OutcomeRow, Progress,
-    RowCounts, Session, StartRow, UncountedOutcome,
+    ApiKey, DecisionKind, EpochRow, Event, ExperimentLine, ExperimentRow, Lease, Locked,
+    OutcomeRow, Progress, RowCounts, Session, StartRow, UncountedOutcome,
 };
 
 // Columns of the primary key come first, since what an insert says of each row is said by its key.
@@ -98,7 +98,7 @@ pub fn epoch_values(number: i64, row: &EpochRow) -> Result<Vec<SqlValue<'_>>> {
 pub fn lease_values(number: i64, lease: &Lease) -> Result<Vec<SqlValue<'_>>> {
     let Lease {
         epoch,
-        overtime,
+        kind,
         first,
         actions,
         asked,
@@ -110,7 +110,7 @@ pub fn lease_values(number: i64, lease: &Lease) -> Result<Vec<SqlValue<'_>>> {
     Ok(values![
         number,
         stored(*epoch)?,
-        *overtime,
+        i64::from(kind.number()),
         stored(*first)?,
         // Beside the actions, whose bytes the database cannot count: the reach of a lease is looked for in SQL.
         stored(actions.len() as u64)?,
@@ -147,7 +147,7 @@ pub fn outcome_values(number: i64, outcome: &OutcomeRow) -> Result<Vec<SqlValue<
 pub fn uncounted_values(experiment: i64, outcome: &UncountedOutcome) -> Result<Vec<SqlValue<'_>>> {
     let UncountedOutcome {
         epoch,
-        overtime,
+        kind,
         number,
         reward,
         costs,
@@ -158,7 +158,7 @@ pub fn uncounted_values(experiment: i64, outcome: &UncountedOutcome) -> Result<V
     Ok(values![
         experiment,
         stored(*epoch)?,
-        *overtime,
+        i64::from(kind.number()),
         stored(*number)?,
         codec::feedback(*reward, costs),
         *at,
@@ -228,7 +228,7 @@ pub fn read_epoch(row: &dyn Columns) -> Result<EpochRow> {
 pub fn read_lease(row: &dyn Columns) -> Result<Lease> {
     Ok(Lease {
         epoch: unstored(number(row, 0)?)?,
-        overtime: codec::truth(number(row, 1)?)?,
+        kind: codec::kind(number(row, 1)?)?,
         first: unstored(number(row, 2)?)?,
         actions: codec::parse_actions(bytes(row, 4)?, number(row, 3)?)?,
         asked: unstored(number(row, 5)?)?,
@@ -253,15 +253,15 @@ pub fn read_outcome(row: &dyn Columns) -> Result<OutcomeRow> {
 
 pub fn read_uncounted(row: &dyn Columns) -> Result<UncountedOutcome> {
     let (reward, costs) = codec::parse_feedback(bytes(row, 3)?)?;
-    let (epoch, overtime) = (unstored(number(row, 0)?)?, codec::truth(number(row, 1)?)?);
+    let (epoch, kind) = (unstored(number(row, 0)?)?, codec::kind(number(row, 1)?)?);
     // No line shows it, so another number would be a change that nobody sees.
     ensure!(
-        overtime || epoch == 0,
+        kind != DecisionKind::Round || epoch == 0,
         "the store holds a late outcome under epoch {epoch}, where only 0 can be"
     );
     Ok(UncountedOutcome {
         epoch,
-        overtime,
+        kind,
         number: unstored(number(row, 2)?)?,
         reward,
         costs,

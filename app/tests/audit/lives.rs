@@ -10,7 +10,7 @@ use debora_cli::store::{Progress, Status};
 
 use crate::trial::{CLEAR, FREE, HARD, LEVELS, PAPER, SOFT, Trial, audit_text, text};
 
-fn equal(verdict: anyhow::Result<Verdict>) -> Audited {
+pub fn equal(verdict: anyhow::Result<Verdict>) -> Audited {
     match verdict.unwrap() {
         Verdict::Equal(audited) => audited,
         Verdict::Different(audited, difference) => panic!("{difference}, after {audited:?}"),
@@ -18,7 +18,7 @@ fn equal(verdict: anyhow::Result<Verdict>) -> Audited {
 }
 
 /// The audit's counts are the service's.
-fn fits(audited: &Audited, progress: &Progress) {
+pub fn fits(audited: &Audited, progress: &Progress) {
     let sum = |counts: &[u64]| counts.iter().sum::<u64>();
     let counts = (
         audited.decisions,
@@ -26,6 +26,7 @@ fn fits(audited: &Audited, progress: &Progress) {
         audited.imputed,
         audited.late,
         audited.overtime,
+        audited.holdback,
     );
     let expected = (
         progress.next_round - 1,
@@ -33,6 +34,7 @@ fn fits(audited: &Audited, progress: &Progress) {
         sum(&progress.imputed),
         progress.late,
         progress.overtime,
+        progress.holdback,
     );
     assert_eq!(counts, expected);
     assert_eq!(

@@ -3,6 +3,7 @@
 #[path = "../common/binary.rs"]
 mod binary;
 mod diff;
+mod held_back;
 mod hidden;
 mod lives;
 mod migrated;

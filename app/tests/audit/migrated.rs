@@ -5,7 +5,7 @@ use debora_cli::audit::{Audited, Verdict};
 use debora_cli::log::chain::{self, RoundsHash};
 use debora_cli::service::request::Change;
 use debora_cli::store::schema::{META, MIGRATIONS};
-use debora_cli::store::{Location, Status};
+use debora_cli::store::{DecisionKind, Location, Status};
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
@@ -89,7 +89,9 @@ fn rehash(trial: &Trial, file: &Connection) -> String {
             continue;
         }
         let record: EpochRecord = serde_json::from_str(&row.record).unwrap();
-        let leases = store.leases(trial.id, row.epoch, false, 0, 1_000).unwrap();
+        let leases = store
+            .leases(trial.id, row.epoch, DecisionKind::Round, 0, 1_000)
+            .unwrap();
         let actions: Vec<u32> = leases.into_iter().flat_map(|lease| lease.actions).collect();
         let outcomes = store
             .outcomes(trial.id, record.first_round, actions.len())

@@ -11,7 +11,7 @@ use debora_cli::store::Location;
 use serde_json::Value;
 
 use crate::binary::debora;
-use crate::trial::{FREE, SHORT, Trial, text};
+use crate::trial::{FREE, HELD_BACK, SHORT, Trial, text};
 
 fn said(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| {
@@ -300,7 +300,12 @@ fn the_program_in_the_docs_finds_the_same_head() {
         .split("```")
         .next()
         .unwrap();
-    let trial = done(SHORT, 5);
+    for trial in [done(SHORT, 5), done(HELD_BACK, 3)] {
+        check_by_program(program, &trial);
+    }
+}
+
+fn check_by_program(program: &str, trial: &Trial) {
     let log = text(&trial.log(1_000, false));
     let check = |log: &str| {
         let file = trial.folder.join("log.jsonl");

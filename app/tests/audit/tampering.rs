@@ -177,7 +177,7 @@ fn exempt(line: &Value, last_request: bool, open: bool, path: &str) -> bool {
     }
     match (line["type"].as_str().unwrap(), field) {
         // What is stored of an epoch is in no hash while it is open.
-        ("decisions" | "overtime", "at" | "waited" | "request_key" | "actor") => true,
+        ("decisions" | "overtime" | "holdback", "at" | "waited" | "request_key" | "actor") => true,
         ("outcome", "at" | "actor") => true,
         // How much more the last request of an epoch asked for than it was given.
         ("decisions", "asked") => last_request,
@@ -190,6 +190,11 @@ fn exempt(line: &Value, last_request: bool, open: bool, path: &str) -> bool {
 }
 
 fn tamper_with_log(trial: &Trial, least: u64) {
+    tamper_with_lines(trial, least, |_| true);
+}
+
+/// The same of some kinds of lines alone.
+fn tamper_with_lines(trial: &Trial, least: u64, is_changed: fn(&str) -> bool) {
     let lines = trial.log(1_000, true);
     let texts: Vec<String> = lines
         .iter()
@@ -218,6 +223,9 @@ fn tamper_with_log(trial: &Trial, least: u64) {
     for (number, line) in texts.iter().enumerate() {
         let value: Value = serde_json::from_str(line).unwrap();
         let kind = value["type"].as_str().unwrap();
+        if !is_changed(kind) {
+            continue;
+        }
         let last_request = !texts
             .get(number + 1)
             .is_some_and(|next| next.contains("\"type\":\"decisions\""));
@@ -261,6 +269,13 @@ fn any_change_of_a_closed_experiments_log_is_found() {
 fn any_change_of_a_running_experiments_log_is_found() {
     tamper_with_log(&midway(SHORT, 1), 1_000);
     tamper_with_log(&midway(DOUBLING, 5), 1_000);
+}
+
+#[test]
+fn any_change_of_a_log_with_a_holdback_is_found() {
+    // Of the other lines, those without a holdback have shown it.
+    let is_changed = |kind: &str| kind.starts_with("holdback") || kind == "state";
+    tamper_with_lines(&crate::held_back::life(), 200, is_changed);
 }
 
 /// Columns that nobody can recompute.

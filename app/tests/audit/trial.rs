@@ -11,7 +11,7 @@ use debora_cli::service::request::{
     Change, Create, DecisionId, Granted, Refusal, Request, ToldOutcome,
 };
 use debora_cli::service::transaction::Executor;
-use debora_cli::store::{Location, Progress, Purpose, Status, Store};
+use debora_cli::store::{DecisionKind, Location, Progress, Purpose, Status, Store};
 
 use crate::scratch::Scratch;
 
@@ -66,6 +66,22 @@ threshold = 0.4
 [service]
 on_wait = "serve"
 outcome_wait = "60s"
+"#;
+
+/// The same with a third of all requests held back.
+pub const HELD_BACK: &str = r#"
+policy = "soft"
+horizon = 28
+rho = 0.9
+profile = "paper"
+actions = ["a", "b"]
+[[cost]]
+name = "price"
+threshold = 0.4
+[service]
+on_wait = "serve"
+outcome_wait = "60s"
+holdback = { share = 0.3, action = "b" }
 "#;
 
 /// Two levels: actions are estimated after 54 rounds and after 108.
@@ -156,6 +172,8 @@ pub struct Trial {
     executor: Option<Executor>,
     pub now: i64,
     costs: usize,
+    /// Whether every request needs a key.
+    keyed: bool,
     chance: WorldKey,
     draws: u64,
     /// Rounds, and overtime decisions, that may be told.
@@ -174,6 +192,7 @@ impl Trial {
             id: "trial",
             now: START,
             costs: spec.matches("[[cost]]").count(),
+            keyed: spec.contains("holdback"),
             chance: WorldKey::from(chance),
             draws: 0,
             open: Vec::new(),
@@ -218,7 +237,8 @@ impl Trial {
     }
 
     pub fn decide(&mut self, rounds: u64) {
-        let request_key = (self.draw() < 0.5).then(|| format!("request {}", self.draws));
+        let drawn = self.draw() < 0.5;
+        let request_key = (drawn || self.keyed).then(|| format!("request {}", self.draws));
         match self.ask(Request::Decide {
             id: self.id.into(),
             rounds,
@@ -230,15 +250,10 @@ impl Trial {
                 let lease = decided.lease;
                 let numbers = (lease.first..).take(lease.actions.len());
                 let epoch = lease.epoch;
-                let of = |number| {
-                    if lease.overtime {
-                        DecisionId::Overtime {
-                            epoch,
-                            serial: number,
-                        }
-                    } else {
-                        DecisionId::Round(number)
-                    }
+                let of = |serial| match lease.kind {
+                    DecisionKind::Round => DecisionId::Round(serial),
+                    DecisionKind::Overtime => DecisionId::Overtime { epoch, serial },
+                    DecisionKind::Holdback => DecisionId::Holdback { epoch, serial },
                 };
                 self.open.extend(numbers.map(of));
             }
@@ -415,7 +430,7 @@ impl Trial {
     /// Whether the request that got this first round was the last of its epoch.
     pub fn ends_epoch(&self, epoch: u64, first: u64) -> bool {
         self.reader()
-            .leases(self.id, epoch, false, first, 2)
+            .leases(self.id, epoch, DecisionKind::Round, first, 2)
             .unwrap()
             .len()
             == 1

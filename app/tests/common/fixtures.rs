@@ -33,6 +33,8 @@ pub fn progress() -> Progress {
         late: 0,
         overtime: 0,
         next_serial: 1,
+        holdback: 0,
+        next_holdback: 1,
         impute_from: 1,
         infeasible: 0,
         head: "ab".repeat(32),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use debora::key::Label;
 use debora::spec::Spec;
 use debora::{Ask, Engine, Key, WorldKey};
-use debora_cli::store::{Lease, Location, OutcomeRow, Purpose, Status};
+use debora_cli::store::{DecisionKind, Lease, Location, OutcomeRow, Purpose, Status};
 
 use super::SPEC;
 use crate::binary::debora;
@@ -37,8 +37,8 @@ pub fn check(location: &Location, id: &str, key: Key, noted: &Acknowledged) -> (
     let (_, progress) = store.experiment(id).unwrap().unwrap();
     let mut leases: Vec<Lease> = Vec::new();
     for epoch in 0..=progress.epoch {
-        for overtime in [false, true] {
-            leases.extend(store.leases(id, epoch, overtime, 0, usize::MAX).unwrap());
+        for kind in DecisionKind::ALL {
+            leases.extend(store.leases(id, epoch, kind, 0, usize::MAX).unwrap());
         }
     }
     let outcomes = store.outcomes(id, 0, usize::MAX).unwrap();
@@ -62,7 +62,12 @@ pub fn check(location: &Location, id: &str, key: Key, noted: &Acknowledged) -> (
             .map(|&action| u64::from(action))
             .collect();
         assert_eq!(
-            (lease.overtime, lease.epoch, lease.first, &given),
+            (
+                lease.kind == DecisionKind::Overtime,
+                lease.epoch,
+                lease.first,
+                &given
+            ),
             (*overtime, *epoch, *first, actions)
         );
     }
@@ -83,7 +88,10 @@ pub fn check(location: &Location, id: &str, key: Key, noted: &Acknowledged) -> (
 
     let mut engine = Engine::new(Spec::parse(SPEC, "spec").unwrap().problem, key);
     let mut told = outcomes.iter();
-    for lease in leases.iter().filter(|lease| !lease.overtime) {
+    for lease in leases
+        .iter()
+        .filter(|lease| lease.kind == DecisionKind::Round)
+    {
         for (round, action) in (lease.first..).zip(&lease.actions) {
             loop {
                 match engine.ask() {
@@ -111,7 +119,7 @@ pub fn check(location: &Location, id: &str, key: Key, noted: &Acknowledged) -> (
             .unwrap();
         let action = leases
             .iter()
-            .filter(|lease| !lease.overtime)
+            .filter(|lease| lease.kind == DecisionKind::Round)
             .find_map(|lease| {
                 lease
                     .actions

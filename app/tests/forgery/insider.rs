@@ -7,7 +7,7 @@ use debora_cli::log::chain::{
     self, EpochParts, Fact, LeasesHash, RULE, RoundsHash, key_hash, record_text,
 };
 use debora_cli::log::{Heading, Line, LoggedRecord};
-use debora_cli::store::{Event, OutcomeRow, Progress, UncountedOutcome};
+use debora_cli::store::{DecisionKind, Event, OutcomeRow, Progress, UncountedOutcome};
 
 /// Makes every hash of a finished experiment's lines anew, from what they say.
 pub fn rehash(lines: &mut [Line]) {
@@ -48,6 +48,7 @@ pub fn recount(lines: &mut [Line]) {
         imputed: vec![0; progress.decided.len()],
         late: 0,
         overtime: 0,
+        holdback: 0,
         ..(**progress).clone()
     };
     for line in lines.iter() {
@@ -66,6 +67,7 @@ pub fn recount(lines: &mut [Line]) {
                 }
             }
             Line::Overtime(lease) => counted.overtime += lease.actions.len() as u64,
+            Line::Holdback(lease) => counted.holdback += lease.actions.len() as u64,
             Line::Late { .. } => counted.late += 1,
             _ => {}
         }
@@ -133,6 +135,15 @@ fn uncounted(line: &Line) -> Option<(u64, Entry)> {
             actor,
             position,
         } => (*epoch, *serial, reward, costs, at, actor, position),
+        Line::HoldbackOutcome {
+            epoch,
+            serial,
+            reward,
+            costs,
+            at,
+            actor,
+            position,
+        } => (*epoch, *serial, reward, costs, at, actor, &Some(*position)),
         Line::Late {
             round,
             reward,
@@ -145,7 +156,11 @@ fn uncounted(line: &Line) -> Option<(u64, Entry)> {
     };
     let outcome = UncountedOutcome {
         epoch,
-        overtime: matches!(line, Line::OvertimeOutcome { .. }),
+        kind: match line {
+            Line::OvertimeOutcome { .. } => DecisionKind::Overtime,
+            Line::HoldbackOutcome { .. } => DecisionKind::Holdback,
+            _ => DecisionKind::Round,
+        },
         number,
         reward: *reward,
         costs: costs.clone(),
@@ -211,9 +226,15 @@ impl OpenHashes {
             Line::Decisions(lease) => {
                 self.actions
                     .extend((lease.first..).zip(lease.actions.iter().copied()));
-                self.leases.add(&lease.lease(false), lease.actor.as_deref());
+                self.leases
+                    .add(&lease.lease(DecisionKind::Round), lease.actor.as_deref());
             }
-            Line::Overtime(lease) => self.leases.add(&lease.lease(true), lease.actor.as_deref()),
+            Line::Overtime(lease) => self
+                .leases
+                .add(&lease.lease(DecisionKind::Overtime), lease.actor.as_deref()),
+            Line::Holdback(lease) => self
+                .leases
+                .add(&lease.lease(DecisionKind::Holdback), lease.actor.as_deref()),
             Line::Outcome {
                 round,
                 reward,

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use debora::spec::Spec;
+use debora::{Engine, Key};
 use debora_cli::log::Line;
 use debora_cli::service::request::{Change, DecisionId, Granted, Refusal, Request, ToldOutcome};
-use debora_cli::store::Status;
+use debora_cli::store::{DecisionKind, Status};
 
-use crate::trial::{DOUBLING, Trial};
+use crate::trial::{HELD_BACK, Trial};
 
 /// A finished experiment; another `shift` gives other outcomes under the same key.
 pub fn life(shift: f64) -> Trial {
-    let mut trial = Trial::new(DOUBLING, 42, 1);
+    let mut trial = Trial::new(HELD_BACK, 42, 1);
     let (ann, ben): (Arc<str>, Arc<str>) = ("ann".into(), "ben".into());
     let mut untold = Vec::new();
     for step in 0..200u64 {
@@ -22,9 +24,13 @@ pub fn life(shift: f64) -> Trial {
         let (told, kept) = given.into_iter().partition(|decision| match decision {
             DecisionId::Round(round) => round % 3 != 0,
             DecisionId::Overtime { serial, .. } => serial % 2 == 1,
+            DecisionId::Holdback { .. } => unreachable!("asked for apart"),
         });
         untold.extend::<Vec<DecisionId>>(kept);
         tell(&mut trial, &ben, told, shift);
+        if (3..6).contains(&step) {
+            hold_back(&mut trial, &ann, step);
+        }
         if step == 4 {
             change(&mut trial, Change::Pause, "ann", Some("a price was wrong"));
             trial.wait(1_000);
@@ -51,7 +57,11 @@ pub fn lines(trial: &Trial) -> Vec<Line> {
 fn check_kinds(trial: &Trial) {
     assert_eq!(trial.status(), Status::Done);
     let lines = lines(trial);
-    for kind in ["decisions", "outcome", "overtime", "aside", "late", "event"] {
+    let outside = ["overtime", "aside", "holdback", "holdback_outcome"];
+    for kind in ["decisions", "outcome", "late", "event"]
+        .into_iter()
+        .chain(outside)
+    {
         let found = lines.iter().filter(|line| line.name() == kind).count();
         assert!(found > 1, "{found} lines of kind {kind}");
     }
@@ -64,7 +74,7 @@ fn decide(trial: &mut Trial, actor: &Arc<str>, step: u64) -> Vec<DecisionId> {
     let request = Request::Decide {
         id: trial.id.into(),
         rounds: 2 + step % 3,
-        request_key: step.is_multiple_of(2).then(|| format!("request {step}")),
+        request_key: Some(request_key(step, false)),
         seen: 0,
         actor: actor.clone(),
     };
@@ -76,14 +86,51 @@ fn decide(trial: &mut Trial, actor: &Arc<str>, step: u64) -> Vec<DecisionId> {
     let epoch = lease.epoch;
     let numbers = (lease.first..).take(lease.actions.len());
     numbers
-        .map(|number| match lease.overtime {
-            false => DecisionId::Round(number),
-            true => DecisionId::Overtime {
-                epoch,
-                serial: number,
-            },
+        .map(|serial| match lease.kind {
+            DecisionKind::Round => DecisionId::Round(serial),
+            DecisionKind::Overtime => DecisionId::Overtime { epoch, serial },
+            DecisionKind::Holdback => DecisionId::Holdback { epoch, serial },
         })
         .collect()
+}
+
+/// Asks for someone who is held back, and tells what came of it.
+fn hold_back(trial: &mut Trial, actor: &Arc<str>, step: u64) {
+    let request = Request::Decide {
+        id: trial.id.into(),
+        rounds: 2,
+        request_key: Some(request_key(step, true)),
+        seen: 0,
+        actor: actor.clone(),
+    };
+    let Ok(Granted::Decided(decided)) = trial.ask(request) else {
+        panic!("nothing was held back");
+    };
+    let (epoch, first) = (decided.lease.epoch, decided.lease.first);
+    for serial in first..first + 2 {
+        let outcome = ToldOutcome {
+            decision: DecisionId::Holdback { epoch, serial },
+            // Not drawn: the rounds' outcomes are those of a life without a holdback.
+            reward: 0.75,
+            costs: vec![0.5],
+        };
+        let tell = Request::Tell {
+            id: trial.id.into(),
+            outcomes: vec![outcome],
+            actor: actor.clone(),
+        };
+        trial.ask(tell).unwrap();
+    }
+}
+
+/// A key of a step's request, inside the experiment or held back from it.
+fn request_key(step: u64, outside: bool) -> String {
+    let spec = Spec::parse(HELD_BACK, "spec").unwrap();
+    let share = spec.service.holdback.unwrap().share;
+    let engine = Engine::new(spec.problem, Key::from(42u64));
+    let mut keys = (0..).map(|number| format!("request {step}.{number}"));
+    let found = keys.find(|key| engine.holds_back(key, share) == outside);
+    found.unwrap()
 }
 
 fn tell(trial: &mut Trial, actor: &Arc<str>, decisions: Vec<DecisionId>, shift: f64) {

@@ -110,6 +110,19 @@ fn values() -> Vec<LogChange> {
         ("an uncounted outcome's position", |lines, _| {
             added(last(lines, "late"), "position", 1)
         }),
+        ("a request's key that is held back", |lines, _| {
+            // The two change sides: each is where the other's key belongs.
+            let key = first(lines, "holdback")["request_key"].clone();
+            let other = first(lines, "decisions")["request_key"].take();
+            first(lines, "decisions")["request_key"] = key;
+            first(lines, "holdback")["request_key"] = other;
+        }),
+        ("a held back action", |lines, _| {
+            first(lines, "holdback")["actions"][0] = 0.into()
+        }),
+        ("a holdback outcome's values", |lines, _| {
+            first(lines, "holdback_outcome")["reward"] = 0.125.into()
+        }),
         ("a reason", |lines, _| {
             event(lines, "paused")["reason"] = "none".into()
         }),
@@ -180,6 +193,12 @@ fn structure() -> Vec<LogChange> {
         }),
         ("overtime and its outcomes removed", |lines, _| {
             lines.retain(|line| line["type"] != "overtime" && line["type"] != "aside");
+        }),
+        ("holdback and its outcomes removed", |lines, _| {
+            lines.retain(|line| line["type"] != "holdback" && line["type"] != "holdback_outcome");
+        }),
+        ("a holdback outcome removed", |lines, _| {
+            removed(lines, "holdback_outcome", 0)
         }),
         ("a late outcome removed", |lines, _| {
             removed(lines, "late", 0)

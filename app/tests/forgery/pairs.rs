@@ -63,6 +63,9 @@ const UNDETECTABLE: &[(&str, &[&str], Otherwise)] = &[
     ("an overtime outcome's values", HASHES, PublishedHead),
     ("an overtime outcome removed", HASHES, PublishedHead),
     ("overtime and its outcomes removed", &[BOTH], PublishedHead),
+    ("a holdback outcome's values", HASHES, PublishedHead),
+    ("a holdback outcome removed", HASHES, PublishedHead),
+    ("holdback and its outcomes removed", &[BOTH], PublishedHead),
     ("an uncounted outcome's position", HASHES, PublishedHead),
     (
         "two uncounted outcomes in the other order",

@@ -61,6 +61,22 @@ pub const ALL: &[(&str, &str)] = &[
         "overtime and its outcomes removed",
         "DELETE FROM leases WHERE overtime = 1; DELETE FROM asides WHERE overtime = 1",
     ),
+    (
+        "a request's key that is held back",
+        "CREATE TEMP TABLE swapped AS SELECT (SELECT request_key FROM leases WHERE overtime = 0 AND first = 1) AS inside,
+            (SELECT request_key FROM leases WHERE overtime = 2 ORDER BY epoch, first LIMIT 1) AS outside;
+        UPDATE leases SET request_key = '' WHERE request_key = (SELECT inside FROM swapped);
+        UPDATE leases SET request_key = (SELECT inside FROM swapped) WHERE request_key = (SELECT outside FROM swapped);
+        UPDATE leases SET request_key = (SELECT outside FROM swapped) WHERE request_key = ''",
+    ),
+    (
+        "a held back action",
+        "UPDATE leases SET actions = zeroblob(length(actions)) WHERE overtime = 2 AND first = 1",
+    ),
+    (
+        "holdback and its outcomes removed",
+        "DELETE FROM leases WHERE overtime = 2; DELETE FROM asides WHERE overtime = 2",
+    ),
     // Uncounted outcomes.
     (
         "a late outcome's values",
@@ -77,6 +93,10 @@ pub const ALL: &[(&str, &str)] = &[
     (
         "an overtime outcome's values",
         "UPDATE asides SET feedback = (SELECT feedback FROM outcomes WHERE round = 5) WHERE overtime = 1 AND position = (SELECT min(position) FROM asides WHERE overtime = 1)",
+    ),
+    (
+        "a holdback outcome's values",
+        "UPDATE asides SET feedback = (SELECT feedback FROM outcomes WHERE round = 5) WHERE overtime = 2 AND position = (SELECT min(position) FROM asides WHERE overtime = 2)",
     ),
     (
         "an uncounted outcome's position",

@@ -697,6 +697,8 @@ fn put(house: &House, spec: String, values_version: u32, record: &Value) {
         late: 0,
         overtime: 0,
         next_serial: 1,
+        holdback: 0,
+        next_holdback: 1,
         impute_from: 1,
         infeasible: 0,
         head: "ab".repeat(32),

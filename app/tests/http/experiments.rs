@@ -160,7 +160,7 @@ async fn outcomes_get_receipts() {
     let mixed = json!([told[0], { "round": 60, "reward": 0.5, "costs": [0.01] }]);
     let mixed = house.tell("e", &mixed).await;
     assert_eq!(mixed["receipts"], json!(["repeated", "unknown"]));
-    let counts = json!({ "recorded": 0, "repeated": 1, "conflict": 0, "unknown": 1, "late": 0, "overtime": 0 });
+    let counts = json!({ "recorded": 0, "repeated": 1, "conflict": 0, "unknown": 1, "late": 0, "overtime": 0, "holdback": 0 });
     assert_eq!(mixed["counts"], counts);
     assert_eq!(house.tell("e", &json!([])).await["receipts"], json!([]));
 }

@@ -11,6 +11,7 @@ mod errors;
 mod experiment_page;
 mod experiments;
 mod flags;
+mod holdback;
 mod interface;
 mod keys;
 mod limits;

@@ -104,6 +104,19 @@ async fn a_change_in_the_form_reaches_the_text_and_leaves_the_rest() {
     assert_eq!(value_of(&page, "actions.0.safe"), "1.0");
 }
 
+/// What the form has no field for stays, and goes by an action's new name.
+#[tokio::test]
+async fn a_holdback_stays_in_the_text_and_follows_its_action() {
+    let house = House::new();
+    let held_back = "[service]\nholdback = { share = 0.05, action = \"small\" }\n";
+    let text = format!("{SEEING}{held_back}");
+    let fields = [("spec", &*text), ("was", &text)];
+    let page = drafted(&house, &[fields[0], fields[1], ("horizon", "2e6")]).await;
+    assert_eq!(text_of(&page), text.replace("1e6", "2e6"));
+    let page = drafted(&house, &[fields[0], fields[1], ("actions.0", "tiny")]).await;
+    assert_eq!(text_of(&page), text.replace("\"small\"", "\"tiny\""));
+}
+
 #[tokio::test]
 async fn a_policy_that_keeps_nothing_safe_keeps_what_was_said_for_another_time() {
     let house = House::new();

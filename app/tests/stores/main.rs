@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use debora_cli::store::sqlite::copying;
 use debora_cli::store::{
-    self, ApiKey, EpochRow, Event, ExperimentRow, JournalRow, Lease, Location, Locked, OutcomeRow,
-    Progress, Purpose, Role, RowCounts, Session, StartRow, Status, Store, UncountedOutcome,
-    WaitingClock,
+    self, ApiKey, DecisionKind, EpochRow, Event, ExperimentRow, JournalRow, Lease, Location,
+    Locked, OutcomeRow, Progress, Purpose, Role, RowCounts, Session, StartRow, Status, Store,
+    UncountedOutcome, WaitingClock,
 };
 use fixtures::{epoch, experiment, progress, schema};
 use opening::{
@@ -182,7 +182,7 @@ fn closed(row: u64) -> EpochRow {
 fn lease(first: u64, actions: &[u32]) -> Lease {
     Lease {
         epoch: 0,
-        overtime: false,
+        kind: DecisionKind::Round,
         first,
         actions: actions.into(),
         asked: 100,
@@ -207,7 +207,7 @@ fn outcome(round: u64, reward: f64) -> OutcomeRow {
 fn uncounted(number: u64, reward: f64) -> UncountedOutcome {
     UncountedOutcome {
         epoch: 0,
-        overtime: true,
+        kind: DecisionKind::Overtime,
         number,
         reward,
         costs: HARD_VALUES.to_vec(),
@@ -277,9 +277,18 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
         },
     ];
     let overtime = vec![Lease {
-        overtime: true,
+        kind: DecisionKind::Overtime,
         request_key: None,
         ..lease(1, &[1])
+    }];
+    let held_back = vec![Lease {
+        kind: DecisionKind::Holdback,
+        request_key: None,
+        ..lease(1, &[2, 2])
+    }];
+    let of_held_back = vec![UncountedOutcome {
+        kind: DecisionKind::Holdback,
+        ..uncounted(1, 0.25)
     }];
     let outcomes: Vec<_> = (1..)
         .zip(HARD_VALUES)
@@ -287,7 +296,7 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
         .collect();
     let late_and_overtime = vec![uncounted(1, -0.0), uncounted(2, 0.5)];
     let late = vec![UncountedOutcome {
-        overtime: false,
+        kind: DecisionKind::Round,
         costs: vec![],
         ..uncounted(7, 1.0)
     }];
@@ -310,8 +319,9 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
             .add_leases("a", &leases.iter().collect::<Vec<_>>())
             .unwrap();
         store
-            .add_leases("a", &overtime.iter().collect::<Vec<_>>())
+            .add_leases("a", &overtime.iter().chain(&held_back).collect::<Vec<_>>())
             .unwrap();
+        store.add_uncounted("a", &of_held_back).unwrap();
         assert!(
             store
                 .add_outcomes("a", &outcomes)
@@ -364,8 +374,18 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
                 epoch(1)
             ]
         );
-        assert_eq!(store.leases("a", 0, false, 0, 9).unwrap(), leases);
-        assert_eq!(store.leases("a", 0, true, 0, 9).unwrap(), overtime);
+        assert_eq!(
+            store.leases("a", 0, DecisionKind::Round, 0, 9).unwrap(),
+            leases
+        );
+        assert_eq!(
+            store.leases("a", 0, DecisionKind::Overtime, 0, 9).unwrap(),
+            overtime
+        );
+        let holdback = DecisionKind::Holdback;
+        assert_eq!(store.leases("a", 0, holdback, 0, 9).unwrap(), held_back);
+        let told = store.uncounted("a", 0, holdback, 0, 9).unwrap();
+        assert_eq!(told, of_held_back);
         let keys: Vec<_> = leases
             .iter()
             .filter_map(|lease| lease.request_key.as_deref())
@@ -386,15 +406,22 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
         assert_eq!(found, outcomes);
         assert_eq!(bits(&found), bits(&outcomes));
         assert_eq!(
-            store.uncounted("a", 0, true, 0, 9).unwrap(),
+            store
+                .uncounted("a", 0, DecisionKind::Overtime, 0, 9)
+                .unwrap(),
             late_and_overtime
         );
         assert!(
-            store.uncounted("a", 0, true, 1, 1).unwrap()[0]
+            store
+                .uncounted("a", 0, DecisionKind::Overtime, 1, 1)
+                .unwrap()[0]
                 .reward
                 .is_sign_negative()
         );
-        assert_eq!(store.uncounted("a", 0, false, 0, 9).unwrap(), late);
+        assert_eq!(
+            store.uncounted("a", 0, DecisionKind::Round, 0, 9).unwrap(),
+            late
+        );
         assert_eq!(store.events("a", 0, 9).unwrap(), events);
         assert_eq!(store.events("a", 1, 1).unwrap(), events[1..2]);
     }
@@ -425,7 +452,7 @@ fn pages_join_without_gap_or_overlap(place: &Place) {
     }
     // A lease is found by any of its rounds, and by the one after only the next.
     for from in 0..=61u64 {
-        let found = store.leases("a", 0, false, from, 2).unwrap();
+        let found = store.leases("a", 0, DecisionKind::Round, from, 2).unwrap();
         let expected: Vec<_> = leases
             .iter()
             .filter(|lease| lease.first + 2 >= from)
@@ -434,9 +461,24 @@ fn pages_join_without_gap_or_overlap(place: &Place) {
             .collect();
         assert_eq!(found, expected, "from {from}");
     }
-    assert!(store.leases("a", 0, false, u64::MAX, 2).unwrap().is_empty());
-    assert!(store.leases("a", 1, false, 0, 2).unwrap().is_empty());
-    assert!(store.leases("a", 0, true, 0, 2).unwrap().is_empty());
+    assert!(
+        store
+            .leases("a", 0, DecisionKind::Round, u64::MAX, 2)
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        store
+            .leases("a", 1, DecisionKind::Round, 0, 2)
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        store
+            .leases("a", 0, DecisionKind::Overtime, 0, 2)
+            .unwrap()
+            .is_empty()
+    );
     assert!(store.outcomes("a", u64::MAX, 2).unwrap().is_empty());
     assert!(store.outcomes("a", 0, 0).unwrap().is_empty());
 }
@@ -475,7 +517,7 @@ fn the_first_uncounted_outcome_stays(place: &Place) {
     // Of another kind or epoch it is another row.
     let others = [
         UncountedOutcome {
-            overtime: false,
+            kind: DecisionKind::Round,
             ..uncounted(2, 0.1)
         },
         UncountedOutcome {
@@ -489,7 +531,9 @@ fn the_first_uncounted_outcome_stays(place: &Place) {
     });
     assert_eq!(answers, [None, None, Some(uncounted(2, 0.5))]);
     assert_eq!(
-        store.uncounted("a", 0, true, 0, 9).unwrap(),
+        store
+            .uncounted("a", 0, DecisionKind::Overtime, 0, 9)
+            .unwrap(),
         [uncounted(2, 0.5)]
     );
 }
@@ -555,7 +599,12 @@ fn what_is_rolled_back_was_never_there(place: &Place) {
     assert!(store.outcomes("b", 0, 9).unwrap().is_empty());
     assert_eq!(store.outcomes("c", 0, 9).unwrap(), [outcome(1, 0.25)]);
     assert!(store.outcomes("a", 0, 9).unwrap().is_empty());
-    assert!(store.leases("a", 0, false, 0, 9).unwrap().is_empty());
+    assert!(
+        store
+            .leases("a", 0, DecisionKind::Round, 0, 9)
+            .unwrap()
+            .is_empty()
+    );
 }
 
 fn what_is_dropped_was_never_there(place: &Place) {
@@ -583,7 +632,12 @@ fn a_failed_write_takes_its_transaction_with_it(place: &Place) {
         .unwrap_err();
     store.commit().unwrap_err();
     assert!(store.outcomes("a", 0, 9).unwrap().is_empty());
-    assert!(store.leases("a", 0, false, 0, 9).unwrap().is_empty());
+    assert!(
+        store
+            .leases("a", 0, DecisionKind::Round, 0, 9)
+            .unwrap()
+            .is_empty()
+    );
     // One request has one lease.
     store.begin().unwrap();
     let again = Lease {
@@ -597,7 +651,10 @@ fn a_failed_write_takes_its_transaction_with_it(place: &Place) {
     write(&mut store, |store| {
         store.add_leases("a", &[&lease(1, &[0])]).unwrap()
     });
-    assert_eq!(store.leases("a", 0, false, 0, 9).unwrap(), [lease(1, &[0])]);
+    assert_eq!(
+        store.leases("a", 0, DecisionKind::Round, 0, 9).unwrap(),
+        [lease(1, &[0])]
+    );
 }
 
 fn nothing_is_written_outside_a_transaction(place: &Place) {
@@ -1061,7 +1118,7 @@ fn a_copy_holds_every_row(place: &Place) {
         store.actor("ann").unwrap()
     });
     let late = UncountedOutcome {
-        overtime: false,
+        kind: DecisionKind::Round,
         actor: ann,
         ..uncounted(1, 0.5)
     };
@@ -1109,7 +1166,7 @@ fn a_copy_holds_every_row(place: &Place) {
             .add_leases(
                 "b",
                 &[&Lease {
-                    overtime: true,
+                    kind: DecisionKind::Overtime,
                     request_key: None,
                     ..lease(1, &[7])
                 }],
@@ -1196,23 +1253,17 @@ fn a_copy_holds_every_row(place: &Place) {
             .collect();
         assert_eq!(copied, outcomes);
         assert_eq!(bits(&copied), bits(&outcomes));
-        for (epoch, overtime) in [
-            (0, false),
-            (0, true),
-            (1, false),
-            (1, true),
-            (2, false),
-            (2, true),
-        ] {
-            let [copied, leases] = [&mut copy, &mut reader]
-                .map(|store| store.leases(id, epoch, overtime, 0, 99).unwrap());
+        let kinds = DecisionKind::ALL;
+        for (epoch, kind) in (0..3).flat_map(|epoch| kinds.map(|kind| (epoch, kind))) {
+            let [copied, leases] =
+                [&mut copy, &mut reader].map(|store| store.leases(id, epoch, kind, 0, 99).unwrap());
             let leases = leases.into_iter().map(|lease| Lease {
                 actor: numbered(lease.actor),
                 ..lease
             });
             assert_eq!(copied, leases.collect::<Vec<_>>());
             let [copied, late_and_overtime] = [&mut copy, &mut reader]
-                .map(|store| store.uncounted(id, epoch, overtime, 0, 99).unwrap());
+                .map(|store| store.uncounted(id, epoch, kind, 0, 99).unwrap());
             let uncounted = late_and_overtime
                 .into_iter()
                 .map(|outcome| UncountedOutcome {

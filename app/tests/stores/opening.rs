@@ -6,7 +6,7 @@ use std::thread;
 
 use debora_cli::service::clock::Moment;
 use debora_cli::service::transaction::Executor;
-use debora_cli::store::{ExperimentRow, Location, Progress, Purpose, schema};
+use debora_cli::store::{DecisionKind, ExperimentRow, Location, Progress, Purpose, schema};
 
 use super::fixtures::{epoch, experiment, progress};
 use super::{Place, served, write};
@@ -71,12 +71,18 @@ pub fn what_an_older_program_stored_is_kept(place: &Place) {
     );
     let mut store = place.open(Purpose::Serve);
     assert_eq!(store.experiment("a").unwrap().unwrap().1, progress());
-    let lease = store.leases("a", 0, false, 0, 9).unwrap().remove(0);
+    let lease = store
+        .leases("a", 0, DecisionKind::Round, 0, 9)
+        .unwrap()
+        .remove(0);
     assert_eq!((lease.at, lease.waited, lease.actor), (6, 0, 0));
     assert_eq!(lease.actions, [1, 0]);
     let outcome = store.outcomes("a", 0, 9).unwrap().remove(0);
     assert_eq!((outcome.at, outcome.actor), (7, 0));
-    let late = store.uncounted("a", 0, false, 0, 9).unwrap().remove(0);
+    let late = store
+        .uncounted("a", 0, DecisionKind::Round, 0, 9)
+        .unwrap()
+        .remove(0);
     assert_eq!((late.at, late.actor), (8, 0));
     assert_eq!(store.events("a", 0, 9).unwrap()[0].reason, None);
     assert_eq!(store.keys().unwrap()[0].experiments, None);

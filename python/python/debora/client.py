@@ -69,6 +69,8 @@ class Served:
     probability: float
     overtime: int | None = None
     """Outside the horizon: the serial within the epoch. Such a decision counts in no estimate."""
+    holdback: int | None = None
+    """Held back from the experiment: the serial within the epoch. Such a decision is only compared with the others."""
 
 
 class ServedMany(list[Served]):
@@ -166,7 +168,8 @@ class Client:
         Raises :class:`debora.Waiting` while an epoch's outcomes are missing, and :class:`debora.Behind` if the store
         has decided fewer rounds than this client has seen.
 
-        With a ``request_key`` of your own the same decision can be had again after a crash of this process.
+        With a ``request_key`` of your own the same decision can be had again after a crash of this process. Where the spec
+        holds some requests back, it decides who: give the name of the user.
         """
         decisions = self.ask_many(1, request_key=request_key)
         return decisions[0] if decisions else None
@@ -182,7 +185,15 @@ class Client:
                 return ServedMany()
             raise
         decisions = ServedMany(
-            Served(one["round"], one["epoch"], one["action"], one["name"], one["probability"], one.get("overtime"))
+            Served(
+                one["round"],
+                one["epoch"],
+                one["action"],
+                one["name"],
+                one["probability"],
+                one.get("overtime"),
+                one.get("holdback"),
+            )
             for one in answer["decisions"]
         )
         # Rounds come in order. Threads may overwrite each other's by a lower one: the next answer makes up for it, and
@@ -221,7 +232,7 @@ class Client:
         request_key: str | None = None,
         index: int | None = None,
     ) -> str:
-        """Tells a decision's reward and costs: "recorded", "repeated", "late" or "overtime".
+        """Tells a decision's reward and costs: "recorded", "repeated", "late", "overtime" or "holdback".
 
         The decision is given by its ``round``, or by the ``request_key`` that it was given to, such as the targeting
         key of a feature flag; where that was given several decisions, ``index`` says which, from 0.
@@ -393,7 +404,9 @@ def _outcome(round: int | Served, reward: float, costs: Costs) -> dict[str, Any]
     if not isinstance(round, Served):
         return outcome | {"round": int(round)}
     if round.round is None:
-        return outcome | {"epoch": round.epoch, "overtime": round.overtime}
+        held_back = round.holdback is not None
+        serial = {"holdback": round.holdback} if held_back else {"overtime": round.overtime}
+        return outcome | {"epoch": round.epoch} | serial
     return outcome | {"round": round.round}
 
 

@@ -16,7 +16,7 @@ use serde::Serialize;
 pub use clear::{clear_leads, clear_test};
 pub use import::imported;
 pub use pairs::measured;
-pub use plan::plan;
+pub use plan::{holdback, plan};
 pub use run::run;
 pub use sweep::swept;
 

@@ -5,7 +5,8 @@ use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, clear, gaps};
 use crate::measure::words::{amount, counted, listed, percent, whole};
 use crate::plan::Level;
 use crate::problem::Range;
-use crate::{Plan, Policy};
+use crate::spec::ServiceSpec;
+use crate::{Plan, Policy, Problem};
 
 /// How many levels are shown: the last ones, in which a run spends nearly all of its rounds.
 const LEVELS_SHOWN: usize = 12;
@@ -46,6 +47,22 @@ pub fn plan(
         answer.note("rounds each; the key draws the lead that commits between the two");
     }
     answer
+}
+
+/// What is held back from a live experiment, and what that means for its promises.
+pub fn holdback(problem: &Problem, service: &ServiceSpec) -> Option<String> {
+    let held_back = service.holdback?;
+    let limits = match problem.policy() {
+        Policy::Hard => "; it is the whole safe strategy, so they are as safe as that is",
+        _ if problem.quantities() > 1 => "; what it costs them counts toward no limit",
+        _ => "",
+    };
+    Some(format!(
+        "{} of request keys are held back and always get {:?}{limits}. They are outside the horizon and every estimate, so the \
+         decisions are those of an experiment without them, and what it gains over them is shown.",
+        percent(held_back.share),
+        problem.actions()[held_back.action as usize],
+    ))
 }
 
 fn headline(name: &str, plan: &Plan) -> Sentence {

@@ -16,7 +16,7 @@ use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
 use crate::service::limits::quoted;
 use crate::service::request::{Decided, Granted, Refusal, Request};
-use crate::store::Role;
+use crate::store::{DecisionKind, Role};
 
 /// What is asked for.
 #[derive(Deserialize)]
@@ -63,13 +63,17 @@ pub struct DecisionBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "describe", schema(nullable = false))]
     pub overtime: Option<u64>,
+    /// Held back from the experiment: the serial within the epoch, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    pub holdback: Option<u64>,
     /// The epoch, from 0.
     pub epoch: u64,
     /// The action to play: its number in the spec, from 0.
     pub action: u32,
     /// Its name.
     pub name: String,
-    /// With which probability the epoch's strategy plays it.
+    /// With which probability the epoch's strategy plays it; 1 of what is held back, where there is one action.
     pub probability: f64,
 }
 
@@ -77,7 +81,9 @@ pub struct DecisionBody {
 ///
 /// Role decide. They are durable before they are answered, and no round is given twice except for the same `request_key`.
 /// When the epoch is fully decided and outcomes are outstanding, the answer is 409 `waiting` with Retry-After, or overtime
-/// decisions if the spec says `on_wait = "serve"`. The header Idempotency-Key may stand for `request_key`.
+/// decisions if the spec says `on_wait = "serve"`. If the spec has a `holdback`, a share of request keys gets its action instead,
+/// always and even while waiting, and a request without a `request_key` is refused with 422 `request_key_needed`. The header
+/// Idempotency-Key may stand for `request_key`.
 #[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/experiments/{id}/decisions", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")), request_body = DecisionRequest,
     responses((status = 200, description = "What to do", body = DecisionsBody))))]
@@ -111,7 +117,7 @@ pub async fn decide(
     // Repetitions are answered and not counted: the metric is of rounds handed out.
     if !decided.repeated {
         app.metrics
-            .decided(decided.lease.overtime, decided.lease.actions.len() as u64);
+            .decided(decided.lease.kind, decided.lease.actions.len() as u64);
     }
     Ok(([(CONTENT_TYPE, "application/json")], written(&decided)).into_response())
 }
@@ -183,12 +189,13 @@ pub fn written(decided: &Decided) -> Vec<u8> {
     let endings = decided.labels.per_action.get_or_init(|| endings(decided));
     let head = format!(
         "{{\"epoch\":{},\"overtime\":{},\"decisions\":[",
-        lease.epoch, lease.overtime
+        lease.epoch,
+        lease.kind == DecisionKind::Overtime
     );
-    let number = if lease.overtime {
-        "{\"round\":null,\"overtime\":"
-    } else {
-        "{\"round\":"
+    let number = match lease.kind {
+        DecisionKind::Round => "{\"round\":",
+        DecisionKind::Overtime => "{\"round\":null,\"overtime\":",
+        DecisionKind::Holdback => "{\"round\":null,\"holdback\":",
     };
     let mut opening = format!("{number}{}", lease.first).into_bytes();
     // One byte more for each, as counting up may add a digit.
@@ -251,13 +258,13 @@ mod tests {
     use crate::service::request::EpochLabels;
     use crate::store::Lease;
 
-    fn decided(overtime: bool) -> Decided {
+    fn decided(kind: DecisionKind) -> Decided {
         let actions = vec!["a \"b\"\n".into(), "c".into()];
         let labels = EpochLabels::new(actions, vec![1.0 / 3.0, 1.0]);
         let (actions, request_key) = (vec![1, 0, 1], None);
         let lease = Lease {
             epoch: 7,
-            overtime,
+            kind,
             first: 98,
             actions,
             asked: 3,
@@ -275,20 +282,17 @@ mod tests {
 
     #[test]
     fn what_is_written_is_what_the_description_says() {
-        for overtime in [false, true] {
-            let read: DecisionsBody = serde_json::from_slice(&written(&decided(overtime))).unwrap();
+        for kind in DecisionKind::ALL {
+            let read: DecisionsBody = serde_json::from_slice(&written(&decided(kind))).unwrap();
             assert_eq!(
                 (read.epoch, read.overtime, read.decisions.len()),
-                (7, overtime, 3)
+                (7, kind == DecisionKind::Overtime, 3)
             );
             let one = &read.decisions[1];
+            let number = |of| (of == kind).then_some(99);
             assert_eq!(
-                (one.round, one.overtime),
-                if overtime {
-                    (None, Some(99))
-                } else {
-                    (Some(99), None)
-                }
+                [one.round, one.overtime, one.holdback],
+                DecisionKind::ALL.map(number)
             );
             assert_eq!(
                 (one.action, one.name.as_str(), one.epoch),
@@ -296,7 +300,14 @@ mod tests {
             );
             assert_eq!(one.probability.to_bits(), (1.0f64 / 3.0).to_bits());
             assert_eq!(
-                read.decisions[2].round.or(read.decisions[2].overtime),
+                [
+                    read.decisions[2].round,
+                    read.decisions[2].overtime,
+                    read.decisions[2].holdback
+                ]
+                .into_iter()
+                .flatten()
+                .next(),
                 Some(100)
             );
         }

@@ -269,6 +269,10 @@ impl From<Refusal> for ApiError {
                     format!("1 to {NAME_MAX} bytes without control characters"),
                     request_key,
                 ),
+            Refusal::RequestKeyNeeded { .. } => {
+                plain(S::UNPROCESSABLE_ENTITY, "request_key_needed")
+                    .against("a request_key", Value::Null)
+            }
             Refusal::RequestKeyUsed { asked, rounds, .. } => plain(S::CONFLICT, "request_key_used")
                 .against(format!("n = {asked}, as before"), rounds),
             Refusal::OutcomeIndex { rounds, index, .. } => plain(S::UNPROCESSABLE_ENTITY, "index")

@@ -13,6 +13,7 @@ use prometheus_client::registry::Registry;
 
 use crate::service::counts::Counts;
 use crate::service::request::Receipt;
+use crate::store::DecisionKind;
 
 /// What a request was and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -32,7 +33,7 @@ pub struct RouteLabels {
     pub route: &'static str,
 }
 
-/// Whether decisions are rounds of the horizon or overtime.
+/// Whether decisions are rounds of the horizon, overtime or holdback.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct DecisionLabels {
     kind: &'static str,
@@ -132,18 +133,21 @@ impl Metrics {
     }
 
     /// Counts decisions.
-    pub fn decided(&self, overtime: bool, decisions: u64) {
+    pub fn decided(&self, kind: DecisionKind, decisions: u64) {
         // Overtime is counted apart: it teaches nothing, so much of it means that outcomes come too slowly.
-        let kind = if overtime { "overtime" } else { "round" };
+        let kind = kind.word();
         self.decisions
             .get_or_create(&DecisionLabels { kind })
             .inc_by(decisions);
     }
 
-    /// All decisions of this node, overtime too.
+    /// All decisions of this node, overtime and holdback too.
     pub fn decisions(&self) -> u64 {
-        let count = |kind| Some(self.decisions.get(&DecisionLabels { kind })?.get());
-        ["round", "overtime"].into_iter().filter_map(count).sum()
+        let count = |kind: DecisionKind| {
+            let kind = kind.word();
+            Some(self.decisions.get(&DecisionLabels { kind })?.get())
+        };
+        DecisionKind::ALL.into_iter().filter_map(count).sum()
     }
 
     /// Counts outcomes.

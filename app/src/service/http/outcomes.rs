@@ -22,16 +22,16 @@ use crate::store::Role;
 /// The most outcomes in one request: 10,000 take the writer 20 ms, and others wait for it.
 pub const OUTCOMES_MAX: usize = 10_000;
 
-/// What came of a decision: of a `round`, of the `overtime` decision with this serial in this `epoch`, or of the decision that a
-/// `request_key` was given.
+/// What came of a decision: of a `round`, of the `overtime` or `holdback` decision with this serial in this `epoch`, or of the
+/// decision that a `request_key` was given.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Outcome<'a> {
-    /// The round; absent or null for an overtime decision.
+    /// The round; absent or null outside the horizon.
     #[cfg_attr(feature = "describe", schema(minimum = 1))]
     round: Option<u64>,
-    /// Of an overtime decision: its epoch.
+    /// Of an overtime or holdback decision: its epoch.
     epoch: Option<u64>,
     /// Of an overtime decision: its serial.
     #[cfg_attr(feature = "describe", schema(minimum = 1))]
@@ -42,6 +42,9 @@ pub struct Outcome<'a> {
     request_key: Option<Cow<'a, str>>,
     /// Which of the decisions that the key was given, from 0; may be absent if that is one.
     index: Option<u64>,
+    /// Of a holdback decision: its serial.
+    #[cfg_attr(feature = "describe", schema(minimum = 1))]
+    holdback: Option<u64>,
     /// In the spec's units.
     reward: f64,
     /// In the spec's units: by name, or in the spec's order. May be absent if the spec has no costs.
@@ -138,6 +141,8 @@ pub struct ReceiptCounts {
     pub late: u64,
     /// Of decisions outside the horizon: they are logged and do not count.
     pub overtime: u64,
+    /// Of decisions that were held back: they are logged, and only compared with the experiment.
+    pub holdback: u64,
 }
 
 impl ReceiptCounts {
@@ -157,6 +162,7 @@ impl ReceiptCounts {
             Receipt::Unknown => &mut self.unknown,
             Receipt::Late => &mut self.late,
             Receipt::Overtime => &mut self.overtime,
+            Receipt::Holdback => &mut self.holdback,
         }
     }
 }
@@ -300,27 +306,31 @@ fn told_outcome(
     })
 }
 
-/// Which decision an outcome is of: its round or, of overtime, epoch and serial.
+/// Which decision an outcome is of: its round or, outside the horizon, epoch and serial.
 fn decision_id(index: usize, outcome: &Outcome, horizon: u64) -> Result<DecisionId, ApiError> {
-    let by_number = (outcome.round, outcome.epoch, outcome.overtime);
-    match by_number {
+    let serials = (outcome.overtime, outcome.holdback);
+    match (outcome.round, outcome.epoch, serials) {
         // The writer finds it.
-        (None, None, None) if outcome.request_key.is_some() => Ok(DecisionId::UNKNOWN),
+        (None, None, (None, None)) if outcome.request_key.is_some() => Ok(DecisionId::UNKNOWN),
         _ if outcome.request_key.is_some() || outcome.index.is_some() => {
             Err(ApiError::unfit(format!(
                 "outcome {index}: give its round, or its request_key and, where that was given several decisions, an index; not both"
             )))
         }
-        (Some(round), None, None) if (1..=horizon).contains(&round) => Ok(DecisionId::Round(round)),
+        (Some(round), None, (None, None)) if (1..=horizon).contains(&round) => {
+            Ok(DecisionId::Round(round))
+        }
         // Beyond the horizon it can never be decided, so it is refused and not just unknown.
-        (Some(round), None, None) => Err(Refusal::Outcome {
+        (Some(round), None, (None, None)) => Err(Refusal::Outcome {
             index,
             error: Error::RoundUnknown { round, horizon },
         }
         .into()),
-        (None, Some(epoch), Some(serial)) => Ok(DecisionId::Overtime { epoch, serial }),
+        (None, Some(epoch), (Some(serial), None)) => Ok(DecisionId::Overtime { epoch, serial }),
+        (None, Some(epoch), (None, Some(serial))) => Ok(DecisionId::Holdback { epoch, serial }),
         _ => Err(ApiError::unfit(format!(
-            "outcome {index}: give its round, its request_key or, for an overtime decision, epoch and overtime"
+            "outcome {index}: give its round, its request_key or, for an overtime decision, epoch and overtime, or, for one that \
+             was held back, epoch and holdback"
         ))),
     }
 }

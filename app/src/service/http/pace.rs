@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::store::{Progress, Store};
+use crate::store::{DecisionKind, Progress, Store};
 
 /// A rate is measured over at least this many milliseconds, if there was a decision so long before the last.
 const SPAN_MIN: i64 = 60_000;
@@ -51,7 +51,10 @@ impl DecisionPace {
         let mut back = 1;
         loop {
             let round = decided.saturating_sub(back - 1).max(1);
-            let lease = store.leases(id, epoch, false, round, 1)?.into_iter().next();
+            let lease = store
+                .leases(id, epoch, DecisionKind::Round, round, 1)?
+                .into_iter()
+                .next();
             if let Some(lease) = &lease {
                 pace = Some(Self {
                     // A damaged store may hold a lease beyond the last round.

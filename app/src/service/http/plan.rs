@@ -2,7 +2,7 @@
 
 use axum::Json as Reply;
 use axum::extract::{FromRequest as _, Request, State};
-use debora::measure::answer::{Answer, AnswerTable, Item};
+use debora::measure::answer::{Answer, AnswerTable, Item, Sentence};
 use debora::measure::words::whole;
 use debora::measure::{answer, json, warnings};
 use debora::spec::Spec;
@@ -113,7 +113,9 @@ pub fn planned(text: &str, gap: Option<f64>) -> Result<Planned, ApiError> {
     // `debora plan` calls a spec without a name by its file.
     let called = spec.name.as_deref().unwrap_or("spec");
     let warnings = warnings(&plan, None);
-    let answer = answer::plan(called, &plan, &warnings, gap, &[]);
+    let mut answer = answer::plan(called, &plan, &warnings, gap, &[]);
+    let held_back = answer::holdback(&plan.problem, &spec.service);
+    answer.paragraph(held_back.map(Sentence::plain));
     let problem = &plan.problem;
     let estimated = 0..problem.quantities_estimated();
     Ok(Planned {

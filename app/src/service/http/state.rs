@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::log::account::ToldAccount;
 use crate::log::certificate::{ActionCounts, KnownStrategy, Recommended, false_means, threshold};
+use crate::log::holdback::{self, HoldbackState};
 use crate::log::kept::{self, LimitState};
 use crate::log::means::{self, ActionMean, IntervalMethods, METHODS};
 use crate::log::observed::Observed;
@@ -69,7 +70,7 @@ pub struct State {
     pub means: Vec<ActionMean>,
     /// Every cost's average beside its threshold: was the limit kept?
     pub limits: Vec<LimitState>,
-    /// How the intervals of `means` and `limits` are made.
+    /// How the intervals of `means`, `limits` and `holdback` are made.
     pub intervals: IntervalMethods,
     /// What somebody should look into, in sentences: a promise that outcomes contradict, outcomes that go missing unevenly,
     /// declared means that are false.
@@ -82,6 +83,8 @@ pub struct State {
     pub late: u64,
     /// Decisions outside the horizon.
     pub overtime: u64,
+    /// What is held back, and what the experiment gains over it; null if the spec holds nothing back.
+    pub holdback: Option<HoldbackState>,
     /// Epochs whose estimates left no strategy within the thresholds.
     pub infeasible: u64,
     /// Whether outcomes go missing more often after some actions than after others.
@@ -300,6 +303,10 @@ impl State {
             imputed: progress.imputed.iter().sum(),
             late: progress.late,
             overtime: progress.overtime,
+            holdback: resident
+                .rules
+                .holdback
+                .map(|held_back| holdback::of(&account, &held_back)),
             infeasible: progress.infeasible,
             sample_ratio,
             false_means,

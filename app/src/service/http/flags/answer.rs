@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::service::http::error::ApiError;
 use crate::service::request::{Decided, FlagAdvice};
-use crate::store::Status;
+use crate::store::{DecisionKind, Status};
 
 /// The code of an error that only flags have.
 pub const NO_TARGETING_KEY: &str = "targeting_key";
@@ -56,6 +56,10 @@ pub struct FlagMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "describe", schema(nullable = false))]
     overtime: Option<bool>,
+    /// True if the user is held back from the experiment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    holdback: Option<bool>,
     /// Of an experiment that is over: whether it recommends something to users whom it has given nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "describe", schema(nullable = false))]
@@ -73,17 +77,23 @@ impl EvaluatedFlag {
         // A lease under this key was asked for one round, or the request would have been refused.
         let action = lease.actions[0] as usize;
         let name = &decided.labels.actions[action];
+        let is = |kind: DecisionKind| (lease.kind == kind).then_some(true);
+        let round = is(DecisionKind::Round).map(|_| lease.first);
+        // Of those who are held back, all get the action.
+        let held_back = is(DecisionKind::Holdback);
+        let probability = held_back.map_or(decided.labels.strategy[action], |_| 1.0);
         Self {
             key,
             value: Some(name.clone()),
             variant: name.clone(),
             reason: "SPLIT",
             metadata: FlagMetadata {
-                round: (!lease.overtime).then_some(lease.first),
-                serial: lease.overtime.then_some(lease.first),
+                round,
+                serial: round.is_none().then_some(lease.first),
                 epoch: lease.epoch,
-                probability: Some(decided.labels.strategy[action]),
-                overtime: lease.overtime.then_some(true),
+                probability: Some(probability),
+                overtime: is(DecisionKind::Overtime),
+                holdback: held_back,
                 ..FlagMetadata::default()
             },
         }

@@ -199,7 +199,7 @@ async fn decided(
         Granted::Decided(decided) => {
             // As decisions are counted: repetitions are not.
             if !decided.repeated {
-                app.metrics.decided(decided.lease.overtime, 1);
+                app.metrics.decided(decided.lease.kind, 1);
             }
             Ok(EvaluatedFlag::decided(id, &decided))
         }

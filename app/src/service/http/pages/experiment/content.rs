@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::shape::Shape;
 use super::strategy::{Along, RoundScale, TimeAxis, drawn};
 use super::view::ExperimentView;
-use super::{alerts, answer, counts, limits, means, parts, text};
+use super::{alerts, answer, counts, holdback, limits, means, parts, text};
 use crate::calendar::utc;
 use crate::service::http::state::{CautiousState, Expected, State};
 use crate::store::Status;
@@ -26,6 +26,7 @@ pub fn content(view: &ExperimentView, shape: &Shape) -> Markup {
         (counts::numbers(view))
         (strategy(view, shape))
         (limits::section(view, shape))
+        (holdback::section(view))
         (means::section(view, shape))
     }
 }

@@ -5,6 +5,7 @@ mod answer;
 mod content;
 mod counts;
 pub mod data;
+mod holdback;
 mod limits;
 mod means;
 mod next;

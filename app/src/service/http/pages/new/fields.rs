@@ -185,6 +185,10 @@ fn rename(spec: &mut SpecEdit, before: &BTreeMap<String, String>, field: &str, n
     }
     if is_action(field) {
         spec.rename(&["safe", "strategy"], old, name);
+        let held_back = ["service", "holdback", "action"];
+        if spec.has(&held_back) && spec.get(&held_back) == *old {
+            spec.write(&held_back, name, Notation::Text);
+        }
     } else {
         spec.rename(&["safe", known_by(spec)], old, name);
         spec.rename(&["service", "impute", "cost"], old, name);
