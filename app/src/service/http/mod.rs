@@ -41,6 +41,7 @@ pub mod stream;
 pub mod summary;
 pub mod table;
 pub mod watch;
+pub mod webhooks;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -264,6 +265,9 @@ fn interface() -> OpenApiRouter<AppState> {
         .routes(routes!(diffs::diff))
         .routes(routes!(keys::list, keys::make))
         .routes(routes!(keys::revoke))
+        .routes(routes!(webhooks::list, webhooks::make))
+        .routes(routes!(webhooks::remove))
+        .routes(routes!(webhooks::test))
         .routes(routes!(watch::health))
         .routes(routes!(ready::ready))
         .routes(routes!(watch::metrics))
