@@ -58,7 +58,7 @@ fn copy_store(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
 fn copy_webhooks(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
     for webhook in from.webhooks()? {
         to.add_webhook(&webhook)?;
-        for message in from.messages(&webhook.name, i64::MAX, usize::MAX)? {
+        for message in from.messages(&webhook.name, i64::MAX, i64::MAX, usize::MAX)? {
             to.add_message(&message)?;
         }
     }

@@ -32,7 +32,7 @@ pub struct Webhook {
     pub events: Option<Vec<String>>,
     /// The ids of the experiments it is for; `None` for all.
     pub experiments: Option<Vec<String>>,
-    /// How long outcomes may be waited for before it is told, in milliseconds of the waiting clock.
+    /// How long outcomes may be waited for before it is told, in milliseconds.
     pub wait: i64,
     /// When it was made.
     pub created_at: i64,
@@ -86,9 +86,9 @@ pub struct WebhookMessage {
     pub id: String,
     /// What is sent, the same each time.
     pub body: String,
-    /// What the waiting clock showed when it was written.
+    /// When it was written.
     pub raised: i64,
-    /// What it shows when it is sent next.
+    /// When it is sent next.
     pub due: i64,
     /// How often it was tried.
     pub attempts: u64,
@@ -122,8 +122,15 @@ pub trait Outbox {
     ) -> Result<bool>;
     /// Adds a message, unless it is there.
     fn add_message(&mut self, message: &WebhookMessage) -> Result<()>;
-    /// A webhook's messages that are due by this, the longest due first.
-    fn messages(&mut self, webhook: &str, due: i64, limit: usize) -> Result<Vec<WebhookMessage>>;
+    /// A webhook's messages that are due by now, the longest due first; and those that are due after the latest that any can be,
+    /// as the clock was set back.
+    fn messages(
+        &mut self,
+        webhook: &str,
+        now: i64,
+        latest: i64,
+        limit: usize,
+    ) -> Result<Vec<WebhookMessage>>;
     /// Sets when a message is sent next and how often it was tried, if it is due when it was. False if it is not.
     fn postpone_message(
         &mut self,

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A claim is a compare-and-swap on `due`, so that of two nodes one sends. A node that dies leaves its claims behind: they are
-//! sent again once they run out, which is why a receiver may see a message twice. All times are the store's waiting clock's.
+//! sent again once they run out, which is why a receiver may see a message twice. Times are the server's, or those of the database
+//! that nodes share. If they jump, messages come sooner, or an hour later.
 
 use anyhow::Result;
 
@@ -19,8 +20,8 @@ use crate::service::webhooks::message::Notice;
 use crate::service::webhooks::{EventKind, NewWebhook, WebhookRefusal};
 use crate::store::{Store, Webhook, WebhookCursor, WebhookMessage, WebhookSecret};
 
-/// How long a claim lasts: what [`super::sender`] takes at most, and as long again for a writer that is busy.
-const CLAIM: i64 = 20_000;
+/// How long a claim lasts: what [`super::sender`] takes at most, 12 seconds, and some for a writer that is busy.
+const CLAIM: i64 = 15_000;
 
 /// How long after the first failed attempt comes the next; then twice as long, and so on.
 const BACKOFF: i64 = 5_000;
@@ -30,6 +31,9 @@ const BACKOFF_MAX: i64 = 60 * 60 * 1_000;
 
 /// How long a message is tried for: a long weekend.
 const AGE_MAX: i64 = 3 * 24 * 60 * 60 * 1_000;
+
+/// How often at least: half a day's attempts.
+const ATTEMPTS_MIN: u64 = 20;
 
 /// Messages of a webhook that are claimed at once.
 const CLAIMED_MAX: usize = 16;
@@ -108,7 +112,7 @@ pub enum Sent {
     Failed(String),
     /// The receiver wants no more.
     Gone,
-    /// It was not sent, as one before it had failed.
+    /// It was not sent: those before it took all the time, or the receiver wants no more.
     Untried,
 }
 
@@ -134,13 +138,11 @@ impl OutboxRequest {
             Self::Test(name) => test(store, name, time),
             Self::Raise(raises) => {
                 for one in raises {
-                    raise(store, one, time.waited)?;
+                    raise(store, one, time.at)?;
                 }
                 Ok(Ok(OutboxGranted::Raised))
             }
-            Self::Claim { busy } => {
-                Ok(Ok(OutboxGranted::Claimed(claim(store, busy, time.waited)?)))
-            }
+            Self::Claim { busy } => Ok(Ok(OutboxGranted::Claimed(claim(store, busy, time.at)?))),
             Self::Settle(settled) => {
                 for one in settled {
                     settle(store, one, time)?;
@@ -160,13 +162,13 @@ fn not_there(name: &str) -> Refusal {
     WebhookRefusal::NotThere { name: quoted(name) }.into()
 }
 
-fn message(webhook: &str, id: &str, body: &str, waited: i64) -> WebhookMessage {
+fn message(webhook: &str, id: &str, body: &str, now: i64) -> WebhookMessage {
     WebhookMessage {
         webhook: webhook.into(),
         id: id.into(),
         body: body.into(),
-        raised: waited,
-        due: waited,
+        raised: now,
+        due: now,
         attempts: 0,
     }
 }
@@ -194,12 +196,12 @@ fn test(
     };
     // Drawn, as every test is another event.
     let id = format!("msg_{}", hex::encode(&random::<16>()?));
-    let message = message(name, &id, &notice.body(&webhook), time.waited);
+    let message = message(name, &id, &notice.body(&webhook), time.at);
     store.add_message(&message)?;
     Ok(Ok(OutboxGranted::Tested(id)))
 }
 
-fn raise(store: &mut dyn Store, raise: &Raise, waited: i64) -> Result<()> {
+fn raise(store: &mut dyn Store, raise: &Raise, now: i64) -> Result<()> {
     let name = &raise.after.webhook;
     // It may have been removed, or have become another, since the experiment was looked at.
     let wanted = named(store, name)?.is_some_and(|webhook| webhook.disabled_at.is_none());
@@ -210,18 +212,18 @@ fn raise(store: &mut dyn Store, raise: &Raise, waited: i64) -> Result<()> {
     raise
         .messages
         .iter()
-        .try_for_each(|(id, body)| store.add_message(&message(name, id, body, waited)))
+        .try_for_each(|(id, body)| store.add_message(&message(name, id, body, now)))
 }
 
-fn claim(store: &mut dyn Store, busy: &[String], waited: i64) -> Result<Vec<Claimed>> {
+fn claim(store: &mut dyn Store, busy: &[String], now: i64) -> Result<Vec<Claimed>> {
     let mut all = Vec::new();
     for webhook in store.webhooks()? {
         if webhook.disabled_at.is_some() || busy.contains(&webhook.name) {
             continue;
         }
         let mut messages = Vec::new();
-        for mut message in store.messages(&webhook.name, waited, CLAIMED_MAX)? {
-            let due = waited + CLAIM;
+        for mut message in store.messages(&webhook.name, now, now + BACKOFF_MAX, CLAIMED_MAX)? {
+            let due = now + CLAIM;
             if store.postpone_message(&message, due, message.attempts)? {
                 message.due = due;
                 messages.push(message);
@@ -246,11 +248,9 @@ fn settle(store: &mut dyn Store, settled: &Settled, time: TurnTime) -> Result<()
     }
     match sent {
         Sent::Untried => {
-            // The one before it tells when the receiver is tried again; its own attempts have not begun.
-            let due = time.waited + BACKOFF;
-            return store
-                .postpone_message(message, due, message.attempts)
-                .map(drop);
+            // At once: it was not tried, and a receiver that does not answer has one message at a time to do so.
+            let postponed = store.postpone_message(message, time.at, message.attempts);
+            return postponed.map(drop);
         }
         Sent::Taken => {
             // Another node may have settled it, if this one's claim ran out.
@@ -262,8 +262,10 @@ fn settle(store: &mut dyn Store, settled: &Settled, time: TurnTime) -> Result<()
         Sent::Failed(reason) => {
             deliveries.last_error = Some(reason.clone());
             let attempts = message.attempts + 1;
-            if time.waited - message.raised < AGE_MAX {
-                let due = time.waited + backoff(attempts);
+            // Both, as a clock that jumps ahead must not make what is a second old too old.
+            let is_old = time.at - message.raised >= AGE_MAX && attempts >= ATTEMPTS_MIN;
+            if !is_old {
+                let due = time.at + backoff(attempts);
                 store.postpone_message(message, due, attempts)?;
             } else if store.remove_message(&message.webhook, &message.id)? {
                 deliveries.failed += 1;

@@ -13,7 +13,10 @@ use crate::store::{Webhook, WebhookMessage};
 /// How long a receiver may take for its answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sends messages until one fails.
+/// How long messages are sent one after the other: a claim must not run out meanwhile.
+const BATCH: Duration = Duration::from_secs(2);
+
+/// Sends messages, as long as there is time.
 pub fn send(claimed: Claimed) -> Vec<Settled> {
     let Claimed { webhook, messages } = claimed;
     // Made anew for each batch: a connection kept for the next may be closed by then, and would count as a failure.
@@ -25,16 +28,15 @@ pub fn send(claimed: Claimed) -> Vec<Settled> {
         .user_agent(concat!("debora/", env!("CARGO_PKG_VERSION")));
     let agent: Agent = config.build().into();
     let begun = Instant::now();
-    let mut going = true;
+    let mut gone = false;
     let settle = |message: WebhookMessage| {
-        // Claims must not run out while a slow receiver takes one after the other.
-        going = going && begun.elapsed() < TIMEOUT;
-        let sent = if going {
-            post(&agent, &webhook, &message)
-        } else {
+        // A receiver that never answers has used up the time with the first of them.
+        let sent = if gone || begun.elapsed() >= BATCH {
             Sent::Untried
+        } else {
+            post(&agent, &webhook, &message)
         };
-        going = going && sent == Sent::Taken;
+        gone = gone || sent == Sent::Gone;
         Settled { message, sent }
     };
     messages.into_iter().map(settle).collect()

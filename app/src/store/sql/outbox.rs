@@ -128,14 +128,17 @@ impl<D: Database> Outbox for Sql<D> {
         self.execute(sql, &values).map(drop)
     }
 
-    fn messages(&mut self, webhook: &str, due: i64, limit: usize) -> Result<Vec<WebhookMessage>> {
+    fn messages(
+        &mut self,
+        webhook: &str,
+        now: i64,
+        latest: i64,
+        limit: usize,
+    ) -> Result<Vec<WebhookMessage>> {
         let sql = "SELECT webhook, id, body, raised, due, attempts FROM webhook_messages
-            WHERE webhook = $1 AND due <= $2 ORDER BY due, id LIMIT $3";
-        self.rows(
-            sql,
-            &values![webhook, due, bound(limit as u64)],
-            read_message,
-        )
+            WHERE webhook = $1 AND (due <= $2 OR due > $3) ORDER BY due, id LIMIT $4";
+        let values = values![webhook, now, latest, bound(limit as u64)];
+        self.rows(sql, &values, read_message)
     }
 
     fn postpone_message(

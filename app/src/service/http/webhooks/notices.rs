@@ -43,6 +43,8 @@ pub struct Findings {
 impl Findings {
     /// Looks through an experiment from this epoch on.
     pub fn read(store: &mut dyn Store, id: &str, from: u64, now: i64) -> Result<Option<Self>> {
+        // The database's time if nodes share one, as the record's times are.
+        let now = store.now().unwrap_or(now);
         let Some((experiment, progress)) = store.experiment(id)? else {
             return Ok(None);
         };
@@ -329,8 +331,8 @@ fn waiting(
     let Some(last) = last.first() else {
         return Ok(None);
     };
-    // By the clock that missing outcomes are waited for by: a jump of another one is no reason to wake somebody.
-    let waited = store.waiting_clock()?.waited - last.waited;
+    // By the clock that the lease has its time from. The waiting clock stands still where nothing is ever imputed.
+    let waited = at - last.at;
     let outstanding = counted(state.outstanding, "outcome", "outcomes");
     let notice = Notice {
         kind: EventKind::Waiting,
