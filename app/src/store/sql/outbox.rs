@@ -101,16 +101,17 @@ impl<D: Database> Outbox for Sql<D> {
     ) -> Result<bool> {
         let epoch = stored(after.epoch)?;
         self.write_to(experiment, |store, number| {
-            let values = values![number, &after.webhook, epoch, after.ended, &after.active];
+            let row = values![epoch, after.ended, &after.active, number, &after.webhook];
             let Some(before) = before else {
-                let sql = "INSERT INTO webhook_cursors (experiment, webhook, epoch, ended, active)
+                let sql = "INSERT INTO webhook_cursors (epoch, ended, active, experiment, webhook)
                     VALUES ($1, $2, $3, $4, $5) ON CONFLICT (experiment, webhook) DO NOTHING";
-                return Ok(store.database.execute(sql, &values)? == 1);
+                return Ok(store.database.execute(sql, &row)? == 1);
             };
-            let sql = "UPDATE webhook_cursors SET epoch = $3, ended = $4, active = $5
-                WHERE experiment = $1 AND webhook = $2 AND epoch = $6 AND ended = $7 AND active = $8";
+            // SQLite numbers places by where they first stand, so they stand in order.
+            let sql = "UPDATE webhook_cursors SET epoch = $1, ended = $2, active = $3
+                WHERE experiment = $4 AND webhook = $5 AND epoch = $6 AND ended = $7 AND active = $8";
             let was = values![stored(before.epoch)?, before.ended, &before.active];
-            Ok(store.database.execute(sql, &[&values[..], &was].concat())? == 1)
+            Ok(store.database.execute(sql, &[&row[..], &was].concat())? == 1)
         })
     }
 
