@@ -11,7 +11,6 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::service::http::access::Caller;
 use crate::service::http::error::{ApiError, Code};
@@ -37,13 +36,14 @@ static ROUTES: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 /// That the service is alive.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct Health {
     /// "ok".
-    #[schema(value_type = String, example = "ok")]
+    #[cfg_attr(feature = "describe", schema(value_type = String, example = "ok"))]
     status: &'static str,
     /// The program's version.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "describe", schema(value_type = String))]
     version: &'static str,
     /// The version of the values: two services with the same one decide alike.
     values_version: u32,
@@ -52,8 +52,8 @@ pub struct Health {
 /// Whether the service is alive
 ///
 /// It answers, and its writer is there; if not, start it again. Whether it can commit, `/ready` says. Needs no key.
-#[utoipa::path(get, path = "/health", tag = "service", security(()),
-    responses((status = 200, description = "It is alive", body = Health)))]
+#[cfg_attr(feature = "describe", utoipa::path(get, path = "/health", tag = "service", security(()),
+    responses((status = 200, description = "It is alive", body = Health))))]
 pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, ApiError> {
     // The store is not asked: to start again a process whose disk is full would not help it.
     // A writer that panicked leaves a process that reads and never writes: it must be started anew.
@@ -71,8 +71,8 @@ pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, A
 /// Counters for Prometheus
 ///
 /// Role read; a key for some experiments is refused. Requests by route and status with their latency, decisions, outcomes by receipt.
-#[utoipa::path(get, path = "/metrics", tag = "service",
-    responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text")))]
+#[cfg_attr(feature = "describe", utoipa::path(get, path = "/metrics", tag = "service",
+    responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"))))]
 pub async fn metrics(State(app): State<AppState>, caller: Caller) -> Result<Response, ApiError> {
     // The names of routes and the load are nobody else's business: a scraper has a key with role read.
     caller.require(Role::Read)?;

@@ -10,7 +10,6 @@ use axum::extract::{FromRequest as _, Request as HttpRequest, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
@@ -27,35 +26,42 @@ use crate::store::Webhook;
 pub const WAIT_SECONDS: u64 = 3_600;
 
 /// A webhook that is asked for.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewWebhookBody {
     /// What it is called. Not one or two dots alone.
-    #[schema(max_length = 64, pattern = "^[A-Za-z0-9._@-]+$")]
+    #[cfg_attr(
+        feature = "describe",
+        schema(max_length = 64, pattern = "^[A-Za-z0-9._@-]+$")
+    )]
     pub name: String,
     /// Where messages are posted: http or https.
-    #[schema(max_length = 2048)]
+    #[cfg_attr(feature = "describe", schema(max_length = 2048))]
     pub url: String,
     /// The shape of messages; default: standard.
-    #[schema(nullable = false, value_type = Option<WebhookFormat>)]
+    #[cfg_attr(feature = "describe", schema(nullable = false, value_type = Option<WebhookFormat>))]
     pub format: Option<String>,
     /// Of format slack: its text, in which {experiment}, {event}, {words} and {link} are replaced. Default: `*{experiment}*: {words}`.
-    #[schema(nullable = false, max_length = 2048)]
+    #[cfg_attr(feature = "describe", schema(nullable = false, max_length = 2048))]
     pub template: Option<String>,
     /// The events it is told; default: all.
-    #[schema(nullable = false, value_type = Option<Vec<WebhookEvent>>)]
+    #[cfg_attr(feature = "describe", schema(nullable = false, value_type = Option<Vec<WebhookEvent>>))]
     pub events: Option<Vec<String>>,
     /// The ids of the experiments, which need not exist yet; default: all.
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     pub experiments: Option<Vec<String>>,
     /// How long outcomes may be waited for before `outcomes.waiting` is sent; default: an hour.
-    #[schema(nullable = false, minimum = 1, maximum = 31536000)]
+    #[cfg_attr(
+        feature = "describe",
+        schema(nullable = false, minimum = 1, maximum = 31536000)
+    )]
     pub wait_seconds: Option<u64>,
 }
 
 /// `{type, timestamp, data}`, or what Slack's incoming webhooks take.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "describe", schema(rename_all = "lowercase"))]
 #[allow(dead_code, reason = "describes a text that the service checks")]
 pub enum WebhookFormat {
     Standard,
@@ -63,32 +69,33 @@ pub enum WebhookFormat {
 }
 
 /// What can happen.
-#[derive(ToSchema)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[allow(
     dead_code,
     reason = "describes the service's EventKind, which knows nothing of HTTP"
 )]
 pub enum WebhookEvent {
-    #[schema(rename = "epoch.closed")]
+    #[cfg_attr(feature = "describe", schema(rename = "epoch.closed"))]
     EpochClosed,
-    #[schema(rename = "experiment.committed")]
+    #[cfg_attr(feature = "describe", schema(rename = "experiment.committed"))]
     Committed,
-    #[schema(rename = "experiment.infeasible")]
+    #[cfg_attr(feature = "describe", schema(rename = "experiment.infeasible"))]
     Infeasible,
-    #[schema(rename = "experiment.done")]
+    #[cfg_attr(feature = "describe", schema(rename = "experiment.done"))]
     Done,
-    #[schema(rename = "limit.exceeded")]
+    #[cfg_attr(feature = "describe", schema(rename = "limit.exceeded"))]
     LimitExceeded,
-    #[schema(rename = "sample_ratio.uneven")]
+    #[cfg_attr(feature = "describe", schema(rename = "sample_ratio.uneven"))]
     SampleRatio,
-    #[schema(rename = "premise.contradicted")]
+    #[cfg_attr(feature = "describe", schema(rename = "premise.contradicted"))]
     FalseMeans,
-    #[schema(rename = "outcomes.waiting")]
+    #[cfg_attr(feature = "describe", schema(rename = "outcomes.waiting"))]
     Waiting,
 }
 
 /// A webhook that was made.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct MadeWebhook {
     /// What it is called.
     pub name: String,
@@ -97,19 +104,20 @@ pub struct MadeWebhook {
 }
 
 /// A webhook, without what is secret.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ListedWebhook {
     /// What it is called.
     pub name: String,
     /// Scheme and host of its address; the rest may be secret, and is not shown again.
     pub url: String,
     /// The shape of its messages.
-    #[schema(value_type = WebhookFormat)]
+    #[cfg_attr(feature = "describe", schema(value_type = WebhookFormat))]
     pub format: String,
     /// The text of format slack; null for the default.
     pub template: Option<String>,
     /// The events it is told; null for all.
-    #[schema(value_type = Option<Vec<WebhookEvent>>)]
+    #[cfg_attr(feature = "describe", schema(value_type = Option<Vec<WebhookEvent>>))]
     pub events: Option<Vec<String>>,
     /// The experiments it is for; null for all.
     pub experiments: Option<Vec<String>>,
@@ -157,21 +165,24 @@ impl ListedWebhook {
 }
 
 /// All webhooks.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct WebhookList {
     /// By name.
     webhooks: Vec<ListedWebhook>,
 }
 
 /// A webhook that is gone.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct RemovedWebhook {
     /// What it was called.
     name: String,
 }
 
 /// A message that is on its way.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct TestMessage {
     /// Its id.
     id: String,
@@ -205,8 +216,8 @@ async fn ask(
 /// List the webhooks
 ///
 /// Role admin; a key for some experiments is refused. Without secrets and without the paths of addresses, which may be secret, too.
-#[utoipa::path(get, path = "/v1/webhooks", tag = "webhooks",
-    responses((status = 200, description = "All webhooks, by name", body = WebhookList)))]
+#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/webhooks", tag = "webhooks",
+    responses((status = 200, description = "All webhooks, by name", body = WebhookList))))]
 pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
@@ -232,8 +243,8 @@ pub async fn listed(app: &AppState) -> Result<Vec<ListedWebhook>, ApiError> {
 ///
 /// Role admin; a key for some experiments is refused. It is told what happens from now on. The answer has the secret that its messages
 /// are signed with, which is not shown again.
-#[utoipa::path(post, path = "/v1/webhooks", tag = "webhooks", request_body = NewWebhookBody,
-    responses((status = 201, description = "It is there", body = MadeWebhook)))]
+#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/webhooks", tag = "webhooks", request_body = NewWebhookBody,
+    responses((status = 201, description = "It is there", body = MadeWebhook))))]
 pub async fn make(
     State(app): State<AppState>,
     caller: Caller,
@@ -275,10 +286,10 @@ pub async fn made(
 /// Remove a webhook
 ///
 /// Role admin; a key for some experiments is refused. What waits to be sent to it goes with it.
-#[utoipa::path(post, path = "/v1/webhooks/{name}/remove", tag = "webhooks",
+#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/webhooks/{name}/remove", tag = "webhooks",
     params(("name" = String, Path, description = "The webhook")),
     responses((status = 200, description = "It is gone", body = RemovedWebhook),
-              (status = 404, description = "Code `no_such_webhook`", body = ApiError)))]
+              (status = 404, description = "Code `no_such_webhook`", body = ApiError))))]
 pub async fn remove(
     State(app): State<AppState>,
     caller: Caller,
@@ -298,10 +309,10 @@ pub async fn removed(app: &AppState, caller: &Caller, name: String) -> Result<()
 /// Try a webhook
 ///
 /// Role admin; a key for some experiments is refused. Sends a message of type `webhook.test`; the list says what became of it.
-#[utoipa::path(post, path = "/v1/webhooks/{name}/test", tag = "webhooks",
+#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/webhooks/{name}/test", tag = "webhooks",
     params(("name" = String, Path, description = "The webhook")),
     responses((status = 200, description = "It is on its way", body = TestMessage),
-              (status = 404, description = "Code `no_such_webhook`", body = ApiError)))]
+              (status = 404, description = "Code `no_such_webhook`", body = ApiError))))]
 pub async fn test(
     State(app): State<AppState>,
     caller: Caller,
