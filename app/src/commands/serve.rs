@@ -21,6 +21,7 @@ use crate::args::{Common, ServeArgs};
 use crate::commands::print;
 use crate::service::clock;
 use crate::service::http::server::{self, ConnectionRules};
+use crate::service::http::webhooks::watcher::Watcher;
 use crate::service::http::{AppState, Shared};
 use crate::service::node::StoreStart;
 use crate::service::request::Refusal;
@@ -157,6 +158,7 @@ async fn run(
     if !address.ip().to_canonical().is_loopback() {
         app.access.need_keys();
     }
+    let watcher = Watcher::start(service)?;
     let ticking = tokio::spawn(tick(Arc::clone(&app)));
     let stopped = async {
         tokio::select! {
@@ -174,6 +176,8 @@ async fn run(
     let mut failed = false;
     let end = async { failed = stopped.await.is_some() };
     server::serve(listener, app, rules, end).await;
+    // Before the store is closed, which it reads.
+    watcher.stop().await;
     if failed {
         bail!(
             "the writer has ended, which is a bug: what was answered is durable; see the log, and start the server again"

@@ -51,6 +51,12 @@ pub struct ReasonLabels {
     reason: &'static str,
 }
 
+/// What became of something, in a word.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ResultLabels {
+    result: &'static str,
+}
+
 /// Counters that are shared by the writer and by those who ask it. All copies count together.
 #[derive(Clone, Default)]
 pub struct Counts {
@@ -60,6 +66,8 @@ pub struct Counts {
     pub shed: Family<ReasonLabels, Counter>,
     /// Transactions that failed.
     pub failed: Family<ReasonLabels, Counter>,
+    /// Attempts to deliver a webhook's message.
+    pub deliveries: Family<ResultLabels, Counter>,
     /// The longest that a request of the last group waited until it was taken up, in seconds.
     pub waited: Gauge<f64, AtomicU64>,
     /// Whether the service could commit when it was last asked: 1 or 0.
@@ -80,6 +88,13 @@ impl Counts {
             Some(self.shed.get(&ReasonLabels { reason })?.get())
         };
         Shed::ALL.into_iter().filter_map(count).sum()
+    }
+
+    /// Counts an attempt to deliver a webhook's message.
+    pub fn delivered(&self, result: &'static str) {
+        self.deliveries
+            .get_or_create(&ResultLabels { result })
+            .inc();
     }
 
     /// Counts a transaction that failed.

@@ -20,6 +20,14 @@ pub fn is_dots(name: &str) -> bool {
     [".", ".."].contains(&name)
 }
 
+/// Whether a key, or a webhook, can have this name.
+pub fn is_key_name(name: &str) -> bool {
+    // What is safe in a log line, a cookie and a shell without quotes.
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
+    let fits = (1..=KEY_NAME_MAX).contains(&name.len()) && name.bytes().all(allowed);
+    fits && !is_dots(name) && ![KEYLESS, ITSELF].contains(&name)
+}
+
 /// A key that is asked for.
 #[derive(Clone, Debug)]
 pub struct NewKey {
@@ -34,11 +42,8 @@ pub struct NewKey {
 impl NewKey {
     /// Refuses a name that cannot be a key's, and ids that no experiment can have.
     pub fn check(&self) -> Result<(), Refusal> {
-        // What is safe in a log line, a cookie and a shell without quotes.
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
         let name = &self.name;
-        let fits = (1..=KEY_NAME_MAX).contains(&name.len()) && name.bytes().all(allowed);
-        if !fits || is_dots(name) || [KEYLESS, ITSELF].contains(&name.as_str()) {
+        if !is_key_name(name) {
             return Err(Refusal::KeyName { name: quoted(name) });
         }
         // Whether they are there is not asked: a key may be handed out before its experiment is created.

@@ -78,7 +78,7 @@ pub fn check_reason(reason: &str) -> Result<(), Refusal> {
     within("the reason", reason.len(), REASON_BYTES_MAX)
 }
 
-fn within(what: &'static str, bytes: usize, most: usize) -> Result<(), Refusal> {
+pub fn within(what: &'static str, bytes: usize, most: usize) -> Result<(), Refusal> {
     if bytes > most {
         return Err(Refusal::TooLong { what, bytes, most });
     }

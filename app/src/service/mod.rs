@@ -26,5 +26,6 @@ mod tell;
 pub mod tick;
 pub mod transaction;
 mod turn;
+pub mod webhooks;
 mod went_back;
 pub mod writer;

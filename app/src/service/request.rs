@@ -13,6 +13,8 @@ use crate::hex;
 use crate::log::{OtherValues, ROUNDS_MAX};
 use crate::service::keys::{KEY_NAME_MAX, NewKey};
 use crate::service::limits::{self, ESTIMATES_MAX};
+use crate::service::webhooks::WebhookRefusal;
+use crate::service::webhooks::outbox::{OutboxGranted, OutboxRequest};
 use crate::store::{DecisionKind, ITSELF, KEYLESS, Lease, Progress, Status};
 
 /// The longest request key and the longest id, in bytes: room for three UUIDs, and little to store with every lease.
@@ -120,6 +122,8 @@ pub enum Request {
         /// What it is called.
         name: String,
     },
+    /// Something about webhooks.
+    Outbox(OutboxRequest),
     /// Imputes what is due. A request like the others, so that it takes its turn with the writer.
     Tick {
         /// The experiment.
@@ -136,7 +140,8 @@ impl Request {
             Self::LogIn { .. }
             | Self::LogOut { .. }
             | Self::AddKey { .. }
-            | Self::RevokeKey { .. } => "",
+            | Self::RevokeKey { .. }
+            | Self::Outbox(_) => "",
             Self::Decide { id, .. }
             | Self::Evaluate { id, .. }
             | Self::Tell { id, .. }
@@ -298,6 +303,8 @@ pub enum Granted {
     KeyAdded(String),
     /// The API key is revoked.
     KeyRevoked,
+    /// What was asked about webhooks is done.
+    Outbox(OutboxGranted),
     /// How many rounds were imputed.
     Ticked(u64),
 }
@@ -549,6 +556,9 @@ pub enum Refusal {
     /// Someone else has made the first key meanwhile.
     #[error("there are API keys by now, so this needs one; log in, or send it")]
     KeyNeeded,
+    /// Something about webhooks.
+    #[error("{0}")]
+    Webhook(WebhookRefusal),
     /// An outcome with a value that the problem refuses. None of the request's outcomes is recorded.
     #[error("outcome {index}: {error}")]
     Outcome { index: usize, error: debora::Error },

@@ -202,6 +202,10 @@ impl Transaction<'_> {
                 Request::LogOut { hash } => Some(self.log_out(hash)?),
                 Request::AddKey { new, keyed } => Some(self.add_key(new, *keyed)?),
                 Request::RevokeKey { name } => Some(self.revoke_key(name)?),
+                Request::Outbox(request) => {
+                    let served = request.serve(self.store, self.time)?;
+                    Some(served.map(Granted::Outbox))
+                }
                 _ => None,
             };
         }

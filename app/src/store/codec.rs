@@ -126,6 +126,13 @@ pub fn parse_salt(bytes: &[u8]) -> Result<[u8; 16]> {
         .with_context(|| format!("the store holds a salt of {} bytes, not 16", bytes.len()))
 }
 
+/// A secret.
+pub fn parse_secret(bytes: &[u8]) -> Result<[u8; 32]> {
+    bytes
+        .try_into()
+        .with_context(|| format!("the store holds a secret of {} bytes, not 32", bytes.len()))
+}
+
 /// Ids in one text: none has a space in it.
 pub fn ids(ids: &[String]) -> String {
     ids.join(" ")

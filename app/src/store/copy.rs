@@ -36,6 +36,7 @@ pub fn copy(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
     for key in from.keys()? {
         to.set_key(&key)?;
     }
+    copy_webhooks(from, to)?;
     from.rollback();
     to.commit()
 }
@@ -50,6 +51,17 @@ fn copy_store(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
         to.add_start(&start.node, start.at)?;
     }
     to.set_waiting_clock(&from.waiting_clock()?)
+}
+
+/// Webhooks, and what waits to be sent to them; how far each experiment was looked through comes with the experiment.
+fn copy_webhooks(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
+    for webhook in from.webhooks()? {
+        to.add_webhook(&webhook)?;
+        for message in from.messages(&webhook.name, i64::MAX, i64::MAX, usize::MAX)? {
+            to.add_message(&message)?;
+        }
+    }
+    Ok(())
 }
 
 /// Numbers of actors in one store, by those in the other: PostgreSQL leaves gaps between them.
@@ -121,6 +133,9 @@ fn copy_experiment(
                 |outcome| outcome.number + 1,
             )?;
         }
+    }
+    for cursor in from.cursors(id)? {
+        to.move_cursor(id, None, &cursor)?;
     }
     from.events(id, 0, usize::MAX)?
         .iter()

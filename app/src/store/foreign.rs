@@ -101,7 +101,13 @@ fn differences(expected: &BTreeSet<String>, found: &BTreeSet<String>) -> Vec<Str
 /// The query for rows of no experiment, in words, and for experiments without progress, which are found through it.
 pub fn strays() -> String {
     let tables = [
-        "progress", "epochs", "leases", "outcomes", "asides", "events",
+        "progress",
+        "epochs",
+        "leases",
+        "outcomes",
+        "asides",
+        "events",
+        "webhook_cursors",
     ];
     // From each experiment to the next, in the index: to read every row would take as long as the audit itself.
     let walk = |table| {

@@ -7,7 +7,8 @@
 //!     ├── outcomes            what was told or imputed, one row per round; the first stays
 //!     ├── uncounted outcomes  logged, never counted: late outcomes, and outcomes of overtime and holdback
 //!     └── events              who created, paused, resumed, closed it
-//! beside them: the store's identity, its starts and its waiting clock, the names of actors, API keys, sessions
+//! beside them: the store's identity, its starts and its waiting clock, the names of actors, API keys, sessions,
+//! webhooks and what waits to be sent to them
 //! ```
 //!
 //! Stores know rows, not what they mean: what may happen is the same for all of them, and decided elsewhere. Everything is
@@ -18,6 +19,7 @@ pub mod copy;
 mod database;
 mod failure;
 mod foreign;
+pub mod outbox;
 pub mod postgres;
 pub mod rows;
 pub mod schema;
@@ -33,6 +35,7 @@ use anyhow::Result;
 use debora::Key;
 
 pub use failure::{Failure, FileMoved};
+pub use outbox::{Deliveries, Outbox, Webhook, WebhookCursor, WebhookMessage, WebhookSecret};
 pub use rows::{
     ApiKey, DecisionKind, EpochRow, Event, ExperimentLine, ExperimentRow, ITSELF, JournalRow,
     KEYLESS, Lease, Locked, OutcomeRow, Progress, Role, RowCounts, Session, StartRow, Status,
@@ -44,7 +47,7 @@ pub const SCHEMA_VERSION: u32 = 3;
 
 /// One connection to a store. A node has one that writes, and others that read.
 // No method takes or gives a borrowed row: a reader's lines must outlive its connection's next statement.
-pub trait Store: Send {
+pub trait Store: Outbox + Send {
     /// Begins a transaction. Reads outside one see what is committed; writes outside one are errors.
     fn begin(&mut self) -> Result<()>;
     /// Makes the transaction's writes durable: they are on the disk when this returns. After an error the transaction is

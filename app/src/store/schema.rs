@@ -124,6 +124,41 @@ CREATE INDEX aside_positions ON asides (experiment, position) WHERE position IS 
 CREATE INDEX event_positions ON events (experiment, position) WHERE position IS NOT NULL;
 ALTER TABLE api_keys ADD COLUMN experiments TEXT;
 ALTER TABLE api_keys ADD COLUMN last_used_at INTEGER;
+CREATE TABLE webhooks (
+    name TEXT NOT NULL PRIMARY KEY,
+    url TEXT NOT NULL,
+    secret BLOB NOT NULL,
+    format TEXT NOT NULL,
+    template TEXT,
+    events TEXT,
+    experiments TEXT,
+    wait INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    disabled_at INTEGER,
+    delivered INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    last_success_at INTEGER,
+    last_error_at INTEGER,
+    last_error TEXT
+) WITHOUT ROWID;
+CREATE TABLE webhook_cursors (
+    experiment INTEGER NOT NULL,
+    webhook TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    ended INTEGER NOT NULL,
+    active TEXT NOT NULL,
+    PRIMARY KEY (experiment, webhook)
+) WITHOUT ROWID;
+CREATE TABLE webhook_messages (
+    webhook TEXT NOT NULL,
+    id TEXT NOT NULL,
+    body TEXT NOT NULL,
+    raised INTEGER NOT NULL,
+    due INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    PRIMARY KEY (webhook, id)
+) WITHOUT ROWID;
+CREATE INDEX webhook_messages_due ON webhook_messages (webhook, due);
 ",
 ];
 

@@ -1,5 +1,7 @@
 //! The one store there is, over any database: each statement is written once.
 
+mod outbox;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -28,6 +28,7 @@ const PAGES = [
     ["seal", "/experiments/running/seal"],
     ["admin", "/admin"],
     ["keys", "/admin/keys"],
+    ["webhooks", "/admin/webhooks"],
     ["backup", "/admin/backup"],
     ["api", "/api", { long: true }],
 ];

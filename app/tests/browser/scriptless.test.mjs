@@ -40,6 +40,7 @@ const READ = [
     ["/experiments/running/seal", ["answers within a price"]],
     ["/admin", ["All is well"]],
     ["/admin/keys", ["ada"]],
+    ["/admin/webhooks", ["Add a webhook"]],
     ["/admin/backup", ["Download a copy"]],
     ["/api", ["/v1/experiments"]],
 ];

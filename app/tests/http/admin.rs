@@ -163,7 +163,7 @@ async fn only_admins_of_all_experiments_see_and_change_who_may_do_what() {
     let partner = log_in(&house, made["key"].as_str().unwrap()).await;
     let reader = log_in(&house, &token("reader")).await;
     for (cookie, why) in [(&partner, "for all experiments"), (&reader, "role read")] {
-        for path in ["/admin", "/admin/keys", "/admin/backup"] {
+        for path in ["/admin", "/admin/keys", "/admin/webhooks", "/admin/backup"] {
             shows(
                 &browse(&house, path, cookie).await,
                 403,

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::log::{OtherValues, ROUNDS_MAX};
+use crate::service::http::webhooks;
 use crate::service::keys::KEY_NAME_MAX;
 use crate::service::limits::ESTIMATES_MAX;
 use crate::service::request::{NAME_MAX, Refusal};
@@ -259,6 +260,7 @@ impl From<Refusal> for ApiError {
             Refusal::FirstKey => plain(S::UNPROCESSABLE_ENTITY, "first_key")
                 .against("role admin, for all experiments", Value::Null),
             Refusal::KeyNeeded => Self::no_key(message),
+            Refusal::Webhook(refusal) => webhooks::refused(&refusal),
             Refusal::Blind(_) => plain(S::UNPROCESSABLE_ENTITY, "blind")
                 .against("a plan that is not blind", false)
                 .at("horizon"),

@@ -112,6 +112,11 @@ impl Metrics {
             "1 if the last look at /ready or /metrics found that the service can commit",
             counts.ready,
         );
+        registry.register(
+            "webhook_deliveries",
+            "Attempts to deliver a webhook's message, by result",
+            counts.deliveries,
+        );
         registry.register("imputed", "Rounds imputed", self.imputed.clone());
         // With the number of requests it tells how many share a commit, which is what throughput hangs on.
         registry.register(

@@ -44,6 +44,7 @@ pub mod stream;
 pub mod summary;
 pub mod table;
 pub mod watch;
+pub mod webhooks;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::{
     AppState, audits, decisions, diffs, download, epochs, experiments, flags, head, keys, log,
-    outcomes, papers, plan, ready, simulate, state, watch,
+    outcomes, papers, plan, ready, simulate, state, watch, webhooks,
 };
 
 /// The description, OpenAPI 3.1.
@@ -67,6 +67,10 @@ interface! {
     get "/v1/keys" keys::list;
     post "/v1/keys" keys::make;
     post "/v1/keys/{name}/revoke" keys::revoke;
+    get "/v1/webhooks" webhooks::list;
+    post "/v1/webhooks" webhooks::make;
+    post "/v1/webhooks/{id}/remove" webhooks::remove;
+    post "/v1/webhooks/{id}/test" webhooks::test;
     get "/health" watch::health;
     get "/ready" ready::ready;
     get "/metrics" watch::metrics;

@@ -91,6 +91,15 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ),
         ("/admin/keys/{name}/revoke", post(admin::keys::revoke)),
         (
+            "/admin/webhooks",
+            get(admin::webhooks::show).post(admin::webhooks::make),
+        ),
+        (
+            "/admin/webhooks/{name}/remove",
+            post(admin::webhooks::remove),
+        ),
+        ("/admin/webhooks/{name}/test", post(admin::webhooks::test)),
+        (
             "/admin/backup",
             get(admin::backup::show).post(admin::backup::take),
         ),

@@ -47,7 +47,7 @@ pub async fn show(State(app): State<AppState>, guest: Guest) -> Result<Html<Stri
         }
         (parts::alert(
             "Keep it secret: it contains the keys of all experiments.",
-            "Whoever reads it can predict the decisions of those that run. API keys and sessions are in it as hashes alone.",
+            "Whoever reads it can predict the decisions of those that run. API keys and sessions are in it as hashes alone; the secrets and addresses of webhooks as they are.",
         ))
         // By POST, so that no link or prefetch takes one.
         form.inline method="post" action="/admin/backup" { button { "Download a copy" } }

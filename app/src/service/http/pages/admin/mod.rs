@@ -5,6 +5,7 @@ pub mod changes;
 pub mod health;
 pub mod keys;
 mod shown;
+pub mod webhooks;
 
 pub use shown::ShownKeys;
 
@@ -15,6 +16,7 @@ fn heading(title: &str, here: &str) -> Markup {
     let tabs = [
         ("Health", "/admin"),
         ("API keys", "/admin/keys"),
+        ("Webhooks", "/admin/webhooks"),
         ("Backup", "/admin/backup"),
     ];
     html! {

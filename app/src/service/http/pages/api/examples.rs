@@ -141,6 +141,16 @@ pub const EXAMPLES: &[Example] = &[
     },
     get("/v1/keys"),
     bodiless("/v1/keys/router/revoke"),
+    Example {
+        status: 201,
+        ..post(
+            "/v1/webhooks",
+            r#"{"name": "ops", "url": "https://hooks.example/debora", "events": ["limit.exceeded", "experiment.done"]}"#,
+        )
+    },
+    get("/v1/webhooks"),
+    bodiless("/v1/webhooks/ops/test"),
+    bodiless("/v1/webhooks/ops/remove"),
 ];
 
 impl Example {

@@ -1,0 +1,331 @@
+//! `/v1/webhooks`: who is told what happens, for admins of all experiments.
+
+pub mod notices;
+pub mod watcher;
+
+use std::collections::BTreeMap;
+
+use axum::Json as Reply;
+use axum::extract::{FromRequest as _, Request as HttpRequest, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use serde::{Deserialize, Serialize};
+
+use crate::service::http::AppState;
+use crate::service::http::access::Caller;
+use crate::service::http::error::ApiError;
+use crate::service::http::extract::{Json, Object};
+use crate::service::http::keys::{KeyName, require_admin_of_all};
+use crate::service::request::{Granted, Request};
+use crate::service::webhooks::outbox::{OutboxGranted, OutboxRequest};
+use crate::service::webhooks::signature::shown;
+use crate::service::webhooks::{NewWebhook, WebhookRefusal, shown_url};
+use crate::store::Webhook;
+
+/// How long outcomes may be waited for before somebody is told, by default.
+pub const WAIT_SECONDS: u64 = 3_600;
+
+/// A webhook that is asked for.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewWebhookBody {
+    /// What it is called. Not one or two dots alone.
+    #[cfg_attr(
+        feature = "describe",
+        schema(max_length = 64, pattern = "^[A-Za-z0-9._@-]+$")
+    )]
+    pub name: String,
+    /// Where messages are posted: http or https.
+    #[cfg_attr(feature = "describe", schema(max_length = 2048))]
+    pub url: String,
+    /// The shape of messages; default: standard.
+    #[cfg_attr(feature = "describe", schema(nullable = false, value_type = Option<WebhookFormat>))]
+    pub format: Option<String>,
+    /// Of format slack: its text, in which {experiment}, {event}, {words} and {link} are replaced. Default: `*{experiment}*: {words}`.
+    #[cfg_attr(feature = "describe", schema(nullable = false, max_length = 2048))]
+    pub template: Option<String>,
+    /// The events it is told; default: all.
+    #[cfg_attr(feature = "describe", schema(nullable = false, value_type = Option<Vec<WebhookEvent>>))]
+    pub events: Option<Vec<String>>,
+    /// The ids of the experiments, which need not exist yet; default: all.
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    pub experiments: Option<Vec<String>>,
+    /// How long outcomes may be waited for before `outcomes.waiting` is sent; default: an hour.
+    #[cfg_attr(
+        feature = "describe",
+        schema(nullable = false, minimum = 1, maximum = 31536000)
+    )]
+    pub wait_seconds: Option<u64>,
+}
+
+/// `{type, timestamp, data}`, or what Slack's incoming webhooks take.
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "describe", schema(rename_all = "lowercase"))]
+#[allow(dead_code, reason = "describes a text that the service checks")]
+pub enum WebhookFormat {
+    Standard,
+    Slack,
+}
+
+/// What can happen.
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[allow(
+    dead_code,
+    reason = "describes the service's EventKind, which knows nothing of HTTP"
+)]
+pub enum WebhookEvent {
+    #[cfg_attr(feature = "describe", schema(rename = "epoch.closed"))]
+    EpochClosed,
+    #[cfg_attr(feature = "describe", schema(rename = "experiment.committed"))]
+    Committed,
+    #[cfg_attr(feature = "describe", schema(rename = "experiment.infeasible"))]
+    Infeasible,
+    #[cfg_attr(feature = "describe", schema(rename = "experiment.done"))]
+    Done,
+    #[cfg_attr(feature = "describe", schema(rename = "limit.exceeded"))]
+    LimitExceeded,
+    #[cfg_attr(feature = "describe", schema(rename = "sample_ratio.uneven"))]
+    SampleRatio,
+    #[cfg_attr(feature = "describe", schema(rename = "premise.contradicted"))]
+    FalseMeans,
+    #[cfg_attr(feature = "describe", schema(rename = "outcomes.waiting"))]
+    Waiting,
+}
+
+/// A webhook that was made.
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+pub struct MadeWebhook {
+    /// What it is called.
+    pub name: String,
+    /// What its messages are signed with, which is not shown again.
+    pub secret: String,
+}
+
+/// A webhook, without what is secret.
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+pub struct ListedWebhook {
+    /// What it is called.
+    pub name: String,
+    /// Scheme and host of its address; the rest may be secret, and is not shown again.
+    pub url: String,
+    /// The shape of its messages.
+    #[cfg_attr(feature = "describe", schema(value_type = WebhookFormat))]
+    pub format: String,
+    /// The text of format slack; null for the default.
+    pub template: Option<String>,
+    /// The events it is told; null for all.
+    #[cfg_attr(feature = "describe", schema(value_type = Option<Vec<WebhookEvent>>))]
+    pub events: Option<Vec<String>>,
+    /// The experiments it is for; null for all.
+    pub experiments: Option<Vec<String>>,
+    /// How long outcomes may be waited for before it is told.
+    pub wait_seconds: u64,
+    /// Milliseconds since 1970.
+    pub created_at: i64,
+    /// When its receiver answered 410, and wants no more; null if it did not.
+    pub disabled_at: Option<i64>,
+    /// Messages that wait to be sent, or to be sent again.
+    pub pending: u64,
+    /// Messages that were taken.
+    pub delivered: u64,
+    /// Messages that were given up after three days.
+    pub failed: u64,
+    /// When one was last taken.
+    pub last_success_at: Option<i64>,
+    /// When an attempt last failed.
+    pub last_error_at: Option<i64>,
+    /// And why.
+    pub last_error: Option<String>,
+}
+
+impl ListedWebhook {
+    fn of(webhook: Webhook, pending: u64) -> Self {
+        let deliveries = webhook.deliveries;
+        Self {
+            url: shown_url(&webhook.url),
+            name: webhook.name,
+            format: webhook.format,
+            template: webhook.template,
+            events: webhook.events,
+            experiments: webhook.experiments,
+            wait_seconds: webhook.wait.unsigned_abs() / 1_000,
+            created_at: webhook.created_at,
+            disabled_at: webhook.disabled_at,
+            pending,
+            delivered: deliveries.delivered,
+            failed: deliveries.failed,
+            last_success_at: deliveries.last_success_at,
+            last_error_at: deliveries.last_error_at,
+            last_error: deliveries.last_error,
+        }
+    }
+}
+
+/// All webhooks.
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+pub struct WebhookList {
+    /// By name.
+    webhooks: Vec<ListedWebhook>,
+}
+
+/// A webhook that is gone.
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+pub struct RemovedWebhook {
+    /// What it was called.
+    name: String,
+}
+
+/// A message that is on its way.
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+pub struct TestMessage {
+    /// Its id.
+    id: String,
+}
+
+/// Why nothing was done, as it is answered.
+pub fn refused(refusal: &WebhookRefusal) -> ApiError {
+    let (status, code) = match refusal {
+        WebhookRefusal::NotThere { .. } => (StatusCode::NOT_FOUND, "no_such_webhook"),
+        WebhookRefusal::Taken { .. } => (StatusCode::CONFLICT, "webhook_taken"),
+        WebhookRefusal::TooMany => (StatusCode::CONFLICT, "webhooks"),
+        WebhookRefusal::Disabled { .. } => (StatusCode::CONFLICT, "webhook_disabled"),
+        _ => (StatusCode::UNPROCESSABLE_ENTITY, "webhook"),
+    };
+    ApiError::new(status, code, refusal.to_string())
+}
+
+/// Has the outbox do something for a caller, if the caller may.
+async fn ask(
+    app: &AppState,
+    caller: &Caller,
+    request: OutboxRequest,
+) -> Result<OutboxGranted, ApiError> {
+    require_admin_of_all(caller)?;
+    let Granted::Outbox(granted) = app.service.serve(Request::Outbox(request)).await? else {
+        unreachable!("the outbox is answered by the outbox")
+    };
+    Ok(granted)
+}
+
+/// List the webhooks
+///
+/// Role admin; a key for some experiments is refused. Without secrets and without the paths of addresses, which may be secret, too.
+#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/webhooks", tag = "webhooks",
+    responses((status = 200, description = "All webhooks, by name", body = WebhookList))))]
+pub async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+) -> Result<Reply<WebhookList>, ApiError> {
+    require_admin_of_all(&caller)?;
+    let webhooks = listed(&app).await?;
+    Ok(Reply(WebhookList { webhooks }))
+}
+
+/// All webhooks.
+pub async fn listed(app: &AppState) -> Result<Vec<ListedWebhook>, ApiError> {
+    let read = app.read(|store| Ok((store.webhooks()?, store.pending()?)));
+    let (webhooks, pending) = read.await?;
+    let mut pending: BTreeMap<_, _> = pending.into_iter().collect();
+    let webhooks = webhooks.into_iter().map(|webhook| {
+        let pending = pending.remove(&webhook.name).unwrap_or_default();
+        ListedWebhook::of(webhook, pending)
+    });
+    Ok(webhooks.collect())
+}
+
+/// Add a webhook
+///
+/// Role admin; a key for some experiments is refused. It is told what happens from now on. The answer has the secret that its messages
+/// are signed with, which is not shown again.
+#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/webhooks", tag = "webhooks", request_body = NewWebhookBody,
+    responses((status = 201, description = "It is there", body = MadeWebhook))))]
+pub async fn make(
+    State(app): State<AppState>,
+    caller: Caller,
+    request: HttpRequest,
+) -> Result<Response, ApiError> {
+    // Before the body: what is refused by the head alone takes no memory from others.
+    require_admin_of_all(&caller)?;
+    let body = Json::from_request(request, &app).await?;
+    let Object(body) = body.read::<Object<NewWebhookBody>>()?;
+    let new = NewWebhook {
+        name: body.name,
+        url: body.url,
+        format: body.format.unwrap_or_else(|| "standard".into()),
+        template: body.template,
+        events: body.events,
+        experiments: body.experiments,
+        wait: body.wait_seconds.unwrap_or(WAIT_SECONDS),
+    };
+    let made = made(&app, &caller, new).await?;
+    Ok((StatusCode::CREATED, Reply(made)).into_response())
+}
+
+/// Adds a webhook, if the caller may.
+pub async fn made(
+    app: &AppState,
+    caller: &Caller,
+    new: NewWebhook,
+) -> Result<MadeWebhook, ApiError> {
+    let name = new.name.clone();
+    let url = shown_url(&new.url);
+    let OutboxGranted::Added(secret) = ask(app, caller, OutboxRequest::Add(new)).await? else {
+        unreachable!("adding a webhook is answered with its secret")
+    };
+    tracing::info!(name, url, actor = &*caller.name, "a webhook was added");
+    let secret = shown(secret);
+    Ok(MadeWebhook { name, secret })
+}
+
+/// Remove a webhook
+///
+/// Role admin; a key for some experiments is refused. What waits to be sent to it goes with it.
+#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/webhooks/{name}/remove", tag = "webhooks",
+    params(("name" = String, Path, description = "The webhook")),
+    responses((status = 200, description = "It is gone", body = RemovedWebhook),
+              (status = 404, description = "Code `no_such_webhook`", body = ApiError))))]
+pub async fn remove(
+    State(app): State<AppState>,
+    caller: Caller,
+    KeyName(name): KeyName,
+) -> Result<Reply<RemovedWebhook>, ApiError> {
+    removed(&app, &caller, name.clone()).await?;
+    Ok(Reply(RemovedWebhook { name }))
+}
+
+/// Removes a webhook, if the caller may.
+pub async fn removed(app: &AppState, caller: &Caller, name: String) -> Result<(), ApiError> {
+    ask(app, caller, OutboxRequest::Remove(name.clone())).await?;
+    tracing::info!(name, actor = &*caller.name, "a webhook was removed");
+    Ok(())
+}
+
+/// Try a webhook
+///
+/// Role admin; a key for some experiments is refused. Sends a message of type `webhook.test`; the list says what became of it.
+#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/webhooks/{name}/test", tag = "webhooks",
+    params(("name" = String, Path, description = "The webhook")),
+    responses((status = 200, description = "It is on its way", body = TestMessage),
+              (status = 404, description = "Code `no_such_webhook`", body = ApiError))))]
+pub async fn test(
+    State(app): State<AppState>,
+    caller: Caller,
+    KeyName(name): KeyName,
+) -> Result<Reply<TestMessage>, ApiError> {
+    let id = tested(&app, &caller, name).await?;
+    Ok(Reply(TestMessage { id }))
+}
+
+/// Sends a test to a webhook, if the caller may.
+pub async fn tested(app: &AppState, caller: &Caller, name: String) -> Result<String, ApiError> {
+    let OutboxGranted::Tested(id) = ask(app, caller, OutboxRequest::Test(name)).await? else {
+        unreachable!("a test is answered with its id")
+    };
+    Ok(id)
+}
