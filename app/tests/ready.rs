@@ -125,7 +125,7 @@ async fn a_store_that_is_deleted_or_replaced_acknowledges_nothing() {
         node.becomes("store_replaced").await;
         fs::rename(&aside, &path).unwrap();
         node.becomes("ready").await;
-        let metrics = node.app.state.metrics.text();
+        let metrics = node.app.state.metrics.text(Vec::new());
         for line in [
             "debora_ready 1",
             "debora_failed_transactions_total{reason=\"store_gone\"}",

@@ -11,6 +11,7 @@
 pub mod access;
 pub mod alerts;
 pub mod audits;
+pub mod census;
 pub mod decisions;
 pub mod diffs;
 pub mod download;
@@ -18,6 +19,7 @@ pub mod epochs;
 pub mod error;
 pub mod experiments;
 pub mod extract;
+pub mod gauges;
 pub mod guard;
 pub mod head;
 pub mod keys;
@@ -30,8 +32,10 @@ pub mod pace;
 pub mod pages;
 pub mod papers;
 pub mod plan;
+pub mod problems;
 pub mod readers;
 pub mod ready;
+pub mod samples;
 pub mod server;
 pub mod session;
 pub mod simulate;
@@ -40,6 +44,7 @@ pub mod state;
 pub mod stream;
 pub mod summary;
 pub mod table;
+pub mod trace;
 pub mod watch;
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -62,7 +67,9 @@ use crate::service::writer::Service;
 use crate::store::Store;
 use access::Access;
 use audits::Audits;
+use census::Census;
 use error::ApiError;
+use gauges::Gauges;
 use last_minute::LastMinute;
 use metrics::Metrics;
 use pages::errors::{self, Asked};
@@ -101,6 +108,8 @@ pub struct Shared {
     readiness: Readiness,
     readers: Readers,
     summaries: Summaries,
+    census: Census,
+    gauges: Gauges,
     bodies: Arc<Semaphore>,
     infos: Mutex<Recent<Arc<ExperimentInfo>>>,
     renderings: Renderings,
@@ -132,6 +141,8 @@ impl Shared {
             readiness: Readiness::default(),
             readers: Readers::new(&service),
             summaries: Summaries::default(),
+            census: Census::default(),
+            gauges: Gauges::default(),
             service,
             access: Access::default(),
             timeout,
