@@ -105,7 +105,7 @@ impl Executor {
             seen: Recent::new(RESIDENTS_MAX),
             stopwatch,
             node,
-            counts: Counts::default(),
+            counts: Counts::new(),
             key_uses: KeyUses::default(),
         })
     }

@@ -14,6 +14,7 @@ mod interface;
 mod keys;
 mod limits;
 mod list;
+mod metrics;
 mod missing;
 mod new;
 mod observed;

@@ -78,6 +78,10 @@ impl Metrics {
             imputed: Counter::default(),
             connections: Gauge::default(),
         };
+        // From the start, as with the reasons of the service's own counts.
+        metrics.decided(false, 0);
+        metrics.decided(true, 0);
+        Receipt::ALL.map(|receipt| metrics.told(receipt, 0));
         metrics.registered(counts.clone())
     }
 
