@@ -105,7 +105,7 @@ impl Executor {
             seen: Recent::new(RESIDENTS_MAX),
             stopwatch,
             node,
-            counts: Counts::new(),
+            counts: Counts::default(),
             key_uses: KeyUses::default(),
         })
     }

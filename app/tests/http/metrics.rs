@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::Request;
 use serde_json::{Value, json};
 
-use crate::{House, SHORT, outcomes};
+use crate::{House, SHORT};
 
 /// Two actions, and a price with a limit of 0.5.
 fn priced(policy: &str) -> String {
@@ -22,11 +22,11 @@ fn priced(policy: &str) -> String {
 }
 
 /// Decides and tells, so often: the reward is the action's number.
-async fn play(house: &House, id: &str, times: u64, price: f64) {
+async fn play(house: &House, id: &str, times: u64, costs: &Value) {
     for _ in 0..times {
         let decided = house.decide(id, 500).await;
         let decisions = decided["decisions"].as_array().unwrap().iter();
-        let told = decisions.map(|decision| json!({ "round": decision["round"], "reward": decision["action"], "costs": [price] }));
+        let told = decisions.map(|decision| json!({ "round": decision["round"], "reward": decision["action"], "costs": costs }));
         house.tell(id, &told.collect()).await;
     }
 }
@@ -57,13 +57,17 @@ async fn the_metrics_say_what_the_state_says() {
         ("soft", priced("soft"), 3, 0.25),
         ("broken", priced("hard"), 4, 1.0),
         ("exceeds", priced("soft"), 4, 1.0),
-        ("committed", priced("free"), 12, 0.5),
         ("paused", priced("soft"), 1, 0.5),
         ("waiting", SHORT.to_owned(), 0, 0.0),
         ("over", priced("soft"), 1, 0.5),
     ] {
         house.create(id, &spec).await;
-        play(&house, id, times, price).await;
+        play(&house, id, times, &json!([price])).await;
+    }
+    let free = "policy = 'free'\nhorizon = 1e6\nrho = 0.3\ndelta = 0.5\ngrowth = 2\nactions = ['a', 'b']\n";
+    house.create("committed", free).await;
+    while house.state("committed").await["kind"] != "commit" {
+        play(&house, "committed", 1, &json!([])).await;
     }
     house.decide("waiting", 1).await;
     house
@@ -368,6 +372,4 @@ async fn decisions_and_traces_are_logged_as_open_telemetry_names_them() {
     house.send(ask()).await.expect(200);
     drop(guard);
     assert!(lines.0.lock().unwrap().is_empty());
-    let decided = house.decide("e", 1).await;
-    house.tell("e", &outcomes(&decided, 1.0, 0.01)).await;
 }
