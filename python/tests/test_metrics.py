@@ -1,4 +1,4 @@
-"""What the service shows of itself, read by Prometheus: the real one scrapes it, and runs every query of the dashboard and every alert rule."""
+"""What the service shows of itself: Prometheus scrapes it, and runs the dashboard's queries and the alert rules."""
 
 from __future__ import annotations
 
@@ -135,7 +135,9 @@ def queries() -> Iterator[tuple[str, str]]:
 
 def test_promtool_has_nothing_to_say(service: str) -> None:
     text = get(f"{service}/metrics")
-    done = subprocess.run([tool("promtool"), "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [tool("promtool"), "check", "metrics"], input=text, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     for command in [["check", "rules", "deploy/alerts.yml"], ["test", "rules", "deploy/alerts.test.yml"]]:
         done = subprocess.run([tool("promtool"), *command], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -162,7 +164,9 @@ def test_every_query_of_the_dashboard_finds_something(prometheus: str) -> None:
         assert all(row["value"][1] != "NaN" for row in found), f"{title}: {expression} is {found}"
     names = json.loads(get(f"{prometheus}/api/v1/label/experiment/values"))["data"]
     assert names == ["false", "learns", "paused", "waits"], "those that are over have no metrics of their own"
-    [share] = query(prometheus, 'debora_experiment_strategy_ratio{experiment="learns",action="a \\"quoted\\" \\\\ one"}')
+    [share] = query(
+        prometheus, 'debora_experiment_strategy_ratio{experiment="learns",action="a \\"quoted\\" \\\\ one"}'
+    )
     assert 0 <= float(share["value"][1]) <= 1
 
 
@@ -202,7 +206,7 @@ def paths(value: object, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def test_the_dashboard_is_one_to_grafana() -> None:
-    """Read by Grafana's own model of dashboards and written again, nothing is lost: what it does not know, it leaves out."""
+    """Read by Grafana's own model and written again, nothing is lost: what it does not know, it leaves out."""
     register_default_plugins()
     read = Dashboard.from_json(DASHBOARD)
     written = dict(paths(json.loads(JSONEncoder(sort_keys=True).encode(read))))

@@ -71,10 +71,16 @@ impl Counts {
     pub fn new() -> Self {
         let counts = Self::default();
         for reason in Shed::ALL.map(Shed::word) {
-            counts.shed.get_or_create(&ReasonLabels { reason });
+            counts
+                .shed
+                .get_or_create(&ReasonLabels { reason })
+                .inc_by(0);
         }
         for reason in Failure::ALL.map(Failure::code) {
-            counts.failed.get_or_create(&ReasonLabels { reason });
+            counts
+                .failed
+                .get_or_create(&ReasonLabels { reason })
+                .inc_by(0);
         }
         counts
     }

@@ -28,12 +28,12 @@ const COSTS_MAX: usize = 20;
 const STATES: [&str; 4] = ["running", "waiting", "committed", "paused"];
 
 /// An experiment as it is shown.
-struct Shown {
+struct GaugeLine {
     line: ExperimentLine,
     summary: Option<Arc<LineSummary>>,
 }
 
-impl Shown {
+impl GaugeLine {
     fn standing(&self) -> Option<&LineStanding> {
         self.summary.as_ref()?.standing.as_ref().ok()
     }
@@ -110,14 +110,14 @@ fn looked(app: &AppState, store: &mut dyn Store) -> Result<Board> {
     let open: Vec<_> = open.collect();
     app.summaries
         .refresh(store, &open, now.wall, begun + BUDGET);
-    let shown: Vec<Shown> = open
+    let shown: Vec<GaugeLine> = open
         .into_iter()
-        .map(|line| Shown {
+        .map(|line| GaugeLine {
             summary: app.summaries.of(&line.id),
             line: line.clone(),
         })
         .collect();
-    let age = |one: &Shown| {
+    let age = |one: &GaugeLine| {
         Some((
             one.line.id.clone(),
             one.summary.as_ref()?.age(&one.line, now.wall),
@@ -161,7 +161,7 @@ fn ages(board: &Board, now: i64) -> Vec<GaugeFamily> {
     counted.into_iter().chain([one]).collect()
 }
 
-fn totals(counted: Option<&Counted>, shown: &[Shown]) -> Vec<GaugeFamily> {
+fn totals(counted: Option<&Counted>, shown: &[GaugeLine]) -> Vec<GaugeFamily> {
     let mut statuses = GaugeFamily::new(
         SampleKind::Gauge,
         "experiments",
@@ -182,7 +182,7 @@ fn totals(counted: Option<&Counted>, shown: &[Shown]) -> Vec<GaugeFamily> {
 }
 
 /// What is counted of each experiment, and where it stands.
-fn counts(shown: &[Shown]) -> Vec<GaugeFamily> {
+fn counts(shown: &[GaugeLine]) -> Vec<GaugeFamily> {
     let family = GaugeFamily::new;
     let (counter, gauge) = (SampleKind::Counter, SampleKind::Gauge);
     let mut rounds = family(counter, "experiment_rounds", "Rounds decided, by all nodes");
@@ -248,7 +248,7 @@ fn counts(shown: &[Shown]) -> Vec<GaugeFamily> {
 }
 
 /// What the engine of each says.
-fn standings(shown: &[Shown]) -> Vec<GaugeFamily> {
+fn standings(shown: &[GaugeLine]) -> Vec<GaugeFamily> {
     let family = GaugeFamily::new;
     let gauge = SampleKind::Gauge;
     let mut info = family(
@@ -283,6 +283,7 @@ fn standings(shown: &[Shown]) -> Vec<GaugeFamily> {
         for (action, share) in &standing.strategy {
             strategy.add(&[id, ("action", action)], *share);
         }
+        // Zeros, too, so that an alert sees the last one go.
         for (kind, word) in KINDS {
             let count = standing
                 .alert_kinds
@@ -311,7 +312,7 @@ fn policy(policy: Policy) -> &'static str {
 }
 
 /// What was spent of each cost, beside its threshold.
-fn limits(shown: &[Shown]) -> Vec<GaugeFamily> {
+fn limits(shown: &[GaugeLine]) -> Vec<GaugeFamily> {
     let family = |name, help| GaugeFamily::new(SampleKind::Gauge, name, help);
     // In the units of the spec, whatever they are: a name that says one would lie.
     let mut average = family(

@@ -81,7 +81,9 @@ impl Metrics {
         // From the start, as with the reasons of the service's own counts.
         metrics.decided(false, 0);
         metrics.decided(true, 0);
-        Receipt::ALL.map(|receipt| metrics.told(receipt, 0));
+        for receipt in Receipt::ALL {
+            metrics.told(receipt, 0);
+        }
         metrics.registered(counts.clone())
     }
 
