@@ -3,7 +3,9 @@
 //! Read beside the writer in the pages' lane, within the time that the list of experiments takes, and kept: a scrape that finds the
 //! lane taken shows what the last one found, with its age. The values are those of the list and of `/state`.
 
-use std::sync::{Arc, Mutex};
+mod declared;
+
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -13,16 +15,24 @@ use debora::record::Kind;
 use crate::log::kept::LimitVerdict;
 use crate::service::http::AppState;
 use crate::service::http::alerts::AlertKind;
-use crate::service::http::census::{Counted, STATUSES};
-use crate::service::http::samples::{GaugeFamily, SampleKind};
-use crate::service::http::summary::{BUDGET, LineStanding, LineSummary};
+use crate::service::http::census::STATUSES;
+use crate::service::http::samples::Families;
+use crate::service::http::summary::{BUDGET, LimitLine, LineStanding, LineSummary};
 use crate::store::{ExperimentLine, Status, Store};
+use declared::DECLARED;
 
 /// How long a scrape waits for the lane. Scrapers give up after ten seconds, and know nothing then.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Costs of an experiment that are shown, those whose limit was exceeded first.
 const COSTS_MAX: usize = 20;
+
+/// Every kind of alert.
+const KINDS: [AlertKind; 3] = [
+    AlertKind::BrokenPromise,
+    AlertKind::UnevenLoss,
+    AlertKind::FalseMean,
+];
 
 /// What an experiment may be doing.
 const STATES: [&str; 4] = ["running", "waiting", "committed", "paused"];
@@ -52,9 +62,8 @@ impl GaugeLine {
 }
 
 /// As it was last read.
-#[derive(Default)]
 struct Board {
-    families: Vec<GaugeFamily>,
+    families: Families,
     /// How old what is said of each was when it was read, in milliseconds.
     ages: Vec<(String, i64)>,
     /// When all experiments were last counted, by monotonic time; `None` before the first time.
@@ -63,36 +72,29 @@ struct Board {
     at: i64,
 }
 
-/// What was read last.
+/// What was read last; `None` before the first scrape.
 #[derive(Default)]
-pub struct Gauges(Mutex<Arc<Board>>);
+pub struct Gauges(Mutex<Option<Arc<Board>>>);
 
 impl Gauges {
-    fn board(&self) -> Arc<Board> {
-        let board = self.0.lock().expect("no panic while gauges are kept");
-        Arc::clone(&board)
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Board>>> {
+        self.0.lock().expect("no panic while gauges are kept")
     }
 }
 
 /// The gauges, as new as the lane lets them be.
-pub async fn read(app: &AppState) -> Vec<GaugeFamily> {
+pub async fn read(app: &AppState) -> Families {
     let shared = Arc::clone(app);
     let look = app.read_page(move |store| {
         let board = Arc::new(looked(&shared, store)?);
-        *shared
-            .gauges
-            .0
-            .lock()
-            .expect("no panic while gauges are kept") = board;
+        *shared.gauges.lock() = Some(board);
         Ok(())
     });
     // A store that fails, or too many readers: both are told by other metrics, and what was read before is still worth showing.
     let _ = tokio::time::timeout(WAIT_MAX, look).await;
-    let board = app.gauges.board();
+    let board = app.gauges.lock().clone();
     let now = (app.service.clock)().monotonic;
-    let mut families = board.families.clone();
-    families.extend(ages(&board, now));
-    families
+    board.map_or(Families::default(), |board| aged(&board, now))
 }
 
 fn looked(app: &AppState, store: &mut dyn Store) -> Result<Board> {
@@ -117,21 +119,18 @@ fn looked(app: &AppState, store: &mut dyn Store) -> Result<Board> {
             line: line.clone(),
         })
         .collect();
+    let mut families = Families::declared(DECLARED);
+    families.add("store_size_bytes", &[], store.size()? as f64);
+    families.add("experiments_shown", &[], shown.len() as f64);
+    let statuses = counted.iter().flat_map(|counted| counted.statuses);
+    for ((_, word), count) in STATUSES.iter().zip(statuses) {
+        families.add("experiments", &[("status", word)], count as f64);
+    }
+    shown.iter().for_each(|one| one.add_to(&mut families));
     let age = |one: &GaugeLine| {
-        Some((
-            one.line.id.clone(),
-            one.summary.as_ref()?.age(&one.line, now.wall),
-        ))
+        let age = one.summary.as_ref()?.age(&one.line, now.wall);
+        Some((one.line.id.clone(), age))
     };
-    let mut families = totals(counted.as_ref(), &shown);
-    families.push(GaugeFamily::single(
-        "store_size_bytes",
-        "Room that the store's tables take",
-        store.size()? as f64,
-    ));
-    families.extend(counts(&shown));
-    families.extend(standings(&shown));
-    families.extend(limits(&shown));
     Ok(Board {
         families,
         ages: shown.iter().filter_map(age).collect(),
@@ -140,168 +139,132 @@ fn looked(app: &AppState, store: &mut dyn Store) -> Result<Board> {
     })
 }
 
-fn ages(board: &Board, now: i64) -> Vec<GaugeFamily> {
+/// With ages as they are by now: what was read before the lane was taken grows older with every scrape.
+fn aged(board: &Board, now: i64) -> Families {
     let seconds = |milliseconds: i64| milliseconds.max(0) as f64 / 1e3;
-    let counted = board.counted_at.map(|at| {
-        GaugeFamily::single(
-            "experiments_age_seconds",
-            "Time since all experiments were last counted",
-            seconds(now - at),
-        )
-    });
-    let mut one = GaugeFamily::new(
-        SampleKind::Gauge,
-        "experiment_age_seconds",
-        "How old the strategy, limits and alerts shown of an experiment are, if it has changed since",
-    );
+    let mut families = board.families.clone();
+    if let Some(at) = board.counted_at {
+        families.add("experiments_age_seconds", &[], seconds(now - at));
+    }
     for (id, age) in &board.ages {
-        // What was read before the lane was taken grows older with every scrape.
-        one.add(&[("experiment", id)], seconds(age + (now - board.at)));
+        let age = seconds(age + (now - board.at));
+        families.add("experiment_age_seconds", &[("experiment", id)], age);
     }
-    counted.into_iter().chain([one]).collect()
+    families
 }
 
-fn totals(counted: Option<&Counted>, shown: &[GaugeLine]) -> Vec<GaugeFamily> {
-    let mut statuses = GaugeFamily::new(
-        SampleKind::Gauge,
-        "experiments",
-        "Experiments of the store by status",
-    );
-    for ((_, word), count) in STATUSES
-        .iter()
-        .zip(counted.iter().flat_map(|counted| counted.statuses))
-    {
-        statuses.add(&[("status", word)], count as f64);
+impl GaugeLine {
+    fn add_to(&self, families: &mut Families) {
+        self.add_counts(families);
+        if let Some(summary) = &self.summary {
+            let readable = summary.standing.is_ok();
+            families.add("experiment_readable", &[self.id()], f64::from(readable));
+        }
+        if let Some(standing) = self.standing() {
+            self.add_standing(families, standing);
+            let limits = standing.limits.iter().flatten().take(COSTS_MAX);
+            limits.for_each(|limit| self.add_limit(families, limit));
+        }
     }
-    let most = GaugeFamily::single(
-        "experiments_shown",
-        "Experiments that have metrics of their own: the last active that are not over",
-        shown.len() as f64,
-    );
-    vec![statuses, most]
-}
 
-/// What is counted of each experiment, and where it stands.
-fn counts(shown: &[GaugeLine]) -> Vec<GaugeFamily> {
-    let family = GaugeFamily::new;
-    let (counter, gauge) = (SampleKind::Counter, SampleKind::Gauge);
-    let mut rounds = family(counter, "experiment_rounds", "Rounds decided, by all nodes");
-    let mut outcomes = family(
-        counter,
-        "experiment_outcomes",
-        "Outcomes by all nodes: told, imputed, or late, which do not count",
-    );
-    let mut overtime = family(
-        counter,
-        "experiment_overtime",
-        "Decisions outside the horizon, by all nodes",
-    );
-    let mut outstanding = family(
-        gauge,
-        "experiment_outstanding_rounds",
-        "Decided rounds without an outcome",
-    );
-    let mut epoch = family(gauge, "experiment_epoch", "The open epoch, from 0");
-    let mut states = family(
-        gauge,
-        "experiment_state",
-        "1 for what an experiment is doing, else 0",
-    );
-    let mut readable = family(
-        gauge,
-        "experiment_readable",
-        "0 if an experiment has other values than the program, or is damaged",
-    );
-    for one in shown {
-        let (id, progress) = (&*one.line.id, &one.line.progress);
-        let [imputed, counted]: [u64; 2] =
-            [&progress.imputed, &progress.outcomes].map(|counts| counts.iter().sum());
-        rounds.add(&[("experiment", id)], progress.rounds() as f64);
+    fn id(&self) -> (&'static str, &str) {
+        ("experiment", &self.line.id)
+    }
+
+    /// What is counted, and what it is doing.
+    fn add_counts(&self, families: &mut Families) {
+        let (id, progress) = (self.id(), &self.line.progress);
+        let sum = |counts: &[u64]| counts.iter().sum::<u64>();
+        let [counted, imputed] = [sum(&progress.outcomes), sum(&progress.imputed)];
+        for (name, count) in [
+            ("experiment_rounds", progress.rounds()),
+            ("experiment_overtime", progress.overtime),
+            ("experiment_outstanding_rounds", progress.outstanding()),
+            ("experiment_epoch", progress.epoch),
+        ] {
+            families.add(name, &[id], count as f64);
+        }
         for (source, count) in [
             ("told", counted - imputed),
             ("imputed", imputed),
             ("late", progress.late),
         ] {
-            outcomes.add(&[("experiment", id), ("source", source)], count as f64);
+            families.add(
+                "experiment_outcomes",
+                &[id, ("source", source)],
+                count as f64,
+            );
         }
-        overtime.add(&[("experiment", id)], progress.overtime as f64);
-        outstanding.add(&[("experiment", id)], progress.outstanding() as f64);
-        epoch.add(&[("experiment", id)], progress.epoch as f64);
         // All of them, so that an alert sees one end.
         for state in STATES {
-            let is = one.state() == state;
-            states.add(&[("experiment", id), ("state", state)], f64::from(is));
-        }
-        if let Some(summary) = &one.summary {
-            readable.add(&[("experiment", id)], f64::from(summary.standing.is_ok()));
+            let is = f64::from(self.state() == state);
+            families.add("experiment_state", &[id, ("state", state)], is);
         }
     }
-    vec![
-        rounds,
-        outcomes,
-        overtime,
-        outstanding,
-        epoch,
-        states,
-        readable,
-    ]
-}
 
-/// What the engine of each says.
-fn standings(shown: &[GaugeLine]) -> Vec<GaugeFamily> {
-    let family = GaugeFamily::new;
-    let gauge = SampleKind::Gauge;
-    let mut info = family(
-        SampleKind::Info,
-        "experiment",
-        "The policy of an experiment",
-    );
-    let mut horizon = family(gauge, "experiment_horizon_rounds", "Rounds in all");
-    let mut infeasible = family(
-        gauge,
-        "experiment_infeasible",
-        "1 while by the estimates no strategy keeps every limit",
-    );
-    let mut strategy = family(
-        gauge,
-        "experiment_strategy_ratio",
-        "The probability of an action in the open epoch; of many actions the most probable",
-    );
-    let mut alerts = family(
-        gauge,
-        "experiment_alerts",
-        "What somebody should look into, by kind",
-    );
-    for one in shown {
-        let Some(standing) = one.standing() else {
-            continue;
-        };
-        let id = ("experiment", &*one.line.id);
-        info.add(&[id, ("policy", policy(standing.policy))], 1.0);
-        horizon.add(&[id], standing.horizon as f64);
-        infeasible.add(&[id], f64::from(standing.kind == Kind::Infeasible));
+    /// What the engine says.
+    fn add_standing(&self, families: &mut Families, standing: &LineStanding) {
+        let id = self.id();
+        let infeasible = f64::from(standing.kind == Kind::Infeasible);
+        families.add(
+            "experiment",
+            &[id, ("policy", policy(standing.policy))],
+            1.0,
+        );
+        families.add("experiment_horizon_rounds", &[id], standing.horizon as f64);
+        families.add("experiment_infeasible", &[id], infeasible);
         for (action, share) in &standing.strategy {
-            strategy.add(&[id, ("action", action)], *share);
+            families.add(
+                "experiment_strategy_ratio",
+                &[id, ("action", action)],
+                *share,
+            );
         }
         // Zeros, too, so that an alert sees the last one go.
-        for (kind, word) in KINDS {
+        for kind in KINDS {
             let count = standing
                 .alert_kinds
                 .iter()
                 .filter(|one| **one == kind)
                 .count();
-            alerts.add(&[id, ("kind", word)], count as f64);
+            families.add(
+                "experiment_alerts",
+                &[id, ("kind", word(kind))],
+                count as f64,
+            );
         }
     }
-    vec![info, horizon, infeasible, strategy, alerts]
+
+    /// What was spent of a cost, beside its threshold.
+    fn add_limit(&self, families: &mut Families, limit: &LimitLine) {
+        let labels = [self.id(), ("cost", &*limit.name)];
+        if let Some(realised) = limit.realised {
+            families.add("experiment_cost_average", &labels, realised);
+        }
+        families.add("experiment_cost_threshold", &labels, limit.threshold);
+        for (verdict, word) in [
+            (LimitVerdict::Kept, "kept"),
+            (LimitVerdict::Exceeded, "exceeded"),
+            (LimitVerdict::Unknown, "unknown"),
+        ] {
+            let is = f64::from(limit.verdict == verdict);
+            let [id, cost] = labels;
+            families.add(
+                "experiment_limit_verdict",
+                &[id, cost, ("verdict", word)],
+                is,
+            );
+        }
+    }
 }
 
-/// Every kind of alert.
-const KINDS: [(AlertKind, &str); 3] = [
-    (AlertKind::BrokenPromise, "broken_promise"),
-    (AlertKind::UnevenLoss, "uneven_loss"),
-    (AlertKind::FalseMean, "false_mean"),
-];
+fn word(kind: AlertKind) -> &'static str {
+    match kind {
+        AlertKind::BrokenPromise => "broken_promise",
+        AlertKind::UnevenLoss => "uneven_loss",
+        AlertKind::FalseMean => "false_mean",
+    }
+}
 
 fn policy(policy: Policy) -> &'static str {
     match policy {
@@ -309,43 +272,4 @@ fn policy(policy: Policy) -> &'static str {
         Policy::Soft => "soft",
         Policy::Hard => "hard",
     }
-}
-
-/// What was spent of each cost, beside its threshold.
-fn limits(shown: &[GaugeLine]) -> Vec<GaugeFamily> {
-    let family = |name, help| GaugeFamily::new(SampleKind::Gauge, name, help);
-    // In the units of the spec, whatever they are: a name that says one would lie.
-    let mut average = family(
-        "experiment_cost_average",
-        "The average of a cost over all counted rounds, in the spec's units",
-    );
-    let mut threshold = family(
-        "experiment_cost_threshold",
-        "What the mean of a cost must not exceed, in the spec's units",
-    );
-    let mut verdicts = family(
-        "experiment_limit_verdict",
-        "1 for what is known of a limit, else 0: kept, exceeded, or unknown",
-    );
-    let verdict_words = [
-        (LimitVerdict::Kept, "kept"),
-        (LimitVerdict::Exceeded, "exceeded"),
-        (LimitVerdict::Unknown, "unknown"),
-    ];
-    for one in shown {
-        let limits = one.standing().and_then(|standing| standing.limits.as_ref());
-        for limit in limits.into_iter().flatten().take(COSTS_MAX) {
-            let id = ("experiment", &*one.line.id);
-            let cost = ("cost", &*limit.name);
-            if let Some(realised) = limit.realised {
-                average.add(&[id, cost], realised);
-            }
-            threshold.add(&[id, cost], limit.threshold);
-            for (verdict, word) in verdict_words {
-                let is = limit.verdict == verdict;
-                verdicts.add(&[id, cost, ("verdict", word)], f64::from(is));
-            }
-        }
-    }
-    vec![average, threshold, verdicts]
 }

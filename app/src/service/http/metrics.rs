@@ -13,7 +13,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::service::counts::Counts;
-use crate::service::http::samples::{GaugeFamily, Samples};
+use crate::service::http::samples::Families;
 use crate::service::request::Receipt;
 
 /// What all names begin with.
@@ -172,10 +172,10 @@ impl Metrics {
     }
 
     /// As OpenMetrics, with what was read for this scrape.
-    pub fn text(&self, read: Vec<GaugeFamily>) -> String {
+    pub fn text(&self, read: Families) -> String {
         // A registry of its own, as these come and go with their experiments.
         let mut registry = Registry::with_prefix(PREFIX);
-        registry.register_collector(Box::new(Samples(read)));
+        registry.register_collector(Box::new(read));
         let mut text = String::new();
         encode_registry(&mut text, &self.registry)
             .and_then(|()| encode(&mut text, &registry))

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 /// How a family's values are to be read.
@@ -19,46 +19,41 @@ pub enum SampleKind {
 
 /// The values of one metric.
 #[derive(Clone, Debug)]
-pub struct GaugeFamily {
+struct Family {
     kind: SampleKind,
     name: &'static str,
     help: &'static str,
     samples: Vec<(Vec<(&'static str, String)>, f64)>,
 }
 
-impl GaugeFamily {
+/// Metrics as a registry takes them.
+#[derive(Clone, Debug, Default)]
+pub struct Families(Vec<Family>);
+
+impl Families {
     /// Without a value so far.
-    pub fn new(kind: SampleKind, name: &'static str, help: &'static str) -> Self {
-        let samples = Vec::new();
-        Self {
+    pub fn declared(families: &[(SampleKind, &'static str, &'static str)]) -> Self {
+        let families = families.iter().map(|&(kind, name, help)| Family {
             kind,
             name,
             help,
-            samples,
-        }
-    }
-
-    /// A gauge with one value and no label.
-    pub fn single(name: &'static str, help: &'static str, value: f64) -> Self {
-        let mut family = Self::new(SampleKind::Gauge, name, help);
-        family.add(&[], value);
-        family
+            samples: Vec::new(),
+        });
+        Self(families.collect())
     }
 
     /// Adds a value.
-    pub fn add(&mut self, labels: &[(&'static str, &str)], value: f64) {
+    pub fn add(&mut self, name: &str, labels: &[(&'static str, &str)], value: f64) {
+        let family = self.0.iter_mut().find(|family| family.name == name);
         let labels = labels.iter().map(|(key, text)| (*key, (*text).to_owned()));
-        self.samples.push((labels.collect(), value));
+        let samples = &mut family.expect("every metric is declared").samples;
+        samples.push((labels.collect(), value));
     }
 }
 
-/// Families as a registry takes them.
-#[derive(Debug)]
-pub struct Samples(pub Vec<GaugeFamily>);
-
-impl Collector for Samples {
+impl Collector for Families {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        // A family without values would be a name that means nothing yet.
+        // One without values would be a name that means nothing yet.
         for family in self.0.iter().filter(|family| !family.samples.is_empty()) {
             let kind = match family.kind {
                 SampleKind::Counter => MetricType::Counter,
@@ -67,17 +62,29 @@ impl Collector for Samples {
             };
             let mut metric = encoder.encode_descriptor(family.name, family.help, None, kind)?;
             for (labels, value) in &family.samples {
-                match family.kind {
-                    SampleKind::Info => metric.encode_info(labels)?,
-                    SampleKind::Gauge if labels.is_empty() => metric.encode_gauge(value)?,
-                    SampleKind::Gauge => metric.encode_family(labels)?.encode_gauge(value)?,
-                    SampleKind::Counter => metric
-                        .encode_family(labels)?
-                        .encode_counter::<NoLabelSet, _, f64>(value, None)?,
-                }
+                family.encode(&mut metric, labels, *value)?;
             }
         }
         Ok(())
+    }
+}
+
+impl Family {
+    fn encode(
+        &self,
+        metric: &mut MetricEncoder,
+        labels: &Vec<(&'static str, String)>,
+        value: f64,
+    ) -> fmt::Result {
+        match self.kind {
+            SampleKind::Info => metric.encode_info(labels),
+            // Without labels there is no family to begin.
+            SampleKind::Gauge if labels.is_empty() => metric.encode_gauge(&value),
+            SampleKind::Gauge => metric.encode_family(labels)?.encode_gauge(&value),
+            SampleKind::Counter => metric
+                .encode_family(labels)?
+                .encode_counter::<NoLabelSet, _, f64>(&value, None),
+        }
     }
 }
 
