@@ -4,7 +4,6 @@ use anyhow::{Context as _, Result};
 use debora::spec::Spec;
 use debora::{Engine, Key, Plan, Policy, Problem};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::calendar::iso;
 use crate::hex;
@@ -117,8 +116,9 @@ pub struct HistoryEntry {
 }
 
 /// An action's counts: decided = told + imputed + outstanding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ActionState)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "describe", schema(as = ActionState))]
 pub struct ActionCounts {
     /// Its number in the spec, from 0.
     pub action: u32,

@@ -8,13 +8,13 @@ use debora::lab::observed::{MISS, average_at_any_time};
 use debora::measure::words::{amount, counted, whole};
 use debora::record::Interval;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::log::account::ToldAccount;
 use crate::log::observed::ToldSums;
 
 /// Whether a limit was kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum LimitVerdict {
     /// All of the interval is within the threshold.
@@ -26,7 +26,8 @@ pub enum LimitVerdict {
 }
 
 /// What estimates say that some rounds cost on average.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ExpectedCost {
     /// By the estimates themselves.
     pub value: f64,
@@ -37,7 +38,8 @@ pub struct ExpectedCost {
 }
 
 /// The average of a cost over some rounds.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct CostAverage {
     /// Rounds with an outcome, told or imputed.
     pub count: u64,
@@ -46,7 +48,7 @@ pub struct CostAverage {
     /// The average of those that were told.
     pub realised_told: Option<f64>,
     /// The average of the means of what was played lies in here, at any time one looks.
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "describe", schema(value_type = Object))]
     pub interval: Interval,
     /// What the strategies that were played cost on average, by the estimates. None while an action that they play is not
     /// estimated, and under policy free.
@@ -58,7 +60,8 @@ pub struct CostAverage {
 }
 
 /// A cost and its limit.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct LimitState {
     /// The cost's name.
     pub name: String,

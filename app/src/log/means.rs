@@ -5,13 +5,13 @@ use debora::measure::words::{amount, counted, whole};
 use debora::record::Interval;
 use debora::{Estimate, Problem};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::log::account::ToldAccount;
 use crate::log::observed::ToldSums;
 
 /// How the intervals are made.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct IntervalMethods {
     /// Of the mean of an action.
     pub mean: &'static str,
@@ -30,24 +30,26 @@ pub const METHODS: IntervalMethods = IntervalMethods {
 };
 
 /// A mean as it was told.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ObservedMean {
     /// The plain mean; none if nothing was told.
     pub mean: Option<f64>,
     /// Where the true mean lies, at any time one looks: each interval for itself misses with the probability that `intervals` says.
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "describe", schema(value_type = Object))]
     pub interval: Interval,
     /// How many outcomes were told.
     pub count: u64,
 }
 
 /// A mean as it decides.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ReplicableMean {
     /// The rounded mean.
     pub value: f64,
     /// The cell of the grid that held the mean: any mean in it gives the same estimate.
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "describe", schema(value_type = Object))]
     pub cell: Interval,
     /// The true mean is this close to the estimate. All estimates hold together with probability 1 - delta.
     pub width: f64,
@@ -56,7 +58,8 @@ pub struct ReplicableMean {
 }
 
 /// A mean of an action, as it was observed and as it decides.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ActionMean {
     /// The action's number in the spec, from 0.
     pub action: u32,

@@ -6,13 +6,13 @@
 use debora::lab::sample_ratio::{ALARM, SampleCheck};
 use debora::measure::words::{amount, percent, whole};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::log::account::ToldAccount;
 use crate::log::observed::counts;
 
 /// Told outcomes against decided rounds, and decided rounds against the strategy, action by action.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct SampleRatio {
     /// If it does not depend on the action whether and when an outcome is told, the chance that this experiment *ever* shows a
     /// value as small as this is at most this: it may be looked at after every outcome.

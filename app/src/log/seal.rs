@@ -14,7 +14,6 @@ use debora::{Key, Plan, Policy, Problem, VALUES_VERSION};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use utoipa::ToSchema;
 
 use crate::calendar::iso;
 use crate::hex;
@@ -88,7 +87,8 @@ pub struct SealedQuantity {
 }
 
 /// A moment at which actions are compared.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct PlannedLook {
     /// Outcomes of each action.
     pub samples: u64,

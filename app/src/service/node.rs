@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::hex;
 use crate::service::clock::{Moment, Stopwatch};
@@ -24,7 +23,8 @@ const RESIDENTS_MAX: usize = 1_000;
 ///
 /// A copy has the identity of its original, and both count their starts: whoever noted the two of the one that was served last can
 /// tell a copy that is behind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct StoreStart {
     /// What tells the store from others, and not from its copies: 32 hexadecimal digits.
     pub identity: String,

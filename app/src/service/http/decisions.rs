@@ -7,7 +7,6 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use crate::service::behind;
 use crate::service::http::AppState;
@@ -19,27 +18,29 @@ use crate::service::request::{Decided, Granted, Refusal, Request};
 use crate::store::Role;
 
 /// What is asked for.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
-#[schema(as = Ask)]
+#[cfg_attr(feature = "describe", schema(as = Ask))]
 pub struct DecisionRequest {
     /// How many rounds at most.
-    #[schema(minimum = 1, maximum = 10_000)]
+    #[cfg_attr(feature = "describe", schema(minimum = 1, maximum = 10_000))]
     n: u64,
     /// With the same key the same rounds are given again, so that a request whose answer was lost can be repeated.
-    #[schema(min_length = 1, max_length = 128)]
+    #[cfg_attr(feature = "describe", schema(min_length = 1, max_length = 128))]
     request_key: Option<String>,
     /// The highest round that the client has seen decided. If the store has decided less, which happens to one restored or
     /// copied, the answer is 409 `behind`: it would decide these rounds a second time.
     #[serde(default)]
-    #[schema(default = 0)]
+    #[cfg_attr(feature = "describe", schema(default = 0))]
     seen: u64,
 }
 
 /// Decisions of one epoch, in order.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
-#[schema(as = Decisions)]
+#[cfg_attr(feature = "describe", schema(as = Decisions))]
 pub struct DecisionsBody {
     /// The epoch of all of them.
     pub epoch: u64,
@@ -50,15 +51,16 @@ pub struct DecisionsBody {
 }
 
 /// A decision.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
-#[schema(as = Decision)]
+#[cfg_attr(feature = "describe", schema(as = Decision))]
 pub struct DecisionBody {
     /// The round, from 1; null outside the horizon.
     pub round: Option<u64>,
     /// Outside the horizon: the serial within the epoch, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     pub overtime: Option<u64>,
     /// The epoch, from 0.
     pub epoch: u64,
@@ -75,9 +77,9 @@ pub struct DecisionBody {
 /// Role decide. They are durable before they are answered, and no round is given twice except for the same `request_key`.
 /// When the epoch is fully decided and outcomes are outstanding, the answer is 409 `waiting` with Retry-After, or overtime
 /// decisions if the spec says `on_wait = "serve"`.
-#[utoipa::path(post, path = "/v1/experiments/{id}/decisions", tag = "experiments",
+#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/experiments/{id}/decisions", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")), request_body = DecisionRequest,
-    responses((status = 200, description = "What to do", body = DecisionsBody)))]
+    responses((status = 200, description = "What to do", body = DecisionsBody))))]
 pub async fn decide(
     State(app): State<AppState>,
     caller: Caller,

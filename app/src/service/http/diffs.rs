@@ -8,7 +8,6 @@ use axum::Json as Reply;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
-use utoipa::IntoParams;
 
 use crate::audit::{self, Diff, Log};
 use crate::log::{self, LINES_MAX};
@@ -24,9 +23,10 @@ use crate::store::Role;
 const COMPARE_MAX: Duration = Duration::from_secs(10);
 
 /// The experiment to compare with.
-#[derive(Deserialize, IntoParams)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::IntoParams))]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
+#[cfg_attr(feature = "describe", into_params(parameter_in = Query))]
 pub struct DiffQuery {
     /// The other experiment's id.
     with: String,
@@ -41,10 +41,10 @@ struct LogsTooLong;
 ///
 /// Role read. Both must be in the caller's scope. What `debora diff --json` says: whether specs and keys agree, the first epoch and round where decisions
 /// differ, and which estimate or test made them. Nothing is used that the logs do not show to the caller.
-#[utoipa::path(get, path = "/v1/experiments/{id}/diff", tag = "experiments",
+#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/diff", tag = "experiments",
     params(("id" = String, Path, description = "The experiment"), DiffQuery),
     responses((status = 200, description = "The comparison", body = Object),
-              (status = 422, description = "Codes `unfit` (it is the same experiment) and `logs_too_long`", body = ApiError, content_type = "application/problem+json")))]
+              (status = 422, description = "Codes `unfit` (it is the same experiment) and `logs_too_long`", body = ApiError, content_type = "application/problem+json"))))]
 pub async fn diff(
     State(app): State<AppState>,
     caller: Caller,

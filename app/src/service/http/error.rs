@@ -27,40 +27,41 @@ const RETRY_SECONDS: u16 = 1;
 const TEXT_BYTES_MAX: usize = 4_000;
 
 /// Why a request was not done. Nothing has changed, unless the code is `store`, `stopping` or `internal`.
-#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ApiError {
     /// As in the answer's head.
     #[serde(serialize_with = "problems::write_status")]
-    #[schema(value_type = u16, example = 409)]
+    #[cfg_attr(feature = "describe", schema(value_type = u16, example = 409))]
     pub status: StatusCode,
     /// Stable, in lower case and underscores; programs may rely on it.
     #[serde(flatten, serialize_with = "problems::write_kind")]
-    #[schema(value_type = ProblemKind)]
+    #[cfg_attr(feature = "describe", schema(value_type = ProblemKind))]
     pub code: &'static str,
     /// A sentence for a person: what, which value, what to do.
     #[serde(flatten, serialize_with = "problems::write_detail")]
-    #[schema(value_type = ProblemDetail)]
+    #[cfg_attr(feature = "describe", schema(value_type = ProblemDetail))]
     pub message: Box<str>,
     /// The condition that was violated.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, nullable = false)]
+    #[cfg_attr(feature = "describe", schema(value_type = String, nullable = false))]
     pub rule: Option<Box<str>>,
     /// The value that violated it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Value, nullable = false)]
+    #[cfg_attr(feature = "describe", schema(value_type = Value, nullable = false))]
     // Boxed, as errors are returned through many functions.
     pub value: Option<Box<Value>>,
     /// Of a spec: what is at fault, and where.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     pub place: Option<Box<FaultPlace>>,
     /// While waiting: decided rounds without an outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     pub outstanding: Option<u64>,
     /// Seconds after which to ask again, as in the header Retry-After.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     pub retry_after: Option<u16>,
     /// For the log alone.
     #[serde(skip)]
@@ -68,19 +69,23 @@ pub struct ApiError {
 }
 
 /// Where a spec, or a value beside it, is at fault.
-#[derive(Clone, Debug, Default, Serialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct FaultPlace {
     /// The keys that lead to it, entries of lists by their number.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "cost.0.threshold")]
+    #[cfg_attr(
+        feature = "describe",
+        schema(nullable = false, example = "cost.0.threshold")
+    )]
     pub field: Option<String>,
     /// The line of the spec, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     pub line: Option<u64>,
     /// The character of that line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     pub column: Option<u64>,
 }
 

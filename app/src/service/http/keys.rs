@@ -7,7 +7,6 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
@@ -19,27 +18,30 @@ use crate::service::request::{Granted, Request};
 use crate::store::{ApiKey, Role};
 
 /// A key that is asked for.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewKeyBody {
     /// What it is called: in the log, with all that it asks, tells and changes. Never given again. Not one or two dots alone.
-    #[schema(max_length = 64, pattern = "^[A-Za-z0-9._@-]+$")]
+    #[cfg_attr(
+        feature = "describe",
+        schema(max_length = 64, pattern = "^[A-Za-z0-9._@-]+$")
+    )]
     pub name: String,
     /// What it allows; each role may do what those before it may.
-    #[schema(value_type = KeyRole)]
+    #[cfg_attr(feature = "describe", schema(value_type = KeyRole))]
     pub role: Role,
     /// The ids of the experiments it is for, which need not exist yet; default: all.
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "describe", schema(nullable = false))]
     pub experiments: Option<Vec<String>>,
 }
 
 /// What a key allows: to look; to ask and tell, too; everything.
-#[derive(ToSchema)]
+// Beside the store's Role, which knows nothing of HTTP.
+#[cfg(feature = "describe")]
+#[derive(utoipa::ToSchema)]
 #[schema(rename_all = "lowercase")]
-#[allow(
-    dead_code,
-    reason = "describes the store's Role, which knows nothing of HTTP"
-)]
+#[allow(dead_code, reason = "it only describes")]
 pub enum KeyRole {
     Read,
     Decide,
@@ -47,12 +49,13 @@ pub enum KeyRole {
 }
 
 /// A key that was made.
-#[derive(Clone, Serialize, ToSchema)]
+#[derive(Clone, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct MadeKey {
     /// What it is called.
     pub name: String,
     /// What it allows.
-    #[schema(value_type = KeyRole)]
+    #[cfg_attr(feature = "describe", schema(value_type = KeyRole))]
     pub role: Role,
     /// The experiments it is for; null for all.
     pub experiments: Option<Vec<String>>,
@@ -61,12 +64,13 @@ pub struct MadeKey {
 }
 
 /// A key, without the key.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ListedKey {
     /// What it is called.
     pub name: String,
     /// What it allows.
-    #[schema(value_type = KeyRole)]
+    #[cfg_attr(feature = "describe", schema(value_type = KeyRole))]
     pub role: Role,
     /// The experiments it is for; null for all.
     pub experiments: Option<Vec<String>>,
@@ -93,14 +97,16 @@ impl From<ApiKey> for ListedKey {
 }
 
 /// All keys.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct KeyList {
     /// By name, revoked ones too.
     keys: Vec<ListedKey>,
 }
 
 /// A key that works no more.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct RevokedKey {
     /// What it is called.
     name: String,
@@ -129,8 +135,8 @@ pub fn require_admin_of_all(caller: &Caller) -> Result<(), ApiError> {
 /// List the API keys
 ///
 /// Role admin; a key for some experiments is refused. Without the keys themselves, of which only hashes are kept.
-#[utoipa::path(get, path = "/v1/keys", tag = "keys",
-    responses((status = 200, description = "All keys, by name", body = KeyList)))]
+#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/keys", tag = "keys",
+    responses((status = 200, description = "All keys, by name", body = KeyList))))]
 pub async fn list(State(app): State<AppState>, caller: Caller) -> Result<Reply<KeyList>, ApiError> {
     require_admin_of_all(&caller)?;
     let keys = listed(&app).await?;
@@ -148,8 +154,8 @@ pub async fn listed(app: &AppState) -> Result<Vec<ListedKey>, ApiError> {
 /// Role admin; a key for some experiments is refused. The answer has the key, which is not shown again. Other nodes know it within
 /// two seconds. The first key ends the time in which everyone on the machine is admin, so it must have role admin for all
 /// experiments.
-#[utoipa::path(post, path = "/v1/keys", tag = "keys", request_body = NewKeyBody,
-    responses((status = 201, description = "It is made", body = MadeKey)))]
+#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/keys", tag = "keys", request_body = NewKeyBody,
+    responses((status = 201, description = "It is made", body = MadeKey))))]
 pub async fn make(
     State(app): State<AppState>,
     caller: Caller,
@@ -197,10 +203,10 @@ pub async fn made(app: &AppState, caller: &Caller, new: NewKey) -> Result<MadeKe
 ///
 /// Role admin; a key for some experiments is refused. Its sessions end with it; other nodes refuse it within two seconds. The last
 /// admin key for all experiments is not revoked here, as nobody could make another.
-#[utoipa::path(post, path = "/v1/keys/{name}/revoke", tag = "keys",
+#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/keys/{name}/revoke", tag = "keys",
     params(("name" = String, Path, description = "The key")),
     responses((status = 200, description = "It is revoked", body = RevokedKey),
-              (status = 404, description = "Code `no_such_key`", body = ApiError, content_type = "application/problem+json")))]
+              (status = 404, description = "Code `no_such_key`", body = ApiError, content_type = "application/problem+json"))))]
 pub async fn revoke(
     State(app): State<AppState>,
     caller: Caller,

@@ -246,41 +246,6 @@ impl Shared {
     }
 }
 
-/// The interface for programs, with its description.
-fn interface() -> OpenApiRouter<AppState> {
-    OpenApiRouter::with_openapi(openapi::head())
-        .routes(routes!(experiments::create, experiments::list))
-        .routes(routes!(experiments::show))
-        .routes(routes!(experiments::pause))
-        .routes(routes!(experiments::resume))
-        .routes(routes!(experiments::close))
-        .routes(routes!(plan::plan))
-        .routes(routes!(simulate::simulate))
-        .routes(routes!(decisions::decide))
-        .routes(routes!(outcomes::tell))
-        .routes(routes!(state::state))
-        .routes(routes!(head::head))
-        .routes(routes!(head::publish))
-        .routes(routes!(epochs::list))
-        .routes(routes!(epochs::table))
-        .routes(routes!(epochs::one))
-        .routes(routes!(log::log))
-        .routes(routes!(download::download))
-        .routes(routes!(log::certificate))
-        .routes(routes!(papers::certificate))
-        .routes(routes!(papers::seal))
-        .routes(routes!(papers::seal_page))
-        .routes(routes!(audits::show, audits::start))
-        .routes(routes!(audits::stop))
-        .routes(routes!(diffs::diff))
-        .routes(routes!(keys::list, keys::make))
-        .routes(routes!(keys::revoke))
-        .routes(routes!(watch::health))
-        .routes(routes!(ready::ready))
-        .routes(routes!(watch::metrics))
-        .routes(routes!(openapi::openapi))
-}
-
 /// The whole service: a request goes in, an answer comes out.
 #[derive(Clone)]
 pub struct App {

@@ -9,7 +9,6 @@ use axum::http::StatusCode;
 use debora::{Error, Problem};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use utoipa::ToSchema;
 
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
@@ -23,27 +22,29 @@ use crate::store::Role;
 pub const OUTCOMES_MAX: usize = 10_000;
 
 /// What came of a decision: of a `round`, or of the `overtime` decision with this serial in this `epoch`.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Outcome<'a> {
     /// The round; absent or null for an overtime decision.
-    #[schema(minimum = 1)]
+    #[cfg_attr(feature = "describe", schema(minimum = 1))]
     round: Option<u64>,
     /// Of an overtime decision: its epoch.
     epoch: Option<u64>,
     /// Of an overtime decision: its serial.
-    #[schema(minimum = 1)]
+    #[cfg_attr(feature = "describe", schema(minimum = 1))]
     overtime: Option<u64>,
     /// In the spec's units.
     reward: f64,
     /// In the spec's units: by name, or in the spec's order. May be absent if the spec has no costs.
     #[serde(borrow, default)]
-    #[schema(value_type = CostsShape)]
+    #[cfg_attr(feature = "describe", schema(value_type = CostsShape))]
     costs: GivenCosts<'a>,
 }
 
 /// Costs by name, or in the spec's order.
-#[derive(ToSchema)]
+#[cfg(feature = "describe")]
+#[derive(utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum CostsShape {
     /// By name.
@@ -103,7 +104,8 @@ impl<'de> Visitor<'de> for CostsVisitor {
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A receipt for each outcome, and how many of each there are.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct Receipts {
     /// In the order in which the outcomes were sent.
     pub receipts: Vec<Receipt>,
@@ -112,8 +114,9 @@ pub struct Receipts {
 }
 
 /// How many outcomes have each receipt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Counts)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "describe", schema(as = Counts))]
 pub struct ReceiptCounts {
     /// They count.
     pub recorded: u64,
@@ -155,9 +158,9 @@ impl ReceiptCounts {
 /// Role decide. In any order, at most 10,000 a request, and safe to repeat: each gets a receipt, and what is `recorded` is
 /// durable. If a value is refused, none of the request is recorded. If no round of the request was ever decided in this
 /// experiment, the answer is 404 `no_such_round`.
-#[utoipa::path(post, path = "/v1/experiments/{id}/outcomes", tag = "experiments",
+#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/experiments/{id}/outcomes", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")), request_body = Vec<Outcome>,
-    responses((status = 200, description = "What became of each", body = Receipts)))]
+    responses((status = 200, description = "What became of each", body = Receipts))))]
 pub async fn tell(
     State(app): State<AppState>,
     caller: Caller,

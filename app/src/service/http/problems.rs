@@ -4,7 +4,6 @@
 
 use axum::http::StatusCode;
 use serde::{Serialize, Serializer};
-use utoipa::ToSchema;
 
 /// How an error is declared.
 pub const MEDIA_TYPE: &str = "application/problem+json";
@@ -76,22 +75,24 @@ pub const CODES: &[(u16, &str, &str)] = &[
 ];
 
 /// What kind of error it is.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ProblemKind {
     /// Where it is explained, an address of this service; `about:blank` if the status says it all.
     #[serde(rename = "type")]
-    #[schema(example = "/api#error-no_experiment")]
+    #[cfg_attr(feature = "describe", schema(example = "/api#error-no_experiment"))]
     reference: String,
     /// What happened in general; the same for all errors with this code.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "describe", schema(value_type = String))]
     title: &'static str,
     /// What happened, for programs; it never changes.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "describe", schema(value_type = String))]
     code: &'static str,
 }
 
 /// What happened in this case.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ProblemDetail<'a> {
     /// A sentence for a person: what, which value, what to do.
     detail: &'a str,

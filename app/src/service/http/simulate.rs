@@ -18,7 +18,6 @@ use debora::measure::{Findings, Measurement, Part, SpecText, answer, json};
 use debora::spec::{WorldKind, quoted};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
@@ -41,7 +40,8 @@ const TIME: Duration = Duration::from_secs(1);
 const SIMULATED_MAX: usize = 4_200;
 
 /// What is to be simulated.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SimulateBody {
     /// The spec file's text (TOML), without `[world]`.
@@ -49,12 +49,13 @@ pub struct SimulateBody {
     /// The guessed mean of each quantity of each action, by their names, in the quantity's units.
     means: BTreeMap<String, BTreeMap<String, f64>>,
     /// Pairs of runs at most; default 300.
-    #[schema(minimum = 1, maximum = 10_000)]
+    #[cfg_attr(feature = "describe", schema(minimum = 1, maximum = 10_000))]
     pairs: Option<u64>,
 }
 
 /// What pairs of runs on guessed means gave.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct SimulatedPairs {
     /// Pairs that were run: as many as were asked for, or as a second had room for.
     pub pairs: u64,
@@ -63,7 +64,7 @@ pub struct SimulatedPairs {
     /// What `debora replicate` says of them; warnings first.
     pub sentences: Vec<String>,
     /// Identical rate, regret and bounds, as `debora replicate --json` gives them.
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "describe", schema(value_type = Object))]
     pub found: Value,
     /// Each cost's average over a run, by the means of the actions that it played.
     pub limits: Vec<SimulatedLimit>,
@@ -72,7 +73,8 @@ pub struct SimulatedPairs {
 }
 
 /// A cost's average, in its units.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct SimulatedLimit {
     /// The cost.
     pub name: String,
@@ -92,8 +94,8 @@ pub struct SimulatedLimit {
 ///
 /// Role admin. It takes a second of a core, and creates nothing. Pairs of runs with one key on fresh data, each action's rewards
 /// and costs drawn at the ends of their ranges with the guessed means. One at a time: others are answered 503 `busy`.
-#[utoipa::path(post, path = "/v1/simulate", tag = "planning", request_body = SimulateBody,
-    responses((status = 200, description = "What was found", body = SimulatedPairs)))]
+#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/simulate", tag = "planning", request_body = SimulateBody,
+    responses((status = 200, description = "What was found", body = SimulatedPairs))))]
 pub async fn simulate(
     State(app): State<AppState>,
     caller: Caller,

@@ -7,7 +7,6 @@ use debora::record::{ClearTest, HardRule, Kind};
 use debora::{Engine, EpochRecord, Estimate, Policy, Problem};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
-use utoipa::ToSchema;
 
 use crate::log::account::ToldAccount;
 use crate::log::certificate::{ActionCounts, KnownStrategy, Recommended, false_means, threshold};
@@ -25,7 +24,8 @@ use crate::service::resident::Resident;
 use crate::store::{ExperimentRow, Progress, Role, Status, Store};
 
 /// Where an experiment stands.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct State {
     /// Its name in addresses.
     pub id: String,
@@ -48,10 +48,10 @@ pub struct State {
     pub epoch: u64,
     /// How its strategy was found: explore, estimate, infeasible (no strategy seems to keep all thresholds), or commit (one
     /// action is clearly ahead and is played to the horizon).
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "describe", schema(value_type = String))]
     pub kind: Kind,
     /// Which of its strategies policy hard plays, mix or plan; none for the others.
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(feature = "describe", schema(value_type = Option<String>))]
     pub rule: Option<HardRule>,
     /// The clear test made at its start, if one was due.
     pub test: Option<TestState>,
@@ -59,7 +59,7 @@ pub struct State {
     /// loss.
     pub committed: Option<String>,
     /// The probability of each action, by name.
-    #[schema(value_type = std::collections::BTreeMap<String, f64>)]
+    #[cfg_attr(feature = "describe", schema(value_type = std::collections::BTreeMap<String, f64>))]
     pub strategy: ByName,
     /// Counts per action.
     pub actions: Vec<ActionCounts>,
@@ -95,7 +95,8 @@ pub struct State {
 }
 
 /// A clear test: policy free commits to an action that is ahead by more than a keyed threshold.
-#[derive(Clone, Serialize, ToSchema)]
+#[derive(Clone, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct TestState {
     /// Its stage, from 0.
     pub stage: u32,
@@ -130,7 +131,8 @@ impl Serialize for ByName {
 }
 
 /// What is known of an action's quantity.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct EstimateState {
     /// The action's number in the spec, from 0.
     pub action: u32,
@@ -151,13 +153,14 @@ pub struct EstimateState {
 }
 
 /// What to deploy.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct RecommendationState {
     /// The probability of each action, by name.
-    #[schema(value_type = std::collections::BTreeMap<String, f64>)]
+    #[cfg_attr(feature = "describe", schema(value_type = std::collections::BTreeMap<String, f64>))]
     pub strategy: ByName,
     /// How it was found; while exploring it says nothing about which action is best.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "describe", schema(value_type = String))]
     pub kind: Kind,
     /// What it is known to give: the reward first, then the costs.
     pub expected: Vec<Expected>,
@@ -166,17 +169,19 @@ pub struct RecommendationState {
 }
 
 /// The strategy that is sure to keep every limit.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct CautiousState {
     /// The probability of each action, by name.
-    #[schema(value_type = std::collections::BTreeMap<String, f64>)]
+    #[cfg_attr(feature = "describe", schema(value_type = std::collections::BTreeMap<String, f64>))]
     pub strategy: ByName,
     /// What it is known to give: the reward first, then the costs.
     pub expected: Vec<Expected>,
 }
 
 /// What a strategy is known to give of a quantity.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct Expected {
     /// The reward or a cost, by name.
     pub quantity: String,
@@ -192,9 +197,9 @@ pub struct Expected {
 ///
 /// Role read. Epoch, strategy, estimates with intervals beside thresholds, counts, what is outstanding, imputed, late and
 /// overtime, and whether some actions' outcomes go missing more often.
-#[utoipa::path(get, path = "/v1/experiments/{id}/state", tag = "experiments",
+#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/state", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
-    responses((status = 200, description = "Where it stands", body = State)))]
+    responses((status = 200, description = "Where it stands", body = State))))]
 pub async fn state(
     Shared(app): Shared<AppState>,
     caller: Caller,

@@ -12,7 +12,6 @@ use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::service::http::access::Caller;
 use crate::service::http::error::{ApiError, Code};
@@ -38,13 +37,14 @@ static ROUTES: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 /// That the service is alive.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct Health {
     /// "ok".
-    #[schema(value_type = String, example = "ok")]
+    #[cfg_attr(feature = "describe", schema(value_type = String, example = "ok"))]
     status: &'static str,
     /// The program's version.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "describe", schema(value_type = String))]
     version: &'static str,
     /// The version of the values: two services with the same one decide alike.
     values_version: u32,
@@ -53,8 +53,8 @@ pub struct Health {
 /// Whether the service is alive
 ///
 /// It answers, and its writer is there; if not, start it again. Whether it can commit, `/ready` says. Needs no key.
-#[utoipa::path(get, path = "/health", tag = "service", security(()),
-    responses((status = 200, description = "It is alive", body = Health)))]
+#[cfg_attr(feature = "describe", utoipa::path(get, path = "/health", tag = "service", security(()),
+    responses((status = 200, description = "It is alive", body = Health))))]
 pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, ApiError> {
     // The store is not asked: to start again a process whose disk is full would not help it.
     // A writer that panicked leaves a process that reads and never writes: it must be started anew.
@@ -77,8 +77,8 @@ pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, A
 ///
 /// Role read; a key for some experiments is refused. Requests by route and status with their latency, decisions, outcomes by receipt,
 /// and the 200 experiments that were active last: rounds, strategy, limits and alerts. As OpenMetrics if Accept names it.
-#[utoipa::path(get, path = "/metrics", tag = "service",
-    responses((status = 200, description = "Prometheus's text format, or OpenMetrics", body = String, content_type = "text/plain")))]
+#[cfg_attr(feature = "describe", utoipa::path(get, path = "/metrics", tag = "service",
+    responses((status = 200, description = "Prometheus's text format, or OpenMetrics", body = String, content_type = "text/plain"))))]
 pub async fn metrics(
     State(app): State<AppState>,
     caller: Caller,

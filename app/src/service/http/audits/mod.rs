@@ -10,7 +10,6 @@ use axum::Json as Reply;
 use axum::extract::State;
 use debora::measure::answer::{Answer, Sentence};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 pub use thread::Audits;
 
@@ -24,7 +23,8 @@ use crate::service::http::extract::Id;
 use crate::store::Role;
 
 /// The audit of an experiment: the one under way, and the last that ended.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct AuditState {
     /// The experiment.
     pub id: String,
@@ -37,7 +37,8 @@ pub struct AuditState {
 }
 
 /// How far an audit is.
-#[derive(Clone, Serialize, ToSchema)]
+#[derive(Clone, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct AuditProgress {
     /// When it began.
     pub begun: String,
@@ -55,16 +56,17 @@ pub struct AuditProgress {
 }
 
 /// What an audit found.
-#[derive(Clone, Serialize, ToSchema)]
+#[derive(Clone, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct AuditFinding {
     /// `equal`, `different`, `failed` (the log cannot be read), `stopped` (as somebody asked), or `hashes equal, ..` where actions
     /// could not be recomputed.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "describe", schema(value_type = String))]
     pub verdict: &'static str,
     /// The same in sentences, as `debora audit` prints them.
     pub sentences: Vec<String>,
     /// The first difference; null if there is none.
-    #[schema(value_type = Option<Object>)]
+    #[cfg_attr(feature = "describe", schema(value_type = Option<Object>))]
     pub difference: Option<Difference>,
     /// Epochs that were checked, with the open one.
     pub epochs: u64,
@@ -90,9 +92,9 @@ pub struct AuditFinding {
 /// Where an audit stands
 ///
 /// Role read. How far the audit of this experiment is, and what the last one found: of this server, since it started.
-#[utoipa::path(get, path = "/v1/experiments/{id}/audit", tag = "experiments",
+#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/audit", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
-    responses((status = 200, description = "The audit under way, and the last", body = AuditState)))]
+    responses((status = 200, description = "The audit under way, and the last", body = AuditState))))]
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
@@ -106,9 +108,9 @@ pub async fn show(
 /// Role read. Begins an audit, unless one of this experiment is under way, and does not wait for its end: ask again with GET. One
 /// experiment is audited at a time; 503 `busy` while it is another. It shows that what is stored agrees with itself: for more, run
 /// `debora audit` elsewhere, with a head that was published.
-#[utoipa::path(post, path = "/v1/experiments/{id}/audit", tag = "experiments",
+#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/experiments/{id}/audit", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
-    responses((status = 200, description = "It is under way", body = AuditState)))]
+    responses((status = 200, description = "It is under way", body = AuditState))))]
 pub async fn start(
     State(app): State<AppState>,
     caller: Caller,
@@ -121,9 +123,9 @@ pub async fn start(
 /// Stop an audit
 ///
 /// Role read. Stops the audit of this experiment, if it is under way: the key that began it, or one of role admin.
-#[utoipa::path(post, path = "/v1/experiments/{id}/audit/stop", tag = "experiments",
+#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/experiments/{id}/audit/stop", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
-    responses((status = 200, description = "It stops", body = AuditState)))]
+    responses((status = 200, description = "It stops", body = AuditState))))]
 pub async fn stop(
     State(app): State<AppState>,
     caller: Caller,

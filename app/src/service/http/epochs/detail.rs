@@ -7,7 +7,6 @@ use debora::record::{HardRule, Interval};
 use debora::spec::Spec;
 use debora::{EpochRecord, Estimate, Plan, Policy, Problem, Why};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::entry::{self, EpochEntry};
 use super::words;
@@ -22,7 +21,8 @@ const ROWS_A_READ: usize = 64;
 const TIGHT: f64 = 1e-9;
 
 /// An epoch, with all that its strategy follows from.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct EpochDetail {
     /// The experiment.
     pub id: String,
@@ -57,7 +57,8 @@ pub struct EpochDetail {
 }
 
 /// An action in an epoch.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ActionAt {
     /// Its number in the spec, from 0.
     pub action: u32,
@@ -74,7 +75,8 @@ pub struct ActionAt {
 }
 
 /// A limit in an epoch, in the cost's units.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct LimitHere {
     /// The cost.
     pub name: String,
@@ -93,7 +95,8 @@ pub struct LimitHere {
 }
 
 /// What a strategy gives of a quantity by the estimates.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ExpectedHere {
     /// The reward or a cost, by name.
     pub quantity: String,
@@ -102,7 +105,8 @@ pub struct ExpectedHere {
 }
 
 /// An estimate in force, in its quantity's units.
-#[derive(Clone, Serialize, ToSchema)]
+#[derive(Clone, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct EstimateHere {
     /// The action's number in the spec, from 0.
     pub action: u32,
@@ -129,7 +133,7 @@ pub struct EstimateHere {
     /// The grid's step.
     pub step: f64,
     /// The cell that holds the mean, within the range: any mean in it gives the same estimate.
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "describe", schema(value_type = Object))]
     pub cell: Interval,
     /// The cell's number; none if the cell is the whole range.
     pub index: Option<i64>,
@@ -153,7 +157,8 @@ impl EstimateHere {
 }
 
 /// An epoch's entry in the hash chain.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ChainEntry {
     /// The hash before: of the epoch before, or what the chain starts from.
     pub previous: String,

@@ -7,7 +7,6 @@ use debora::record::{ClearTest, HardRule, Kind};
 use debora::spec::Spec;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::service::http::state::TestState;
 use crate::store::{EpochRow, Progress, Status, Store};
@@ -16,7 +15,8 @@ use crate::store::{EpochRow, Progress, Status, Store};
 const ROUNDING: f64 = 1e-12;
 
 /// Some epochs of an experiment.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct EpochList {
     /// The experiment.
     pub id: String,
@@ -35,15 +35,16 @@ pub struct EpochList {
 }
 
 /// An epoch, as a list has it.
-#[derive(Clone, Serialize, ToSchema)]
+#[derive(Clone, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct EpochEntry {
     /// Its number, from 0.
     pub epoch: u64,
     /// How its strategy was found: explore, estimate, infeasible or commit.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "describe", schema(value_type = String))]
     pub kind: Kind,
     /// Which of its strategies policy hard plays, mix or plan; none for the others.
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(feature = "describe", schema(value_type = Option<String>))]
     pub rule: Option<HardRule>,
     /// Its first round.
     pub first_round: u64,
@@ -66,7 +67,8 @@ pub struct EpochEntry {
 }
 
 /// How often an action is played.
-#[derive(Clone, Serialize, ToSchema)]
+#[derive(Clone, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ShareState {
     /// The action's number in the spec, from 0.
     pub action: u32,
@@ -77,7 +79,8 @@ pub struct ShareState {
 }
 
 /// An action's probability before and after.
-#[derive(Clone, Serialize, ToSchema)]
+#[derive(Clone, Serialize)]
+#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ShareChange {
     /// The action's number in the spec, from 0.
     pub action: u32,
