@@ -45,6 +45,7 @@ CONTENTS = {
         "Feature flags <docs/flags>",
         "Queries <docs/export>",
         "Language models <docs/models>",
+        "Metrics and alerts <docs/metrics>",
         "Audit <docs/audit>",
     ],
     "Trust it": [

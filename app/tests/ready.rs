@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use debora_cli::service::clock::Moment;
+use debora_cli::service::http::samples::Families;
 use debora_cli::service::http::{App, Shared, TIMEOUT};
 use debora_cli::service::writer::Service;
 use debora_cli::store::Location;
@@ -125,7 +126,7 @@ async fn a_store_that_is_deleted_or_replaced_acknowledges_nothing() {
         node.becomes("store_replaced").await;
         fs::rename(&aside, &path).unwrap();
         node.becomes("ready").await;
-        let metrics = node.app.state.metrics.text();
+        let metrics = node.app.state.metrics.text(Families::default());
         for line in [
             "debora_ready 1",
             "debora_failed_transactions_total{reason=\"store_gone\"}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import math
 import os
@@ -153,6 +154,34 @@ def test_an_experiment_ends_with_a_certificate_and_an_audited_log(server: Server
     log.write_text("".join(json.dumps(line) + "\n" for line in client.log()))
     audit = subprocess.run([PROGRAM, "audit", log], capture_output=True, text=True, check=True)
     assert "all equal" in audit.stdout
+
+
+def test_what_is_asked_to_come_back_does() -> None:
+    """A server that is over a limit of the caller's, then over one of its own, and then answers."""
+    statuses = [429, 503, 200]
+
+    class Limited(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status = statuses.pop(0)
+            body = json.dumps({"code": "busy", "detail": "d", "message": "m", "status": status}).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/problem+json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Limited) as limited:
+        thread = threading.Thread(target=limited.serve_forever)
+        thread.start()
+        try:
+            assert Client(f"http://127.0.0.1:{limited.server_port}", "e").state()["status"] == 200
+        finally:
+            limited.shutdown()
+            thread.join()
+    assert statuses == []
 
 
 def test_refusals_have_a_code_and_a_sentence(server: Server) -> None:

@@ -75,6 +75,24 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// All at zero, each by its reason: what begins with its first increase, no rate sees.
+    pub fn new() -> Self {
+        let counts = Self::default();
+        for reason in Shed::ALL.map(Shed::word) {
+            counts
+                .shed
+                .get_or_create(&ReasonLabels { reason })
+                .inc_by(0);
+        }
+        for reason in Failure::ALL.map(Failure::code) {
+            counts
+                .failed
+                .get_or_create(&ReasonLabels { reason })
+                .inc_by(0);
+        }
+        counts
+    }
+
     /// Counts what was refused for lack of room.
     pub fn shed(&self, reason: Shed) {
         let reason = reason.word();

@@ -94,7 +94,7 @@ impl Service {
     /// Opens the store and starts the writer.
     pub fn start(location: Location, clock: Clock) -> Result<Arc<Self>> {
         let (requests, received) = channel();
-        let counts = Counts::default();
+        let counts = Counts::new();
         let queued = Arc::new(AtomicU64::new(0));
         let mut executor = Executor::start(location.open(Purpose::Serve)?, clock())?;
         let start = executor.node.start.clone();

@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::http::Request;
 use debora_cli::service::http::openapi;
 use debora_cli::service::http::pages::examples::{ADDRESS, EXAMPLES, Example, ExampleBody};
+use debora_cli::service::http::problems::CODES;
 use debora_cli::store::Role;
 use serde_json::{Value, json};
 
@@ -71,6 +72,12 @@ async fn the_page_has_every_operation_schema_and_example_and_its_links_lead_some
         for word in [&path, summary.as_str().unwrap()] {
             assert!(text.contains(word), "{method} {path}: {word}");
         }
+    }
+    // Where the type of each error leads.
+    for (_, code, title) in CODES {
+        let line = format!("<tr id=\"error-{code}\">");
+        let found = text.split_once(&line).map(|(_, rest)| rest);
+        assert!(found.is_some_and(|rest| rest.contains(title)), "{code}");
     }
     for name in document["components"]["schemas"]
         .as_object()

@@ -371,14 +371,11 @@ async fn an_audit_is_watched_and_stopped_and_one_runs_at_a_time() {
         200,
         &["Another experiment is being audited", "<button disabled>"],
     );
-    let busy = house
+    let yours = house
         .ask("POST", "/v1/experiments/other/audit", &json!({}))
         .await
-        .refused(503, "busy");
-    assert!(
-        !busy.to_string().contains("\"e\""),
-        "which one it is may not be for the caller: {busy}"
-    );
+        .refused(429, "yours_runs");
+    assert!(yours["detail"].as_str().unwrap().contains("\"e\""));
     // Stopping the other's stops nothing here.
     house
         .ask("POST", "/v1/experiments/other/audit/stop", &json!({}))
@@ -417,6 +414,7 @@ async fn is_stopped_by(begins: usize, stops: usize) {
     // Held from its first look at the clock, until the gate is dropped.
     let mut house = HeldHouse::new(0);
     house.create("e").await;
+    house.create("further").await;
     let mut tokens: Vec<String> = Vec::new();
     for (name, role) in [("boss", "admin"), ("one", "read"), ("other", "read")] {
         let key = json!({ "name": name, "role": role });
@@ -431,6 +429,18 @@ async fn is_stopped_by(begins: usize, stops: usize) {
         let begun = house.ask_as(token, "POST", start, &json!({})).await;
         begun.expect(200);
     }
+    let further = "/v1/experiments/further/audit";
+    let yours = house
+        .ask_as(&tokens[begins], "POST", further, &json!({}))
+        .await;
+    let yours = yours.refused(429, "yours_runs");
+    assert!(yours["detail"].as_str().unwrap().contains("\"e\""));
+    let busy = house.ask_as(&tokens[2], "POST", further, &json!({})).await;
+    let busy = busy.refused(503, "busy");
+    assert!(
+        !busy.to_string().contains("\"e\""),
+        "which one it is may not be for the caller: {busy}"
+    );
     let refused = house.ask_as(&tokens[2], "POST", stop, &json!({})).await;
     let refused = refused.refused(403, "wrong_role");
     assert!(refused.to_string().contains("began"), "{refused}");

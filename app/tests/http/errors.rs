@@ -449,6 +449,25 @@ async fn a_store_that_fails_is_a_503_whose_reason_stays_in_the_log() {
     }
 }
 
+/// [`crate::Reply::refused`] looks for Retry-After in each.
+#[tokio::test]
+async fn a_service_that_stops_says_when_to_ask_again() {
+    let house = house().await;
+    house.service.stop().unwrap();
+    for (method, path, body) in [
+        ("POST", "/v1/experiments/e/decisions", "{\"n\":1}"),
+        ("POST", "/v1/experiments/e/outcomes", "[]"),
+        ("POST", "/v1/experiments/e/pause", "{}"),
+        ("GET", "/health", ""),
+        ("GET", "/ready", ""),
+    ] {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("content-type", "application/json");
+        let reply = house.send(request.body(body.into()).unwrap()).await;
+        reply.refused(503, "stopping");
+    }
+}
+
 #[tokio::test]
 async fn a_service_that_has_stopped_says_so() {
     let house = house().await;

@@ -16,6 +16,7 @@ mod interface;
 mod keys;
 mod limits;
 mod list;
+mod metrics;
 mod missing;
 mod new;
 mod observed;
@@ -106,7 +107,26 @@ impl Reply {
                 .is_some_and(|message| message.len() > 10),
             "{body}"
         );
+        self.is_problem(&body);
         body
+    }
+
+    /// Whether an error is as RFC 9457 has it, with a time to ask again where it is worth repeating.
+    #[track_caller]
+    fn is_problem(&self, body: &Value) {
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        let code = body["code"].as_str().unwrap();
+        assert_eq!(body["type"], format!("/api#error-{code}"));
+        assert_eq!(body["status"], self.status.as_u16());
+        assert!(body["title"].as_str().is_some_and(|title| title.len() > 5));
+        assert_eq!(body["detail"], body["message"]);
+        let later = self.headers.get("retry-after").map(|seconds| {
+            let seconds = seconds.to_str().unwrap();
+            seconds.parse::<u16>().expect("whole seconds")
+        });
+        let repeated = matches!(self.status.as_u16(), 429 | 503) || code == "waiting";
+        assert_eq!(later.is_some(), repeated, "{body}");
+        assert_eq!(body["retry_after"], json!(later), "{body}");
     }
 }
 

@@ -333,8 +333,8 @@ class Client:
                 response = self._connection_request(method, path, data)
                 status, text = response.status, response.read().decode()
                 self._reached = True
-                # Below 500 it has decided, so the same request would get the same answer.
-                if status < 500:
+                # Below 500 it has decided, so the same request would get the same answer; but 429 asks to come back.
+                if status < 500 and status != 429:
                     return self._answer(status, text), response.headers.get("debora-next")
                 failure: Exception = ServiceError(status, _document(text))
             except (OSError, http.client.HTTPException) as error:

@@ -14,6 +14,7 @@ use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
+use crate::service::http::trace;
 use crate::service::limits::quoted;
 use crate::service::request::{Decided, Granted, Refusal, Request};
 use crate::store::{DecisionKind, Role};
@@ -103,6 +104,7 @@ pub async fn decide(
         seen,
     }) = body.read()?;
     let request_key = one_key(request_key, header)?;
+    let flag = trace::flag(&id);
     let request = Request::Decide {
         id,
         rounds: n,
@@ -114,6 +116,7 @@ pub async fn decide(
     let Granted::Decided(decided) = served.inspect_err(log_if_behind)? else {
         unreachable!("decisions are answered with decisions")
     };
+    trace::evaluated(flag.as_deref(), &decided);
     // Repetitions are answered and not counted: the metric is of rounds handed out.
     if !decided.repeated {
         app.metrics

@@ -44,7 +44,7 @@ struct LogsTooLong;
 #[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/diff", tag = "experiments",
     params(("id" = String, Path, description = "The experiment"), DiffQuery),
     responses((status = 200, description = "The comparison", body = Object),
-              (status = 422, description = "Codes `unfit` (it is the same experiment) and `logs_too_long`", body = ApiError))))]
+              (status = 422, description = "Codes `unfit` (it is the same experiment) and `logs_too_long`", body = ApiError, content_type = "application/problem+json"))))]
 pub async fn diff(
     State(app): State<AppState>,
     caller: Caller,

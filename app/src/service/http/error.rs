@@ -1,10 +1,11 @@
-//! The answer when something cannot be done: a stable code, a sentence, the rule and the value.
+//! The answer when something cannot be done, as RFC 9457 has it: a stable code, a sentence, the rule and the value.
 //!
+//! 422 is wrong in itself, 409 at this moment. 429 is a limit of the caller's own, 503 one of the service: both are worth repeating, and say when.
 //! The one place where a refusal of the service, or an error of the library, becomes HTTP.
 
 use std::time::{Duration, Instant};
 
-use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use debora::{Error, VALUES_VERSION};
@@ -12,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::log::{OtherValues, ROUNDS_MAX};
+use crate::service::http::problems::{self, MEDIA_TYPE, ProblemDetail, ProblemKind};
 use crate::service::http::webhooks;
 use crate::service::keys::KEY_NAME_MAX;
 use crate::service::limits::ESTIMATES_MAX;
@@ -29,13 +31,17 @@ const TEXT_BYTES_MAX: usize = 4_000;
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
 pub struct ApiError {
-    #[serde(skip)]
+    /// As in the answer's head.
+    #[serde(serialize_with = "problems::write_status")]
+    #[cfg_attr(feature = "describe", schema(value_type = u16, example = 409))]
     pub status: StatusCode,
     /// Stable, in lower case and underscores; programs may rely on it.
-    #[cfg_attr(feature = "describe", schema(value_type = String, example = "waiting"))]
+    #[serde(flatten, serialize_with = "problems::write_kind")]
+    #[cfg_attr(feature = "describe", schema(value_type = ProblemKind))]
     pub code: &'static str,
     /// A sentence for a person: what, which value, what to do.
-    #[cfg_attr(feature = "describe", schema(value_type = String))]
+    #[serde(flatten, serialize_with = "problems::write_detail")]
+    #[cfg_attr(feature = "describe", schema(value_type = ProblemDetail))]
     pub message: Box<str>,
     /// The condition that was violated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +66,7 @@ pub struct ApiError {
     pub retry_after: Option<u16>,
     /// For the log alone.
     #[serde(skip)]
-    pub detail: Option<Box<str>>,
+    pub cause: Option<Box<str>>,
 }
 
 /// Where a spec, or a value beside it, is at fault.
@@ -91,6 +97,17 @@ pub struct Code(pub &'static str);
 impl ApiError {
     /// An error without rule and value.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<Box<str>>) -> Self {
+        // Where tests see it alone: a line that is missing is no reason to answer nothing.
+        debug_assert_eq!(
+            problems::known(code).map(|(status, _)| status),
+            Some(status.as_u16()),
+            "{code:?} has no line in problems.rs, or another status"
+        );
+        // Here rather than where they are made, so that none is without it.
+        let retried = [
+            StatusCode::TOO_MANY_REQUESTS,
+            StatusCode::SERVICE_UNAVAILABLE,
+        ];
         Self {
             status,
             code,
@@ -99,8 +116,8 @@ impl ApiError {
             value: None,
             place: None,
             outstanding: None,
-            retry_after: None,
-            detail: None,
+            retry_after: retried.contains(&status).then_some(RETRY_SECONDS),
+            cause: None,
         }
     }
 
@@ -155,7 +172,12 @@ impl ApiError {
 
     /// There is no room for the request at the moment; nothing was done.
     pub fn busy(message: impl Into<Box<str>>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).retry()
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
+    }
+
+    /// The caller has something under way that it may have one of; nothing was done.
+    pub fn yours_runs(message: impl Into<Box<str>>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "yours_runs", message)
     }
 
     /// A body or an address that cannot be read at all.
@@ -303,11 +325,11 @@ impl From<Refusal> for ApiError {
             }
             // The detail may hold an address or a file's name of the server, so it goes to its log.
             Refusal::Store { detail } => Self {
-                detail: Some(detail.into()),
-                ..plain(S::SERVICE_UNAVAILABLE, "store").retry()
+                cause: Some(detail.into()),
+                ..plain(S::SERVICE_UNAVAILABLE, "store")
             },
             Refusal::Busy => Self::busy(message),
-            Refusal::Stopping => plain(S::SERVICE_UNAVAILABLE, "stopping").retry(),
+            Refusal::Stopping => plain(S::SERVICE_UNAVAILABLE, "stopping"),
         }
     }
 }
@@ -358,10 +380,13 @@ fn log(code: &str, detail: &str) {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        if let Some(detail) = &self.detail {
-            log(self.code, detail);
+        if let Some(cause) = &self.cause {
+            log(self.code, cause);
         }
         let mut response = (self.status, axum::Json(&self)).into_response();
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         if let Some(seconds) = self.retry_after {
             response
                 .headers_mut()
@@ -397,6 +422,34 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    /// Every code there is, as every error is made by `new`.
+    #[test]
+    fn what_is_worth_repeating_says_when_and_nothing_else_does() {
+        for (status, code, title) in problems::CODES {
+            let status = StatusCode::from_u16(*status).unwrap();
+            let error = ApiError::new(status, code, "what happened; what to do");
+            let body = json!(error);
+            let expected = json!({
+                "type": format!("/api#error-{code}"), "title": title, "status": status.as_u16(), "code": code,
+                "detail": "what happened; what to do", "message": "what happened; what to do",
+            });
+            for (field, value) in expected.as_object().unwrap() {
+                assert_eq!(&body[field], value, "{code}");
+            }
+            let response = error.into_response();
+            let headers = response.headers();
+            assert_eq!(headers[CONTENT_TYPE], MEDIA_TYPE);
+            let repeated = [429, 503].contains(&status.as_u16());
+            assert_eq!(headers.contains_key(RETRY_AFTER), repeated, "{code}");
+            assert_eq!(body["retry_after"] == 1, repeated, "{code}");
+        }
+        let waiting = ApiError::from(Refusal::Waiting {
+            epoch: 0,
+            outstanding: 7,
+        });
+        assert!(waiting.into_response().headers().contains_key(RETRY_AFTER));
     }
 
     #[test]

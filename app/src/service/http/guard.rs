@@ -79,7 +79,7 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
         "internal error; see the server log (the request may or may not have been carried out)";
     let error = ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message);
     ApiError {
-        detail: Some(detail.unwrap_or("a panic").into()),
+        cause: Some(detail.unwrap_or("a panic").into()),
         ..error
     }
     .into_response()

@@ -206,7 +206,7 @@ pub async fn made(app: &AppState, caller: &Caller, new: NewKey) -> Result<MadeKe
 #[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/keys/{name}/revoke", tag = "keys",
     params(("name" = String, Path, description = "The key")),
     responses((status = 200, description = "It is revoked", body = RevokedKey),
-              (status = 404, description = "Code `no_such_key`", body = ApiError))))]
+              (status = 404, description = "Code `no_such_key`", body = ApiError, content_type = "application/problem+json"))))]
 pub async fn revoke(
     State(app): State<AppState>,
     caller: Caller,

@@ -134,7 +134,7 @@ fn bad_cursor(bad: BadCursor) -> ApiError {
 #[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/certificate", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "The certificate", body = Object),
-              (status = 409, description = "Code `not_over`", body = ApiError))))]
+              (status = 409, description = "Code `not_over`", body = ApiError, content_type = "application/problem+json"))))]
 pub async fn certificate(
     State(app): State<AppState>,
     caller: Caller,

@@ -4,16 +4,21 @@ use std::sync::atomic::AtomicU64;
 
 use axum::http::Method;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::service::counts::Counts;
+use crate::service::http::samples::Families;
 use crate::service::request::Receipt;
 use crate::store::DecisionKind;
+
+/// What all names begin with.
+const PREFIX: &str = "debora";
 
 /// What a request was and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -66,7 +71,7 @@ impl Metrics {
             (|| Histogram::new(exponential_buckets(1e-4, 2.0, 16))) as fn() -> Histogram,
         );
         let metrics = Self {
-            registry: Registry::with_prefix("debora"),
+            registry: Registry::with_prefix(PREFIX),
             requests: Family::default(),
             seconds,
             decisions: Family::default(),
@@ -74,6 +79,13 @@ impl Metrics {
             imputed: Counter::default(),
             connections: Gauge::default(),
         };
+        // From the start, as with the reasons of the service's own counts.
+        for kind in DecisionKind::ALL {
+            metrics.decided(kind, 0);
+        }
+        for receipt in Receipt::ALL {
+            metrics.told(receipt, 0);
+        }
         metrics.registered(counts.clone())
     }
 
@@ -125,6 +137,11 @@ impl Metrics {
             counts.groups,
         );
         registry.register("connections", "Open connections", self.connections.clone());
+        let build = [
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("values_version", debora::VALUES_VERSION.to_string()),
+        ];
+        registry.register("build", "The program", Info::new(build.to_vec()));
         self
     }
 
@@ -164,10 +181,15 @@ impl Metrics {
             .inc_by(outcomes);
     }
 
-    /// In Prometheus's text format.
-    pub fn text(&self) -> String {
+    /// As OpenMetrics, with what was read for this scrape.
+    pub fn text(&self, read: Families) -> String {
+        // A registry of its own, as these come and go with their experiments.
+        let mut registry = Registry::with_prefix(PREFIX);
+        registry.register_collector(Box::new(read));
         let mut text = String::new();
-        encode(&mut text, &self.registry).expect("strings can be written to");
+        encode_registry(&mut text, &self.registry)
+            .and_then(|()| encode(&mut text, &registry))
+            .expect("strings can be written to");
         text
     }
 }

@@ -11,6 +11,7 @@
 pub mod access;
 pub mod alerts;
 pub mod audits;
+pub mod census;
 pub mod decisions;
 pub mod diffs;
 pub mod download;
@@ -19,6 +20,7 @@ pub mod error;
 pub mod experiments;
 pub mod extract;
 pub mod flags;
+pub mod gauges;
 pub mod guard;
 pub mod head;
 pub mod keys;
@@ -32,9 +34,11 @@ pub mod pace;
 pub mod pages;
 pub mod papers;
 pub mod plan;
+pub mod problems;
 pub mod readers;
 pub mod ready;
 pub mod routes;
+pub mod samples;
 pub mod server;
 pub mod session;
 pub mod simulate;
@@ -43,6 +47,7 @@ pub mod state;
 pub mod stream;
 pub mod summary;
 pub mod table;
+pub mod trace;
 pub mod watch;
 pub mod webhooks;
 
@@ -64,7 +69,9 @@ use crate::service::writer::Service;
 use crate::store::Store;
 use access::Access;
 use audits::Audits;
+use census::Census;
 use error::ApiError;
+use gauges::Gauges;
 use last_minute::LastMinute;
 use metrics::Metrics;
 use pages::errors::{self, Asked};
@@ -103,6 +110,8 @@ pub struct Shared {
     readiness: Readiness,
     readers: Readers,
     summaries: Summaries,
+    census: Census,
+    gauges: Gauges,
     bodies: Arc<Semaphore>,
     infos: Mutex<Recent<Arc<ExperimentInfo>>>,
     renderings: Renderings,
@@ -134,6 +143,8 @@ impl Shared {
             readiness: Readiness::default(),
             readers: Readers::new(&service),
             summaries: Summaries::default(),
+            census: Census::default(),
+            gauges: Gauges::default(),
             service,
             access: Access::default(),
             timeout,

@@ -11,6 +11,7 @@ use utoipa::openapi::{ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref,
 use utoipa::{OpenApi as _, PartialSchema as _, ToSchema as _};
 
 use crate::service::http::error::ApiError;
+use crate::service::http::problems::MEDIA_TYPE;
 use crate::service::http::routes::Described;
 
 const MALFORMED: &str = "Code `malformed`: the address or the body cannot be read";
@@ -75,9 +76,16 @@ fn common_errors(path: &str, item: &mut PathItem) {
         error(
             operation,
             "503",
-            "Codes `store`, `stopping`, `busy`: repeat the request",
+            "Codes `store`, `stopping`, `busy`: repeat the request after the seconds in Retry-After",
         );
         path_errors(path, operation);
+        if path.ends_with("/audit") && changes {
+            error(
+                operation,
+                "429",
+                "Code `yours_runs`: the key has an audit of another experiment under way",
+            );
+        }
         if changes {
             error(
                 operation,
@@ -151,7 +159,7 @@ fn error(operation: &mut Operation, status: &str, description: &str) {
         .build();
     let response = ResponseBuilder::new()
         .description(description)
-        .content("application/json", content)
+        .content(MEDIA_TYPE, content)
         .build();
     // What the handler itself says about a status is more precise, and stays.
     operation

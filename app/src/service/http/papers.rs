@@ -67,7 +67,7 @@ pub async fn seal_page(
 #[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/certificate.html", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "The certificate", body = String, content_type = "text/html"),
-              (status = 409, description = "Code `not_over`", body = ApiError))))]
+              (status = 409, description = "Code `not_over`", body = ApiError, content_type = "application/problem+json"))))]
 pub async fn certificate(
     State(app): State<AppState>,
     caller: Caller,

@@ -64,10 +64,10 @@ pub struct Ready {
 #[cfg_attr(feature = "describe", utoipa::path(get, path = "/ready", tag = "service", security(()),
     responses((status = 200, description = "It can commit", body = Ready),
               (status = 503, description = "Codes `disk_full`, `read_only`, `io_error`, `store_gone`, `store_replaced`, \
-               `database_away`, `stuck`, `store`, `stopping`, `busy`", body = ApiError))))]
+               `database_away`, `stuck`, `store`, `stopping`, `busy`", body = ApiError, content_type = "application/problem+json"))))]
 pub async fn ready(State(app): State<AppState>) -> Result<axum::Json<Ready>, ApiError> {
     let unready =
-        |code, message: &str| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message).retry();
+        |code, message: &str| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message);
     match app.readiness.ask(&app.service).await {
         Some(Ok(store)) => Ok(axum::Json(Ready {
             status: "ready",

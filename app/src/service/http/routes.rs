@@ -69,8 +69,8 @@ interface! {
     post "/v1/keys/{name}/revoke" keys::revoke;
     get "/v1/webhooks" webhooks::list;
     post "/v1/webhooks" webhooks::make;
-    post "/v1/webhooks/{id}/remove" webhooks::remove;
-    post "/v1/webhooks/{id}/test" webhooks::test;
+    post "/v1/webhooks/{name}/remove" webhooks::remove;
+    post "/v1/webhooks/{name}/test" webhooks::test;
     get "/health" watch::health;
     get "/ready" ready::ready;
     get "/metrics" watch::metrics;

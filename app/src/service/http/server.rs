@@ -35,6 +35,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::service::counts::Shed;
 use crate::service::http::error::ApiError;
+use crate::service::http::problems::MEDIA_TYPE;
 use crate::service::http::stream::Timed;
 use crate::service::http::{App, AppState};
 
@@ -280,7 +281,7 @@ fn crowded() -> ApiError {
 static TOLD_OFF: LazyLock<String> = LazyLock::new(|| {
     let body = serde_json::to_string(&crowded()).unwrap_or_default();
     format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\ncache-control: no-store\r\nconnection: close\r\n\
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: {MEDIA_TYPE}\r\nretry-after: 1\r\ncache-control: no-store\r\nconnection: close\r\n\
          content-length: {}\r\n\r\n{body}",
         body.len()
     )

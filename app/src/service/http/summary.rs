@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use debora::Policy;
 use debora::record::Kind;
 use debora::spec::Spec;
 
@@ -18,7 +19,7 @@ use crate::log::observed::Observed;
 use crate::log::sample_ratio;
 use crate::log::{OtherValues, check_values};
 use crate::service::http::ExperimentInfo;
-use crate::service::http::alerts;
+use crate::service::http::alerts::{self, AlertKind};
 use crate::service::http::pace::{DecisionPace, DecisionRate};
 use crate::service::recent::Recent;
 use crate::service::resident::Resident;
@@ -29,6 +30,9 @@ pub const FACTS_MAX: usize = 20_000;
 
 /// Summaries kept: two pages of the list.
 const SUMMARIES_MAX: usize = 2_000;
+
+/// Actions whose probability is kept: the metrics show each as a line.
+pub const ACTIONS_MAX: usize = 20;
 
 /// How long after its beginning a request makes summaries: if it must read names first, fewer. With the rest of the page it
 /// stays below 50 milliseconds.
@@ -65,20 +69,32 @@ pub enum Unsaid {
 pub struct LineStanding {
     /// How the open epoch's strategy was found.
     pub kind: Kind,
+    /// Rounds in all.
+    pub horizon: u64,
+    /// Which algorithm decides.
+    pub policy: Policy,
     /// The action with the largest probability, by name, and that probability.
     pub leader: (String, f64),
+    /// The probability of each action, by name; of many actions, those of the most probable.
+    pub strategy: Vec<(String, f64)>,
     /// Whether the open epoch is fully decided and waits for outcomes.
     waiting: bool,
     /// Its costs, those whose limit was exceeded first; `None` if an earlier version stored outcomes without their sums.
     pub limits: Option<Vec<LimitLine>>,
     /// What somebody should look into, in sentences.
     pub alerts: Vec<String>,
+    /// What kind each of them is of.
+    pub alert_kinds: Vec<AlertKind>,
 }
 
 /// Whether a cost's limit was kept.
 pub struct LimitLine {
     /// The cost's name.
     pub name: String,
+    /// What its mean must not exceed.
+    pub threshold: f64,
+    /// Its average over all counted rounds; `None` without a round.
+    pub realised: Option<f64>,
     /// Whether it was.
     pub verdict: LimitVerdict,
     /// The same in words, with the numbers.
@@ -201,6 +217,15 @@ impl LineSummary {
         self.is_of(line) && !matches!(self.standing, Err(Unsaid::Unreadable(_)))
     }
 
+    /// How many milliseconds old it is, if the experiment has changed since.
+    pub fn age(&self, line: &ExperimentLine, now: i64) -> i64 {
+        if self.is_of(line) {
+            0
+        } else {
+            (now - self.made_at).max(0)
+        }
+    }
+
     /// Whether the experiment is known to wait for outcomes.
     pub fn is_waiting(&self, line: &ExperimentLine) -> bool {
         let waited = self
@@ -245,19 +270,36 @@ impl LineStanding {
                     }
                 });
         let (limits, alerts) = told(store, progress, &resident, id)?;
+        let problem = engine.problem();
         Ok(Self {
             kind: engine.open_record().kind,
-            leader: (engine.problem().actions()[place].clone(), probability),
+            horizon: problem.horizon(),
+            policy: problem.policy(),
+            leader: (problem.actions()[place].clone(), probability),
+            strategy: most_probable(problem.actions(), engine.strategy().probabilities()),
             waiting: progress.status.is_open()
                 && progress.outstanding() > 0
                 && resident.is_decided(progress),
             limits,
-            alerts,
+            alert_kinds: alerts.iter().map(|(kind, _)| *kind).collect(),
+            alerts: alerts::sentences(alerts),
         })
     }
 }
 
-type LimitsAndAlerts = (Option<Vec<LimitLine>>, Vec<String>);
+/// The actions with the largest probabilities, in the spec's order if they are all.
+fn most_probable(actions: &[String], probabilities: &[f64]) -> Vec<(String, f64)> {
+    let mut named: Vec<_> = actions.iter().zip(probabilities.iter().copied()).collect();
+    if named.len() > ACTIONS_MAX {
+        // Stable, so that of equals the lowest actions stay.
+        named.sort_by(|one, other| other.1.total_cmp(&one.1));
+        named.truncate(ACTIONS_MAX);
+    }
+    let owned = named.into_iter().map(|(name, share)| (name.clone(), share));
+    owned.collect()
+}
+
+type LimitsAndAlerts = (Option<Vec<LimitLine>>, Vec<(AlertKind, String)>);
 
 /// What was told: limits, and alerts.
 fn told(
@@ -272,7 +314,12 @@ fn told(
         Some(text) => Observed::parse(&text, engine.problem())?,
         None if progress.outcomes.iter().sum::<u64>() == 0 => Observed::new(engine.problem()),
         // To sum up an epoch again may take seconds: the experiment's own page does.
-        None => return Ok((None, false_means)),
+        None => {
+            let alerts = false_means
+                .into_iter()
+                .map(|sentence| (AlertKind::FalseMean, sentence));
+            return Ok((None, alerts.collect()));
+        }
     };
     let account = ToldAccount::new(engine, progress, &observed, &resident.rules)?;
     let limits = kept::of(&account);
@@ -282,12 +329,14 @@ fn told(
         .into_iter()
         .map(|limit| LimitLine {
             name: limit.name,
+            threshold: limit.threshold,
+            realised: limit.all.realised,
             verdict: limit.all.verdict,
             sentence: limit.all.sentence,
         })
         .collect();
     limits.sort_by_key(|limit| severity(limit.verdict));
-    Ok((Some(limits), alerts::sentences(alerts)))
+    Ok((Some(limits), alerts))
 }
 
 /// The worst first.

@@ -1,6 +1,7 @@
 //! For those who keep the service running: health, metrics, and at level debug a line in the server's log for each request.
 //!
-//! A line has the route, never the address, as a query may hold a secret. Keys, cookies and bodies are not in it either.
+//! A line has the route, never the address, as a query may hold a secret. Keys, cookies and bodies are not in it either; of the
+//! caller's headers it has the number of the trace.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -8,8 +9,8 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
@@ -18,7 +19,7 @@ use crate::service::http::error::{ApiError, Code};
 use crate::service::http::guard::guarded;
 use crate::service::http::metrics::{RequestLabels, method_name};
 use crate::service::http::routes::INTERFACE;
-use crate::service::http::{AppState, Shared, pages};
+use crate::service::http::{AppState, Shared, gauges, pages, samples, trace};
 use crate::store::Role;
 
 /// What nearly all requests ask for. Routes are searched in order, so these come first.
@@ -62,7 +63,11 @@ pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, A
     // A writer that panicked leaves a process that reads and never writes: it must be started anew.
     if !app.service.is_serving() {
         let message = "the writer has stopped; restart the service";
-        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", message).retry());
+        return Err(ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "stopping",
+            message,
+        ));
     }
     Ok(axum::Json(Health {
         status: "ok",
@@ -71,19 +76,31 @@ pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, A
     }))
 }
 
-/// Counters for Prometheus
+/// Metrics for Prometheus
 ///
-/// Role read; a key for some experiments is refused. Requests by route and status with their latency, decisions, outcomes by receipt.
+/// Role read; a key for some experiments is refused. Requests by route and status with their latency, decisions, outcomes by receipt,
+/// and the 200 experiments that were active last: rounds, strategy, limits and alerts. As OpenMetrics if Accept names it.
 #[cfg_attr(feature = "describe", utoipa::path(get, path = "/metrics", tag = "service",
-    responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"))))]
-pub async fn metrics(State(app): State<AppState>, caller: Caller) -> Result<Response, ApiError> {
+    responses((status = 200, description = "Prometheus's text format, or OpenMetrics", body = String, content_type = "text/plain"))))]
+pub async fn metrics(
+    State(app): State<AppState>,
+    caller: Caller,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     // The names of routes and the load are nobody else's business: a scraper has a key with role read.
     caller.require(Role::Read)?;
     caller.require_all()?;
     // Looked at for the gauge, which would otherwise tell of the last time that somebody asked.
     app.readiness.ask(&app.service).await;
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(CONTENT_TYPE, kind)], app.metrics.text()).into_response())
+    let text = app.metrics.text(gauges::read(&app).await);
+    let accepted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    // Prometheus asks for it by name; whoever does not may know the older format alone.
+    if accepted.is_some_and(|accept| accept.contains("application/openmetrics-text")) {
+        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+        return Ok(([(CONTENT_TYPE, kind)], text).into_response());
+    }
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    Ok(([(CONTENT_TYPE, kind)], samples::plain(&text)).into_response())
 }
 
 /// Has a request answered, counts it and writes a line about it.
@@ -93,6 +110,7 @@ pub async fn observed(app: &Shared, router: Router, request: Request) -> Respons
     // costs each request ten allocations (docs/benchmarks.md).
     let method = method_name(request.method());
     let route = route(request.uri().path());
+    let trace_id = trace::trace_id(request.headers()).map(str::to_owned);
     let mut response = guarded(router, request).await;
     // On every answer rather than on those with a key or a cookie in them: none is worth keeping, and none can be forgotten.
     response
@@ -107,6 +125,7 @@ pub async fn observed(app: &Shared, router: Router, request: Request) -> Respons
         route,
         status,
         code,
+        trace_id,
         microseconds = taken.as_micros() as u64,
         "request"
     );

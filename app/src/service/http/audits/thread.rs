@@ -125,6 +125,14 @@ impl Audits {
         }
         match &inner.running {
             Some(running) if running.id == id => return Ok(()),
+            // The caller's own doing, and within its power to end.
+            Some(running) if running.by == caller.name => {
+                let message = format!(
+                    "your audit of experiment {:?} is under way, and one is made at a time; stop it, or repeat the request later",
+                    running.id
+                );
+                return Err(ApiError::yours_runs(message));
+            }
             // Which one is not said: the caller's key may not be for it.
             Some(_) => {
                 return Err(ApiError::busy(

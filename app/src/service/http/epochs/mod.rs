@@ -88,7 +88,7 @@ pub async fn table(
     params(("id" = String, Path, description = "The experiment"),
            ("epoch" = u64, Path, description = "Its number, from 0")),
     responses((status = 200, description = "The epoch", body = EpochDetail),
-              (status = 404, description = "Codes `no_experiment`, `no_such_epoch`", body = ApiError))))]
+              (status = 404, description = "Codes `no_experiment`, `no_such_epoch`", body = ApiError, content_type = "application/problem+json"))))]
 pub async fn one(
     State(app): State<AppState>,
     caller: Caller,

@@ -16,7 +16,7 @@ use crate::service::http::state::{self, State};
 use crate::service::webhooks::EventKind;
 use crate::service::webhooks::message::Notice;
 use crate::service::webhooks::outbox::Raise;
-use crate::store::{EpochRow, Progress, Status, Store, Webhook, WebhookCursor};
+use crate::store::{DecisionKind, EpochRow, Progress, Status, Store, Webhook, WebhookCursor};
 
 /// Epochs read at a time; what is beyond them is read at the next look.
 const EPOCHS_MAX: usize = 64;
@@ -327,7 +327,13 @@ fn waiting(
     if !state.waiting {
         return Ok(None);
     }
-    let last = store.leases(&state.id, progress.epoch, false, progress.rounds(), 1)?;
+    let last = store.leases(
+        &state.id,
+        progress.epoch,
+        DecisionKind::Round,
+        progress.rounds(),
+        1,
+    )?;
     let Some(last) = last.first() else {
         return Ok(None);
     };

@@ -123,7 +123,7 @@ fn failed(error: &anyhow::Error) -> ApiError {
         folder.display()
     );
     ApiError {
-        detail: Some(format!("{error:#}").into()),
+        cause: Some(format!("{error:#}").into()),
         ..ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "backup", message)
     }
 }

@@ -20,6 +20,7 @@ use super::compress::{gzip, takes_gzip};
 use super::errors::PageError;
 use super::{Guest, lasting_page, parts};
 use crate::service::http::error::ApiError;
+use crate::service::http::problems::{CODES, MEDIA_TYPE};
 use crate::service::http::routes::OPENAPI;
 use crate::service::http::{AppState, session};
 use crate::service::recent::Recent;
@@ -147,6 +148,8 @@ fn write(guest: Option<&Guest>, sender: &Sender) -> Html<String> {
             h2 #{ "tag-" (tag) } { (title(tag)) }
             @for operation in operations { (operation.section(sender)) }
         }
+        h2 #errors { "Errors" }
+        (errors())
         h2 #schemas { "What is sent and answered" }
         @for (name, schema) in DOCUMENT.schemas() { (DOCUMENT.section(name, schema)) }
     };
@@ -169,10 +172,29 @@ fn introduction(sender: &Sender) -> Markup {
             p { "This service has no keys, so requests need none. Once there is one, each operation needs the role that it names." }
         }
         p {
-            "What cannot be done is answered with " (schema::link("ApiError")) ": a stable code, a sentence with the remedy, the rule and "
-            "the value. 422 is wrong in itself, 409 at this moment, and 503 is worth repeating."
+            "What cannot be done is answered with " (schema::link("ApiError")) " (" code { (MEDIA_TYPE) } ", RFC 9457): a stable "
+            a href="#errors" { "code" } ", a sentence with the remedy, the rule and the value. 422 is wrong in itself, 409 at this moment. "
+            "429 is over a limit of the caller's own and 503 over one of the service: both are worth repeating, after the seconds in "
+            code { "Retry-After" } "."
         }
     }
+}
+
+/// Every code, at the place that the `type` of an error leads to.
+fn errors() -> Markup {
+    parts::scroll(
+        "Errors",
+        &html! {
+            table {
+                thead { tr { th scope="col" { "Status" } th scope="col" { "Code" } th scope="col" { "Title" } } }
+                tbody {
+                    @for (status, code, title) in CODES {
+                        tr id={ "error-" (code) } { td { (status) } th scope="row" { code { (code) } } td { (title) } }
+                    }
+                }
+            }
+        },
+    )
 }
 
 /// One thing that can be asked for.
@@ -321,7 +343,7 @@ impl Operation<'_> {
 }
 
 fn is_error(answer: &Value) -> bool {
-    let schema = &answer["content"]["application/json"]["schema"];
+    let schema = &answer["content"][MEDIA_TYPE]["schema"];
     schema["$ref"] == "#/components/schemas/ApiError"
 }
 
