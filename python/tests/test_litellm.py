@@ -206,9 +206,14 @@ def test_values_beyond_the_range_are_clipped_or_refused_and_counted(routed: Make
 
 def test_an_event_is_told_once_and_not_if_the_cache_answered() -> None:
     """As LiteLLM's events are: with its extras for the proxy absent, it cannot read its own cache."""
-    local = engine()
-    routing = Routing(litellm.Router([deployment("good"), deployment("poor")]), local, "chat", reward=lambda *_: 1.0)
-    now = datetime.now()
+    now, local = datetime.now(), engine()
+
+    def judge(kwargs: dict[str, Any], response: Any) -> float:
+        # Said again while it is being told.
+        routing.log_success_event(kwargs, response, now, now)
+        return 1.0
+
+    routing = Routing(litellm.Router([deployment("good"), deployment("poor")]), local, "chat", reward=judge)
     for cached in (False, True):
         info = routing.get_available_deployment("chat")["model_info"]
         event = {"litellm_params": {"model_info": info}, "response_cost": 0.001, "cache_hit": cached}
@@ -318,13 +323,12 @@ def test_a_service_killed_in_the_middle_loses_nothing_and_is_told_nothing_twice(
     assert routing.counts == {"told": 250}
     state = client.state()
     assert state["outstanding"] == 0
-    logged = {}
-    for line in client.log():
-        if line["type"] in ("outcome", "overtime_outcome") or "reward" in line:
-            logged[line.get("epoch"), line.get("round"), line.get("overtime")] = line["reward"]
-    in_horizon = {place[1]: reward for place, reward in told.items() if place[1] is not None}
-    assert {place[1]: reward for place, reward in logged.items() if place[1] is not None} == in_horizon
-    assert len(told) == 250 and state["decided"] == len(in_horizon)
+    lines = list(client.log())
+    rounds = [(line["round"], line["reward"]) for line in lines if line["type"] == "outcome"]
+    overtime = [((line["epoch"], line["serial"]), line["reward"]) for line in lines if line["type"] == "aside"]
+    assert sorted(rounds) == sorted((round, reward) for (_, round, _), reward in told.items() if round)
+    assert sorted(overtime) == sorted(((epoch, at), reward) for (epoch, _, at), reward in told.items() if at)
+    assert len(told) == 250 and state["decided"] == len(rounds)
     audit = subprocess.run([binary(), "audit", server.store], capture_output=True, text=True, check=False)
     assert audit.returncode == 0, audit.stdout + audit.stderr
 
