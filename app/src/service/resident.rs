@@ -163,7 +163,10 @@ impl Resident {
     ) -> Result<()> {
         let epoch = progress.epoch;
         for (overtime, end) in [(false, progress.next_round), (true, progress.next_serial)] {
-            while with_overtime || !overtime {
+            if overtime && !with_overtime {
+                continue;
+            }
+            loop {
                 let next = match overtime {
                     true => self.leases.next_serial,
                     false => self.leases.next_round,
