@@ -17,7 +17,7 @@ use crate::store::{DecisionKind, Lease, Status};
 
 /// What a request asks for: decisions, or a flag, which is one that is given in every state.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct DecisionAsk<'a> {
     rounds: u64,
     request_key: Option<&'a str>,
     seen: u64,
@@ -25,7 +25,7 @@ struct Asked<'a> {
     flag: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> DecisionAsk<'a> {
     fn of(request: &'a Request) -> Option<Self> {
         match request {
             Request::Decide {
@@ -99,7 +99,7 @@ impl Turn<'_> {
         };
         for (place, request) in group.iter().enumerate() {
             // Outcomes and ticks come before all decisions (`Turn`), as they may close the epoch.
-            if let Some(asked) = Asked::of(request) {
+            if let Some(asked) = DecisionAsk::of(request) {
                 let key = asked.request_key;
                 let answered = match key.and_then(|key| leases.find(key, answers)) {
                     _ if asked.seen > self.progress.rounds() => Err(self.refuse_behind(asked.seen)),
@@ -140,7 +140,7 @@ impl Turn<'_> {
         // An invalid key must not reach the store, which could fail on it, and the group with it.
         let keys: Vec<&str> = group
             .iter()
-            .filter_map(|request| Asked::of(request)?.request_key)
+            .filter_map(|request| DecisionAsk::of(request)?.request_key)
             .filter(|key| is_name(key))
             .collect();
         let mut stored = BTreeMap::new();
@@ -183,8 +183,8 @@ impl Turn<'_> {
 
     /// Hands out the next rounds, fewer where the epoch ends; beyond its end, overtime or nothing. To a request that is held back,
     /// the action for those.
-    fn decide(&mut self, asked: Asked<'_>) -> Result<Decided, Refusal> {
-        let Asked {
+    fn decide(&mut self, asked: DecisionAsk<'_>) -> Result<Decided, Refusal> {
+        let DecisionAsk {
             rounds,
             request_key,
             ..
@@ -221,7 +221,7 @@ impl Turn<'_> {
     }
 
     /// What a request's decisions will count for.
-    fn kind_of(&self, asked: Asked<'_>) -> Result<DecisionKind, Refusal> {
+    fn kind_of(&self, asked: DecisionAsk<'_>) -> Result<DecisionKind, Refusal> {
         // A flag that was answered with nothing now would be another once there is something, so it is given overtime also
         // while the experiment is paused or holds others back: that counts for nothing, and stays.
         let paused = asked.flag && self.progress.status == Status::Paused;

@@ -172,7 +172,10 @@ impl Resident {
     ) -> Result<()> {
         let epoch = progress.epoch;
         for kind in DecisionKind::ALL {
-            while with_overtime || kind != DecisionKind::Overtime {
+            if kind == DecisionKind::Overtime && !with_overtime {
+                continue;
+            }
+            loop {
                 let next = self.leases.next(kind);
                 if next >= progress.next(kind) {
                     break;

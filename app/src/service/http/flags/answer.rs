@@ -238,3 +238,37 @@ pub fn failure(error: ApiError, key: Option<&str>) -> Response {
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::service::request::Refusal;
+
+    async fn answered(refusal: Refusal, key: Option<&str>) -> (u16, Option<String>, Value) {
+        let response = failure(refusal.into(), key);
+        let later = response.headers().get("retry-after");
+        let later = later.map(|seconds| seconds.to_str().unwrap().to_owned());
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+        let status = response.status().as_u16();
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, later, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn providers_are_told_to_keep_away_from_a_busy_service() {
+        for key in [Some("e"), None] {
+            let (status, later, body) = answered(Refusal::Busy, key).await;
+            assert_eq!((status, later.as_deref()), (429, Some("1")));
+            assert_eq!(
+                (&body["errorCode"], &body["key"]),
+                (&json!("GENERAL"), &json!(key))
+            );
+            let (status, later, body) = answered(Refusal::Stopping, key).await;
+            assert_eq!((status, later.as_deref()), (503, Some("1")));
+            assert_eq!(body["errorCode"], "GENERAL");
+        }
+    }
+}
