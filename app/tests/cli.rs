@@ -110,7 +110,7 @@ fn every_example_plans_without_being_blind_and_runs() {
             "{path}: three lines on whom it is for"
         );
     }
-    assert_eq!(seen, 8);
+    assert_eq!(seen, 9);
 }
 
 #[test]
