@@ -42,6 +42,7 @@ CONTENTS = {
         "Python <docs/python>",
         "Many machines <docs/sweeps>",
         "Live experiments <docs/service>",
+        "Alerts <docs/alerts>",
         "Audit <docs/audit>",
     ],
     "Trust it": [
