@@ -46,6 +46,7 @@ CONTENTS = {
         "Queries <docs/export>",
         "Language models <docs/models>",
         "Metrics and alerts <docs/metrics>",
+        "Alerts <docs/alerts>",
         "Audit <docs/audit>",
     ],
     "Trust it": [

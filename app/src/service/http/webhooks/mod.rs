@@ -289,7 +289,7 @@ pub async fn made(
 #[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/webhooks/{name}/remove", tag = "webhooks",
     params(("name" = String, Path, description = "The webhook")),
     responses((status = 200, description = "It is gone", body = RemovedWebhook),
-              (status = 404, description = "Code `no_such_webhook`", body = ApiError))))]
+              (status = 404, description = "Code `no_such_webhook`", body = ApiError, content_type = "application/problem+json"))))]
 pub async fn remove(
     State(app): State<AppState>,
     caller: Caller,
@@ -312,7 +312,7 @@ pub async fn removed(app: &AppState, caller: &Caller, name: String) -> Result<()
 #[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/webhooks/{name}/test", tag = "webhooks",
     params(("name" = String, Path, description = "The webhook")),
     responses((status = 200, description = "It is on its way", body = TestMessage),
-              (status = 404, description = "Code `no_such_webhook`", body = ApiError))))]
+              (status = 404, description = "Code `no_such_webhook`", body = ApiError, content_type = "application/problem+json"))))]
 pub async fn test(
     State(app): State<AppState>,
     caller: Caller,
