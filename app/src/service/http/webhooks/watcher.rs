@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! every second   what senders report ─► settled;   what is due ─► claimed ─► a sender for each webhook
-//! now and then   experiments that have changed ─► findings ─► messages, with the cursor
+//! now and then   experiments that have changed ─► to_tell ─► messages, with the cursor
 //! ```
 //!
 //! It reads beside the writer, as pages do, and asks the writer only to write: a request like all others, of a few rows. One
@@ -20,11 +20,11 @@ use anyhow::{Result, bail};
 use tokio::runtime::Handle;
 
 use crate::service::http::readers::{PAGES_NICE, give_way};
-use crate::service::http::webhooks::notices::Findings;
+use crate::service::http::webhooks::notices::ToTell;
 use crate::service::request::{Granted, Request};
 use crate::service::seldom::Seldom;
 use crate::service::webhooks::outbox::{
-    Claimed, OutboxGranted, OutboxRequest, Raise, Sent, Settled,
+    Attempt, Claimed, OutboxGranted, OutboxRequest, Raise, Settled,
 };
 use crate::service::webhooks::sender;
 use crate::service::writer::Service;
@@ -60,7 +60,7 @@ impl Watcher {
     pub fn start(service: &Arc<Service>) -> Result<Self> {
         let (notes, received) = channel();
         let stopping = Arc::new(AtomicBool::new(false));
-        let mut watch = Watch {
+        let mut watch = WatchThread {
             service: Arc::clone(service),
             runtime: Handle::current(),
             received,
@@ -91,14 +91,14 @@ impl Watcher {
 
 /// How far an experiment was when it was looked through.
 #[derive(PartialEq, Eq)]
-struct Standing {
+struct LookedAt {
     status: Status,
     epoch: u64,
     decided: u64,
     outcomes: u64,
 }
 
-impl Standing {
+impl LookedAt {
     // Less than the progress, of which a hundred thousand would be kept: what there is to tell changes with these alone.
     fn of(progress: &Progress) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl Standing {
     }
 }
 
-struct Watch {
+struct WatchThread {
     service: Arc<Service>,
     runtime: Handle,
     received: Receiver<Note>,
@@ -121,11 +121,11 @@ struct Watch {
     /// Webhooks that a sender is at work for.
     busy: BTreeSet<String>,
     /// Experiments that need not be looked through until they change.
-    looked: BTreeMap<String, Standing>,
+    looked: BTreeMap<String, LookedAt>,
     scan_at: Instant,
 }
 
-impl Watch {
+impl WatchThread {
     fn run(&mut self) {
         static FAILED: Seldom = Seldom::new(Duration::from_secs(60));
         give_way(PAGES_NICE);
@@ -239,8 +239,8 @@ impl Watch {
             let settled = sent.unwrap_or_default();
             for one in &settled {
                 match &one.sent {
-                    Sent::Taken => counts.delivered("taken"),
-                    Sent::Failed(reason) => {
+                    Attempt::Taken => counts.delivered("taken"),
+                    Attempt::Failed(reason) => {
                         counts.delivered("failed");
                         let (webhook, id) = (&one.message.webhook, &one.message.id);
                         tracing::warn!(
@@ -250,8 +250,8 @@ impl Watch {
                             "a webhook's receiver did not take a message"
                         );
                     }
-                    Sent::Gone => counts.delivered("gone"),
-                    Sent::Untried => {}
+                    Attempt::Gone => counts.delivered("gone"),
+                    Attempt::Untried => {}
                 }
             }
             let _ = notes.send(Note::Sent(name, settled));
@@ -271,7 +271,7 @@ impl Watch {
                 if self.stopping.load(Ordering::Relaxed) {
                     return Ok(wrote);
                 }
-                let standing = Standing::of(&line.progress);
+                let standing = LookedAt::of(&line.progress);
                 if self.looked.get(&line.id) != Some(&standing) {
                     wrote |= self.look(&line.id, standing, webhooks)?;
                 }
@@ -284,7 +284,7 @@ impl Watch {
     }
 
     /// Looks through an experiment; whether something was written.
-    fn look(&mut self, id: &str, standing: Standing, webhooks: &[Webhook]) -> Result<bool> {
+    fn look(&mut self, id: &str, standing: LookedAt, webhooks: &[Webhook]) -> Result<bool> {
         let now = (self.service.clock)().wall;
         let identity = self.service.start.identity.clone();
         let found = self.service.read(|store| {
@@ -295,13 +295,13 @@ impl Watch {
                 .map(|cursor| cursor.map_or(0, |cursor| cursor.epoch))
                 .min();
             let Some(from) = from else { return Ok(None) };
-            let findings = Findings::read(store, id, from, now)?;
-            Ok(findings.map(|findings| {
+            let to_tell = ToTell::read(store, id, from, now)?;
+            Ok(to_tell.map(|to_tell| {
                 let raises = wanting
                     .into_iter()
-                    .filter_map(|(webhook, cursor)| findings.raise(id, webhook, cursor, &identity));
+                    .filter_map(|(webhook, cursor)| to_tell.raise(id, webhook, cursor, &identity));
                 let raises: Vec<Raise> = raises.collect();
-                (raises, findings.more || findings.is_waiting())
+                (raises, to_tell.more || to_tell.is_waiting())
             }))
         });
         // One that cannot be read must not keep the others from being looked through.
