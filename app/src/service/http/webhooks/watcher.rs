@@ -33,11 +33,12 @@ use crate::store::{Progress, Status, Webhook, WebhookCursor};
 /// How often what is due is claimed.
 const STEP: Duration = Duration::from_secs(1);
 
-/// How often experiments are looked through, at most.
+/// How long a scan is followed by a pause, at least.
 const SCAN: Duration = Duration::from_secs(2);
 
-/// A scan is followed by a pause this many times as long, so that a hundred thousand experiments take a small part of a core.
-const PAUSE: u32 = 20;
+/// How much longer for each experiment that was listed, and for each that was looked through: the thread
+/// rests most of the time, however many there are. By number and not by time, which a busy machine stretches.
+const PAUSES: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(20)];
 
 /// Experiments listed at a time.
 const LINES: usize = 1_000;
@@ -70,6 +71,7 @@ impl Watcher {
             busy: BTreeSet::new(),
             looked: BTreeMap::new(),
             scan_at: Instant::now(),
+            pause: SCAN,
         };
         let thread = std::thread::Builder::new().name("webhooks".into());
         let thread = thread.spawn(move || watch.run())?;
@@ -123,6 +125,8 @@ struct WatchThread {
     /// Experiments that need not be looked through until they change.
     looked: BTreeMap<String, LookedAt>,
     scan_at: Instant,
+    /// How long after this scan comes the next.
+    pause: Duration,
 }
 
 impl WatchThread {
@@ -183,11 +187,11 @@ impl WatchThread {
             self.looked.clear();
             return Ok(());
         }
-        let begun = Instant::now();
         let mut wrote = false;
-        if begun >= self.scan_at {
+        if Instant::now() >= self.scan_at {
+            self.pause = SCAN;
             wrote = self.scan(&webhooks)?;
-            self.scan_at = Instant::now() + SCAN.max(begun.elapsed() * PAUSE);
+            self.scan_at = Instant::now() + self.pause;
         }
         if wrote || !pending.is_empty() {
             self.claim()?;
@@ -271,6 +275,7 @@ impl WatchThread {
                 if self.stopping.load(Ordering::Relaxed) {
                     return Ok(wrote);
                 }
+                self.pause += PAUSES[0];
                 let standing = LookedAt::of(&line.progress);
                 if self.looked.get(&line.id) != Some(&standing) {
                     wrote |= self.look(&line.id, standing, webhooks)?;
@@ -285,6 +290,7 @@ impl WatchThread {
 
     /// Looks through an experiment; whether something was written.
     fn look(&mut self, id: &str, standing: LookedAt, webhooks: &[Webhook]) -> Result<bool> {
+        self.pause += PAUSES[1];
         let now = (self.service.clock)().wall;
         let identity = self.service.start.identity.clone();
         let found = self.service.read(|store| {
