@@ -1,4 +1,4 @@
-"""Webhooks against the library that receivers use: its verdict on what the service sends, and the receiver of docs/alerts.md."""
+"""Webhooks against the library that receivers use: its verdict on what is sent, and the receiver of docs/alerts.md."""
 
 from __future__ import annotations
 
@@ -117,7 +117,9 @@ def test_the_receiver_of_the_page_takes_what_is_signed_and_nothing_else(server: 
             said.append(line)
             if line.startswith("experiment.done The experiment is done: all 16 rounds have their outcomes."):
                 break
-        forged = urllib.request.Request(url, b"{}", {"webhook-id": "x", "webhook-timestamp": "0", "webhook-signature": "v1,AA=="})
+        forged = urllib.request.Request(
+            url, b"{}", {"webhook-id": "x", "webhook-timestamp": "0", "webhook-signature": "v1,AA=="}
+        )
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(forged, timeout=10)
         assert len(set(said)) == len(said)

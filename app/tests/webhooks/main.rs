@@ -18,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use binary::debora;
+use debora_cli::store::{Location, Purpose, copy};
 use receiver::{Answer, Receiver};
 use schema::schema;
 use scratch::Scratch;
@@ -357,4 +358,92 @@ fn a_receiver_that_is_gone_is_left_alone_and_a_redirect_is_a_failure() {
     );
     assert_eq!(receiver.at("/trap").len(), 0);
     assert_eq!(receiver.at("/gone?token=secret").len(), 1);
+}
+
+/// A backup of PostgreSQL is written row by row.
+#[test]
+fn a_copy_has_webhooks_and_all_that_waits_for_them() {
+    let database = schema("hooks_copy");
+    let receiver = Receiver::start(|_, _| Answer::Status(500));
+    let node = Node::start(&database);
+    let template = json!({ "name": "ops", "url": receiver.url("/hook"), "format": "slack", "template": "{words}",
+        "events": ["epoch.closed", "experiment.done"], "experiments": ["e"], "wait_seconds": 7 });
+    node.post("/v1/webhooks", template);
+    node.create("e", SHORT);
+    while node.play("e", 64, |_| Some((0.5, 0.5))) > 0 {}
+    let pending = expected(&node, "e").len();
+    let begun = Instant::now();
+    while node.webhook("ops")["pending"] != pending || node.webhook("ops")["last_error"].is_null() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "{}",
+            node.webhook("ops")
+        );
+        thread::sleep(Duration::from_millis(50));
+    }
+    drop(node);
+    let folder = Scratch::new("hooks_copy");
+    let (from, to) = (Location::of(&database), folder.join("copy.db"));
+    copy::to_file(&from, &to).unwrap();
+    let held = [from, Location::Sqlite(to)].map(|location| {
+        let mut store = location.open(Purpose::Read).unwrap();
+        store.begin().unwrap();
+        let messages = store.messages("ops", i64::MAX, i64::MAX, 100).unwrap();
+        (
+            store.webhooks().unwrap(),
+            store.cursors("e").unwrap(),
+            messages,
+        )
+    });
+    assert_eq!(held[0].2.len(), pending);
+    assert!(held[0].1[0].ended, "{:?}", held[0].1);
+    assert_eq!(held[0], held[1]);
+}
+
+#[test]
+fn what_no_webhook_can_be_is_refused_with_its_rule() {
+    let folder = Scratch::new("hooks_refused");
+    let node = Node::start(&folder.join("store.db").display().to_string());
+    let add = |change: Value| {
+        let mut body = json!({ "name": "ops", "url": "https://hooks.example/a" });
+        let fields = body.as_object_mut().unwrap();
+        fields.extend(change.as_object().unwrap().clone());
+        let (status, answer) = node.ask("/v1/webhooks", Some(&body));
+        (
+            status,
+            answer["code"].as_str().unwrap_or_default().to_owned(),
+        )
+    };
+    let unfit = (422, "webhook".to_owned());
+    for url in [
+        "",
+        "hooks.example",
+        "ftp://hooks.example/",
+        "https://ann:pass@hooks.example/",
+        "/a",
+    ] {
+        assert_eq!(add(json!({ "url": url })), unfit, "{url}");
+    }
+    for change in [
+        json!({ "format": "xml" }),
+        json!({ "template": "{words}" }),
+        json!({ "events": [] }),
+        json!({ "events": ["webhook.test"] }),
+        json!({ "wait_seconds": 0 }),
+    ] {
+        assert_eq!(add(change.clone()), unfit, "{change}");
+    }
+    assert_eq!(add(json!({ "name": ".." })), (422, "key_name".into()));
+    assert_eq!(
+        add(json!({ "experiments": ["E"] })),
+        (422, "id_text".into())
+    );
+    assert_eq!(add(json!({})), (201, String::new()));
+    assert_eq!(add(json!({})), (409, "webhook_taken".into()));
+    for number in 1..32 {
+        assert_eq!(add(json!({ "name": format!("ops-{number}") })).0, 201);
+    }
+    assert_eq!(add(json!({ "name": "more" })), (409, "webhooks".into()));
+    let (status, answer) = node.ask("/v1/webhooks/none/remove", Some(&json!({})));
+    assert_eq!((status, &answer["code"]), (404, &json!("no_such_webhook")));
 }

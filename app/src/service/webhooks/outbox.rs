@@ -100,12 +100,12 @@ pub struct Settled {
     /// The message.
     pub message: WebhookMessage,
     /// What became of it.
-    pub sent: Sent,
+    pub sent: Attempt,
 }
 
 /// What became of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum Attempt {
     /// It was taken.
     Taken,
     /// It was not, for this reason.
@@ -243,23 +243,23 @@ fn settle(store: &mut dyn Store, settled: &Settled, time: TurnTime) -> Result<()
     };
     let mut deliveries = webhook.deliveries;
     let mut disabled_at = webhook.disabled_at;
-    if let Sent::Failed(_) | Sent::Gone = sent {
+    if let Attempt::Failed(_) | Attempt::Gone = sent {
         deliveries.last_error_at = Some(time.at);
     }
     match sent {
-        Sent::Untried => {
+        Attempt::Untried => {
             // At once: it was not tried, and a receiver that does not answer has one message at a time to do so.
             let postponed = store.postpone_message(message, time.at, message.attempts);
             return postponed.map(drop);
         }
-        Sent::Taken => {
+        Attempt::Taken => {
             // Another node may have settled it, if this one's claim ran out.
             if store.remove_message(&message.webhook, &message.id)? {
                 deliveries.delivered += 1;
             }
             deliveries.last_success_at = Some(time.at);
         }
-        Sent::Failed(reason) => {
+        Attempt::Failed(reason) => {
             deliveries.last_error = Some(reason.clone());
             let attempts = message.attempts + 1;
             // Both, as a clock that jumps ahead must not make what is a second old too old.
@@ -271,7 +271,7 @@ fn settle(store: &mut dyn Store, settled: &Settled, time: TurnTime) -> Result<()
                 deliveries.failed += 1;
             }
         }
-        Sent::Gone => {
+        Attempt::Gone => {
             deliveries.last_error = Some("it answered 410: it wants no more".into());
             deliveries.failed += u64::from(store.remove_message(&message.webhook, &message.id)?);
             disabled_at = Some(time.at);

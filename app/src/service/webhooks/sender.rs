@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ureq::Agent;
 
 use crate::calendar;
-use crate::service::webhooks::outbox::{Claimed, Sent, Settled};
+use crate::service::webhooks::outbox::{Attempt, Claimed, Settled};
 use crate::service::webhooks::signature::signature;
 use crate::store::{Webhook, WebhookMessage};
 
@@ -32,17 +32,17 @@ pub fn send(claimed: Claimed) -> Vec<Settled> {
     let settle = |message: WebhookMessage| {
         // A receiver that never answers has used up the time with the first of them.
         let sent = if gone || begun.elapsed() >= BATCH {
-            Sent::Untried
+            Attempt::Untried
         } else {
             post(&agent, &webhook, &message)
         };
-        gone = gone || sent == Sent::Gone;
+        gone = gone || sent == Attempt::Gone;
         Settled { message, sent }
     };
     messages.into_iter().map(settle).collect()
 }
 
-fn post(agent: &Agent, webhook: &Webhook, message: &WebhookMessage) -> Sent {
+fn post(agent: &Agent, webhook: &Webhook, message: &WebhookMessage) -> Attempt {
     // Of this attempt: receivers refuse old ones, so that nobody can send a message again that was overheard.
     let timestamp = calendar::now() / 1_000;
     let signature = signature(webhook.secret, &message.id, timestamp, &message.body);
@@ -54,14 +54,14 @@ fn post(agent: &Agent, webhook: &Webhook, message: &WebhookMessage) -> Sent {
         .header("webhook-signature", signature);
     match request.send(&message.body) {
         Ok(answer) => match answer.status().as_u16() {
-            200..300 => Sent::Taken,
-            410 => Sent::Gone,
-            status @ 300..400 => Sent::Failed(format!(
+            200..300 => Attempt::Taken,
+            410 => Attempt::Gone,
+            status @ 300..400 => Attempt::Failed(format!(
                 "it answered {status}, and redirects are not followed"
             )),
-            status => Sent::Failed(format!("it answered {status}")),
+            status => Attempt::Failed(format!("it answered {status}")),
         },
-        Err(error) => Sent::Failed(reason(&error)),
+        Err(error) => Attempt::Failed(reason(&error)),
     }
 }
 

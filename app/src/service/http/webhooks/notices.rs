@@ -25,7 +25,7 @@ const EPOCHS_MAX: usize = 64;
 const NAMED_MAX: usize = 3;
 
 /// What an experiment gives reason to tell.
-pub struct Findings {
+pub struct ToTell {
     /// Of the record, each with the epoch whose end brought it about.
     record: Vec<(u64, Notice)>,
     /// What is wrong at the moment; `None` if that cannot be read.
@@ -40,7 +40,7 @@ pub struct Findings {
     pub more: bool,
 }
 
-impl Findings {
+impl ToTell {
     /// Looks through an experiment from this epoch on.
     pub fn read(store: &mut dyn Store, id: &str, from: u64, now: i64) -> Result<Option<Self>> {
         // The database's time if nodes share one, as the record's times are.
@@ -54,7 +54,7 @@ impl Findings {
         // Of the last that was read, what follows is not known yet: it is told at the next look.
         let tellable = if more { &rows[..EPOCHS_MAX - 1] } else { &rows };
         let closed = tellable.iter().filter(|row| row.closed_at.is_some());
-        let mut findings = Self {
+        let mut to_tell = Self {
             record: of_record(id, &problem, &rows, tellable.len())?,
             alerts: None,
             waiting: None,
@@ -64,17 +64,17 @@ impl Findings {
         };
         // An experiment of another values version has a record, and no state that this program can find.
         let state = state::read(store, id).ok().flatten();
-        if findings.ended {
+        if to_tell.ended {
             let at = rows.last().and_then(|row| row.closed_at).unwrap_or(now);
             let done = done(&progress, state.as_ref(), at, id);
             // Whatever epochs are told by then, this is not: a cursor at an end is not looked at again.
-            findings.record.push((u64::MAX, done));
+            to_tell.record.push((u64::MAX, done));
         }
         if let Some(state) = &state {
-            findings.alerts = Some(alerts(state, now));
-            findings.waiting = waiting(store, state, &progress, now)?;
+            to_tell.alerts = Some(alerts(state, now));
+            to_tell.waiting = waiting(store, state, &progress, now)?;
         }
-        Ok(Some(findings))
+        Ok(Some(to_tell))
     }
 
     /// Whether time alone may bring something about.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! every second   what senders report ─► settled;   what is due ─► claimed ─► a sender for each webhook
-//! now and then   experiments that have changed ─► findings ─► messages, with the cursor
+//! now and then   experiments that have changed ─► to_tell ─► messages, with the cursor
 //! ```
 //!
 //! It reads beside the writer, as pages do, and asks the writer only to write: a request like all others, of a few rows. One
@@ -20,11 +20,11 @@ use anyhow::{Result, bail};
 use tokio::runtime::Handle;
 
 use crate::service::http::readers::{PAGES_NICE, give_way};
-use crate::service::http::webhooks::notices::Findings;
+use crate::service::http::webhooks::notices::ToTell;
 use crate::service::request::{Granted, Request};
 use crate::service::seldom::Seldom;
 use crate::service::webhooks::outbox::{
-    Claimed, OutboxGranted, OutboxRequest, Raise, Sent, Settled,
+    Attempt, Claimed, OutboxGranted, OutboxRequest, Raise, Settled,
 };
 use crate::service::webhooks::sender;
 use crate::service::writer::Service;
@@ -33,11 +33,12 @@ use crate::store::{Progress, Status, Webhook, WebhookCursor};
 /// How often what is due is claimed.
 const STEP: Duration = Duration::from_secs(1);
 
-/// How often experiments are looked through, at most.
+/// How long a scan is followed by a pause, at least.
 const SCAN: Duration = Duration::from_secs(2);
 
-/// A scan is followed by a pause this many times as long, so that a hundred thousand experiments take a small part of a core.
-const PAUSE: u32 = 20;
+/// How much longer for each experiment that was listed, and for each that was looked through: the thread
+/// rests most of the time, however many there are. By number and not by time, which a busy machine stretches.
+const PAUSES: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(20)];
 
 /// Experiments listed at a time.
 const LINES: usize = 1_000;
@@ -60,7 +61,7 @@ impl Watcher {
     pub fn start(service: &Arc<Service>) -> Result<Self> {
         let (notes, received) = channel();
         let stopping = Arc::new(AtomicBool::new(false));
-        let mut watch = Watch {
+        let mut watch = WatchThread {
             service: Arc::clone(service),
             runtime: Handle::current(),
             received,
@@ -70,6 +71,7 @@ impl Watcher {
             busy: BTreeSet::new(),
             looked: BTreeMap::new(),
             scan_at: Instant::now(),
+            pause: SCAN,
         };
         let thread = std::thread::Builder::new().name("webhooks".into());
         let thread = thread.spawn(move || watch.run())?;
@@ -91,14 +93,14 @@ impl Watcher {
 
 /// How far an experiment was when it was looked through.
 #[derive(PartialEq, Eq)]
-struct Standing {
+struct LookedAt {
     status: Status,
     epoch: u64,
     decided: u64,
     outcomes: u64,
 }
 
-impl Standing {
+impl LookedAt {
     // Less than the progress, of which a hundred thousand would be kept: what there is to tell changes with these alone.
     fn of(progress: &Progress) -> Self {
         Self {
@@ -110,7 +112,7 @@ impl Standing {
     }
 }
 
-struct Watch {
+struct WatchThread {
     service: Arc<Service>,
     runtime: Handle,
     received: Receiver<Note>,
@@ -121,11 +123,13 @@ struct Watch {
     /// Webhooks that a sender is at work for.
     busy: BTreeSet<String>,
     /// Experiments that need not be looked through until they change.
-    looked: BTreeMap<String, Standing>,
+    looked: BTreeMap<String, LookedAt>,
     scan_at: Instant,
+    /// How long after this scan comes the next.
+    pause: Duration,
 }
 
-impl Watch {
+impl WatchThread {
     fn run(&mut self) {
         static FAILED: Seldom = Seldom::new(Duration::from_secs(60));
         give_way(PAGES_NICE);
@@ -183,11 +187,11 @@ impl Watch {
             self.looked.clear();
             return Ok(());
         }
-        let begun = Instant::now();
         let mut wrote = false;
-        if begun >= self.scan_at {
+        if Instant::now() >= self.scan_at {
+            self.pause = SCAN;
             wrote = self.scan(&webhooks)?;
-            self.scan_at = Instant::now() + SCAN.max(begun.elapsed() * PAUSE);
+            self.scan_at = Instant::now() + self.pause;
         }
         if wrote || !pending.is_empty() {
             self.claim()?;
@@ -239,8 +243,8 @@ impl Watch {
             let settled = sent.unwrap_or_default();
             for one in &settled {
                 match &one.sent {
-                    Sent::Taken => counts.delivered("taken"),
-                    Sent::Failed(reason) => {
+                    Attempt::Taken => counts.delivered("taken"),
+                    Attempt::Failed(reason) => {
                         counts.delivered("failed");
                         let (webhook, id) = (&one.message.webhook, &one.message.id);
                         tracing::warn!(
@@ -250,8 +254,8 @@ impl Watch {
                             "a webhook's receiver did not take a message"
                         );
                     }
-                    Sent::Gone => counts.delivered("gone"),
-                    Sent::Untried => {}
+                    Attempt::Gone => counts.delivered("gone"),
+                    Attempt::Untried => {}
                 }
             }
             let _ = notes.send(Note::Sent(name, settled));
@@ -271,7 +275,8 @@ impl Watch {
                 if self.stopping.load(Ordering::Relaxed) {
                     return Ok(wrote);
                 }
-                let standing = Standing::of(&line.progress);
+                self.pause += PAUSES[0];
+                let standing = LookedAt::of(&line.progress);
                 if self.looked.get(&line.id) != Some(&standing) {
                     wrote |= self.look(&line.id, standing, webhooks)?;
                 }
@@ -284,7 +289,8 @@ impl Watch {
     }
 
     /// Looks through an experiment; whether something was written.
-    fn look(&mut self, id: &str, standing: Standing, webhooks: &[Webhook]) -> Result<bool> {
+    fn look(&mut self, id: &str, standing: LookedAt, webhooks: &[Webhook]) -> Result<bool> {
+        self.pause += PAUSES[1];
         let now = (self.service.clock)().wall;
         let identity = self.service.start.identity.clone();
         let found = self.service.read(|store| {
@@ -295,13 +301,13 @@ impl Watch {
                 .map(|cursor| cursor.map_or(0, |cursor| cursor.epoch))
                 .min();
             let Some(from) = from else { return Ok(None) };
-            let findings = Findings::read(store, id, from, now)?;
-            Ok(findings.map(|findings| {
+            let to_tell = ToTell::read(store, id, from, now)?;
+            Ok(to_tell.map(|to_tell| {
                 let raises = wanting
                     .into_iter()
-                    .filter_map(|(webhook, cursor)| findings.raise(id, webhook, cursor, &identity));
+                    .filter_map(|(webhook, cursor)| to_tell.raise(id, webhook, cursor, &identity));
                 let raises: Vec<Raise> = raises.collect();
-                (raises, findings.more || findings.is_waiting())
+                (raises, to_tell.more || to_tell.is_waiting())
             }))
         });
         // One that cannot be read must not keep the others from being looked through.
