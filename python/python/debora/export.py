@@ -190,11 +190,12 @@ class _LogTables:
         self.unknown = [None] * len(values)
         # No column is called at, which is a word of SQL.
         whole, word, number, flag = pa.int64(), WORD, pa.float64(), pa.bool_()
-        asked = [("epoch", whole), ("round", whole), ("serial", whole), ("action", word), ("probability", number)]
+        asked = [("epoch", whole), ("round", whole), ("serial", whole)]
+        asked += [("holdback", whole), ("action", word), ("probability", number)]
         asked += [("decided_at", TIME), ("asked_by", word), ("request_key", pa.string())]
         told = [*values, ("imputed", flag), ("told_at", TIME), ("told_by", word)]
         self.decisions = self._table("decisions", asked + told)
-        uncounted = [("kind", word), ("round", whole), ("epoch", whole), ("serial", whole), *values]
+        uncounted = [("kind", word), ("round", whole), ("epoch", whole), ("serial", whole), ("holdback", whole), *values]
         self.uncounted = self._table("uncounted", [*uncounted, ("told_at", TIME), ("told_by", word)])
         epoch = [("epoch", whole), ("kind", word), ("first_round", whole), ("rounds", whole)]
         epoch += [("opened_at", TIME), ("closed_at", TIME), ("early", flag), ("hash", pa.string())]
@@ -282,11 +283,18 @@ class _LogTables:
         self.asked = None
 
     def _decided(
-        self, round: int | None, action: int, lease: dict[str, Any], told: list[Any], serial: Any = None
+        self,
+        round: int | None,
+        action: int,
+        lease: dict[str, Any],
+        told: list[Any],
+        serial: int | None = None,
+        holdback: int | None = None,
     ) -> None:
-        chosen = (self.actions[action], self.strategy[action])
+        # Those who are held back all get the action.
+        chosen = (self.actions[action], self.strategy[action] if holdback is None else 1.0)
         asked = (lease["at"], lease.get("actor"), lease["request_key"])
-        self.decisions.add(lease["epoch"], round, serial, *chosen, *asked, *told)
+        self.decisions.add(lease["epoch"], round, serial, holdback, *chosen, *asked, *told)
 
     def _overtime(self, line: dict[str, Any]) -> None:
         self._end_rounds()
@@ -294,13 +302,23 @@ class _LogTables:
             # What came of it stands at the end of the log, long after this row is written.
             self._decided(None, action, line, [*self.unknown, None, None, None], serial)
 
+    def _holdback(self, line: dict[str, Any]) -> None:
+        self._end_rounds()
+        for serial, action in enumerate(line["actions"], line["first"]):
+            self._decided(None, action, line, [*self.unknown, None, None, None], holdback=serial)
+
     def _aside(self, line: dict[str, Any]) -> None:
         values = (line["reward"], *line["costs"], line["at"], line.get("actor"))
-        self.uncounted.add("overtime", None, line["epoch"], line["serial"], *values)
+        self.uncounted.add("overtime", None, line["epoch"], line["serial"], None, *values)
+
+    def _holdback_outcome(self, line: dict[str, Any]) -> None:
+        values = (line["reward"], *line["costs"], line["at"], line.get("actor"))
+        # Numbered apart from overtime, so in a column of its own.
+        self.uncounted.add("holdback", None, line["epoch"], None, line["serial"], *values)
 
     def _late(self, line: dict[str, Any]) -> None:
         values = (line["reward"], *line["costs"], line["at"], line.get("actor"))
-        self.uncounted.add("late", line["round"], None, None, *values)
+        self.uncounted.add("late", line["round"], None, None, None, *values)
 
     def _closed(self, line: dict[str, Any]) -> None:
         self.closed = line
@@ -313,7 +331,8 @@ class _LogTables:
         """The last line, which :meth:`read` looks at."""
 
 
-_TYPES = {"epoch", "decisions", "outcome", "overtime", "aside", "late", "closed", "event", "state"}
+_TYPES = {"epoch", "decisions", "outcome", "overtime", "holdback", "aside", "holdback_outcome", "late", "closed", "event"}
+_TYPES |= {"state"}
 
 
 class _Asked:

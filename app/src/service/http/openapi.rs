@@ -91,7 +91,7 @@ fn common_errors(path: &str, item: &mut PathItem) {
                 operation,
                 "409",
                 "Codes `waiting`, `behind`, `paused`, `closed`, `done`, `id_taken`, `request_key_used`, `key_taken`, `key_revoked`, \
-                 `last_admin`",
+                 `last_admin`, `webhook_taken`, `webhooks`, `webhook_disabled`",
             );
         }
         if operation.request_body.is_some() {
@@ -149,7 +149,8 @@ fn body_errors(operation: &mut Operation) {
         operation,
         "422",
         "A value breaks a rule: `unfit`, `spec`, `world`, `key_in_spec`, `blind`, `id_text`, `name`, `estimates`, \
-         `too_long`, `reason`, `rounds`, `request_key`, `index`, `outcome`, `key_name`, `first_key`",
+         `too_long`, `reason`, `rounds`, `request_key`, `request_key_needed`, `index`, \
+         `outcome`, `key_name`, `first_key`, `webhook`",
     );
 }
 

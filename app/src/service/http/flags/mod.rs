@@ -20,6 +20,7 @@ use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Json, Object};
+use crate::service::http::trace;
 use crate::service::limits::{is_name, quoted};
 use crate::service::request::{Granted, Refusal, Request, is_id};
 use crate::store::Role;
@@ -190,6 +191,7 @@ async fn decided(
     request_key: String,
     caller: &Caller,
 ) -> Result<EvaluatedFlag, Refusal> {
+    let flag = trace::flag(&id);
     let request = Request::Evaluate {
         id: id.clone(),
         request_key,
@@ -201,6 +203,7 @@ async fn decided(
             if !decided.repeated {
                 app.metrics.decided(decided.lease.kind, 1);
             }
+            trace::evaluated(flag.as_deref(), &decided);
             Ok(EvaluatedFlag::decided(id, &decided))
         }
         Granted::Recommended(advice) => Ok(EvaluatedFlag::advised(id, &advice)),
