@@ -7,6 +7,9 @@ use super::dense::{absolute_sum, combine, dot, invert, residual};
 /// made-up ones 20.
 const PIVOTS_PER_ROW_MAX: usize = 100;
 
+/// A factor that makes up for the rounding of two products, and is far from a tie.
+const BEYOND: f64 = 1.0 + 1e-14;
+
 /// maximise levels[0].x, then levels[1].x, .. subject to matrix x + (0, slacks) = (1, 0, .., 0), all variables >= 0.
 ///
 /// Variables are numbered: columns of the matrix first, then the slack of each row but the first.
@@ -60,7 +63,7 @@ impl<'a> Simplex<'a> {
         memory: &'a mut Memory,
     ) -> Self {
         let columns = program.objective.len();
-        let mut simplex = Self::zeros(tolerance, program, columns, 1, memory);
+        let simplex = Self::zeros(tolerance, program, columns, 1, memory);
         let (ones, rows) = simplex.matrix.split_at_mut(columns);
         ones.fill(1.0);
         for (number, row) in rows.chunks_exact_mut(columns).enumerate() {
@@ -80,7 +83,7 @@ impl<'a> Simplex<'a> {
     ) -> Self {
         let actions = program.objective.len();
         let columns = actions + 1;
-        let mut simplex = Self::zeros(tolerance, program, columns, 2, memory);
+        let simplex = Self::zeros(tolerance, program, columns, 2, memory);
         let (ones, rows) = simplex.matrix.split_at_mut(columns);
         ones[..actions].fill(1.0);
         for (number, row) in rows.chunks_exact_mut(columns).enumerate() {
@@ -246,16 +249,26 @@ impl<'a> Simplex<'a> {
         self.basis[..size]
             .iter()
             .for_each(|&basic| row[basic] = 0.0);
-        // Without a branch: which entries are negative is anyone's guess.
+        self.reduce(0, size);
         let mut count = 0;
-        for (variable, &entry) in row.iter().enumerate() {
-            self.tied[count] = variable;
-            count += usize::from(entry < least);
+        let mut best = f64::INFINITY;
+        let entries = self.room.row.iter().zip(&*self.room.reduced);
+        for (variable, (&entry, &cost)) in entries.enumerate() {
+            // Of many candidates nearly all are beyond the best so far, by more than a product rounds: they need no division.
+            let beyond = (best > 0.0) & (cost > best * -entry * BEYOND);
+            if (entry < least) & !beyond {
+                let ratio = (cost + self.tolerance) / -entry;
+                best = if ratio < best { ratio } else { best };
+                self.tied[count] = variable;
+                count += 1;
+            }
         }
         for level in 0..self.levels.len() / self.columns {
             // Reduced costs take a pass over the whole matrix and are needed only where there is a choice.
             if count > 1 {
-                self.reduce(level, size);
+                if level > 0 {
+                    self.reduce(level, size);
+                }
                 let Room {
                     row,
                     reduced,
