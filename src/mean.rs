@@ -93,10 +93,14 @@ impl Tally {
     #[inline]
     pub fn clear(&mut self) {
         // A stretch of one round has one action to empty: with many actions, filling every sum would cost more than the round.
-        for (action, count) in self.counts.iter_mut().enumerate() {
+        for (count, sums) in self
+            .counts
+            .iter_mut()
+            .zip(self.sums.chunks_exact_mut(self.quantities))
+        {
             if *count > 0 {
                 *count = 0;
-                self.sums[action * self.quantities..][..self.quantities].fill(0);
+                sums.fill(0);
             }
         }
     }
