@@ -60,6 +60,37 @@ fn run_by_actions(bencher: Bencher, actions: u32) {
     });
 }
 
+/// One run of 16,000 actions by whole epochs, by number of costs (0: policy free). At T = 1e12 nothing can be estimated, and the
+/// run is one epoch; at 1e15 it has thousands.
+#[divan::bench(args = [(0, 1_000_000_000_000), (1, 1_000_000_000_000), (0, 1_000_000_000_000_000), (1, 1_000_000_000_000_000)], sample_count = 3, sample_size = 1)]
+fn run_of_16_000_actions(bencher: Bencher, (costs, horizon): (usize, u64)) {
+    let actions = 16_000;
+    let names = (0..actions).map(|action| format!("action {action}"));
+    let row = |low: f64, span: f64| {
+        (0..actions)
+            .map(|a| low + span * f64::from(a) / f64::from(actions))
+            .collect::<Vec<_>>()
+    };
+    let mut means = vec![row(0.1, 0.8)];
+    let problem = if costs == 0 {
+        Problem::free(names, horizon, 0.9).growth(2)
+    } else {
+        means.push(row(0.1, 0.6));
+        Problem::soft(names, horizon, 0.9).cost("price", [0.0, 1.0], 0.4)
+    };
+    let problem = problem.build().unwrap();
+    let world = Arc::new(Bernoulli::new(&problem, &means).unwrap());
+    let experiment = Experiment {
+        worlds: [world.clone(), world],
+        key: Key::from(1u64),
+        world_key: WorldKey::from(1u64),
+        simulator: Simulator::Epochs,
+        checkpoints: checkpoints(horizon),
+        plan: Arc::new(Plan::of(problem)),
+    };
+    bencher.bench(|| experiment.run(Contestant::Debora, 0, 0).unwrap());
+}
+
 /// One run round by round, a million rounds.
 #[divan::bench]
 fn run_round_by_round(bencher: Bencher) {

@@ -47,6 +47,12 @@ impl Blocks {
         COPIES * self.actions
     }
 
+    /// How many rounds of its block there are from the epoch's round number `index` on.
+    #[inline]
+    pub fn left(&self, index: u64) -> u64 {
+        self.length() - index % self.length()
+    }
+
     /// Draws the order of the block that holds the epoch's round number `index`, from 0, unless it is there.
     #[inline]
     pub fn draw(&self, key: Key, index: u64, order: &mut Order) {

@@ -71,8 +71,24 @@ pub struct Engine {
     pub(crate) digest: [u8; 32],
     /// Room for one round's feedback.
     fixed: Vec<u64>,
-    /// The round handed out last and its action: most often the next one told.
-    last: (u64, u32),
+    /// Actions drawn ahead of asking.
+    ahead: Ahead,
+}
+
+/// The actions of rounds that follow one another in the open epoch: drawn side by side, handed out one by one, and most often
+/// told soon after. A function of key, strategy and round like all draws, so that nothing is lost if it is thrown away.
+#[derive(Clone, Debug, Default)]
+struct Ahead {
+    first: u64,
+    actions: Vec<u32>,
+}
+
+impl Ahead {
+    #[inline]
+    fn action(&self, round: u64) -> Option<u32> {
+        let place = usize::try_from(round.checked_sub(self.first)?).ok()?;
+        self.actions.get(place).copied()
+    }
 }
 
 /// The latest rounded means of every action.
@@ -135,8 +151,7 @@ impl Engine {
             told_above: BTreeMap::new(),
             digest: [0; 32],
             fixed: vec![0; quantities],
-            // Rounds count from 1, so this is nobody's action.
-            last: (0, 0),
+            ahead: Ahead::default(),
             key,
             plan,
         };

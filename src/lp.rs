@@ -22,8 +22,8 @@
 mod dense;
 mod simplex;
 
-use dense::{dot, power_above};
-use simplex::Simplex;
+use dense::{divide, dot, maximum, power_above};
+use simplex::{Memory, Simplex};
 
 /// What may be taken for zero once rows and objective are scaled to largest entry one. Rounding leaves about 1e-15. The
 /// larger ones are for bases so ill-conditioned that their noise exceeds the first: seen four times in 300,000 programs made
@@ -69,100 +69,132 @@ fn solve_within(
     rows: &[f64],
     limits: &[f64],
 ) -> Option<Solution> {
-    let program = Program::new(objective, rows, limits);
-    let mut simplex = Simplex::within_limits(tolerance, &program, &program.scales);
+    let mut program = Program::new(objective, rows, limits);
+    let memory = &mut Memory::default();
+    let mut simplex = Simplex::within_limits(tolerance, &mut program, memory);
     let proof = simplex.run()?;
-    if proof == 0.0 {
-        return Some(program.feasible(&simplex, &simplex.prices(0), simplex.pivots));
-    }
     let mut pivots = simplex.pivots;
+    if proof == 0.0 {
+        let strategy = simplex.strategy(objective.len());
+        return Some(program.feasible(strategy, simplex.prices(0), pivots));
+    }
     if proof <= tolerance {
         // The feasible set has no interior and rounding has emptied it: the least violation is zero within tolerance.
-        simplex = Simplex::least_violation(tolerance, &program, &program.scales);
+        simplex = Simplex::least_violation(tolerance, &mut program, None, memory);
         simplex.run()?;
         pivots += simplex.pivots;
         if simplex.violation()? <= tolerance {
-            return Some(program.feasible(&simplex, &simplex.prices_of_both_levels(), pivots));
+            let strategy = simplex.strategy(objective.len());
+            return Some(program.feasible(strategy, &simplex.prices_of_both_levels(), pivots));
         }
     }
     // Violations are compared in the caller's units, so here all rows have one scale.
-    let one_scale = vec![power_above(&program.excess); limits.len()];
-    simplex = Simplex::least_violation(tolerance, &program, &one_scale);
+    let one_scale = program.scale_of_all();
+    simplex = Simplex::least_violation(tolerance, &mut program, Some(one_scale), memory);
     simplex.run()?;
-    Some(program.infeasible(&simplex, pivots + simplex.pivots))
+    let strategy = simplex.strategy(objective.len());
+    pivots += simplex.pivots;
+    Some(program.infeasible(strategy, simplex.prices(0), pivots))
 }
 
 /// The input as the simplex method takes it.
-struct Program {
-    actions: usize,
-    /// rows - limits, row by row.
-    excess: Vec<f64>,
+struct Program<'a> {
+    objective: &'a [f64],
+    rows: &'a [f64],
+    limits: &'a [f64],
+    gain_scale: f64,
     /// What brings each row of the excess to largest entry in (1/2, 1].
     scales: Vec<f64>,
-    /// The objective less its largest entry, scaled.
-    gain: Vec<f64>,
-    gain_scale: f64,
 }
 
-impl Program {
-    fn new(objective: &[f64], rows: &[f64], limits: &[f64]) -> Self {
+impl<'a> Program<'a> {
+    fn new(objective: &'a [f64], rows: &'a [f64], limits: &'a [f64]) -> Self {
         let actions = objective.len();
         assert!(
             actions > 0 && rows.len() == actions * limits.len(),
             "rows must be limits x actions"
         );
-        let mut excess = Vec::with_capacity(rows.len());
-        for (row, &limit) in rows.chunks_exact(actions).zip(limits) {
-            excess.extend(row.iter().map(|&value| beyond(value, limit)));
-        }
-        // Less its largest entry: as x sums to one the optimum is the same, and the start basis is dual feasible.
-        let best = objective.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let mut gain: Vec<f64> = objective.iter().map(|value| value - best).collect();
-        let gain_scale = power_above(&gain);
-        gain.iter_mut().for_each(|value| *value /= gain_scale);
         Self {
-            actions,
-            scales: excess.chunks_exact(actions).map(power_above).collect(),
-            excess,
-            gain,
-            gain_scale,
+            objective,
+            rows,
+            limits,
+            gain_scale: 1.0,
+            scales: Vec::with_capacity(limits.len()),
         }
     }
 
+    /// Writes the objective less its largest entry, scaled, and returns the first action that has the most of it.
+    fn gain(&mut self, gain: &mut [f64]) -> usize {
+        // Less its largest entry: as x sums to one the optimum is the same, and the start basis is dual feasible.
+        let best = maximum(self.objective, |value| value);
+        for (gain, value) in gain.iter_mut().zip(self.objective) {
+            *gain = value - best;
+        }
+        self.gain_scale = power_above(gain);
+        divide(gain, self.gain_scale);
+        // The most is 0; scaling may have made zeros of others, which then are as good.
+        gain.iter()
+            .position(|&gain| gain == 0.0)
+            .expect("a best action")
+    }
+
+    /// rows - limits, of one row.
+    fn excess(&self, row: usize, excess: &mut [f64]) {
+        let actions = self.objective.len();
+        let limit = self.limits[row];
+        let values = &self.rows[row * actions..][..actions];
+        for (excess, &value) in excess.iter_mut().zip(values) {
+            *excess = beyond(value, limit);
+        }
+    }
+
+    /// The same, scaled; notes the scale.
+    fn scaled_excess(&mut self, row: usize, excess: &mut [f64]) {
+        self.excess(row, excess);
+        let scale = power_above(excess);
+        divide(excess, scale);
+        self.scales.push(scale);
+    }
+
+    /// What brings the whole excess to largest entry in (1/2, 1].
+    fn scale_of_all(&self) -> f64 {
+        power_above(&self.excess_of_all())
+    }
+
+    fn excess_of_all(&self) -> Vec<f64> {
+        let mut excess = vec![0.0; self.rows.len()];
+        for (number, row) in excess.chunks_exact_mut(self.objective.len()).enumerate() {
+            self.excess(number, row);
+        }
+        excess
+    }
+
     /// The answer if some strategy meets all limits: the prices in the caller's units.
-    fn feasible(&self, simplex: &Simplex, prices: &[f64], pivots: u32) -> Solution {
-        // Prices are never negative, but rounding may leave one a little below zero.
-        let prices = prices
-            .iter()
-            .zip(&self.scales)
-            .map(|(price, scale)| price.max(0.0) * self.gain_scale / scale)
-            .collect();
+    fn feasible(mut self, strategy: Vec<f64>, prices: &[f64], pivots: u32) -> Solution {
+        // Prices are never negative, but rounding may leave one a little below zero. Each takes the place of its scale.
+        for (scale, price) in self.scales.iter_mut().zip(prices) {
+            *scale = price.max(0.0) * self.gain_scale / *scale;
+        }
         Solution {
-            strategy: simplex.strategy(self.actions),
+            strategy,
             violation: 0.0,
-            prices,
+            prices: self.scales,
             pivots,
         }
     }
 
     /// The answer if no strategy meets all limits.
-    fn infeasible(&self, simplex: &Simplex, pivots: u32) -> Solution {
-        let strategy = simplex.strategy(self.actions);
+    fn infeasible(&self, strategy: Vec<f64>, prices: &[f64], pivots: u32) -> Solution {
         // From the strategy itself and not from the simplex's last variable, which carries the rounding of its pivots.
         let violation = self
-            .excess
-            .chunks_exact(self.actions)
+            .excess_of_all()
+            .chunks_exact(strategy.len())
             .map(|row| dot(row, &strategy))
             .fold(f64::NEG_INFINITY, f64::max);
-        let prices = simplex
-            .prices(0)
-            .iter()
-            .map(|price| price.max(0.0))
-            .collect();
         Solution {
             strategy,
             violation,
-            prices,
+            prices: prices.iter().map(|price| price.max(0.0)).collect(),
             pivots,
         }
     }
@@ -170,7 +202,14 @@ impl Program {
 
 /// value - limit, but 0 where the two are equal up to rounding: thresholds and costs come from different sums.
 fn beyond(value: f64, limit: f64) -> f64 {
-    let rounding = 4.0 * f64::EPSILON * value.abs().max(limit.abs());
+    let (value_size, limit_size) = (value.abs(), limit.abs());
+    // Not `f64::max`, which has its own mind about NaN: that is refused later.
+    let larger = if value_size > limit_size {
+        value_size
+    } else {
+        limit_size
+    };
+    let rounding = 4.0 * f64::EPSILON * larger;
     if (value - limit).abs() <= rounding {
         0.0
     } else {

@@ -112,11 +112,11 @@ impl Tally {
             (other.counts.len(), other.quantities),
             "tallies of one shape"
         );
-        let rows = other.sums.chunks_exact(self.quantities);
-        for ((action, &count), sums) in (0..).zip(&other.counts).zip(rows) {
+        for (action, &count) in other.counts.iter().enumerate() {
             // An epoch may leave actions out, and their rows of zeros need not be added.
             if count > 0 {
-                self.add_sums(action, count, sums);
+                let sums = &other.sums[action * self.quantities..][..self.quantities];
+                self.add_sums(action as u32, count, sums);
             }
         }
     }
@@ -140,6 +140,10 @@ impl Tally {
     pub(crate) fn impossible_sum(&self) -> Option<(usize, usize)> {
         let rows = self.sums.chunks_exact(self.quantities);
         for (action, (&count, sums)) in self.counts.iter().zip(rows).enumerate() {
+            // An epoch leaves most of many actions out: all their sums are zero.
+            if count == 0 && sums.iter().fold(0, |any, sum| any | sum) == 0 {
+                continue;
+            }
             let most = u128::from(count) * u128::from(FIXED_ONE);
             if let Some(quantity) = sums.iter().position(|&sum| sum > most) {
                 return Some((action, quantity));

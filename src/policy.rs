@@ -40,24 +40,26 @@ impl View {
     /// The view of these estimates and widths (the rewards, then each cost, action by action), with each cost kept within
     /// its ends.
     pub fn of(actions: usize, values: &[f64], widths: &[f64], ends: &[Range]) -> Self {
-        let pairs = || values.iter().zip(widths);
-        let ends = || {
-            ends.iter()
-                .flat_map(|ends| std::iter::repeat_n(ends, actions))
-        };
-        let index = pairs().take(actions).map(|(reward, width)| reward + width);
-        let costs = || pairs().skip(actions).zip(ends());
-        let low = costs().map(|((cost, width), ends)| (cost - width).max(ends.low));
-        let high = costs().map(|((cost, width), ends)| (cost + width).min(ends.high));
-        let widest = |action: usize| {
-            let widths = widths.iter().skip(action).step_by(actions);
-            widths.copied().fold(0.0, f64::max)
-        };
+        let (rewards, costs) = values.split_at(actions);
+        let (of_rewards, of_costs) = widths.split_at(actions);
+        let index = rewards.iter().zip(of_rewards).map(|(r, w)| r + w);
+        let mut low = Vec::with_capacity(costs.len());
+        let mut high = Vec::with_capacity(costs.len());
+        let mut widest = of_rewards.to_vec();
+        let rows = costs.chunks(actions).zip(of_costs.chunks(actions));
+        // Row by row, so that the compiler can use vectors.
+        for ((costs, widths), ends) in rows.zip(ends) {
+            let row = || costs.iter().zip(widths);
+            low.extend(row().map(|(cost, width)| (cost - width).max(ends.low)));
+            high.extend(row().map(|(cost, width)| (cost + width).min(ends.high)));
+            let most = widest.iter_mut().zip(widths);
+            most.for_each(|(most, width)| *most = most.max(*width));
+        }
         View::Estimate {
             index: index.collect(),
-            low: low.collect(),
-            high: high.collect(),
-            doubt: (0..actions).map(|action| 2.0 * widest(action)).collect(),
+            low,
+            high,
+            doubt: widest.iter().map(|width| 2.0 * width).collect(),
         }
     }
 }

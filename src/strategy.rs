@@ -28,14 +28,16 @@ impl Strategy {
         let mut steps = Vec::new();
         // Only actions with a chance get a step: picking stays fast with a million actions, and zeros can never be picked.
         for (action, &probability) in (0..).zip(&probabilities) {
+            // Zeros change no sum, and most of many actions have one.
+            if probability == 0.0 {
+                continue;
+            }
             assert!(
-                probability >= 0.0,
+                probability > 0.0,
                 "probability {probability} of action {action} is negative"
             );
             total += probability;
-            if probability > 0.0 {
-                steps.push((total, action));
-            }
+            steps.push((total, action));
         }
         // Each addition rounds by up to half an epsilon: a fair share for each of a million actions misses 1 by 1e-11.
         let tolerance = 1e-12 + probabilities.len() as f64 * f64::EPSILON;
@@ -128,13 +130,23 @@ impl Strategy {
         self.steps[step.min(self.steps.len() - 1)].1
     }
 
-    /// The expectation of a value per action.
+    /// The actions of positive probability, in increasing order.
+    pub fn played(&self) -> impl Iterator<Item = u32> + '_ {
+        self.steps.iter().map(|&(_, action)| action)
+    }
+
+    /// The expectation of a value per action. Values are finite.
     pub fn expectation(&self, values: &[f64]) -> f64 {
-        self.probabilities
-            .iter()
-            .zip(values)
-            .map(|(probability, value)| probability * value)
-            .sum()
+        let product = |(probability, value): (&f64, &f64)| probability * value;
+        let played = self.played().map(|action| action as usize);
+        let sum: f64 = played
+            .map(|a| product((&self.probabilities[a], &values[a])))
+            .sum();
+        // The others' products are zeros, which change nothing but the sign of a zero.
+        if sum == 0.0 {
+            return self.probabilities.iter().zip(values).map(product).sum();
+        }
+        sum
     }
 }
 

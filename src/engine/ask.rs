@@ -2,7 +2,8 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::Engine;
+use super::batch::AHEAD;
+use super::{Ahead, Engine};
 use crate::Error;
 use crate::blocks::Order;
 use crate::key::Label;
@@ -28,10 +29,32 @@ impl Engine {
         if let Some(blocks) = self.blocks {
             blocks.draw(self.key, self.open.rounds, &mut self.asking);
         }
-        let decision = self.decide(self.next_round());
-        self.last = (decision.round, decision.action);
-        self.count_as_asked(decision.action, 1);
-        decision
+        let round = self.next_round();
+        let action = self.ahead.action(round).unwrap_or_else(|| {
+            self.draw_ahead(round);
+            self.ahead.actions[0]
+        });
+        self.count_as_asked(action, 1);
+        self.decision_of(round, action)
+    }
+
+    /// Draws the actions of a round and of those after it: as many as the epoch handed out so far, so that a single question
+    /// is answered at once.
+    #[inline(never)]
+    fn draw_ahead(&mut self, round: u64) {
+        // Within one block, as another's order would have to be drawn again.
+        let left = self
+            .blocks
+            .map_or(u64::MAX, |blocks| blocks.left(self.open.rounds));
+        let room = left.min(1 + self.open.rounds).min(AHEAD as u64) as usize;
+        let mut actions = std::mem::take(&mut self.ahead.actions);
+        actions.resize(room, 0);
+        // What lies beyond the epoch's end is never handed out.
+        self.decide_many(round.., &mut actions);
+        self.ahead = Ahead {
+            first: round,
+            actions,
+        };
     }
 
     /// Algorithm 3, line 6, for one action: an epoch ends when an action's count reaches its target, or with its last round.

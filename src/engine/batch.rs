@@ -10,7 +10,7 @@ use crate::key::Label;
 use crate::record::{Decision, EpochRecord, ToldMany};
 
 /// Rounds whose actions are drawn side by side: enough to keep the processor busy, few enough for the stack.
-const AHEAD: usize = 64;
+pub(super) const AHEAD: usize = 64;
 
 /// The most decisions room is made for at once: a caller may ask for more than memory holds and than the epoch has.
 const ROOM_MAX: usize = 1 << 20;
@@ -27,7 +27,12 @@ impl Engine {
                 blocks.draw(self.key, self.open.rounds, &mut self.asking);
             }
             // What lies beyond the epoch's end is not counted, and so was never handed out.
-            self.decide_many(self.next_round().., ahead);
+            let first = self.next_round();
+            self.decide_many(first.., ahead);
+            // Telling the last of them need not draw them again: with room for one round at a time, that holds for all.
+            self.ahead.first = first;
+            self.ahead.actions.clear();
+            self.ahead.actions.extend_from_slice(ahead);
             for action in ahead {
                 self.count_as_asked(*action, 1);
                 rounds += 1;
@@ -35,8 +40,6 @@ impl Engine {
                     break;
                 }
             }
-            // Telling it need not draw it again: with room for one round at a time, that holds for every round.
-            self.last = (self.next_round() - 1, actions[rounds - 1]);
         }
         rounds
     }

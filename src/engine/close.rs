@@ -66,8 +66,12 @@ impl Engine {
     /// Estimates what is due at the start of the open epoch; `before` are the counts at the start of the one before.
     fn estimate_due(&mut self, before: &[u64]) {
         let actions = self.asked.len();
+        let problem = self.problem();
+        let all_are = problem.profile() == Profile::Paper && problem.policy() != Policy::Free;
         for (action, &before) in before.iter().enumerate() {
-            if !self.is_due(action, before) {
+            // An action that stood still has its estimate already, from the same samples.
+            let played = self.asked[action] > before;
+            if !(all_are || played) || !self.is_due(self.asked[action], all_are) {
                 continue;
             }
             self.estimates.epochs[action] = Some(self.open.epoch);
@@ -81,14 +85,11 @@ impl Engine {
 
     /// Tight: the actions whose counts hit a level. Paper: the action just played (free, Algorithm 2, line 10), or all
     /// actions played so far (soft and hard, Algorithm 3, lines 9 to 12).
-    fn is_due(&self, action: usize, before: u64) -> bool {
-        let count = self.asked[action];
-        let problem = self.problem();
-        if problem.profile() == Profile::Paper && problem.policy() != Policy::Free {
+    fn is_due(&self, count: u64, all_are: bool) -> bool {
+        if all_are {
             return count > 0;
         }
-        // An action that stood still has its estimate already, from the same samples.
-        count > before && self.plan.estimated_count(count) == Some(count)
+        self.plan.estimated_count(count) == Some(count)
     }
 
     /// Rounds the means of an action as of its last estimate.
@@ -161,21 +162,33 @@ impl Engine {
         self.open.sigma = next.sigma;
         self.open.strategy = next.strategy.probabilities().to_vec();
         self.strategy = next.strategy;
+        // Nothing follows a commitment, so that what is not in blocks was by count.
+        let was_by_count = self.blocks.is_none() && !self.targets.is_empty();
         self.blocks = self.blocks_of_epoch();
-        let by_count = self.blocks.is_none() && self.open.kind != Kind::Commit;
-        self.targets = self
-            .open
-            .counts
-            .iter()
-            .map(|&count| self.plan.target(count).filter(|_| by_count))
-            .map(|target| target.unwrap_or(NO_TARGET))
-            .collect();
+        self.set_targets(was_by_count);
         let rounds = self.blocks.map_or(u64::MAX, |blocks| blocks.rounds());
         self.last_round = self
             .problem()
             .horizon()
             .min((self.open.first_round - 1).saturating_add(rounds));
         self.handed_out = false;
+        // They were drawn from the last epoch's strategy.
+        self.ahead.actions.clear();
+    }
+
+    /// The count at which each action ends the open epoch; `were_by_count` says whether those of the last epoch were such.
+    fn set_targets(&mut self, were_by_count: bool) {
+        self.targets.resize(self.open.counts.len(), NO_TARGET);
+        if self.blocks.is_some() || self.open.kind == Kind::Commit {
+            return self.targets.fill(NO_TARGET);
+        }
+        // In profile tight a target is the next level, until its action has reached it: most actions have theirs already.
+        let kept = were_by_count && self.problem().profile() != Profile::Paper;
+        for (target, &count) in self.targets.iter_mut().zip(&self.open.counts) {
+            if !kept || *target <= count {
+                *target = self.plan.target(count).unwrap_or(NO_TARGET);
+            }
+        }
     }
 
     fn blocks_of_epoch(&self) -> Option<Blocks> {

@@ -61,14 +61,12 @@ impl Engine {
 
     #[inline]
     pub(super) fn record(&mut self, round: u64, fixed: &[u64]) {
-        // Actions are not stored per round, so that memory does not grow with the rounds in flight; all but the last are
-        // drawn again.
-        let action = if self.last.0 == round {
-            self.last.1
-        } else {
+        // Actions are not stored per round, so that memory does not grow with the rounds in flight; all but the last few
+        // are drawn again.
+        let action = self.ahead.action(round).unwrap_or_else(|| {
             self.draw_telling(round);
             self.decide(round).action
-        };
+        });
         self.record_action(round, action, fixed);
     }
 

@@ -20,8 +20,10 @@ impl Engine {
         }
         // Some rounds may have been handed out before: only the rest is counted.
         for (action, &count) in (0..).zip(epoch.counts()) {
-            let asked = self.asked_in_epoch(action as usize);
-            self.count_as_asked(action, count - asked);
+            let more = count - self.asked_in_epoch(action as usize);
+            if more > 0 {
+                self.count_as_asked(action, more);
+            }
         }
         self.tally.merge(epoch);
         self.low_water = self.next_round();
@@ -106,6 +108,10 @@ impl Engine {
         let mut ender = None;
         let mut rounds = 0u64;
         for (action, &count) in counts.iter().enumerate() {
+            // Targets lie ahead, so that what was neither played nor handed out is right.
+            if count == 0 && self.asked[action] == self.open.counts[action] {
+                continue;
+            }
             self.check_count(action, count)?;
             let needed = self.rounds_to_target(action);
             // Two actions cannot both be at their targets: the epoch ended when the first of them reached its own.

@@ -52,9 +52,10 @@ pub fn simulate(
     let mut sums = vec![0; quantities];
     let mut left = problem.horizon();
     for stretch in 0.. {
-        for (action, quota) in (0..).zip(&mut quotas) {
+        // Of those played alone: the others' quotas are not looked at.
+        for action in player.strategy().played() {
             let stop = player.stop(action);
-            *quota = stop.map(|stop| stop - told.counts()[action as usize]);
+            quotas[action as usize] = stop.map(|stop| stop - told.counts()[action as usize]);
         }
         let rounds_max = player.rounds_max().unwrap_or(left).min(left);
         if let Some(planned) = player.planned_counts(rounds_max) {
@@ -111,11 +112,12 @@ struct Racer {
 }
 
 /// The actions that are played and have a quota, each with the time at which it would end the stretch.
-fn race(stream: &mut Stream, x: &[f64], quotas: &[Option<u64>]) -> Vec<Racer> {
+fn race(stream: &mut Stream, strategy: &Strategy, quotas: &[Option<u64>]) -> Vec<Racer> {
+    let x = strategy.probabilities();
     let mut racers = Vec::new();
-    for (action, (&rate, &quota)) in x.iter().zip(quotas).enumerate() {
-        if let (true, Some(quota)) = (rate > 0.0, quota) {
-            let time = sample::gamma(stream, quota) / rate;
+    for action in strategy.played().map(|action| action as usize) {
+        if let Some(quota) = quotas[action] {
+            let time = sample::gamma(stream, quota) / x[action];
             racers.push(Racer {
                 action,
                 quota,
@@ -142,7 +144,7 @@ pub fn draw_counts(
         return;
     }
     let x = strategy.probabilities();
-    let racers = race(stream, x, quotas);
+    let racers = race(stream, strategy, quotas);
     let Some(winner) = racers
         .iter()
         .reduce(|best, next| if next.time < best.time { next } else { best })
@@ -158,7 +160,8 @@ pub fn draw_counts(
     for racer in &racers {
         counts[racer.action] = sample::binomial(stream, racer.quota - 1, time / racer.time);
     }
-    for a in (0..x.len()).filter(|&a| x[a] > 0.0 && quotas[a].is_none()) {
+    let played = strategy.played().map(|action| action as usize);
+    for a in played.filter(|&a| quotas[a].is_none()) {
         counts[a] = sample::poisson(stream, x[a] * time);
     }
     // None of these rings ends the stretch, so they come in random order; the winner's last comes after all of them.

@@ -151,13 +151,21 @@ pub struct Pair {
 struct Path {
     /// How many strategies are kept: a player that mixes anew in every round would fill the memory.
     changes_max: usize,
-    /// First round and probability bits.
-    // As bits, since replicated strategies are equal to the last one.
-    strategies: Vec<(u64, Vec<u64>)>,
+    /// First round, and the probabilities that are not zero: action and bits.
+    // As bits, since replicated strategies are equal to the last one. Zeros are left out: a strategy of many actions plays few.
+    strategies: Vec<(u64, Vec<(u32, u64)>)>,
     /// The first round of each epoch.
     epochs: Vec<u64>,
     /// All estimates, in the order in which they were made.
     estimates: Vec<Estimate>,
+}
+
+/// The probabilities that are not zero: action and bits.
+fn bits_of(probabilities: &[f64]) -> impl Iterator<Item = (u32, u64)> + '_ {
+    let bits = probabilities
+        .iter()
+        .map(|probability| probability.to_bits());
+    (0..).zip(bits).filter(|(_, bits)| *bits != 0)
 }
 
 impl Path {
@@ -178,7 +186,7 @@ impl Path {
         let probabilities = stretch.player.strategy().probabilities();
         // Players that decide round by round hold one strategy for many stretches: a path of a million rounds stays short.
         if !self.is_cut() && !self.ends_with(probabilities) {
-            let bits = probabilities.iter().map(|x| x.to_bits()).collect();
+            let bits = bits_of(probabilities).collect();
             self.strategies.push((stretch.first_round, bits));
         }
         if let Some(record) = stretch.player.record() {
@@ -188,11 +196,9 @@ impl Path {
     }
 
     fn ends_with(&self, probabilities: &[f64]) -> bool {
-        self.strategies.last().is_some_and(|(_, last)| {
-            last.iter()
-                .zip(probabilities)
-                .all(|(bits, x)| *bits == x.to_bits())
-        })
+        self.strategies
+            .last()
+            .is_some_and(|(_, last)| last.iter().copied().eq(bits_of(probabilities)))
     }
 
     /// The first round at which the two paths hold different strategies.
