@@ -7,8 +7,7 @@
 //!
 //! Integers are little endian, floats their bits, texts and lists preceded by their length. Only facts are kept: what was
 //! told, what was handed out, the raw means behind the estimates. Strategy, targets and rounded means are computed again by
-//! the code that computed them first, so a snapshot cannot contradict them. So is how often each action was handed out in the
-//! open epoch, if drawing it again is quick; of a mixed strategy with more rounds than [`REDRAWN_MAX`] it is kept, in version 3.
+//! the code that computed them first, so a snapshot cannot contradict them.
 
 use sha2::{Digest as _, Sha256};
 
@@ -21,23 +20,13 @@ use crate::{Error, Plan, VALUES_VERSION};
 
 const MAGIC: &[u8] = b"debora snapshot";
 const VERSION: u64 = 2;
-/// The same, with the counts handed out.
-const VERSION_WITH_COUNTS: u64 = 3;
 const CHECKSUM: usize = 32;
-
-/// The most rounds of an epoch that are drawn again to restore an engine: about a millisecond's work.
-const REDRAWN_MAX: u64 = 1 << 16;
 
 impl Engine {
     /// The engine as bytes. They hold the key.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Writer(MAGIC.to_vec());
-        let with_counts = self.is_long();
-        bytes.u64(if with_counts {
-            VERSION_WITH_COUNTS
-        } else {
-            VERSION
-        });
+        bytes.u64(VERSION);
         bytes.u64(u64::from(VALUES_VERSION));
         write_draft(&mut bytes, &self.problem().draft);
         bytes.text(&self.key.to_hex());
@@ -51,9 +40,6 @@ impl Engine {
             test.means.iter().for_each(|&mean| bytes.f64(mean));
         }
         self.write_estimates(&mut bytes);
-        if with_counts {
-            bytes.u64s(&self.asked);
-        }
         bytes.u64s(self.tally.counts());
         self.tally.sums().iter().for_each(|&sum| bytes.u128(sum));
         bytes.u64(self.low_water);
@@ -65,12 +51,6 @@ impl Engine {
         let checksum = Sha256::digest(&bytes.0);
         bytes.0.extend(checksum);
         bytes.0
-    }
-
-    /// Whether drawing the open epoch's decisions again would take long.
-    fn is_long(&self) -> bool {
-        let drawn = self.blocks.is_none() && self.strategy.only().is_none();
-        drawn && self.open.rounds > REDRAWN_MAX
     }
 
     /// Per action the epoch of its estimate, and the raw means behind it. The rounded ones follow from them.
@@ -89,13 +69,13 @@ impl Engine {
 
     /// The engine that [`Engine::to_bytes`] wrote; it goes on bit for bit.
     ///
-    /// Of the open epoch's decisions, those are drawn again whose rounds are not told, and if there are few, all.
+    /// Takes time in proportion to the open epoch's rounds handed out, whose decisions are drawn again.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader(checked_content(bytes)?);
         let version = reader.u64()?;
-        if ![VERSION, VERSION_WITH_COUNTS].contains(&version) {
+        if version != VERSION {
             return Err(bad(&format!(
-                "it has version {version}, and this program reads versions {VERSION} and {VERSION_WITH_COUNTS}"
+                "it has version {version}, and this program reads version {VERSION}"
             )));
         }
         let values = reader.u64()?;
@@ -106,7 +86,7 @@ impl Engine {
             )));
         }
         let problem = read_draft(&mut reader)?.build()?;
-        let engine = read_run(&mut reader, problem, version == VERSION_WITH_COUNTS)?;
+        let engine = read_run(&mut reader, problem)?;
         check(reader.0.is_empty(), "there are extra bytes after its end")?;
         Ok(engine)
     }
@@ -141,7 +121,7 @@ fn check(holds: bool, rule: &str) -> Result<(), Error> {
 ///
 /// Every number is checked against the others: a snapshot may come from another program, and an engine that contradicts
 /// itself would fail rounds later, where nobody sees why.
-fn read_run(reader: &mut Reader, problem: Problem, with_counts: bool) -> Result<Engine, Error> {
+fn read_run(reader: &mut Reader, problem: Problem) -> Result<Engine, Error> {
     let key = Key::from_hex(&reader.text()?)?;
     let mut engine = Engine::with_plan(Plan::of(problem).into(), key);
     engine.digest = reader.take(32)?.try_into().expect("32 bytes");
@@ -149,11 +129,7 @@ fn read_run(reader: &mut Reader, problem: Problem, with_counts: bool) -> Result<
     read_test(reader, &mut engine)?;
     read_estimates(reader, &mut engine)?;
     engine.open_epoch();
-    if with_counts {
-        read_asked(reader, &mut engine, rounds)?;
-    } else {
-        hand_out_again(&mut engine, rounds)?;
-    }
+    hand_out_again(&mut engine, rounds)?;
     read_tally(reader, &mut engine)?;
     read_told(reader, &mut engine)?;
     check_told(&engine)?;
@@ -267,30 +243,6 @@ fn read_estimates(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error>
     Ok(())
 }
 
-/// Reads how often each action was handed out: `rounds` in the open epoch, and no action beyond what ends it.
-fn read_asked(reader: &mut Reader, engine: &mut Engine, rounds: u64) -> Result<(), Error> {
-    let rule = "the actions handed out are not those of its epoch";
-    let asked = reader.u64s(engine.asked.len())?;
-    let mut at_target = 0;
-    for (action, asked) in (0..).zip(asked) {
-        let more = asked.checked_sub(engine.asked[action as usize]);
-        let more = more.ok_or_else(|| bad(rule))?;
-        let target = engine.target(action);
-        let probability = engine.strategy.probabilities()[action as usize];
-        check(more == 0 || probability > 0.0, rule)?;
-        check(target.is_none_or(|target| asked <= target), rule)?;
-        at_target += u32::from(target == Some(asked));
-        // Checked before it is counted, as a sum of any numbers could wrap.
-        check(more <= rounds - engine.open.rounds.min(rounds), rule)?;
-        engine.count_as_asked(action, more);
-    }
-    // Only where it is needed: elsewhere the counts follow from key and strategy, and are not taken on trust.
-    check(
-        engine.open.rounds == rounds && at_target <= 1 && engine.is_long(),
-        rule,
-    )
-}
-
 /// Draws the open epoch's decisions again; a pure strategy has one action for all, and whole blocks have known counts.
 fn hand_out_again(engine: &mut Engine, rounds: u64) -> Result<(), Error> {
     // Counts of millions of rounds are common here, and with one action there is nothing to draw.
@@ -340,18 +292,11 @@ fn check_told(engine: &Engine) -> Result<(), Error> {
             .all(|round| (low + 1..next).contains(round)),
         "its told rounds are not in order",
     )?;
-    // Decisions are functions of their rounds, so the tally's counts can be had again from which rounds are told, or where
-    // those are many, from which are not.
-    let rule = "its tally does not count the rounds told";
-    if !engine.is_long() {
-        return check(told_counts(engine) == engine.tally.counts(), rule);
-    }
-    let mut untold = vec![0; engine.asked.len()];
-    count_draws(engine, engine.outstanding(), |action| untold[action] += 1);
-    let mut counts = untold.iter().zip(engine.tally.counts()).zip(&engine.asked);
-    let add_up =
-        |((untold, told), asked): ((&u64, &u64), &u64)| told.checked_add(*untold) == Some(*asked);
-    check(counts.all(add_up), rule)
+    // Decisions are functions of their rounds, so the tally's counts can be had again from which rounds are told.
+    check(
+        told_counts(engine) == engine.tally.counts(),
+        "its tally does not count the rounds told",
+    )
 }
 
 fn told_counts(engine: &Engine) -> Vec<u64> {
@@ -373,20 +318,17 @@ fn told_counts(engine: &Engine) -> Vec<u64> {
             .for_each(|(count, told)| *count += told);
         drawn = low..low;
     }
-    count_draws(engine, drawn.chain(above), |action| counts[action] += 1);
-    counts
-}
-
-/// Draws the actions of rounds of the open epoch again.
-fn count_draws(engine: &Engine, rounds: impl Iterator<Item = u64>, mut count: impl FnMut(usize)) {
     let mut actions = [0; 64];
-    let mut rounds = rounds.peekable();
+    let mut rounds = drawn.chain(above).peekable();
     while rounds.peek().is_some() {
         let some: Vec<u64> = rounds.by_ref().take(actions.len()).collect();
         let actions = &mut actions[..some.len()];
         engine.decide_many(some, actions);
-        actions.iter().for_each(|&action| count(action as usize));
+        actions
+            .iter()
+            .for_each(|&action| counts[action as usize] += 1);
     }
+    counts
 }
 
 /// The problem as the user stated it: scaled to the unit interval and back, a range or threshold might lose a bit.
