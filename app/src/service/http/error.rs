@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::log::{OtherValues, ROUNDS_MAX};
-use crate::service::http::problems::{self, MEDIA_TYPE, ProblemDetail, ProblemKind};
+use crate::service::http::problems::{self, MEDIA_TYPE};
 use crate::service::http::webhooks;
 use crate::service::keys::KEY_NAME_MAX;
 use crate::service::limits::ESTIMATES_MAX;
@@ -37,11 +37,11 @@ pub struct ApiError {
     pub status: StatusCode,
     /// Stable, in lower case and underscores; programs may rely on it.
     #[serde(flatten, serialize_with = "problems::write_kind")]
-    #[cfg_attr(feature = "describe", schema(value_type = ProblemKind))]
+    #[cfg_attr(feature = "describe", schema(value_type = problems::ProblemKind))]
     pub code: &'static str,
     /// A sentence for a person: what, which value, what to do.
     #[serde(flatten, serialize_with = "problems::write_detail")]
-    #[cfg_attr(feature = "describe", schema(value_type = ProblemDetail))]
+    #[cfg_attr(feature = "describe", schema(value_type = problems::ProblemDetail))]
     pub message: Box<str>,
     /// The condition that was violated.
     #[serde(skip_serializing_if = "Option::is_none")]
