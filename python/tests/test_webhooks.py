@@ -110,6 +110,9 @@ def test_the_receiver_of_the_page_takes_what_is_signed_and_nothing_else(server: 
         stderr=subprocess.DEVNULL,
         text=True,
     )
+    # If nothing is believed, nothing is said, and its end is the end of its lines.
+    late = threading.Timer(30, receiver.kill)
+    late.start()
     try:
         assert receiver.stdout is not None
         said = []
@@ -117,6 +120,7 @@ def test_the_receiver_of_the_page_takes_what_is_signed_and_nothing_else(server: 
             said.append(line)
             if line.startswith("experiment.done The experiment is done: all 16 rounds have their outcomes."):
                 break
+        assert said and said[-1].startswith("experiment.done"), said
         forged = urllib.request.Request(
             url, b"{}", {"webhook-id": "x", "webhook-timestamp": "0", "webhook-signature": "v1,AA=="}
         )
@@ -124,6 +128,7 @@ def test_the_receiver_of_the_page_takes_what_is_signed_and_nothing_else(server: 
             urllib.request.urlopen(forged, timeout=10)
         assert len(set(said)) == len(said)
     finally:
+        late.cancel()
         receiver.kill()
         receiver.wait()
         if receiver.stdout is not None:
