@@ -222,7 +222,11 @@ fn every_event_arrives_with_one_id_and_one_body_whatever_fails() {
 #[test]
 fn two_nodes_send_each_message_once_if_nothing_fails() {
     let store = schema("hooks_two");
-    let receiver = Receiver::start(|_, _| Answer::Status(200));
+    // Slow, so that the other node looks while one sends.
+    let receiver = Receiver::start(|_, _| {
+        thread::sleep(Duration::from_millis(100));
+        Answer::Status(200)
+    });
     let nodes = [Node::start(&store), Node::start(&store)];
     let body = json!({ "name": "ops", "url": receiver.url("/hook"), "events": ["epoch.closed"] });
     nodes[0].post("/v1/webhooks", body);
