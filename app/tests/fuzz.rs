@@ -394,10 +394,15 @@ async fn fuzz(store: &str, requests: u64) {
         if status >= 400 {
             let error: Value =
                 serde_json::from_slice(&bytes).unwrap_or_else(|_| panic!("{shown}: {said}"));
-            let named = error["code"].is_string()
-                && error["message"]
-                    .as_str()
-                    .is_some_and(|text| text.len() > 10);
+            // Flags have the errors of their protocol, apart from access and routes.
+            let names = [("code", "message"), ("errorCode", "errorDetails")];
+            let (code, words) = names[usize::from(error.get("errorCode").is_some())];
+            assert!(
+                code == "code" || path.starts_with("/ofrep/"),
+                "{shown}: {said}"
+            );
+            let named = error[code].is_string()
+                && error[words].as_str().is_some_and(|text| text.len() > 10);
             assert!(named, "request {number}: {status} {said}\n{shown}");
         }
         // An id may spell another route, or none.

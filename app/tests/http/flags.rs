@@ -164,6 +164,27 @@ async fn a_flag_is_a_decision_that_its_user_keeps_in_every_state() {
     assert_eq!((audited.decisions, audited.overtime), (6, 3));
 }
 
+/// Only flags are answered while an experiment holds others back: overtime of anyone else is found.
+#[tokio::test]
+async fn the_audit_takes_a_flags_overtime_and_no_others() {
+    let house = House::new();
+    house.create("e", SHORT).await;
+    evaluated(&house, "e", "ann").await;
+    evaluated(&house, "e", "bob").await;
+    equal(&house, "e").await;
+    let log = house.get("/v1/experiments/e/log/download").await.text();
+    let keyless = log.replace("\"bob\"", "null");
+    assert_ne!(keyless, log);
+    let mut log = Log::text(Box::new(Cursor::new(keyless)), None);
+    match audit(&mut log, None).unwrap() {
+        Verdict::Different(_, difference) => {
+            let said = difference.to_string();
+            assert!(said.contains("held, as the spec says"), "{said}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn an_experiment_that_is_over_recommends_by_its_last_strategy_and_stores_nothing() {
     let mut house = House::new();
