@@ -12,6 +12,7 @@
 use anyhow::Result;
 
 use crate::hex;
+use crate::service::keys::is_key_name;
 use crate::service::limits::quoted;
 use crate::service::request::Refusal;
 use crate::service::transaction::random;
@@ -130,6 +131,8 @@ impl OutboxRequest {
                 }
                 Ok(new.add(store, time.at)?.map(OutboxGranted::Added))
             }
+            // Before the store: PostgreSQL fails at a zero byte, and the caller would take that for the store's fault.
+            Self::Remove(name) if !is_key_name(name) => Ok(Err(not_there(name))),
             Self::Remove(name) => Ok(if store.remove_webhook(name)? {
                 Ok(OutboxGranted::Removed)
             } else {
