@@ -195,7 +195,14 @@ class _LogTables:
         asked += [("decided_at", TIME), ("asked_by", word), ("request_key", pa.string())]
         told = [*values, ("imputed", flag), ("told_at", TIME), ("told_by", word)]
         self.decisions = self._table("decisions", asked + told)
-        uncounted = [("kind", word), ("round", whole), ("epoch", whole), ("serial", whole), ("holdback", whole), *values]
+        uncounted = [
+            ("kind", word),
+            ("round", whole),
+            ("epoch", whole),
+            ("serial", whole),
+            ("holdback", whole),
+            *values,
+        ]
         self.uncounted = self._table("uncounted", [*uncounted, ("told_at", TIME), ("told_by", word)])
         epoch = [("epoch", whole), ("kind", word), ("first_round", whole), ("rounds", whole)]
         epoch += [("opened_at", TIME), ("closed_at", TIME), ("early", flag), ("hash", pa.string())]
@@ -331,7 +338,18 @@ class _LogTables:
         """The last line, which :meth:`read` looks at."""
 
 
-_TYPES = {"epoch", "decisions", "outcome", "overtime", "holdback", "aside", "holdback_outcome", "late", "closed", "event"}
+_TYPES = {
+    "epoch",
+    "decisions",
+    "outcome",
+    "overtime",
+    "holdback",
+    "aside",
+    "holdback_outcome",
+    "late",
+    "closed",
+    "event",
+}
 _TYPES |= {"state"}
 
 
