@@ -168,8 +168,8 @@ class Client:
         Raises :class:`debora.Waiting` while an epoch's outcomes are missing, and :class:`debora.Behind` if the store
         has decided fewer rounds than this client has seen.
 
-        With a ``request_key`` of your own the same decision can be had again after a crash of this process. Where the spec
-        holds some requests back, it decides who: give the name of the user.
+        With a ``request_key`` of your own the same decision can be had again after a crash of this process. Where the
+        spec holds some requests back, it decides who: give the name of the user.
         """
         decisions = self.ask_many(1, request_key=request_key)
         return decisions[0] if decisions else None
