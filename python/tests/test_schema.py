@@ -32,6 +32,7 @@ BEYOND = {
         "means of an unknown action",
         "a world with an unknown cost",
         "an imputed cost nobody knows",
+        "a holdback with an action nobody knows",
         "columns of an unknown quantity",
         "columns that name a column twice",
     ],

@@ -26,7 +26,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -216,12 +216,6 @@ class Client:
             if decision is None:
                 return
             yield decision
-
-    @overload
-    def tell(self, round: int | Served, reward: float, costs: Costs = ()) -> str: ...
-
-    @overload
-    def tell(self, *, request_key: str, reward: float, costs: Costs = (), index: int | None = None) -> str: ...
 
     def tell(
         self,
