@@ -71,7 +71,7 @@ def test_the_sdk_reads_a_flag_and_the_application_tells_by_its_user(server: Serv
     assert client.tell(request_key="batch", index=1, reward=0.0, costs=[0.2]) == "recorded"
     assert client.tell(batch[1], 0.0, [0.2]) == "repeated"
     with pytest.raises(debora.Error, match="either"):
-        client.tell(3, 1.0, request_key="ann")  # type: ignore[call-overload]
+        client.tell(3, 1.0, request_key="ann")
 
 
 def test_what_goes_wrong_has_the_sdks_words_and_leaves_the_default(server: Server, flags: OpenFeatureClient) -> None:
