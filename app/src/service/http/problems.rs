@@ -105,7 +105,7 @@ pub struct ProblemKind {
 pub struct ProblemDetail<'a> {
     /// A sentence for a person: what, which value, what to do.
     detail: &'a str,
-    /// The same. It was there before `detail`, and stays.
+    /// The same, for programs that know no problem details.
     message: &'a str,
 }
 
