@@ -127,7 +127,7 @@ fn main() {
         let ratios = times.iter().zip(&seconds[0]).map(|(one, hand)| hand / one);
         let time = median(times.iter().copied());
         println!(
-            "| {} | {:.2e} | {:.2} | {} | ~ {} |",
+            "| {} | {:.1e} | {:.2} | {} | ~ {} |",
             row.what,
             ROUNDS as f64 / time,
             median(ratios),
@@ -152,9 +152,8 @@ fn duration(seconds: f64) -> String {
     let units = [(3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms")];
     let (size, unit) = units
         .into_iter()
-        .find(|&(size, _)| seconds >= 1.5 * size)
+        .find(|&(size, _)| seconds >= size)
         .unwrap_or((1e-3, "ms"));
-    let value = seconds / size;
-    let decimals = (1 - value.log10().floor() as i32).max(0) as usize;
-    format!("{value:.decimals$} {unit}")
+    let digits = format!("{:.1e}", seconds / size);
+    format!("{} {unit}", digits.parse::<f64>().expect("a number"))
 }
