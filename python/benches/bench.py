@@ -30,13 +30,12 @@ THRESHOLDS = {"price": {"threshold": 0.5}, "wait": {"threshold": 0.6}}
 BATCH = 1_000_000
 # Simulated runs of a turn: one alone takes a millisecond.
 RUNS = 20
-# For those that have no default of their own; it is the others' default.
+# How often epsilon-greedy explores.
 EPSILON = 0.1
 
 Policy = Literal["free", "soft"]
 Play = Callable[[int], None]
 """Plays this many rounds."""
-
 
 RANDOM = np.random.default_rng(7)
 

@@ -19,7 +19,7 @@ use rl_bandit::bandits::ucb::UCB;
 
 use crate::{ACTIONS, Coins, Row, coin};
 
-/// How often epsilon-greedy explores: the default of those that have one.
+/// How often epsilon-greedy explores.
 const EPSILON: f64 = 0.1;
 
 pub fn rows() -> Vec<Row> {
