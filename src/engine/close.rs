@@ -6,7 +6,7 @@ use crate::blocks::Blocks;
 use crate::key::Label;
 use crate::mean::round_to_cell;
 use crate::plan::Explore;
-use crate::policy::{NextStrategy, View};
+use crate::policy::{NextStrategy, Sight, View};
 use crate::problem::{Policy, Profile};
 use crate::record::{ClearTest, EpochRecord, Estimate, Kind, chain};
 use crate::width::Width;
@@ -207,13 +207,16 @@ impl Engine {
         self.grounds().exploring()
     }
 
-    fn next_strategy(&self) -> NextStrategy {
-        self.grounds().next_strategy()
+    fn next_strategy(&mut self) -> NextStrategy {
+        let mut solver = std::mem::take(&mut self.solver);
+        let next = self.grounds().next_strategy(&mut solver);
+        self.solver = solver;
+        next
     }
 
-    /// What a policy may know: optimistic rewards and costs, or that it explores.
+    /// All that a policy may know, or that it explores.
     pub(super) fn view(&self) -> View {
-        self.grounds().view()
+        self.grounds().view(Sight::Whole)
     }
 
     fn grounds(&self) -> Grounds<'_> {

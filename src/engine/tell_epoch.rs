@@ -14,6 +14,19 @@ impl Engine {
     pub fn tell_epoch(&mut self, epoch: &Tally) -> Result<EpochRecord, Error> {
         self.check_untold()?;
         self.check_shape(epoch)?;
+        self.check_sums(epoch, epoch.impossible_sum())?;
+        self.take_epoch(epoch)
+    }
+
+    /// The same for a tally that has no sums where it has no counts, as a simulator's: of many actions, an epoch plays few.
+    pub(crate) fn tell_played(&mut self, epoch: &Tally) -> Result<EpochRecord, Error> {
+        self.check_untold()?;
+        self.check_shape(epoch)?;
+        self.check_sums(epoch, epoch.impossible_sum_of_played())?;
+        self.take_epoch(epoch)
+    }
+
+    fn take_epoch(&mut self, epoch: &Tally) -> Result<EpochRecord, Error> {
         match self.blocks {
             Some(_) => self.check_block_counts(epoch.counts())?,
             None => self.check_counts(epoch.counts())?,
@@ -69,14 +82,19 @@ impl Engine {
                 wanted_quantities,
             });
         }
-        if let Some((action, quantity)) = epoch.impossible_sum() {
-            return Err(Error::TallySum {
-                action: self.name_of(action),
-                quantity,
-                count: epoch.counts()[action],
-            });
-        }
         Ok(())
+    }
+
+    /// Refuses the first sum that exceeds its count, if there is one.
+    fn check_sums(&self, epoch: &Tally, impossible: Option<(usize, usize)>) -> Result<(), Error> {
+        let Some((action, quantity)) = impossible else {
+            return Ok(());
+        };
+        Err(Error::TallySum {
+            action: self.name_of(action),
+            quantity,
+            count: epoch.counts()[action],
+        })
     }
 
     /// The counts of an epoch of permuted blocks are known before it begins.

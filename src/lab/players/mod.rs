@@ -113,7 +113,7 @@ impl Player for Engine {
     }
 
     fn tell(&mut self, stretch: &Tally) {
-        self.tell_epoch(stretch)
+        self.tell_played(stretch)
             .expect("a simulator ends epochs exactly");
     }
 
