@@ -76,6 +76,8 @@ pub struct Engine {
     ahead: Ahead,
     /// Room for the linear programs that find strategies.
     solver: Solver,
+    /// Room for the record of the next epoch.
+    spare: Option<EpochRecord>,
 }
 
 /// The actions of rounds that follow one another in the open epoch: drawn side by side, handed out one by one, and most often
@@ -156,6 +158,7 @@ impl Engine {
             fixed: vec![0; quantities],
             ahead: Ahead::default(),
             solver: Solver::default(),
+            spare: None,
             key,
             plan,
         };

@@ -86,31 +86,37 @@ pub(crate) struct NextStrategy {
     pub kind: Kind,
     /// Of policy hard alone.
     pub rule: Option<HardRule>,
-    pub candidate: Strategy,
+    /// Before mixing with the safe strategy; none if that left it as it is.
+    pub unmixed: Option<Strategy>,
     pub sigma: f64,
     pub strategy: Strategy,
 }
 
 impl NextStrategy {
     /// A strategy that is played as it is.
-    pub fn unmixed(kind: Kind, candidate: Strategy) -> Self {
+    pub fn plain(kind: Kind, strategy: Strategy) -> Self {
         Self {
             kind,
             rule: None,
+            unmixed: None,
             sigma: 0.0,
-            strategy: candidate.clone(),
-            candidate,
+            strategy,
         }
+    }
+
+    /// The strategy before mixing with the safe one.
+    pub fn candidate(&self) -> &Strategy {
+        self.unmixed.as_ref().unwrap_or(&self.strategy)
     }
 }
 
 /// Algorithm 2, line 11: the largest index. Ties go to the lowest action, since a tie broken by data would cost rho.
 pub(crate) fn free(view: &View) -> NextStrategy {
     match view {
-        View::Explore { candidate, .. } => NextStrategy::unmixed(Kind::Explore, candidate.clone()),
+        View::Explore { candidate, .. } => NextStrategy::plain(Kind::Explore, candidate.clone()),
         View::Estimate { index, .. } => {
             let best = lp::first_largest(index) as u32;
-            NextStrategy::unmixed(Kind::Estimate, Strategy::pure(best, index.len()))
+            NextStrategy::plain(Kind::Estimate, Strategy::pure(best, index.len()))
         }
     }
 }
@@ -118,7 +124,7 @@ pub(crate) fn free(view: &View) -> NextStrategy {
 /// Algorithm 3, lines 13 and 14: the best strategy of the optimistic set. If that is empty, the least violation.
 pub(crate) fn soft(view: &View, thresholds: &[f64], solver: &mut Solver) -> NextStrategy {
     match view {
-        View::Explore { candidate, .. } => NextStrategy::unmixed(Kind::Explore, candidate.clone()),
+        View::Explore { candidate, .. } => NextStrategy::plain(Kind::Explore, candidate.clone()),
         View::Estimate { index, low, .. } => {
             // Optimistic costs, as the true best strategy must not be shut out by a wide interval.
             let (strategy, violation) = solver.strategy(index, low, thresholds);
@@ -127,7 +133,7 @@ pub(crate) fn soft(view: &View, thresholds: &[f64], solver: &mut Solver) -> Next
             } else {
                 Kind::Estimate
             };
-            NextStrategy::unmixed(kind, Strategy::new(strategy))
+            NextStrategy::plain(kind, Strategy::new(strategy))
         }
     }
 }
@@ -144,11 +150,9 @@ pub(crate) fn hard(
     if optimistic.kind == Kind::Infeasible {
         // Under hard limits even the least violation is one too many (docs/deviations.md, 8).
         return NextStrategy {
-            kind: Kind::Infeasible,
             rule: Some(HardRule::Mix),
-            candidate: safe.strategy.clone(),
             sigma: 1.0,
-            strategy: safe.strategy.clone(),
+            ..NextStrategy::plain(Kind::Infeasible, safe.strategy.clone())
         };
     }
     match view {
@@ -156,8 +160,7 @@ pub(crate) fn hard(
             index, high, doubt, ..
         } if planning => {
             let planned = plan(index, high, thresholds, safe, solver);
-            let lost =
-                optimistic.candidate.expectation(index) - planned.strategy.expectation(index);
+            let lost = optimistic.strategy.expectation(index) - planned.strategy.expectation(index);
             let factor = safe.margin_min().map_or(0.0, |margin| 1.0 / margin);
             // What the plan gives up must be paid by widths that its own pulls shrink. Without this condition it may never
             // play what it would have to learn about (docs/theory.md, "Hard constraints").
@@ -172,8 +175,11 @@ pub(crate) fn hard(
 
 /// Algorithm 4, lines 14 to 22: the soft candidate, mixed with the safe strategy until its pessimistic costs fit.
 fn mix(view: &View, optimistic: NextStrategy, thresholds: &[f64], safe: &Safe) -> NextStrategy {
+    // Not mixed before: it is the candidate.
     let NextStrategy {
-        kind, candidate, ..
+        kind,
+        strategy: candidate,
+        ..
     } = optimistic;
     let worst = worst_costs(view, &candidate);
     let excesses = worst
@@ -182,15 +188,16 @@ fn mix(view: &View, optimistic: NextStrategy, thresholds: &[f64], safe: &Safe) -
         .map(|(worst, threshold)| worst - threshold);
     let sigma = safe_weight(excesses, &safe.margins);
     assert_mixed_costs_fit(sigma, &worst, thresholds, &safe.margins);
-    let strategy = if sigma > 0.0 {
-        Strategy::mix(sigma, &safe.strategy, &candidate)
+    let (unmixed, strategy) = if sigma > 0.0 {
+        let mixed = Strategy::mix(sigma, &safe.strategy, &candidate);
+        (Some(candidate), mixed)
     } else {
-        candidate.clone()
+        (None, candidate)
     };
     NextStrategy {
         kind,
         rule: Some(HardRule::Mix),
-        candidate,
+        unmixed,
         sigma,
         strategy,
     }
@@ -232,7 +239,7 @@ fn plan(
         return NextStrategy {
             rule: Some(HardRule::Plan),
             sigma: 1.0,
-            ..NextStrategy::unmixed(Kind::Estimate, safe.strategy.clone())
+            ..NextStrategy::plain(Kind::Estimate, safe.strategy.clone())
         };
     }
     let played = parts
@@ -245,7 +252,7 @@ fn plan(
     NextStrategy {
         kind: Kind::Estimate,
         rule: Some(HardRule::Plan),
-        candidate: Strategy::new(parts),
+        unmixed: Some(Strategy::new(parts)),
         sigma,
         strategy: Strategy::new(played),
     }

@@ -38,7 +38,7 @@ impl<'a> Grounds<'a> {
     pub fn next_strategy(&self, solver: &mut Solver) -> NextStrategy {
         if let Some(test) = self.passed_test() {
             let leader = Strategy::pure(test.leader, self.counts.len());
-            return NextStrategy::unmixed(Kind::Commit, leader);
+            return NextStrategy::plain(Kind::Commit, leader);
         }
         let problem = &self.plan.problem;
         let thresholds = problem.thresholds();

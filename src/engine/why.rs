@@ -89,7 +89,7 @@ impl Why {
             },
             kind: next.kind,
             rule: next.rule,
-            candidate: next.candidate.into_probabilities(),
+            candidate: next.candidate().probabilities().to_vec(),
             sigma: next.sigma,
             strategy: next.strategy.into_probabilities(),
         }
@@ -125,7 +125,7 @@ fn limits(
     let Some(view) = view.filter(|_| problem.policy() != Policy::Free) else {
         return Vec::new();
     };
-    let worst = policy::worst_costs(view, &played.candidate);
+    let worst = policy::worst_costs(view, played.candidate());
     let limits = problem.thresholds().iter().enumerate();
     limits
         .map(|(cost, &threshold)| LimitAt {
