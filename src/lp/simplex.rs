@@ -95,6 +95,7 @@ impl<'a> Simplex<'a> {
                 .for_each(|value| *value = *value / scale + 2.0);
             last[0] = -1.0;
         }
+        // The violation outranks the gain, and each is nothing to the other's columns.
         let (violation, gain) = simplex.levels.split_at_mut(columns);
         violation[..actions].fill(0.0);
         violation[actions] = -1.0;

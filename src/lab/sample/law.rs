@@ -114,20 +114,9 @@ impl<const CELLS: usize> CountLaw<CELLS> {
     #[inline]
     pub(super) fn ln_change_below(&self, sign: f64, steps: f64) -> f64 {
         let half = 0.5 * (steps - 1.0);
-        // Squares of the mean factor, as fractions: half the sum of two logarithms then needs no root.
-        let [mut factor, mut under] = [1.0; 2];
-        for cell in &self.cells {
-            let count = cell.count(self.mode);
-            let square = cell.mean * cell.mean;
-            if cell.rises == (sign > 0.0) {
-                let middle = count + 1.0 + half;
-                factor *= square;
-                under *= middle * middle;
-            } else {
-                factor *= count * (count + 1.0 - steps);
-                under *= square;
-            }
-        }
+        let grown = |count: f64| (count + 1.0 + half) * (count + 1.0 + half);
+        let shrunk = |count: f64| count * (count + 1.0 - steps);
+        let (factor, under) = self.mean_factor_squared(sign, grown, shrunk);
         0.5 * steps * ln_below(factor, under) - ROUNDING
     }
 
@@ -135,20 +124,34 @@ impl<const CELLS: usize> CountLaw<CELLS> {
     #[inline]
     pub(super) fn ln_change_above(&self, sign: f64, steps: f64) -> f64 {
         let half = 0.5 * (steps - 1.0);
+        let grown = |count: f64| (count + 1.0) * (count + steps);
+        let shrunk = |count: f64| (count - half) * (count - half);
+        let (factor, under) = self.mean_factor_squared(sign, grown, shrunk);
+        0.5 * steps * ln_above(factor, under) + ROUNDING
+    }
+
+    /// The square of the mean factor on the way, as a fraction, given the mean square of the counts that a cell meets from its
+    /// count at the mode on. As a square, half the sum of two logarithms needs no root.
+    #[inline]
+    fn mean_factor_squared(
+        &self,
+        sign: f64,
+        grown: impl Fn(f64) -> f64,
+        shrunk: impl Fn(f64) -> f64,
+    ) -> (f64, f64) {
         let [mut factor, mut under] = [1.0; 2];
         for cell in &self.cells {
             let count = cell.count(self.mode);
             let square = cell.mean * cell.mean;
             if cell.rises == (sign > 0.0) {
                 factor *= square;
-                under *= (count + 1.0) * (count + steps);
+                under *= grown(count);
             } else {
-                let middle = count - half;
-                factor *= middle * middle;
+                factor *= shrunk(count);
                 under *= square;
             }
         }
-        0.5 * steps * ln_above(factor, under) + ROUNDING
+        (factor, under)
     }
 }
 
