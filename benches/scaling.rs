@@ -16,6 +16,8 @@ use debora::{Key, Plan, Problem, WorldKey};
 /// Long enough for two thousand actions to be estimated.
 const HORIZON: u64 = 1_000_000_000_000_000;
 
+const RHO: f64 = 0.3;
+
 /// The argument that asks this program for one run of so many actions and its memory.
 const MEMORY: &str = "--memory-of";
 
@@ -31,14 +33,14 @@ fn main() {
     println!("series,x,y");
     for power in 6..=15 {
         let horizon = 10u64.pow(power);
-        print_time("run by T (ms)", horizon, &experiment(10, 2, horizon));
+        print_time("run by T (ms)", horizon, &experiment(10, 2, horizon, RHO));
     }
     for actions in [2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000] {
-        let experiment = experiment(actions, 2, HORIZON);
+        let experiment = experiment(actions, 2, HORIZON, RHO);
         print_time("run by K (ms)", actions.into(), &experiment);
     }
     for costs in 0..=8 {
-        let experiment = experiment(10, costs, HORIZON);
+        let experiment = experiment(10, costs, HORIZON, RHO);
         print_time("run by m (ms)", costs as u64, &experiment);
     }
     for actions in [1_000, 4_000, 16_000, 64_000] {
@@ -49,14 +51,14 @@ fn main() {
 }
 
 /// The better the dearer, and every cost a little different. Limits are such that the best actions are too dear to be played alone.
-fn experiment(actions: u32, costs: usize, horizon: u64) -> Experiment {
+fn experiment(actions: u32, costs: usize, horizon: u64, rho: f64) -> Experiment {
     let names = (0..actions).map(|action| format!("action {action}"));
     let row = |low: f64, span: f64| {
         let mean = move |a: u32| low + span * f64::from(a) / f64::from(actions);
         (0..actions).map(mean).collect::<Vec<_>>()
     };
     let mut means = vec![row(0.1, 0.8)];
-    let mut draft = Problem::soft(names, horizon, 0.3);
+    let mut draft = Problem::soft(names, horizon, rho);
     for cost in 0..costs {
         let shift = 0.02 * cost as f64;
         means.push(row(0.1 + shift, 0.6 - shift));
@@ -104,9 +106,9 @@ fn memory_of(actions: u32) -> Option<f64> {
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }
 
-/// Makes one run with one cost, then prints the most memory this process held, in megabytes.
+/// Makes one run with one cost, and a rho at which the most actions can be estimated, then prints the most memory this process held, in megabytes.
 fn print_memory(actions: u32) {
-    let experiment = experiment(actions, 1, HORIZON);
+    let experiment = experiment(actions, 1, HORIZON, 0.9);
     let run = experiment.run(Contestant::Debora, 0, 0).unwrap();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kilobytes = status.lines().find_map(|line| {
