@@ -36,7 +36,7 @@ pub(crate) enum View {
     },
 }
 
-/// How much of the estimates a view shows: policy hard alone looks at what may go wrong.
+/// How much of the estimates a view shows: of the policies, hard alone looks at what may go wrong.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Sight {
     Optimistic,
