@@ -232,12 +232,18 @@ impl<'a> Program<'a> {
 
     /// The answer if some strategy meets all limits: the prices, if there are any, in the caller's units.
     fn feasible(self, strategy: Vec<f64>, prices: &[f64], pivots: u32) -> Solution {
-        // Prices are never negative, but rounding may leave one a little below zero.
-        let in_units = |(price, scale): (&f64, &f64)| price.max(0.0) * self.gain_scale / *scale;
+        // Prices are never negative, but rounding may leave one a little below zero. Each takes the place of its scale.
+        for (scale, price) in self.scales.iter_mut().zip(prices) {
+            *scale = price.max(0.0) * self.gain_scale / *scale;
+        }
+        let prices = match prices {
+            [] => Vec::new(),
+            _ => std::mem::take(self.scales),
+        };
         Solution {
             strategy,
             violation: 0.0,
-            prices: prices.iter().zip(&*self.scales).map(in_units).collect(),
+            prices,
             pivots,
         }
     }
@@ -314,6 +320,10 @@ mod tests {
             for (objective, rows, limits) in [first].into_iter().chain(programs) {
                 let alone = solve(objective, rows, limits);
                 assert_eq!(solver.solve(objective, rows, limits), alone);
+                // Had something been read that was not written, it would show.
+                solver.memory.spoil();
+                assert_eq!(solver.solve(objective, rows, limits), alone);
+                solver.memory.spoil();
                 let found = solver.strategy(objective, rows, limits);
                 assert_eq!(found, (alone.strategy, alone.violation));
             }

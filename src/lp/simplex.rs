@@ -41,6 +41,15 @@ pub(super) struct Memory {
     variables: Vec<usize>,
 }
 
+#[cfg(test)]
+impl Memory {
+    /// Leaves nothing in it that a program could compute with.
+    pub(super) fn spoil(&mut self) {
+        self.numbers.fill(f64::NAN);
+        self.variables.fill(usize::MAX);
+    }
+}
+
 /// What a pivot computes and the next one overwrites.
 struct Room<'a> {
     /// The basis beside the identity, while it is inverted.

@@ -235,6 +235,34 @@ mod tests {
         }
     }
 
+    /// 60,000 points below hats, most of them within three standard deviations of the mode.
+    #[test]
+    fn what_spares_a_logarithm_decides_as_the_logarithm_does() {
+        for (n, p) in [(120.0, 0.4), (1e4, 0.01), (1e12, 0.3)] {
+            let (mean, left) = (n * p, n * (1.0 - p));
+            let law = CountLaw {
+                cells: [Cell::rising(0.0, mean), Cell::falling(n, left)],
+                mode: whole((n + 1.0) * p),
+                last: n,
+            };
+            let deviation = sqrt(mean * (1.0 - p));
+            let key = crate::Key::from(5u64);
+            for place in 0..20_000 {
+                let words = key.block(crate::key::Label::Player, [place, n as u64, 0]);
+                let [one, two, three, _] = words.map(crate::key::to_uniform);
+                let k = (law.mode + whole((6.0 * one - 3.0) * deviation)).clamp(0.0, n);
+                let (bar, fall) = (two + f64::EPSILON, whole(2.0 * three) * (0.5 - three));
+                let ln_bar = log(bar) + fall;
+                let plainly = ln_bar <= law.ln_change(k);
+                assert_eq!(
+                    is_below(&law, k, bar, fall),
+                    plainly,
+                    "{n}: {k}, {bar}, {fall}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn the_hat_covers_poisson_laws() {
         for mean in [
