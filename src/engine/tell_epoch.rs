@@ -183,3 +183,30 @@ impl Engine {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Key, Problem};
+
+    /// A world of one's own may add up wrongly, too.
+    #[test]
+    fn what_a_simulator_tells_is_refused_like_anyone_elses() {
+        let problem = Problem::free(["a", "b"], 1_000, 0.3).build().unwrap();
+        let mut engine = Engine::new(problem, Key::from(1u64));
+        let mut tally = Tally::new(2, 1);
+        for (action, count) in (0..).zip(engine.block_counts(engine.last_round)) {
+            tally.add_sums(
+                action,
+                count,
+                &[u128::from(count + u64::from(action)) << 53],
+            );
+        }
+        let refused = engine.tell_played(&tally).unwrap_err();
+        assert!(
+            matches!(refused, Error::TallySum { quantity: 0, .. }),
+            "{refused}"
+        );
+        assert_eq!(Err(refused), engine.tell_epoch(&tally));
+    }
+}
