@@ -226,15 +226,28 @@ fn add(tally: &mut Tally, action: u32, count: u64) {
     tally.add_sums(action, count, &sums);
 }
 
-/// The linear program alone, on random data with binding limits.
-#[divan::bench(args = [(10, 2), (100, 5), (1_000, 10), (1_500, 50)])]
-fn linear_program(bencher: Bencher, (actions, rows): (u64, u64)) {
+/// A linear program on random data with binding limits: objective, rows and limits.
+fn program((actions, rows): (u64, u64)) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
     let value =
         |row: u64, action: u64| Key::from(3u64).uniform(Label::Threshold, [row, action, actions]);
     let objective: Vec<f64> = (0..actions).map(|action| value(0, action)).collect();
     let matrix: Vec<f64> = (1..=rows)
         .flat_map(|row| (0..actions).map(move |action| value(row, action)))
         .collect();
-    let limits = vec![0.45; rows as usize];
-    bencher.bench(|| lp::solve(&objective, &matrix, &limits));
+    (objective, matrix, vec![0.45; rows as usize])
+}
+
+/// The linear program alone.
+#[divan::bench(args = [(10, 2), (100, 5), (1_000, 10), (1_500, 50)])]
+fn linear_program(bencher: Bencher, size: (u64, u64)) {
+    let (objective, rows, limits) = program(size);
+    bencher.bench(|| lp::solve(&objective, &rows, &limits));
+}
+
+/// The same as an engine solves it: in the memory of the program before, and without the proof.
+#[divan::bench(args = [(10, 2), (100, 5), (1_000, 10), (1_500, 50)])]
+fn linear_program_of_an_engine(bencher: Bencher, size: (u64, u64)) {
+    let (objective, rows, limits) = program(size);
+    let mut solver = lp::Solver::default();
+    bencher.bench_local(|| solver.strategy(&objective, &rows, &limits));
 }

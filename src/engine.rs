@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use crate::blocks::{Blocks, Order};
 use crate::key::Key;
+use crate::lp::Solver;
 use crate::mean::Tally;
 use crate::plan::Plan;
 use crate::problem::{Problem, Profile};
@@ -73,6 +74,10 @@ pub struct Engine {
     fixed: Vec<u64>,
     /// Actions drawn ahead of asking.
     ahead: Ahead,
+    /// Room for the linear programs that find strategies.
+    solver: Solver,
+    /// Room for the record of the next epoch.
+    spare: Option<EpochRecord>,
 }
 
 /// The actions of rounds that follow one another in the open epoch: drawn side by side, handed out one by one, and most often
@@ -152,6 +157,8 @@ impl Engine {
             digest: [0; 32],
             fixed: vec![0; quantities],
             ahead: Ahead::default(),
+            solver: Solver::default(),
+            spare: None,
             key,
             plan,
         };

@@ -11,7 +11,7 @@ pub mod budget {
 
 /// The linear program.
 pub mod lp {
-    pub use crate::lp::{Solution, solve};
+    pub use crate::lp::{Solution, Solver, solve};
 }
 
 /// Widths and cells.

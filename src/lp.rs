@@ -56,27 +56,82 @@ pub struct Solution {
 ///
 /// If the lengths do not fit, there is no action, or a value is not finite or above 1e300.
 pub fn solve(objective: &[f64], rows: &[f64], limits: &[f64]) -> Solution {
-    let solution = TOLERANCES
-        .iter()
-        .find_map(|&tolerance| solve_within(tolerance, objective, rows, limits));
-    solution.expect("the simplex method stalled at every tolerance: please report this input")
+    Solver::default().solve(objective, rows, limits)
 }
 
-/// The same at one tolerance; `None` if it stalls.
+/// Solves one program after another in the same memory. An answer depends on its own program alone.
+#[derive(Default)]
+pub struct Solver {
+    memory: Memory,
+    scales: Vec<f64>,
+}
+
+impl Clone for Solver {
+    /// Without the memory, which holds nothing that is needed again.
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl std::fmt::Debug for Solver {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Solver")
+    }
+}
+
+impl Solver {
+    /// [`solve`], in this memory.
+    pub fn solve(&mut self, objective: &[f64], rows: &[f64], limits: &[f64]) -> Solution {
+        self.solve_as(Wanted::Proof, objective, rows, limits)
+    }
+
+    /// Strategy and violation of [`solve`], without their proof.
+    pub fn strategy(&mut self, objective: &[f64], rows: &[f64], limits: &[f64]) -> (Vec<f64>, f64) {
+        let solution = self.solve_as(Wanted::Strategy, objective, rows, limits);
+        (solution.strategy, solution.violation)
+    }
+
+    fn solve_as(
+        &mut self,
+        wanted: Wanted,
+        objective: &[f64],
+        rows: &[f64],
+        limits: &[f64],
+    ) -> Solution {
+        let solution = TOLERANCES.iter().find_map(|&tolerance| {
+            self.scales.clear();
+            let program = Program::new(objective, rows, limits, &mut self.scales);
+            solve_within(tolerance, program, wanted, &mut self.memory)
+        });
+        solution.expect("the simplex method stalled at every tolerance: please report this input")
+    }
+}
+
+/// What is asked of a program: nobody pays for a proof that nobody reads.
+#[derive(Clone, Copy, PartialEq)]
+enum Wanted {
+    /// The strategy; there are no prices.
+    Strategy,
+    /// The strategy with its prices.
+    Proof,
+}
+
+/// The solution at one tolerance; `None` if the method stalls.
 fn solve_within(
     tolerance: f64,
-    objective: &[f64],
-    rows: &[f64],
-    limits: &[f64],
+    mut program: Program,
+    wanted: Wanted,
+    memory: &mut Memory,
 ) -> Option<Solution> {
-    let mut program = Program::new(objective, rows, limits);
-    let memory = &mut Memory::default();
+    let actions = program.objective.len();
+    let is_proved = wanted == Wanted::Proof;
     let mut simplex = Simplex::within_limits(tolerance, &mut program, memory);
     let proof = simplex.run()?;
     let mut pivots = simplex.pivots;
     if proof == 0.0 {
-        let strategy = simplex.strategy(objective.len());
-        return Some(program.feasible(strategy, simplex.prices(0), pivots));
+        let strategy = simplex.strategy(actions);
+        let prices = if is_proved { simplex.prices(0) } else { &[] };
+        return Some(program.feasible(strategy, prices, pivots));
     }
     if proof <= tolerance {
         // The feasible set has no interior and rounding has emptied it: the least violation is zero within tolerance.
@@ -84,7 +139,7 @@ fn solve_within(
         simplex.run()?;
         pivots += simplex.pivots;
         if simplex.violation()? <= tolerance {
-            let strategy = simplex.strategy(objective.len());
+            let strategy = simplex.strategy(actions);
             return Some(program.feasible(strategy, &simplex.prices_of_both_levels(), pivots));
         }
     }
@@ -92,9 +147,10 @@ fn solve_within(
     let one_scale = program.scale_of_all();
     simplex = Simplex::least_violation(tolerance, &mut program, Some(one_scale), memory);
     simplex.run()?;
-    let strategy = simplex.strategy(objective.len());
+    let strategy = simplex.strategy(actions);
     pivots += simplex.pivots;
-    Some(program.infeasible(strategy, simplex.prices(0), pivots))
+    let prices = if is_proved { simplex.prices(0) } else { &[] };
+    Some(program.infeasible(strategy, prices, pivots))
 }
 
 /// The input as the simplex method takes it.
@@ -104,11 +160,16 @@ struct Program<'a> {
     limits: &'a [f64],
     gain_scale: f64,
     /// What brings each row of the excess to largest entry in (1/2, 1].
-    scales: Vec<f64>,
+    scales: &'a mut Vec<f64>,
 }
 
 impl<'a> Program<'a> {
-    fn new(objective: &'a [f64], rows: &'a [f64], limits: &'a [f64]) -> Self {
+    fn new(
+        objective: &'a [f64],
+        rows: &'a [f64],
+        limits: &'a [f64],
+        scales: &'a mut Vec<f64>,
+    ) -> Self {
         let actions = objective.len();
         assert!(
             actions > 0 && rows.len() == actions * limits.len(),
@@ -119,7 +180,7 @@ impl<'a> Program<'a> {
             rows,
             limits,
             gain_scale: 1.0,
-            scales: Vec::with_capacity(limits.len()),
+            scales,
         }
     }
 
@@ -169,16 +230,20 @@ impl<'a> Program<'a> {
         excess
     }
 
-    /// The answer if some strategy meets all limits: the prices in the caller's units.
-    fn feasible(mut self, strategy: Vec<f64>, prices: &[f64], pivots: u32) -> Solution {
+    /// The answer if some strategy meets all limits: the prices, if there are any, in the caller's units.
+    fn feasible(self, strategy: Vec<f64>, prices: &[f64], pivots: u32) -> Solution {
         // Prices are never negative, but rounding may leave one a little below zero. Each takes the place of its scale.
         for (scale, price) in self.scales.iter_mut().zip(prices) {
             *scale = price.max(0.0) * self.gain_scale / *scale;
         }
+        let prices = match prices {
+            [] => Vec::new(),
+            _ => std::mem::take(self.scales),
+        };
         Solution {
             strategy,
             violation: 0.0,
-            prices: self.scales,
+            prices,
             pivots,
         }
     }
@@ -231,6 +296,39 @@ pub(crate) fn first_largest(values: &[f64]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Larger and smaller, feasible and not, in the memory of the one before: with and without the proof.
+    #[test]
+    fn an_answer_does_not_depend_on_the_programs_before() {
+        let programs: [(&[f64], &[f64], &[f64]); 5] = [
+            (
+                &[1.0, 0.5, 0.25],
+                &[0.75, 0.25, 0.5, 0.125, 0.5, 0.25],
+                &[0.5, 0.25],
+            ),
+            (&[0.0, 0.5, 1.0], &[0.5, 0.5, 0.75], &[0.25]),
+            (&[0.25, 0.75], &[], &[]),
+            (&[1.0, 0.5], &[0.75, 0.25], &[0.5]),
+            (
+                &[0.5, 1.0, 0.25, 0.125],
+                &[0.5, 0.75, 0.625, 0.875, 1.0, 0.5, 0.75, 0.25],
+                &[0.25, 0.125],
+            ),
+        ];
+        let mut solver = Solver::default();
+        for first in programs {
+            for (objective, rows, limits) in [first].into_iter().chain(programs) {
+                let alone = solve(objective, rows, limits);
+                assert_eq!(solver.solve(objective, rows, limits), alone);
+                // Had something been read that was not written, it would show.
+                solver.memory.spoil();
+                assert_eq!(solver.solve(objective, rows, limits), alone);
+                solver.memory.spoil();
+                let found = solver.strategy(objective, rows, limits);
+                assert_eq!(found, (alone.strategy, alone.violation));
+            }
+        }
+    }
 
     #[test]
     fn without_limits_the_first_best_action_is_played() {

@@ -144,12 +144,22 @@ impl Tally {
             if count == 0 && sums.iter().fold(0, |any, sum| any | sum) == 0 {
                 continue;
             }
-            let most = u128::from(count) * u128::from(FIXED_ONE);
-            if let Some(quantity) = sums.iter().position(|&sum| sum > most) {
+            if let Some(quantity) = sum_beyond(count, sums) {
                 return Some((action, quantity));
             }
         }
         None
+    }
+
+    /// The same among the actions that have a count.
+    pub(crate) fn impossible_sum_of_played(&self) -> Option<(usize, usize)> {
+        let counts = self.counts.iter().enumerate();
+        counts
+            .filter(|(_, count)| **count > 0)
+            .find_map(|(action, &count)| {
+                let sums = &self.sums[action * self.quantities..][..self.quantities];
+                Some((action, sum_beyond(count, sums)?))
+            })
     }
 
     /// The mean of a quantity of an action that was played.
@@ -158,6 +168,12 @@ impl Tally {
         // Scaled last, by a power of two, which rounds nothing: the order is part of the values.
         sum as f64 / self.counts[action as usize] as f64 * (1.0 / FIXED_ONE as f64)
     }
+}
+
+/// The first of an action's sums that exceeds its count.
+fn sum_beyond(count: u64, sums: &[u128]) -> Option<usize> {
+    let most = u128::from(count) * u128::from(FIXED_ONE);
+    sums.iter().position(|&sum| sum > most)
 }
 
 /// The cell of `mean` on the grid with this cell width and offset in [0, 1), and the estimate: the cell's middle.

@@ -10,7 +10,7 @@
 //!
 //! Only rounded estimates enter, never raw means: they alone replicate.
 
-use crate::lp;
+use crate::lp::{self, Solver};
 use crate::plan::safe_weight;
 use crate::problem::{Range, Safe};
 use crate::record::{HardRule, Kind};
@@ -29,31 +29,48 @@ pub(crate) enum View {
         index: Vec<f64>,
         /// Optimistic costs.
         low: Vec<f64>,
-        /// Pessimistic costs.
+        /// Pessimistic costs; empty in a view that leaves them out.
         high: Vec<f64>,
-        /// Twice the largest width over the quantities.
+        /// Twice the largest width over the quantities; empty likewise.
         doubt: Vec<f64>,
     },
+}
+
+/// How much of the estimates a view shows: of the policies, hard alone looks at what may go wrong.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Sight {
+    Optimistic,
+    Whole,
 }
 
 impl View {
     /// The view of these estimates and widths (the rewards, then each cost, action by action), with each cost kept within
     /// its ends.
-    pub fn of(actions: usize, values: &[f64], widths: &[f64], ends: &[Range]) -> Self {
+    pub fn of(
+        actions: usize,
+        values: &[f64],
+        widths: &[f64],
+        ends: impl IntoIterator<Item = Range>,
+        sight: Sight,
+    ) -> Self {
         let (rewards, costs) = values.split_at(actions);
         let (of_rewards, of_costs) = widths.split_at(actions);
         let index = rewards.iter().zip(of_rewards).map(|(r, w)| r + w);
-        let mut low = Vec::with_capacity(costs.len());
-        let mut high = Vec::with_capacity(costs.len());
-        let mut widest = of_rewards.to_vec();
+        let (mut low, mut high, mut widest) = (Vec::with_capacity(costs.len()), vec![], vec![]);
+        if sight == Sight::Whole {
+            high.reserve_exact(costs.len());
+            widest.extend_from_slice(of_rewards);
+        }
         let rows = costs.chunks(actions).zip(of_costs.chunks(actions));
         // Row by row, so that the compiler can use vectors.
         for ((costs, widths), ends) in rows.zip(ends) {
             let row = || costs.iter().zip(widths);
             low.extend(row().map(|(cost, width)| (cost - width).max(ends.low)));
-            high.extend(row().map(|(cost, width)| (cost + width).min(ends.high)));
+            if sight == Sight::Whole {
+                high.extend(row().map(|(cost, width)| (cost + width).min(ends.high)));
+            }
             let most = widest.iter_mut().zip(widths);
-            most.for_each(|(most, width)| *most = most.max(*width));
+            most.for_each(|(most, width): (&mut f64, &f64)| *most = most.max(*width));
         }
         View::Estimate {
             index: index.collect(),
@@ -69,72 +86,81 @@ pub(crate) struct NextStrategy {
     pub kind: Kind,
     /// Of policy hard alone.
     pub rule: Option<HardRule>,
-    pub candidate: Strategy,
+    /// Before mixing with the safe strategy; none if that left it as it is.
+    pub unmixed: Option<Strategy>,
     pub sigma: f64,
     pub strategy: Strategy,
 }
 
 impl NextStrategy {
     /// A strategy that is played as it is.
-    pub fn unmixed(kind: Kind, candidate: Strategy) -> Self {
+    pub fn plain(kind: Kind, strategy: Strategy) -> Self {
         Self {
             kind,
             rule: None,
+            unmixed: None,
             sigma: 0.0,
-            strategy: candidate.clone(),
-            candidate,
+            strategy,
         }
+    }
+
+    /// The strategy before mixing with the safe one.
+    pub fn candidate(&self) -> &Strategy {
+        self.unmixed.as_ref().unwrap_or(&self.strategy)
     }
 }
 
 /// Algorithm 2, line 11: the largest index. Ties go to the lowest action, since a tie broken by data would cost rho.
 pub(crate) fn free(view: &View) -> NextStrategy {
     match view {
-        View::Explore { candidate, .. } => NextStrategy::unmixed(Kind::Explore, candidate.clone()),
+        View::Explore { candidate, .. } => NextStrategy::plain(Kind::Explore, candidate.clone()),
         View::Estimate { index, .. } => {
             let best = lp::first_largest(index) as u32;
-            NextStrategy::unmixed(Kind::Estimate, Strategy::pure(best, index.len()))
+            NextStrategy::plain(Kind::Estimate, Strategy::pure(best, index.len()))
         }
     }
 }
 
 /// Algorithm 3, lines 13 and 14: the best strategy of the optimistic set. If that is empty, the least violation.
-pub(crate) fn soft(view: &View, thresholds: &[f64]) -> NextStrategy {
+pub(crate) fn soft(view: &View, thresholds: &[f64], solver: &mut Solver) -> NextStrategy {
     match view {
-        View::Explore { candidate, .. } => NextStrategy::unmixed(Kind::Explore, candidate.clone()),
+        View::Explore { candidate, .. } => NextStrategy::plain(Kind::Explore, candidate.clone()),
         View::Estimate { index, low, .. } => {
             // Optimistic costs, as the true best strategy must not be shut out by a wide interval.
-            let solution = lp::solve(index, low, thresholds);
-            let kind = if solution.violation > 0.0 {
+            let (strategy, violation) = solver.strategy(index, low, thresholds);
+            let kind = if violation > 0.0 {
                 Kind::Infeasible
             } else {
                 Kind::Estimate
             };
-            NextStrategy::unmixed(kind, Strategy::new(solution.strategy))
+            NextStrategy::plain(kind, Strategy::new(strategy))
         }
     }
 }
 
 /// Algorithm 4, and in profile tight (`planning`) the better of mixing and planning that is sure to learn.
-pub(crate) fn hard(view: &View, thresholds: &[f64], safe: &Safe, planning: bool) -> NextStrategy {
-    let optimistic = soft(view, thresholds);
+pub(crate) fn hard(
+    view: &View,
+    thresholds: &[f64],
+    safe: &Safe,
+    planning: bool,
+    solver: &mut Solver,
+) -> NextStrategy {
+    let optimistic = soft(view, thresholds, solver);
     if optimistic.kind == Kind::Infeasible {
         // Under hard limits even the least violation is one too many (docs/deviations.md, 8).
         return NextStrategy {
-            kind: Kind::Infeasible,
             rule: Some(HardRule::Mix),
-            candidate: safe.strategy.clone(),
             sigma: 1.0,
-            strategy: safe.strategy.clone(),
+            ..NextStrategy::plain(Kind::Infeasible, safe.strategy.clone())
         };
     }
     match view {
         View::Estimate {
             index, high, doubt, ..
         } if planning => {
-            let planned = plan(index, high, thresholds, safe);
-            let lost =
-                optimistic.candidate.expectation(index) - planned.strategy.expectation(index);
+            let planned = plan(index, high, thresholds, safe, solver);
+            let lost = optimistic.strategy.expectation(index) - planned.strategy.expectation(index);
             let factor = safe.margin_min().map_or(0.0, |margin| 1.0 / margin);
             // What the plan gives up must be paid by widths that its own pulls shrink. Without this condition it may never
             // play what it would have to learn about (docs/theory.md, "Hard constraints").
@@ -149,8 +175,11 @@ pub(crate) fn hard(view: &View, thresholds: &[f64], safe: &Safe, planning: bool)
 
 /// Algorithm 4, lines 14 to 22: the soft candidate, mixed with the safe strategy until its pessimistic costs fit.
 fn mix(view: &View, optimistic: NextStrategy, thresholds: &[f64], safe: &Safe) -> NextStrategy {
+    // Not mixed before: it is the candidate.
     let NextStrategy {
-        kind, candidate, ..
+        kind,
+        strategy: candidate,
+        ..
     } = optimistic;
     let worst = worst_costs(view, &candidate);
     let excesses = worst
@@ -159,15 +188,16 @@ fn mix(view: &View, optimistic: NextStrategy, thresholds: &[f64], safe: &Safe) -
         .map(|(worst, threshold)| worst - threshold);
     let sigma = safe_weight(excesses, &safe.margins);
     assert_mixed_costs_fit(sigma, &worst, thresholds, &safe.margins);
-    let strategy = if sigma > 0.0 {
-        Strategy::mix(sigma, &safe.strategy, &candidate)
+    let (unmixed, strategy) = if sigma > 0.0 {
+        let mixed = Strategy::mix(sigma, &safe.strategy, &candidate);
+        (Some(candidate), mixed)
     } else {
-        candidate.clone()
+        (None, candidate)
     };
     NextStrategy {
         kind,
         rule: Some(HardRule::Mix),
-        candidate,
+        unmixed,
         sigma,
         strategy,
     }
@@ -196,14 +226,20 @@ fn assert_mixed_costs_fit(sigma: f64, worst: &[f64], thresholds: &[f64], margins
 }
 
 /// The best strategy whose pessimistic costs fit, with the safe strategy as one more action of known cost.
-fn plan(index: &[f64], high: &[f64], thresholds: &[f64], safe: &Safe) -> NextStrategy {
-    let (mut parts, sigma) = best_with_safe(index, high, thresholds, safe);
+fn plan(
+    index: &[f64],
+    high: &[f64],
+    thresholds: &[f64],
+    safe: &Safe,
+    solver: &mut Solver,
+) -> NextStrategy {
+    let (mut parts, sigma) = best_with_safe(index, high, thresholds, safe, solver);
     let sum: f64 = parts.iter().sum();
     if sum == 0.0 {
         return NextStrategy {
             rule: Some(HardRule::Plan),
             sigma: 1.0,
-            ..NextStrategy::unmixed(Kind::Estimate, safe.strategy.clone())
+            ..NextStrategy::plain(Kind::Estimate, safe.strategy.clone())
         };
     }
     let played = parts
@@ -216,7 +252,7 @@ fn plan(index: &[f64], high: &[f64], thresholds: &[f64], safe: &Safe) -> NextStr
     NextStrategy {
         kind: Kind::Estimate,
         rule: Some(HardRule::Plan),
-        candidate: Strategy::new(parts),
+        unmixed: Some(Strategy::new(parts)),
         sigma,
         strategy: Strategy::new(played),
     }
@@ -230,6 +266,7 @@ pub(crate) fn best_with_safe(
     high: &[f64],
     thresholds: &[f64],
     safe: &Safe,
+    solver: &mut Solver,
 ) -> (Vec<f64>, f64) {
     let actions = objective.len();
     // The safe strategy is the last column: among equals the actions come first.
@@ -240,12 +277,8 @@ pub(crate) fn best_with_safe(
         rows.extend(row);
         rows.push(threshold - margin);
     }
-    let solution = lp::solve(&extended, &rows, thresholds);
-    assert_eq!(
-        solution.violation, 0.0,
-        "the safe strategy meets every limit"
-    );
-    let mut parts = solution.strategy;
+    let (mut parts, violation) = solver.strategy(&extended, &rows, thresholds);
+    assert_eq!(violation, 0.0, "the safe strategy meets every limit");
     let weight = parts.pop().expect("a column for the safe strategy");
     for ((row, threshold), margin) in high.chunks(actions).zip(thresholds).zip(&safe.margins) {
         let cost: f64 = row.iter().zip(&parts).map(|(cost, part)| cost * part).sum();
@@ -261,6 +294,18 @@ pub(crate) fn best_with_safe(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn soft(view: &View, thresholds: &[f64]) -> NextStrategy {
+        super::soft(view, thresholds, &mut Solver::default())
+    }
+
+    fn hard(view: &View, thresholds: &[f64], safe: &Safe, planning: bool) -> NextStrategy {
+        super::hard(view, thresholds, safe, planning, &mut Solver::default())
+    }
+
+    fn seen(values: &[f64], widths: &[f64], ends: [Range; 1]) -> View {
+        View::of(2, values, widths, ends, Sight::Whole)
+    }
 
     fn known(index: &[f64], low: &[f64], high: &[f64]) -> View {
         View::Estimate {
@@ -338,7 +383,7 @@ mod tests {
     /// .45 to .95, so it may be safe at .5 and is played alone. Less than the whole width would shut it out.
     #[test]
     fn what_may_be_safe_is_not_shut_out() {
-        let view = View::of(2, &[0.5, 0.9, 0.2, 0.7], &[0.1, 0.1, 0.25, 0.25], &UNIT);
+        let view = seen(&[0.5, 0.9, 0.2, 0.7], &[0.1, 0.1, 0.25, 0.25], UNIT);
         let choice = soft(&view, &[0.5]);
         assert_eq!(
             (choice.kind, choice.strategy),
@@ -354,7 +399,7 @@ mod tests {
             low: 0.05,
             high: 1.0,
         }];
-        let view = View::of(2, &[0.1, 0.9, 0.1, 0.9], &[0.1, 0.1, 0.3, 0.3], &declared);
+        let view = seen(&[0.1, 0.9, 0.1, 0.9], &[0.1, 0.1, 0.3, 0.3], declared);
         let choice = soft(&view, &[0.3]);
         let played = choice.strategy.probabilities()[1];
         assert!((played - 0.25 / 0.55).abs() < 1e-12, "{played}");
@@ -372,7 +417,7 @@ mod tests {
             strategy: Strategy::pure(0, 2),
             margins: vec![0.25],
         };
-        let view = View::of(2, &[0.1, 0.9, 0.1, 0.5], &[0.1, 0.1, 0.3, 0.3], &declared);
+        let view = seen(&[0.1, 0.9, 0.1, 0.5], &[0.1, 0.1, 0.3, 0.3], declared);
         let mixed = hard(&view, &[0.5], &safe, false);
         assert!((mixed.sigma - 0.1 / 0.35).abs() < 1e-12, "{}", mixed.sigma);
         let planned = hard(&view, &[0.5], &safe, true);
@@ -431,7 +476,7 @@ mod tests {
     /// In doubt is the largest width of an action over all its quantities, twice: a cost may hide more than a reward.
     #[test]
     fn doubt_is_twice_the_largest_width() {
-        let view = View::of(2, &[0.5; 4], &[0.1, 0.2, 0.3, 0.05], &UNIT);
+        let view = seen(&[0.5; 4], &[0.1, 0.2, 0.3, 0.05], UNIT);
         let View::Estimate { doubt, .. } = view else {
             unreachable!("estimates were given")
         };

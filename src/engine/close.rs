@@ -6,7 +6,7 @@ use crate::blocks::Blocks;
 use crate::key::Label;
 use crate::mean::round_to_cell;
 use crate::plan::Explore;
-use crate::policy::{NextStrategy, View};
+use crate::policy::{NextStrategy, Sight, View};
 use crate::problem::{Policy, Profile};
 use crate::record::{ClearTest, EpochRecord, Estimate, Kind, chain};
 use crate::width::Width;
@@ -29,8 +29,7 @@ impl Engine {
         if self.is_done() {
             return self.open.clone();
         }
-        let opened =
-            EpochRecord::opening(self.open.epoch + 1, self.next_round(), self.asked.clone());
+        let opened = self.record_to_open();
         let closed = std::mem::replace(&mut self.open, opened);
         self.open.test = self.clear_test();
         // A run that commits needs no estimate.
@@ -39,6 +38,25 @@ impl Engine {
         }
         self.open_epoch();
         closed
+    }
+
+    fn record_to_open(&mut self) -> EpochRecord {
+        let record = self.spare.take();
+        let mut record = record.unwrap_or_else(|| EpochRecord::opening(0, 1, Vec::new()));
+        record.estimates.clear();
+        refill(&mut record.counts, &self.asked);
+        EpochRecord {
+            epoch: self.open.epoch + 1,
+            first_round: self.next_round(),
+            rounds: 0,
+            test: None,
+            ..record
+        }
+    }
+
+    /// Takes back the record of a closed epoch, whose memory then serves the epoch after the open one.
+    pub(crate) fn recycle(&mut self, closed: EpochRecord) {
+        self.spare = Some(closed);
     }
 
     /// The stage of the clear test that the open epoch's start ends, if it ends one.
@@ -158,9 +176,9 @@ impl Engine {
         let next = self.next_strategy();
         self.open.kind = next.kind;
         self.open.rule = next.rule;
-        self.open.candidate = next.candidate.into_probabilities();
+        refill(&mut self.open.candidate, next.candidate().probabilities());
         self.open.sigma = next.sigma;
-        self.open.strategy = next.strategy.probabilities().to_vec();
+        refill(&mut self.open.strategy, next.strategy.probabilities());
         self.strategy = next.strategy;
         // Nothing follows a commitment, so that what is not in blocks was by count.
         let was_by_count = self.blocks.is_none() && !self.targets.is_empty();
@@ -207,13 +225,16 @@ impl Engine {
         self.grounds().exploring()
     }
 
-    fn next_strategy(&self) -> NextStrategy {
-        self.grounds().next_strategy()
+    fn next_strategy(&mut self) -> NextStrategy {
+        let mut solver = std::mem::take(&mut self.solver);
+        let next = self.grounds().next_strategy(&mut solver);
+        self.solver = solver;
+        next
     }
 
-    /// What a policy may know: optimistic rewards and costs, or that it explores.
+    /// All that a policy may know, or that it explores.
     pub(super) fn view(&self) -> View {
-        self.grounds().view()
+        self.grounds().view(Sight::Whole)
     }
 
     fn grounds(&self) -> Grounds<'_> {
@@ -225,4 +246,10 @@ impl Engine {
             widths: &self.estimates.widths,
         }
     }
+}
+
+/// Overwrites a vector in the memory it has.
+fn refill<T: Copy>(target: &mut Vec<T>, values: &[T]) {
+    target.clear();
+    target.extend_from_slice(values);
 }

@@ -1,7 +1,8 @@
 //! What an epoch's strategy follows from. Neither the key nor a raw mean is in it, so whoever has the records has it, too.
 
+use crate::lp::Solver;
 use crate::plan::{Explore, Plan};
-use crate::policy::{self, NextStrategy, View};
+use crate::policy::{self, NextStrategy, Sight, View};
 use crate::problem::{Policy, Profile, Range};
 use crate::record::{ClearTest, Kind};
 use crate::strategy::Strategy;
@@ -34,31 +35,33 @@ impl<'a> Grounds<'a> {
     }
 
     /// The one place where the three policies differ.
-    pub fn next_strategy(&self) -> NextStrategy {
+    pub fn next_strategy(&self, solver: &mut Solver) -> NextStrategy {
         if let Some(test) = self.passed_test() {
             let leader = Strategy::pure(test.leader, self.counts.len());
-            return NextStrategy::unmixed(Kind::Commit, leader);
+            return NextStrategy::plain(Kind::Commit, leader);
         }
         let problem = &self.plan.problem;
         let thresholds = problem.thresholds();
-        let view = self.view();
         match problem.policy() {
-            Policy::Free => policy::free(&view),
-            Policy::Soft => policy::soft(&view, thresholds),
+            Policy::Free => policy::free(&self.view(Sight::Optimistic)),
+            Policy::Soft => policy::soft(&self.view(Sight::Optimistic), thresholds, solver),
             Policy::Hard => {
                 let safe = problem.safe().expect("policy hard has a safe strategy");
                 // The published algorithm only mixes.
                 let planning = problem.profile() != Profile::Paper;
-                policy::hard(&view, thresholds, safe, planning)
+                policy::hard(&self.view(Sight::Whole), thresholds, safe, planning, solver)
             }
         }
     }
 
     /// What a policy may know: optimistic rewards and costs, or that it explores.
-    pub fn view(&self) -> View {
+    pub fn view(&self, sight: Sight) -> View {
         match self.exploring() {
             Some(explore) => self.explored(explore),
-            None => View::of(self.counts.len(), self.values, self.widths, &self.ends()),
+            None => {
+                let actions = self.counts.len();
+                View::of(actions, self.values, self.widths, self.ends(), sight)
+            }
         }
     }
 
@@ -84,16 +87,15 @@ impl<'a> Grounds<'a> {
     }
 
     /// The ends that each limited cost is kept within.
-    fn ends(&self) -> Vec<Range> {
+    fn ends(&self) -> impl Iterator<Item = Range> {
         let problem = &self.plan.problem;
         // Profile paper keeps the published bounds on costs, which reach far beyond what costs can be.
-        let ends = (1..problem.quantities_estimated()).map(|cost| match problem.profile() {
+        (1..problem.quantities_estimated()).map(|cost| match problem.profile() {
             Profile::Tight { .. } => problem.means(cost),
             Profile::Paper => Range {
                 low: f64::NEG_INFINITY,
                 high: f64::INFINITY,
             },
-        });
-        ends.collect()
+        })
     }
 }

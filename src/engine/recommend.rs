@@ -8,7 +8,7 @@
 //! action of the program, so that there always is an answer. Source: docs/theory.md, "What to deploy".
 
 use super::Engine;
-use crate::lp;
+use crate::lp::{self, Solver};
 use crate::policy::{self, View};
 use crate::problem::{Policy, Safe};
 use crate::record::{Interval, Kind, Prospect, Recommendation};
@@ -61,7 +61,13 @@ impl Engine {
         let thresholds = problem.thresholds();
         match (problem.policy(), safe) {
             (_, Some(safe)) => {
-                let (own, sigma) = policy::best_with_safe(&rewards, &high, thresholds, safe);
+                let (own, sigma) = policy::best_with_safe(
+                    &rewards,
+                    &high,
+                    thresholds,
+                    safe,
+                    &mut Solver::default(),
+                );
                 Some(Mixture {
                     own,
                     sigma,

@@ -14,6 +14,19 @@ impl Engine {
     pub fn tell_epoch(&mut self, epoch: &Tally) -> Result<EpochRecord, Error> {
         self.check_untold()?;
         self.check_shape(epoch)?;
+        self.check_sums(epoch, epoch.impossible_sum())?;
+        self.take_epoch(epoch)
+    }
+
+    /// The same for a tally that has no sums where it has no counts, as a simulator's: of many actions, an epoch plays few.
+    pub(crate) fn tell_played(&mut self, epoch: &Tally) -> Result<EpochRecord, Error> {
+        self.check_untold()?;
+        self.check_shape(epoch)?;
+        self.check_sums(epoch, epoch.impossible_sum_of_played())?;
+        self.take_epoch(epoch)
+    }
+
+    fn take_epoch(&mut self, epoch: &Tally) -> Result<EpochRecord, Error> {
         match self.blocks {
             Some(_) => self.check_block_counts(epoch.counts())?,
             None => self.check_counts(epoch.counts())?,
@@ -69,14 +82,19 @@ impl Engine {
                 wanted_quantities,
             });
         }
-        if let Some((action, quantity)) = epoch.impossible_sum() {
-            return Err(Error::TallySum {
-                action: self.name_of(action),
-                quantity,
-                count: epoch.counts()[action],
-            });
-        }
         Ok(())
+    }
+
+    /// Refuses the first sum that exceeds its count, if there is one.
+    fn check_sums(&self, epoch: &Tally, impossible: Option<(usize, usize)>) -> Result<(), Error> {
+        let Some((action, quantity)) = impossible else {
+            return Ok(());
+        };
+        Err(Error::TallySum {
+            action: self.name_of(action),
+            quantity,
+            count: epoch.counts()[action],
+        })
     }
 
     /// The counts of an epoch of permuted blocks are known before it begins.
@@ -163,5 +181,32 @@ impl Engine {
             count,
             rule,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Key, Problem};
+
+    /// A world of one's own may add up wrongly, too.
+    #[test]
+    fn what_a_simulator_tells_is_refused_like_anyone_elses() {
+        let problem = Problem::free(["a", "b"], 1_000, 0.3).build().unwrap();
+        let mut engine = Engine::new(problem, Key::from(1u64));
+        let mut tally = Tally::new(2, 1);
+        for (action, count) in (0..).zip(engine.block_counts(engine.last_round)) {
+            tally.add_sums(
+                action,
+                count,
+                &[u128::from(count + u64::from(action)) << 53],
+            );
+        }
+        let refused = engine.tell_played(&tally).unwrap_err();
+        assert!(
+            matches!(refused, Error::TallySum { quantity: 0, .. }),
+            "{refused}"
+        );
+        assert_eq!(Err(refused), engine.tell_epoch(&tally));
     }
 }

@@ -8,8 +8,9 @@
 
 use super::Estimates;
 use super::grounds::Grounds;
+use crate::lp::Solver;
 use crate::plan::Plan;
-use crate::policy::{self, NextStrategy, View};
+use crate::policy::{self, NextStrategy, Sight, View};
 use crate::problem::{Policy, Problem};
 use crate::record::{EpochRecord, Estimate, HardRule, Kind};
 
@@ -65,11 +66,14 @@ impl Why {
             values: &latest.values,
             widths: &latest.widths,
         };
-        let next = grounds.next_strategy();
+        let solver = &mut Solver::default();
+        let next = grounds.next_strategy(solver);
         // After a commitment no estimate is asked for, and what an exploration will find none has said.
-        let view = Some(grounds.view()).filter(|_| next.kind != Kind::Commit);
+        let view = Some(grounds.view(Sight::Whole)).filter(|_| next.kind != Kind::Commit);
         let problem = &plan.problem;
-        let optimist = view.as_ref().and_then(|view| optimist(view, problem));
+        let optimist = view
+            .as_ref()
+            .and_then(|view| optimist(view, problem, solver));
         let estimated = matches!(view, Some(View::Estimate { .. }));
         let expected = latest.values.chunks(record.counts.len());
         Self {
@@ -85,7 +89,7 @@ impl Why {
             },
             kind: next.kind,
             rule: next.rule,
-            candidate: next.candidate.into_probabilities(),
+            candidate: next.candidate().probabilities().to_vec(),
             sigma: next.sigma,
             strategy: next.strategy.into_probabilities(),
         }
@@ -106,10 +110,10 @@ impl Estimates {
     }
 }
 
-fn optimist(view: &View, problem: &Problem) -> Option<NextStrategy> {
+fn optimist(view: &View, problem: &Problem, solver: &mut Solver) -> Option<NextStrategy> {
     let decides = matches!(view, View::Estimate { .. }) && problem.policy() != Policy::Free;
     // Policy hard begins with it, too, and shows it no more once it mixes or plans.
-    decides.then(|| policy::soft(view, problem.thresholds()))
+    decides.then(|| policy::soft(view, problem.thresholds(), solver))
 }
 
 fn limits(
@@ -121,7 +125,7 @@ fn limits(
     let Some(view) = view.filter(|_| problem.policy() != Policy::Free) else {
         return Vec::new();
     };
-    let worst = policy::worst_costs(view, &played.candidate);
+    let worst = policy::worst_costs(view, played.candidate());
     let limits = problem.thresholds().iter().enumerate();
     limits
         .map(|(cost, &threshold)| LimitAt {

@@ -34,11 +34,20 @@ pub(super) struct Simplex<'a> {
     tied: &'a mut [usize],
 }
 
-/// What the slices of a [`Simplex`] are of.
+/// What the slices of a [`Simplex`] are of. It may have served other programs: what is read has been written for this one.
 #[derive(Default)]
 pub(super) struct Memory {
     numbers: Vec<f64>,
     variables: Vec<usize>,
+}
+
+#[cfg(test)]
+impl Memory {
+    /// Leaves nothing in it that a program could compute with.
+    pub(super) fn spoil(&mut self) {
+        self.numbers.fill(f64::NAN);
+        self.variables.fill(usize::MAX);
+    }
 }
 
 /// What a pivot computes and the next one overwrites.
@@ -63,7 +72,7 @@ impl<'a> Simplex<'a> {
         memory: &'a mut Memory,
     ) -> Self {
         let columns = program.objective.len();
-        let simplex = Self::zeros(tolerance, program, columns, 1, memory);
+        let simplex = Self::cold(tolerance, program, columns, 1, memory);
         let (ones, rows) = simplex.matrix.split_at_mut(columns);
         ones.fill(1.0);
         for (number, row) in rows.chunks_exact_mut(columns).enumerate() {
@@ -83,9 +92,10 @@ impl<'a> Simplex<'a> {
     ) -> Self {
         let actions = program.objective.len();
         let columns = actions + 1;
-        let simplex = Self::zeros(tolerance, program, columns, 2, memory);
+        let simplex = Self::cold(tolerance, program, columns, 2, memory);
         let (ones, rows) = simplex.matrix.split_at_mut(columns);
         ones[..actions].fill(1.0);
+        ones[actions] = 0.0;
         for (number, row) in rows.chunks_exact_mut(columns).enumerate() {
             let (row, last) = row.split_at_mut(actions);
             program.excess(number, row);
@@ -94,13 +104,18 @@ impl<'a> Simplex<'a> {
                 .for_each(|value| *value = *value / scale + 2.0);
             last[0] = -1.0;
         }
-        simplex.levels[actions] = -1.0;
-        simplex.basis[0] = program.gain(&mut simplex.levels[columns..][..actions]);
+        // The violation outranks the gain, and each is nothing to the other's columns.
+        let (violation, gain) = simplex.levels.split_at_mut(columns);
+        violation[..actions].fill(0.0);
+        violation[actions] = -1.0;
+        simplex.basis[0] = program.gain(&mut gain[..actions]);
+        gain[actions] = 0.0;
         simplex
     }
 
-    /// Zeros everywhere, and the basis {best action, all slacks}, where the caller puts in the action; of equals the first.
-    fn zeros(
+    /// The basis {best action, all slacks}, where the caller puts in the action, of equals the first; matrix and levels are the
+    /// caller's, too.
+    fn cold(
         tolerance: f64,
         program: &Program,
         columns: usize,
@@ -110,9 +125,13 @@ impl<'a> Simplex<'a> {
         let size = program.limits.len() + 1;
         let variables = columns + size - 1;
         let numbers = (size + levels) * columns + 4 * size * size + 4 * size + 3 * variables;
-        memory.numbers = vec![0.0; numbers];
-        memory.variables = vec![0; size + variables];
-        let mut rest = &mut memory.numbers[..];
+        if memory.numbers.len() < numbers {
+            memory.numbers = vec![0.0; numbers];
+        }
+        if memory.variables.len() < size + variables {
+            memory.variables = vec![0; size + variables];
+        }
+        let mut rest = &mut memory.numbers[..numbers];
         let mut take = |count: usize| {
             let (taken, others) = std::mem::take(&mut rest).split_at_mut(count);
             rest = others;
@@ -120,7 +139,7 @@ impl<'a> Simplex<'a> {
         };
         // Cold, always: started from the last epoch's basis, one tied program in ten would end at another vertex, and the
         // answer would depend on more than its input.
-        let (basis, tied) = memory.variables.split_at_mut(size);
+        let (basis, tied) = memory.variables[..size + variables].split_at_mut(size);
         (1..size).for_each(|slack| basis[slack] = columns + slack - 1);
         Self {
             tolerance,
@@ -199,6 +218,7 @@ impl<'a> Simplex<'a> {
             }
         }
         if is_plain {
+            inverse.fill(0.0);
             inverse[0] = 1.0;
             for position in 1..size {
                 inverse[position * size] = 0.0 - basic[position];

@@ -1,6 +1,7 @@
 //! The linear program against enumeration of vertices, against another solver, and against its own dual.
 //!
-//! Every answer of every test is solved twice (same bits), certified by its own dual, and counted. Run with
+//! Every answer of every test is solved again in the memory of the programs before, with its proof and without (same bits),
+//! certified by its own dual, and counted. Run with
 //! `--nocapture` to see, per family, how many instances were feasible and the most pivots any took.
 
 mod before;
@@ -11,7 +12,7 @@ mod oracle;
 use certificate::{
     TOLERANCE, Verdict, certify, close, dot, excess_scale, gain, holds, largest, value_tolerance,
 };
-use debora::internals::lp::{self, Solution};
+use debora::internals::lp::{self, Solution, Solver};
 use instances::{ALL, EXACT, Family, Instance, Size};
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use oracle::Optimum;
@@ -33,6 +34,7 @@ fn each(
 ) {
     for &family in families {
         let (mut feasible, mut pivots) = (0, 0);
+        let mut solver = Solver::default();
         for seed in 0..count {
             let instance = Instance::draw(family, size(family), seed);
             let solution = solve(&instance);
@@ -41,7 +43,7 @@ fn each(
                 format!("{} pivots, {most} would do", solution.pivots)
             })
             .and_then(|()| certify(&instance, &solution))
-            .and_then(|()| same_bits(&solution, &solve(&instance)))
+            .and_then(|()| same_again(&mut solver, &instance, &solution))
             .and_then(|()| check(&instance, &solution));
             verdict.unwrap_or_else(|fault| panic!("{fault}\n{instance:?}\n{solution:?}"));
             feasible += u64::from(solution.violation == 0.0);
@@ -75,6 +77,23 @@ fn same_bits(left: &Solution, right: &Solution) -> Verdict {
         all(left) == all(right) && left.pivots == right.pivots,
         || format!("other bits: {right:?}"),
     )
+}
+
+fn same_again(solver: &mut Solver, instance: &Instance, solution: &Solution) -> Verdict {
+    let Instance {
+        objective,
+        rows,
+        limits,
+        ..
+    } = instance;
+    let (strategy, violation) = solver.strategy(objective, rows, limits);
+    let unproved = Solution {
+        strategy,
+        violation,
+        ..solution.clone()
+    };
+    same_bits(solution, &unproved)?;
+    same_bits(solution, &solver.solve(objective, rows, limits))
 }
 
 /// The verdict, the violation and the value are the exact ones; so is the strategy, and with it the tie rule, unless

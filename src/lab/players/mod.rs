@@ -113,8 +113,10 @@ impl Player for Engine {
     }
 
     fn tell(&mut self, stretch: &Tally) {
-        self.tell_epoch(stretch)
+        let closed = self
+            .tell_played(stretch)
             .expect("a simulator ends epochs exactly");
+        self.recycle(closed);
     }
 
     fn finish(&mut self, stretch: &Tally) {

@@ -16,6 +16,7 @@
 use std::sync::Arc;
 
 use super::epochs::{AnytimeWidth, EpochRule};
+use crate::lp::Solver;
 use crate::mean::Tally;
 use crate::policy;
 use crate::problem::Problem;
@@ -26,6 +27,7 @@ pub(super) struct Oplb {
     width: AnytimeWidth,
     /// 1 + 2/lambda_min; 1 if there is no cost to keep.
     optimism: f64,
+    solver: Solver,
 }
 
 impl Oplb {
@@ -37,6 +39,7 @@ impl Oplb {
             width: AnytimeWidth::of(problem),
             problem: Arc::clone(problem),
             optimism,
+            solver: Solver::default(),
         }
     }
 
@@ -74,7 +77,9 @@ impl EpochRule for Oplb {
             .map(|(action, quantity)| self.cost_high(tally, action, quantity))
             .collect();
         let thresholds = self.problem.thresholds();
-        let (mut mixture, weight) = policy::best_with_safe(&rewards, &costs, thresholds, safe);
+        let solver = &mut self.solver;
+        let (mut mixture, weight) =
+            policy::best_with_safe(&rewards, &costs, thresholds, safe, solver);
         for (probability, safe) in mixture.iter_mut().zip(safe.strategy.probabilities()) {
             *probability += weight * safe;
         }

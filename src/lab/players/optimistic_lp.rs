@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use super::epochs::{AnytimeWidth, EpochRule, infeasible_note};
+use crate::lp::Solver;
 use crate::mean::Tally;
 use crate::policy::{self, View};
 use crate::problem::Problem;
@@ -21,6 +22,7 @@ pub(super) struct OptimisticLp {
     problem: Arc<Problem>,
     width: AnytimeWidth,
     infeasible: u64,
+    solver: Solver,
 }
 
 impl OptimisticLp {
@@ -29,6 +31,7 @@ impl OptimisticLp {
             width: AnytimeWidth::of(problem),
             problem: Arc::clone(problem),
             infeasible: 0,
+            solver: Solver::default(),
         }
     }
 }
@@ -59,7 +62,7 @@ impl EpochRule for OptimisticLp {
             high: Vec::new(),
             doubt: Vec::new(),
         };
-        let choice = policy::soft(&view, self.problem.thresholds());
+        let choice = policy::soft(&view, self.problem.thresholds(), &mut self.solver);
         self.infeasible += u64::from(choice.kind == Kind::Infeasible);
         choice.strategy
     }

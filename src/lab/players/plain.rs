@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use super::epochs::{EpochRule, infeasible_note};
 use crate::budget::doublings;
+use crate::lp::Solver;
 use crate::mean::Tally;
 use crate::plan::fit;
-use crate::policy::{self, View};
+use crate::policy::{self, Sight, View};
 use crate::problem::{Problem, Profile, Range};
 use crate::record::Kind;
 use crate::strategy::Strategy;
@@ -32,6 +33,7 @@ pub(super) struct Plain {
     values: Vec<f64>,
     widths: Vec<f64>,
     infeasible: u64,
+    solver: Solver,
 }
 
 impl Plain {
@@ -61,6 +63,7 @@ impl Plain {
             widths: vec![f64::INFINITY; entries],
             infeasible: 0,
             problem: Arc::clone(problem),
+            solver: Solver::default(),
         }
     }
 
@@ -88,8 +91,12 @@ impl Plain {
         let actions = counts.len();
         let limited = (1..self.problem.quantities_estimated()).map(|cost| self.problem.means(cost));
         if counts.iter().all(|&count| count >= self.first()) {
-            let ends: Vec<Range> = limited.collect();
-            return View::of(actions, &self.values, &self.widths, &ends);
+            let sight = if self.problem.safe().is_some() {
+                Sight::Whole
+            } else {
+                Sight::Optimistic
+            };
+            return View::of(actions, &self.values, &self.widths, limited, sight);
         }
         let below = |action: usize| counts[action] < self.first();
         View::Explore {
@@ -119,7 +126,10 @@ impl EpochRule for Plain {
         self.estimate(tally);
         let view = self.view(tally.counts());
         let choice = match self.problem.safe() {
-            Some(safe) => policy::hard(&view, self.problem.thresholds(), safe, true),
+            Some(safe) => {
+                let thresholds = self.problem.thresholds();
+                policy::hard(&view, thresholds, safe, true, &mut self.solver)
+            }
             None => policy::free(&view),
         };
         self.infeasible += u64::from(choice.kind == Kind::Infeasible);

@@ -106,46 +106,81 @@ impl<const CELLS: usize> CountLaw<CELLS> {
         (numerator, denominator)
     }
 
-    /// Numbers below and above ln(f(k) / f(mode)), `steps` steps away in the direction of `sign`, without a logarithm.
+    /// A number below ln(f(k) / f(mode)), `steps` steps away in the direction of `sign`, without a logarithm.
     ///
     /// On the way a cell that grows from a gives the factors mean / (a + i), i = 1..=steps, one that shrinks (a - i) /
     /// mean, i = 0..steps. ln is concave, so its mean over evenly spaced numbers is at most ln of their middle, and at
     /// least half the sum of ln at both ends.
     #[inline]
-    pub(super) fn ln_change_bounds(&self, sign: f64, steps: f64) -> (f64, f64) {
+    pub(super) fn ln_change_below(&self, sign: f64, steps: f64) -> f64 {
         let half = 0.5 * (steps - 1.0);
-        // Squares of the mean factor, as fractions: half the sum of two logarithms then needs no root.
-        let [mut low, mut low_under, mut high, mut high_under] = [1.0; 4];
+        let grown = |count: f64| (count + 1.0 + half) * (count + 1.0 + half);
+        let shrunk = |count: f64| count * (count + 1.0 - steps);
+        let (factor, under) = self.mean_factor_squared(sign, grown, shrunk);
+        0.5 * steps * ln_below(factor, under) - ROUNDING
+    }
+
+    /// The same above it. Two functions, as a draw seldom needs both.
+    #[inline]
+    pub(super) fn ln_change_above(&self, sign: f64, steps: f64) -> f64 {
+        let half = 0.5 * (steps - 1.0);
+        let grown = |count: f64| (count + 1.0) * (count + steps);
+        let shrunk = |count: f64| (count - half) * (count - half);
+        let (factor, under) = self.mean_factor_squared(sign, grown, shrunk);
+        0.5 * steps * ln_above(factor, under) + ROUNDING
+    }
+
+    /// The square of the mean factor on the way, as a fraction, given the mean square of the counts that a cell meets from its
+    /// count at the mode on. As a square, half the sum of two logarithms needs no root.
+    #[inline]
+    fn mean_factor_squared(
+        &self,
+        sign: f64,
+        grown: impl Fn(f64) -> f64,
+        shrunk: impl Fn(f64) -> f64,
+    ) -> (f64, f64) {
+        let [mut factor, mut under] = [1.0; 2];
         for cell in &self.cells {
             let count = cell.count(self.mode);
             let square = cell.mean * cell.mean;
             if cell.rises == (sign > 0.0) {
-                let middle = count + 1.0 + half;
-                low *= square;
-                low_under *= middle * middle;
-                high *= square;
-                high_under *= (count + 1.0) * (count + steps);
+                factor *= square;
+                under *= grown(count);
             } else {
-                let middle = count - half;
-                low *= count * (count + 1.0 - steps);
-                low_under *= square;
-                high *= middle * middle;
-                high_under *= square;
+                factor *= shrunk(count);
+                under *= square;
             }
         }
-        let low = ln_bounds(low, low_under).0;
-        let high = ln_bounds(high, high_under).1;
-        (0.5 * steps * low - ROUNDING, 0.5 * steps * high + ROUNDING)
+        (factor, under)
     }
 }
 
-/// Numbers below and above ln(a / b), for a and b above 0: it is 2 (t + t^3/3 + t^5/5 + ...), t = (a - b) / (a + b),
-/// and all that follows 2 t is between 0 and 2/3 t^3 / (1 - t^2).
+/// A number below ln(a / b), for a and b above 0: it is 2 (t + t^3/3 + t^5/5 + ...), t = (a - b) / (a + b), and all that
+/// follows 2 t is between 0 and 2/3 t^3 / (1 - t^2).
 #[inline]
-pub(super) fn ln_bounds(a: f64, b: f64) -> (f64, f64) {
+pub(super) fn ln_below(a: f64, b: f64) -> f64 {
     let t = (a - b) / (a + b);
-    let rest = 2.0 / 3.0 * t * t * t / (1.0 - t * t);
-    (2.0 * t + rest.min(0.0), 2.0 * t + rest.max(0.0))
+    if t < 0.0 {
+        2.0 * t + ln_rest(t)
+    } else {
+        2.0 * t
+    }
+}
+
+/// A number above it.
+#[inline]
+pub(super) fn ln_above(a: f64, b: f64) -> f64 {
+    let t = (a - b) / (a + b);
+    if t > 0.0 {
+        2.0 * t + ln_rest(t)
+    } else {
+        2.0 * t
+    }
+}
+
+#[inline]
+fn ln_rest(t: f64) -> f64 {
+    2.0 / 3.0 * t * t * t / (1.0 - t * t)
 }
 
 /// The product of the Poisson probabilities at (count, mean), each count an integer, each mean above 0. The squares of
@@ -344,7 +379,7 @@ mod tests {
     fn a_logarithm_is_between_its_bounds() {
         for step in 1..1000 {
             let a = f64::from(step) / 100.0;
-            let (low, high) = ln_bounds(a, 1.0);
+            let (low, high) = (ln_below(a, 1.0), ln_above(a, 1.0));
             assert!(
                 low <= log(a) + 1e-15 && high >= log(a) - 1e-15,
                 "{a}: {low}, {high}"
