@@ -71,12 +71,13 @@ pub struct Engine {
     pub(crate) digest: [u8; 32],
     /// Room for one round's feedback.
     fixed: Vec<u64>,
-    /// Actions drawn ahead of asking.
+    /// Actions drawn ahead of asking, or kept to be told.
     ahead: Ahead,
 }
 
-/// The actions of rounds that follow one another in the open epoch: drawn side by side, handed out one by one, and most often
-/// told soon after. A function of key, strategy and round like all draws, so that nothing is lost if it is thrown away.
+/// The actions of rounds that follow one another in the open epoch: drawn side by side and handed out one by one, or handed out
+/// together and still to be told. A function of key, strategy and round like all draws, so that nothing is lost if it is thrown
+/// away.
 #[derive(Clone, Debug, Default)]
 struct Ahead {
     first: u64,

@@ -319,23 +319,34 @@ impl Problem {
 
     /// Whether many rounds' feedback can be told: rewards, and the costs of the first round, then of the second, and so on.
     pub(crate) fn accepts(&self, rewards: &[f64], costs: &[f64]) -> bool {
-        // Without costs there are no rows, but a row's length must not be 0.
-        let mut rows = costs.chunks_exact(self.draft.costs.len().max(1));
-        rewards
-            .iter()
-            .all(|&reward| self.is_accepted(&self.draft.reward, reward))
-            && rows.all(|row| {
-                row.iter()
-                    .zip(&self.draft.costs)
-                    .all(|(&value, (cost, _))| self.is_accepted(cost, value))
+        let costs_each = self.draft.costs.len();
+        self.accepts_all(&self.draft.reward, rewards.iter())
+            && (0..).zip(&self.draft.costs).all(|(number, (cost, _))| {
+                let values = costs.iter().skip(number).step_by(costs_each);
+                self.accepts_all(cost, values)
             })
     }
 
     #[inline]
-    fn is_accepted(&self, quantity: &Quantity, value: f64) -> bool {
+    fn accepts_all<'a>(&self, quantity: &Quantity, values: impl Iterator<Item = &'a f64>) -> bool {
         let Range { low, high } = quantity.range;
-        // Nothing can be made of NaN: it has no nearest end.
-        (low..=high).contains(&value) || (self.draft.outside == Outside::Clip && !value.is_nan())
+        let clipped = self.draft.outside == Outside::Clip;
+        // To the end even if one is refused, which is rare: without a branch several values are compared at once. Nothing can
+        // be made of NaN, which has no nearest end.
+        values.fold(true, |all, &value| {
+            all & (((low <= value) & (value <= high)) | (clipped & !value.is_nan()))
+        })
+    }
+
+    /// Many rounds' feedback as multiples of 2^-53, round by round as [`Self::to_fixed`] has it. [`Self::accepts`] it.
+    pub(crate) fn accepted_to_fixed(&self, rewards: &[f64], costs: &[f64], rows: &mut [u64]) {
+        let costs_each = self.draft.costs.len();
+        // Quantity by quantity, so that its range is looked up once.
+        to_fixed_each(&self.draft.reward, rewards.iter(), rows, costs_each + 1);
+        for (number, (cost, _)) in (0..).zip(&self.draft.costs) {
+            let values = costs.iter().skip(number).step_by(costs_each);
+            to_fixed_each(cost, values, &mut rows[number + 1..], costs_each + 1);
+        }
     }
 
     #[inline]
@@ -354,5 +365,20 @@ impl Problem {
             low,
             high,
         })
+    }
+}
+
+/// Writes accepted values of one quantity into every `step`-th entry.
+#[inline]
+fn to_fixed_each<'a>(
+    quantity: &Quantity,
+    values: impl Iterator<Item = &'a f64>,
+    entries: &mut [u64],
+    step: usize,
+) {
+    let range = quantity.range;
+    for (entry, &value) in entries.iter_mut().step_by(step).zip(values) {
+        // What is beyond an end is told as that end, to the bit: an end's unit is exactly 0 or 1.
+        *entry = to_fixed(range.to_unit(value.clamp(range.low, range.high)));
     }
 }

@@ -61,8 +61,7 @@ impl Engine {
 
     #[inline]
     pub(super) fn record(&mut self, round: u64, fixed: &[u64]) {
-        // Actions are not stored per round, so that memory does not grow with the rounds in flight; all but the last few
-        // are drawn again.
+        // Only so many actions are kept, so that memory does not grow with the rounds in flight; all others are drawn again.
         let action = self.ahead.action(round).unwrap_or_else(|| {
             self.draw_telling(round);
             self.decide(round).action
