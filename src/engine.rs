@@ -60,6 +60,8 @@ pub struct Engine {
     telling: Order,
     /// Rounds per action, handed out.
     pub(crate) asked: Vec<u64>,
+    /// Whether the open epoch's counts were read from a snapshot and not compared with the draws yet.
+    pub(crate) counts_on_trust: bool,
     /// Whether the open epoch is fully handed out.
     pub(crate) handed_out: bool,
     /// All rounds below are told.
@@ -147,6 +149,7 @@ impl Engine {
             asking: Order::default(),
             telling: Order::default(),
             asked: vec![0; actions],
+            counts_on_trust: false,
             handed_out: false,
             low_water: 1,
             told_above: BTreeMap::new(),

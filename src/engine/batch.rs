@@ -146,6 +146,7 @@ impl Engine {
                 costs: costs_each,
             });
         }
+        self.check_before_closing(rounds.len() as u64)?;
         let batch = Batch {
             rounds,
             rewards,
