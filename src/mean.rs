@@ -77,11 +77,17 @@ impl Tally {
         }
     }
 
-    /// Adds many rounds' feedback: an action and a row of values for each.
-    #[inline]
-    pub(crate) fn add_rows(&mut self, actions: &[u32], rows: &[u64]) {
-        for (&action, row) in actions.iter().zip(rows.chunks_exact(self.quantities)) {
-            self.add(action, row);
+    /// Adds many rounds' feedback: rewards, and the costs of the first round, then of the second, and so on.
+    pub(crate) fn add_many(&mut self, actions: &[u32], rewards: &[u64], costs: &[u64]) {
+        let costs_each = self.quantities - 1;
+        for (round, (&action, &reward)) in actions.iter().zip(rewards).enumerate() {
+            let costs = &costs[round * costs_each..][..costs_each];
+            let sums = &mut self.sums[action as usize * self.quantities..][..self.quantities];
+            self.counts[action as usize] += 1;
+            sums[0] += u128::from(reward);
+            for (sum, &cost) in sums[1..].iter_mut().zip(costs) {
+                *sum += u128::from(cost);
+            }
         }
     }
 

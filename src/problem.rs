@@ -319,33 +319,47 @@ impl Problem {
 
     /// Whether many rounds' feedback can be told: rewards, and the costs of the first round, then of the second, and so on.
     pub(crate) fn accepts(&self, rewards: &[f64], costs: &[f64]) -> bool {
-        let costs_each = self.draft.costs.len();
-        self.accepts_all(&self.draft.reward, rewards.iter())
-            && (0..).zip(&self.draft.costs).all(|(number, (cost, _))| {
-                let values = costs.iter().skip(number).step_by(costs_each);
-                self.accepts_all(cost, values)
-            })
+        let costs_accepted = match self.cost_range() {
+            Some(range) => self.accepts_all(range, costs),
+            // Without costs there are no rows, but a row's length must not be 0.
+            None => costs
+                .chunks_exact(self.draft.costs.len().max(1))
+                .all(|row| {
+                    let mut values = row.iter().zip(&self.draft.costs);
+                    values.all(|(value, (cost, _))| self.accepts_all(cost.range, &[*value]))
+                }),
+        };
+        costs_accepted && self.accepts_all(self.draft.reward.range, rewards)
+    }
+
+    /// The range that all costs share, if they do: then what holds for one value holds for a row of any length.
+    fn cost_range(&self) -> Option<Range> {
+        let ((first, _), others) = self.draft.costs.split_first()?;
+        let shared = others.iter().all(|(cost, _)| cost.range == first.range);
+        shared.then_some(first.range)
     }
 
     #[inline]
-    fn accepts_all<'a>(&self, quantity: &Quantity, values: impl Iterator<Item = &'a f64>) -> bool {
-        let Range { low, high } = quantity.range;
+    fn accepts_all(&self, range: Range, values: &[f64]) -> bool {
+        let Range { low, high } = range;
         let clipped = self.draft.outside == Outside::Clip;
         // To the end even if one is refused, which is rare: without a branch several values are compared at once. Nothing can
         // be made of NaN, which has no nearest end.
-        values.fold(true, |all, &value| {
+        values.iter().fold(true, |all, &value| {
             all & (((low <= value) & (value <= high)) | (clipped & !value.is_nan()))
         })
     }
 
-    /// Many rounds' feedback as multiples of 2^-53, round by round as [`Self::to_fixed`] has it. [`Self::accepts`] it.
-    pub(crate) fn accepted_to_fixed(&self, rewards: &[f64], costs: &[f64], rows: &mut [u64]) {
-        let costs_each = self.draft.costs.len();
-        // Quantity by quantity, so that its range is looked up once.
-        to_fixed_each(&self.draft.reward, rewards.iter(), rows, costs_each + 1);
-        for (number, (cost, _)) in (0..).zip(&self.draft.costs) {
-            let values = costs.iter().skip(number).step_by(costs_each);
-            to_fixed_each(cost, values, &mut rows[number + 1..], costs_each + 1);
+    /// Many rounds' rewards and costs as multiples of 2^-53, each as [`Self::to_fixed`] has it. [`Self::accepts`] them.
+    pub(crate) fn accepted_to_fixed(&self, [rewards, costs]: [&[f64]; 2], fixed: [&mut [u64]; 2]) {
+        let [fixed_rewards, fixed_costs] = fixed;
+        to_fixed_all(self.draft.reward.range, rewards, fixed_rewards);
+        if let Some(range) = self.cost_range() {
+            return to_fixed_all(range, costs, fixed_costs);
+        }
+        let ranges = self.draft.costs.iter().map(|(cost, _)| cost.range).cycle();
+        for ((entry, value), range) in fixed_costs.iter_mut().zip(costs).zip(ranges) {
+            *entry = to_fixed_within(range, *value);
         }
     }
 
@@ -368,17 +382,19 @@ impl Problem {
     }
 }
 
-/// Writes accepted values of one quantity into every `step`-th entry.
-#[inline]
-fn to_fixed_each<'a>(
-    quantity: &Quantity,
-    values: impl Iterator<Item = &'a f64>,
-    entries: &mut [u64],
-    step: usize,
-) {
-    let range = quantity.range;
-    for (entry, &value) in entries.iter_mut().step_by(step).zip(values) {
-        // What is beyond an end is told as that end, to the bit: an end's unit is exactly 0 or 1.
-        *entry = to_fixed(range.to_unit(value.clamp(range.low, range.high)));
+/// Accepted values of one range as multiples of 2^-53.
+fn to_fixed_all(range: Range, values: &[f64], fixed: &mut [u64]) {
+    let entries = fixed.iter_mut().zip(values);
+    // The commonest range in a loop of its own: several values are converted at once.
+    if range == Range::UNIT {
+        entries.for_each(|(entry, value)| *entry = to_fixed_within(Range::UNIT, *value));
+    } else {
+        entries.for_each(|(entry, value)| *entry = to_fixed_within(range, *value));
     }
+}
+
+/// What is beyond an end is told as that end, to the bit: an end's unit is exactly 0 or 1.
+#[inline]
+fn to_fixed_within(range: Range, value: f64) -> u64 {
+    to_fixed(range.to_unit(value.clamp(range.low, range.high)))
 }

@@ -194,15 +194,15 @@ impl Engine {
             .rounds
             .partition_point(|&round| round < self.low_water);
         let mut actions = [0; AHEAD];
-        let mut rows = vec![0; AHEAD * (batch.costs_each + 1)];
+        let mut rewards = [0; AHEAD];
+        let mut costs = vec![0; AHEAD * batch.costs_each];
         for part in batch.split_at(already_told).1.parts() {
             let actions = &mut actions[..part.rounds.len()];
-            let rows = &mut rows[..actions.len() * (batch.costs_each + 1)];
             self.actions_told(part.rounds, actions);
-            // Judged a second time, which is cheaper than keeping every row.
+            let fixed = [&mut rewards[..], &mut costs];
             let problem = &self.plan.problem;
-            problem.accepted_to_fixed(part.rewards, part.costs, rows);
-            self.record_part(part.rounds, actions, rows);
+            problem.accepted_to_fixed([part.rewards, part.costs], fixed);
+            self.record_part(part.rounds, actions, [&rewards, &costs]);
         }
         let recorded = (batch.rounds.len() - already_told) as u64;
         Ok(ToldMany {
@@ -223,16 +223,20 @@ impl Engine {
     }
 
     /// Records rounds in increasing order, none of which is told.
-    fn record_part(&mut self, rounds: &[u64], actions: &[u32], rows: &[u64]) {
+    fn record_part(&mut self, rounds: &[u64], actions: &[u32], [rewards, costs]: [&[u64]; 2]) {
         if rounds[0] == self.low_water && follow_one_another(rounds) {
             // As nothing is told above the mark, it moves on by as many.
-            self.tally.add_rows(actions, rows);
+            self.tally.add_many(actions, rewards, costs);
             self.low_water += rounds.len() as u64;
             return;
         }
-        let rows = rows.chunks_exact(self.tally.quantities());
-        for ((&round, &action), row) in rounds.iter().zip(actions).zip(rows) {
-            self.record_action(round, action, row);
+        let costs_each = self.tally.quantities() - 1;
+        let mut row = Vec::new();
+        for (entry, (&round, &action)) in rounds.iter().zip(actions).enumerate() {
+            row.clear();
+            row.push(rewards[entry]);
+            row.extend(&costs[entry * costs_each..][..costs_each]);
+            self.record_action(round, action, &row);
         }
     }
 

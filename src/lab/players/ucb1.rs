@@ -15,9 +15,6 @@ use crate::strategy::Strategy;
 /// Rounds whose factors are computed together: a logarithm waits for its own steps, but not for those of another.
 const TOGETHER: usize = 64;
 
-/// Indices compared side by side, for the same reason.
-const LANES: usize = 4;
-
 pub(super) struct Ucb1 {
     strategy: Strategy,
     action: u32,
@@ -63,19 +60,14 @@ impl Ucb1 {
     /// The first largest index.
     fn best(&mut self) -> u32 {
         let root = self.root();
-        let index = |(mean, inverse_root): &(f64, f64)| mean + root * inverse_root;
-        let mut largest = [f64::NEG_INFINITY; LANES];
-        for some in self.known.chunks(LANES) {
-            for (largest, known) in largest.iter_mut().zip(some) {
-                let index = index(known);
-                if index > *largest {
-                    *largest = index;
-                }
+        let mut best = (0, f64::NEG_INFINITY);
+        for (action, (mean, inverse_root)) in (0..).zip(&self.known) {
+            let index = mean + root * inverse_root;
+            if index > best.1 {
+                best = (action, index);
             }
         }
-        let largest = largest.into_iter().fold(f64::NEG_INFINITY, f64::max);
-        let first = self.known.iter().position(|known| index(known) == largest);
-        first.expect("an action has the largest index") as u32
+        best.0
     }
 }
 
