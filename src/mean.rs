@@ -13,6 +13,8 @@
 //! [`to_fixed`], [`FIXED_ONE`] and [`round_to_cell`] are public for callers that add up a whole epoch themselves
 //! ([`Engine::tell_epoch`](crate::Engine::tell_epoch)), and for those who recompute an estimate from a record.
 
+use std::hint::select_unpredictable;
+
 /// One, as a multiple of 2^-53.
 pub const FIXED_ONE: u64 = 1 << 53;
 
@@ -25,13 +27,11 @@ pub fn to_fixed(unit: f64) -> u64 {
     // are computed and one is chosen: feedback is random, and a branch on it would be mispredicted every other time.
     const INTEGERS: f64 = (1u64 << 52) as f64;
     let scaled = unit * FIXED_ONE as f64;
-    let (integer, left_out) = if scaled < INTEGERS {
-        (scaled + INTEGERS, 0)
-    } else {
-        (scaled, 1 << 52)
-    };
     // Doubles from 2^52 to 2^53 are integers whose bits follow one another: what is beyond 2^52 is read off, not converted.
-    integer.to_bits() - INTEGERS.to_bits() + left_out
+    let beyond = |integer: f64| integer.to_bits().wrapping_sub(INTEGERS.to_bits());
+    let rounded = beyond(scaled + INTEGERS);
+    let whole = beyond(scaled).wrapping_add(1 << 52);
+    select_unpredictable(scaled < INTEGERS, rounded, whole)
 }
 
 /// Counts per action and exact sums per action and quantity, in multiples of 2^-53. Merging is exact, in any order.

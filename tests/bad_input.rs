@@ -682,13 +682,19 @@ fn every_flipped_bit_of_a_snapshot_is_noticed() {
         .for_each(|bytes| notices_every_flipped_bit(bytes));
 }
 
-/// Amid a mixed strategy's epoch of so many rounds that their counts are kept; a few rounds are not told.
-fn long_engine() -> Engine {
+/// Amid a mixed strategy's epoch of so many rounds that their counts are kept; none is told.
+fn untold_engine() -> Engine {
     // Too few rounds for any estimate: they all are one mixture.
     let draft = Problem::hard(names(3), 71_000, 0.01).cost("cost", [0.0, 1.0], 0.5);
     let draft = draft.safe_with_margins([0.5, 0.5, 0.0], [0.25]);
     let mut engine = Engine::new(draft.build().unwrap(), Key::from(1u64));
     assert_eq!(engine.ask_many(70_000).len(), 70_000);
+    engine
+}
+
+/// The same, with all but a few rounds told.
+fn long_engine() -> Engine {
+    let mut engine = untold_engine();
     for round in (1..=70_000).filter(|round| *round < 69_990 || round % 3 == 0) {
         engine.tell(round, 0.5, &[0.25]).unwrap();
     }
@@ -799,10 +805,7 @@ fn a_forged_split_of_a_long_epoch_is_refused() {
 /// Telling a whole epoch at once takes what was handed out from the same counts.
 #[test]
 fn a_forged_split_of_a_long_epoch_that_is_not_told_is_refused() {
-    let draft = Problem::hard(names(3), 71_000, 0.01).cost("cost", [0.0, 1.0], 0.5);
-    let draft = draft.safe_with_margins([0.5, 0.5, 0.0], [0.25]);
-    let mut engine = Engine::new(draft.build().unwrap(), Key::from(1u64));
-    engine.ask_many(70_000);
+    let engine = untold_engine();
     let bytes = engine.to_bytes();
     let asked = bytes.len() - (3 * 2 * 16 + 8 + 8 + 32) - 2 * 3 * 8;
     let mut tally = Tally::new(3, 2);
