@@ -170,6 +170,22 @@ fn soft_in_batches(bencher: Bencher) {
     });
 }
 
+/// An engine restored from a snapshot, amid an epoch of a mixed strategy with so many rounds handed out; all but ten are told.
+#[divan::bench(args = [100_000, 1_000_000, 10_000_000], sample_count = 10)]
+fn restore(bencher: Bencher, rounds: usize) {
+    // A horizon too short for any estimate, so that all of it is one mixture with the safe strategy.
+    let draft = Problem::hard(names(3), 1 << 40, 1e-6).cost("price", [0.0, 1.0], 0.5);
+    let draft = draft.safe_with_margins([0.5, 0.5, 0.0], [0.25]);
+    let plan = Arc::new(Plan::of(draft.build().unwrap()));
+    let mut engine = Engine::with_plan(plan, Key::from(1u64));
+    assert_eq!(engine.ask_into(&mut vec![0; rounds]), rounds);
+    let told: Vec<u64> = (1..=rounds as u64 - 10).collect();
+    let values = vec![0.5; told.len()];
+    engine.tell_many(&told, &values, &values).unwrap();
+    let bytes = engine.to_bytes();
+    bencher.bench(|| Engine::from_bytes(&bytes).unwrap());
+}
+
 /// Closing one epoch and finding the next strategy: a thousand actions, ten costs, all estimated.
 #[divan::bench]
 fn close_epoch(bencher: Bencher) {

@@ -61,6 +61,8 @@ pub struct Engine {
     telling: Order,
     /// Rounds per action, handed out.
     pub(crate) asked: Vec<u64>,
+    /// Whether the open epoch's counts were read from a snapshot and not compared with the draws yet.
+    pub(crate) counts_on_trust: bool,
     /// Whether the open epoch is fully handed out.
     pub(crate) handed_out: bool,
     /// All rounds below are told.
@@ -72,7 +74,7 @@ pub struct Engine {
     pub(crate) digest: [u8; 32],
     /// Room for one round's feedback.
     fixed: Vec<u64>,
-    /// Actions drawn ahead of asking.
+    /// Actions drawn ahead of asking, or kept to be told.
     ahead: Ahead,
     /// Room for the linear programs that find strategies.
     solver: Solver,
@@ -80,8 +82,9 @@ pub struct Engine {
     spare: Option<EpochRecord>,
 }
 
-/// The actions of rounds that follow one another in the open epoch: drawn side by side, handed out one by one, and most often
-/// told soon after. A function of key, strategy and round like all draws, so that nothing is lost if it is thrown away.
+/// The actions of rounds that follow one another in the open epoch: drawn side by side and handed out one by one, or handed out
+/// together and still to be told. A function of key, strategy and round like all draws, so that nothing is lost if it is thrown
+/// away.
 #[derive(Clone, Debug, Default)]
 struct Ahead {
     first: u64,
@@ -151,6 +154,7 @@ impl Engine {
             asking: Order::default(),
             telling: Order::default(),
             asked: vec![0; actions],
+            counts_on_trust: false,
             handed_out: false,
             low_water: 1,
             told_above: BTreeMap::new(),

@@ -135,7 +135,13 @@ impl Key {
 #[inline]
 pub fn to_uniform(word: u64) -> f64 {
     // 53 bits: every multiple is exact, and the largest stays below one, where rounding 64 bits could give one.
-    (word >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    to_multiple(word) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// The same as a whole number: how many times 2^-53.
+#[inline]
+pub(crate) fn to_multiple(word: u64) -> u64 {
+    word >> 11
 }
 
 /// Ten rounds of philox4x64; multipliers and Weyl increments as in Random123.

@@ -13,6 +13,8 @@
 //! [`to_fixed`], [`FIXED_ONE`] and [`round_to_cell`] are public for callers that add up a whole epoch themselves
 //! ([`Engine::tell_epoch`](crate::Engine::tell_epoch)), and for those who recompute an estimate from a record.
 
+use std::hint::select_unpredictable;
+
 /// One, as a multiple of 2^-53.
 pub const FIXED_ONE: u64 = 1 << 53;
 
@@ -22,16 +24,14 @@ pub fn to_fixed(unit: f64) -> u64 {
     debug_assert!((0.0..=1.0).contains(&unit));
     // From 2^52 on every double is an integer; below, adding 2^52 rounds to an integer, half to even. On processors without an
     // instruction for it, `round_ties_even` is a function call that costs more than the rest of telling a round. Both ways
-    // are computed and one is chosen by its bits: feedback is random, and a branch on it would be mispredicted every other time.
+    // are computed and one is chosen: feedback is random, and a branch on it would be mispredicted every other time.
     const INTEGERS: f64 = (1u64 << 52) as f64;
     let scaled = unit * FIXED_ONE as f64;
-    let rounded = (scaled + INTEGERS) - INTEGERS;
-    let bits = if scaled < INTEGERS {
-        rounded.to_bits()
-    } else {
-        scaled.to_bits()
-    };
-    f64::from_bits(bits) as i64 as u64
+    // Doubles from 2^52 to 2^53 are integers whose bits follow one another: what is beyond 2^52 is read off, not converted.
+    let beyond = |integer: f64| integer.to_bits().wrapping_sub(INTEGERS.to_bits());
+    let rounded = beyond(scaled + INTEGERS);
+    let whole = beyond(scaled).wrapping_add(1 << 52);
+    select_unpredictable(scaled < INTEGERS, rounded, whole)
 }
 
 /// Counts per action and exact sums per action and quantity, in multiples of 2^-53. Merging is exact, in any order.
@@ -74,6 +74,20 @@ impl Tally {
             .zip(fixed)
         {
             *sum += u128::from(value);
+        }
+    }
+
+    /// Adds many rounds' feedback: rewards, and the costs of the first round, then of the second, and so on.
+    pub(crate) fn add_many(&mut self, actions: &[u32], rewards: &[u64], costs: &[u64]) {
+        let costs_each = self.quantities - 1;
+        for (round, (&action, &reward)) in actions.iter().zip(rewards).enumerate() {
+            let costs = &costs[round * costs_each..][..costs_each];
+            let sums = &mut self.sums[action as usize * self.quantities..][..self.quantities];
+            self.counts[action as usize] += 1;
+            sums[0] += u128::from(reward);
+            for (sum, &cost) in sums[1..].iter_mut().zip(costs) {
+                *sum += u128::from(cost);
+            }
         }
     }
 
@@ -202,8 +216,11 @@ mod tests {
             [0.0, 1.0, step, 0.5 * step, 1.5 * step, f64::MIN_POSITIVE].map(to_fixed),
             [0, 1 << 53, 1, 0, 2, 0]
         );
-        for shift in 0..2_000 {
-            let value = 1.0 / (1.0 + f64::from(shift) * 1.37e13);
+        // Where one way of rounding ends and the other begins, to the bit, and all over the range.
+        let half = (0..64u64).map(|bits| f64::from_bits(0.5f64.to_bits() - 32 + bits));
+        let spread = (0..2_000).map(|shift| 1.0 / (1.0 + f64::from(shift) * 1.37e13));
+        let even = (0..=1_000).map(|part| f64::from(part) / 1_000.0);
+        for value in half.chain(spread).chain(even).chain([-0.0]) {
             assert_eq!(
                 to_fixed(value),
                 (value * FIXED_ONE as f64).round_ties_even() as u64,

@@ -319,23 +319,48 @@ impl Problem {
 
     /// Whether many rounds' feedback can be told: rewards, and the costs of the first round, then of the second, and so on.
     pub(crate) fn accepts(&self, rewards: &[f64], costs: &[f64]) -> bool {
-        // Without costs there are no rows, but a row's length must not be 0.
-        let mut rows = costs.chunks_exact(self.draft.costs.len().max(1));
-        rewards
-            .iter()
-            .all(|&reward| self.is_accepted(&self.draft.reward, reward))
-            && rows.all(|row| {
-                row.iter()
-                    .zip(&self.draft.costs)
-                    .all(|(&value, (cost, _))| self.is_accepted(cost, value))
-            })
+        let costs_accepted = match self.cost_range() {
+            Some(range) => self.accepts_all(range, costs),
+            // Without costs there are no rows, but a row's length must not be 0.
+            None => costs
+                .chunks_exact(self.draft.costs.len().max(1))
+                .all(|row| {
+                    let mut values = row.iter().zip(&self.draft.costs);
+                    values.all(|(value, (cost, _))| self.accepts_all(cost.range, &[*value]))
+                }),
+        };
+        costs_accepted && self.accepts_all(self.draft.reward.range, rewards)
+    }
+
+    /// The range that all costs share, if they do: then what holds for one value holds for a row of any length.
+    fn cost_range(&self) -> Option<Range> {
+        let ((first, _), others) = self.draft.costs.split_first()?;
+        let shared = others.iter().all(|(cost, _)| cost.range == first.range);
+        shared.then_some(first.range)
     }
 
     #[inline]
-    fn is_accepted(&self, quantity: &Quantity, value: f64) -> bool {
-        let Range { low, high } = quantity.range;
-        // Nothing can be made of NaN: it has no nearest end.
-        (low..=high).contains(&value) || (self.draft.outside == Outside::Clip && !value.is_nan())
+    fn accepts_all(&self, range: Range, values: &[f64]) -> bool {
+        let Range { low, high } = range;
+        let clipped = self.draft.outside == Outside::Clip;
+        // To the end even if one is refused, which is rare: without a branch several values are compared at once. Nothing can
+        // be made of NaN, which has no nearest end.
+        values.iter().fold(true, |all, &value| {
+            all & (((low <= value) & (value <= high)) | (clipped & !value.is_nan()))
+        })
+    }
+
+    /// Many rounds' rewards and costs as multiples of 2^-53, each as [`Self::to_fixed`] has it. [`Self::accepts`] them.
+    pub(crate) fn accepted_to_fixed(&self, [rewards, costs]: [&[f64]; 2], fixed: [&mut [u64]; 2]) {
+        let [fixed_rewards, fixed_costs] = fixed;
+        to_fixed_all(self.draft.reward.range, rewards, fixed_rewards);
+        if let Some(range) = self.cost_range() {
+            return to_fixed_all(range, costs, fixed_costs);
+        }
+        let ranges = self.draft.costs.iter().map(|(cost, _)| cost.range).cycle();
+        for ((entry, value), range) in fixed_costs.iter_mut().zip(costs).zip(ranges) {
+            *entry = to_fixed_within(range, *value);
+        }
     }
 
     #[inline]
@@ -355,4 +380,21 @@ impl Problem {
             high,
         })
     }
+}
+
+/// Accepted values of one range as multiples of 2^-53.
+fn to_fixed_all(range: Range, values: &[f64], fixed: &mut [u64]) {
+    let entries = fixed.iter_mut().zip(values);
+    // The commonest range in a loop of its own: several values are converted at once.
+    if range == Range::UNIT {
+        entries.for_each(|(entry, value)| *entry = to_fixed_within(Range::UNIT, *value));
+    } else {
+        entries.for_each(|(entry, value)| *entry = to_fixed_within(range, *value));
+    }
+}
+
+/// What is beyond an end is told as that end, to the bit: an end's unit is exactly 0 or 1.
+#[inline]
+fn to_fixed_within(range: Range, value: f64) -> u64 {
+    to_fixed(range.to_unit(value.clamp(range.low, range.high)))
 }

@@ -8,6 +8,14 @@
 //! Integers are little endian, floats their bits, texts and lists preceded by their length. Only facts are kept: what was
 //! told, what was handed out, the raw means behind the estimates. Strategy, targets and rounded means are computed again by
 //! the code that computed them first, so a snapshot cannot contradict them.
+//!
+//! How often each action was handed out and told in the open epoch follows from the key, too, and is compared with the draws
+//! when a snapshot is read: except in a mixed strategy's epoch of more than [`REDRAWN_MAX`] rounds, where that would take as
+//! long as the epoch did. Such a snapshot has version 3, which holds the counts handed out. They are checked for what can be
+//! seen without drawing, and compared with the draws before the epoch can close: [`Engine::tell`] and its kin then refuse the
+//! snapshot instead of telling the last round, so that no strategy ever rests on counts that the key does not give. Until then
+//! each decision is right, being a function of key, strategy and round alone; only where the epoch ends is taken on trust.
+//! A code over the counts, keyed or not, would not do instead: anyone who can write a snapshot has its key.
 
 use sha2::{Digest as _, Sha256};
 
@@ -20,13 +28,26 @@ use crate::{Error, Plan, VALUES_VERSION};
 
 const MAGIC: &[u8] = b"debora snapshot";
 const VERSION: u64 = 2;
+/// The same, with the counts handed out.
+const VERSION_WITH_COUNTS: u64 = 3;
 const CHECKSUM: usize = 32;
+
+/// The most rounds that are drawn again to read a snapshot: about a millisecond's work.
+const REDRAWN_MAX: u64 = 1 << 16;
+
+const NOT_THE_DRAWS: &str = "the actions handed out are not those of its key";
+const MISCOUNTS_THE_TOLD: &str = "its tally does not count the rounds told";
 
 impl Engine {
     /// The engine as bytes. They hold the key.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Writer(MAGIC.to_vec());
-        bytes.u64(VERSION);
+        let with_counts = self.is_long();
+        bytes.u64(if with_counts {
+            VERSION_WITH_COUNTS
+        } else {
+            VERSION
+        });
         bytes.u64(u64::from(VALUES_VERSION));
         write_draft(&mut bytes, &self.problem().draft);
         bytes.text(&self.key.to_hex());
@@ -40,6 +61,9 @@ impl Engine {
             test.means.iter().for_each(|&mean| bytes.f64(mean));
         }
         self.write_estimates(&mut bytes);
+        if with_counts {
+            bytes.u64s(&self.asked);
+        }
         bytes.u64s(self.tally.counts());
         self.tally.sums().iter().for_each(|&sum| bytes.u128(sum));
         bytes.u64(self.low_water);
@@ -51,6 +75,28 @@ impl Engine {
         let checksum = Sha256::digest(&bytes.0);
         bytes.0.extend(checksum);
         bytes.0
+    }
+
+    /// Whether drawing the open epoch's decisions again would take long. Of a run that is over they are, as nothing would ever
+    /// compare them later.
+    fn is_long(&self) -> bool {
+        let drawn = self.blocks.is_none() && self.strategy.only().is_none();
+        drawn && self.open.rounds > REDRAWN_MAX && !self.is_done()
+    }
+
+    /// Compares the open epoch's counts with the draws, if they were read from a snapshot of a long epoch and not compared yet.
+    ///
+    /// Whatever would close the epoch does this first; it takes time in proportion to the rounds handed out.
+    pub fn check_counts_read(&mut self) -> Result<(), Error> {
+        if !self.counts_on_trust {
+            return Ok(());
+        }
+        let mut asked = self.open.counts.clone();
+        count_draws(self, self.open.first_round..self.next_round(), &mut asked);
+        check(asked == self.asked, NOT_THE_DRAWS)?;
+        check_untold(self)?;
+        self.counts_on_trust = false;
+        Ok(())
     }
 
     /// Per action the epoch of its estimate, and the raw means behind it. The rounded ones follow from them.
@@ -69,13 +115,14 @@ impl Engine {
 
     /// The engine that [`Engine::to_bytes`] wrote; it goes on bit for bit.
     ///
-    /// Takes time in proportion to the open epoch's rounds handed out, whose decisions are drawn again.
+    /// Of the open epoch's decisions at most 65,536 are drawn again, unless the run is over: if there are more, their counts are
+    /// taken as read, and compared with the draws before the epoch closes, or by [`Engine::check_counts_read`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader(checked_content(bytes)?);
         let version = reader.u64()?;
-        if version != VERSION {
+        if ![VERSION, VERSION_WITH_COUNTS].contains(&version) {
             return Err(bad(&format!(
-                "it has version {version}, and this program reads version {VERSION}"
+                "it has version {version}, and this program reads versions {VERSION} and {VERSION_WITH_COUNTS}"
             )));
         }
         let values = reader.u64()?;
@@ -86,7 +133,7 @@ impl Engine {
             )));
         }
         let problem = read_draft(&mut reader)?.build()?;
-        let engine = read_run(&mut reader, problem)?;
+        let engine = read_run(&mut reader, problem, version == VERSION_WITH_COUNTS)?;
         check(reader.0.is_empty(), "there are extra bytes after its end")?;
         Ok(engine)
     }
@@ -121,7 +168,7 @@ fn check(holds: bool, rule: &str) -> Result<(), Error> {
 ///
 /// Every number is checked against the others: a snapshot may come from another program, and an engine that contradicts
 /// itself would fail rounds later, where nobody sees why.
-fn read_run(reader: &mut Reader, problem: Problem) -> Result<Engine, Error> {
+fn read_run(reader: &mut Reader, problem: Problem, with_counts: bool) -> Result<Engine, Error> {
     let key = Key::from_hex(&reader.text()?)?;
     let mut engine = Engine::with_plan(Plan::of(problem).into(), key);
     engine.digest = reader.take(32)?.try_into().expect("32 bytes");
@@ -129,7 +176,11 @@ fn read_run(reader: &mut Reader, problem: Problem) -> Result<Engine, Error> {
     read_test(reader, &mut engine)?;
     read_estimates(reader, &mut engine)?;
     engine.open_epoch();
-    hand_out_again(&mut engine, rounds)?;
+    if with_counts {
+        read_asked(reader, &mut engine, rounds)?;
+    } else {
+        hand_out_again(&mut engine, rounds)?;
+    }
     read_tally(reader, &mut engine)?;
     read_told(reader, &mut engine)?;
     check_told(&engine)?;
@@ -264,11 +315,40 @@ fn hand_out_again(engine: &mut Engine, rounds: u64) -> Result<(), Error> {
         return Ok(());
     }
     // One by one, as only the draws say which action had how many of them.
-    for _ in 0..rounds {
+    let mut actions = [0; 64];
+    let mut left = rounds;
+    while left > 0 {
         check(!engine.handed_out, too_many)?;
-        let _ = engine.ask();
+        let room = left.min(actions.len() as u64) as usize;
+        left -= engine.ask_into(&mut actions[..room]) as u64;
     }
     Ok(())
+}
+
+/// Reads how often each action was handed out: `rounds` in the open epoch, and no action beyond what ends it.
+fn read_asked(reader: &mut Reader, engine: &mut Engine, rounds: u64) -> Result<(), Error> {
+    let asked = reader.u64s(engine.asked.len())?;
+    let mut at_target = 0;
+    for (action, asked) in (0..).zip(asked) {
+        let more = asked.checked_sub(engine.asked[action as usize]);
+        let more = more.ok_or_else(|| bad(NOT_THE_DRAWS))?;
+        let target = engine.target(action);
+        let probability = engine.strategy.probabilities()[action as usize];
+        // As many as are left at most, as a sum of any numbers could wrap.
+        let possible = more <= rounds - engine.open.rounds && (more == 0 || probability > 0.0);
+        check(
+            possible && target.is_none_or(|target| asked <= target),
+            NOT_THE_DRAWS,
+        )?;
+        at_target += u32::from(target == Some(asked));
+        engine.count_as_asked(action, more);
+    }
+    engine.counts_on_trust = true;
+    // Only of a long epoch: elsewhere the counts are not taken on trust.
+    check(
+        engine.open.rounds == rounds && at_target <= 1 && engine.is_long(),
+        NOT_THE_DRAWS,
+    )
 }
 
 /// What is told must be rounds handed out, must leave one open unless the run is over, and must add up to the tally.
@@ -292,11 +372,39 @@ fn check_told(engine: &Engine) -> Result<(), Error> {
             .all(|round| (low + 1..next).contains(round)),
         "its told rounds are not in order",
     )?;
+    if engine.counts_on_trust {
+        return check_told_on_trust(engine);
+    }
     // Decisions are functions of their rounds, so the tally's counts can be had again from which rounds are told.
     check(
         told_counts(engine) == engine.tally.counts(),
-        "its tally does not count the rounds told",
+        MISCOUNTS_THE_TOLD,
     )
+}
+
+/// What can be said of the tally of a long epoch without drawing many of its rounds.
+fn check_told_on_trust(engine: &Engine) -> Result<(), Error> {
+    check(!engine.is_done(), "its run is over")?;
+    let told = engine.tally.counts();
+    let within = (0..told.len())
+        .all(|action| (engine.open.counts[action]..=engine.asked[action]).contains(&told[action]));
+    // After that no sum can wrap: these numbers are at most those handed out, which are within the horizon.
+    let untold = || engine.asked.iter().sum::<u64>() - told.iter().sum::<u64>();
+    check(
+        within && untold() == engine.outstanding_count(),
+        MISCOUNTS_THE_TOLD,
+    )?;
+    if engine.outstanding_count() <= REDRAWN_MAX {
+        check_untold(engine)?;
+    }
+    Ok(())
+}
+
+/// The tally counts what is handed out except the rounds that are not told.
+fn check_untold(engine: &Engine) -> Result<(), Error> {
+    let mut counts = engine.tally.counts().to_vec();
+    count_draws(engine, engine.outstanding(), &mut counts);
+    check(counts == engine.asked, MISCOUNTS_THE_TOLD)
 }
 
 fn told_counts(engine: &Engine) -> Vec<u64> {
@@ -318,8 +426,14 @@ fn told_counts(engine: &Engine) -> Vec<u64> {
             .for_each(|(count, told)| *count += told);
         drawn = low..low;
     }
+    count_draws(engine, drawn.chain(above), &mut counts);
+    counts
+}
+
+/// Counts the actions of rounds of the open epoch, drawn again.
+fn count_draws(engine: &Engine, rounds: impl Iterator<Item = u64>, counts: &mut [u64]) {
     let mut actions = [0; 64];
-    let mut rounds = drawn.chain(above).peekable();
+    let mut rounds = rounds.peekable();
     while rounds.peek().is_some() {
         let some: Vec<u64> = rounds.by_ref().take(actions.len()).collect();
         let actions = &mut actions[..some.len()];
@@ -328,7 +442,6 @@ fn told_counts(engine: &Engine) -> Vec<u64> {
             .iter()
             .for_each(|&action| counts[action as usize] += 1);
     }
-    counts
 }
 
 /// The problem as the user stated it: scaled to the unit interval and back, a range or threshold might lose a bit.

@@ -4,12 +4,19 @@
 //! action = first a with x_0 + .. + x_a > u,  else the last with x_a > 0
 //! ```
 
+use crate::key::to_multiple;
+
+/// Steps up to which counting those passed is quicker than a search, which waits for each comparison in turn.
+const FEW_STEPS: usize = 8;
+
 /// A probability per action, summing to one within 1e-12 and the rounding of the sum.
 #[derive(Clone, Debug)]
 pub struct Strategy {
     probabilities: Vec<f64>,
     /// The actions of positive probability, each with the cumulative probability up to it.
     steps: Vec<(f64, u32)>,
+    /// For each step but the last: the least multiple of 2^-53 that is beyond it.
+    limits: Vec<u64>,
 }
 
 impl PartialEq for Strategy {
@@ -45,9 +52,14 @@ impl Strategy {
             (total - 1.0).abs() <= tolerance,
             "a strategy sums to {total}, not 1"
         );
+        let limits = steps[..steps.len() - 1]
+            .iter()
+            .map(|&(cumulative, _)| least_multiple_beyond(cumulative))
+            .collect();
         Self {
             probabilities,
             steps,
+            limits,
         }
     }
 
@@ -58,6 +70,7 @@ impl Strategy {
         Self {
             probabilities,
             steps: vec![(1.0, action)],
+            limits: Vec::new(),
         }
     }
 
@@ -88,6 +101,7 @@ impl Strategy {
         self.probabilities[action as usize] = 1.0;
         self.steps.clear();
         self.steps.push((1.0, action));
+        self.limits.clear();
     }
 
     /// weight * first + (1 - weight) * second.
@@ -130,6 +144,26 @@ impl Strategy {
         self.steps[step.min(self.steps.len() - 1)].1
     }
 
+    /// The action at the uniform number of a word, the same as [`Self::pick`] has it. Whole numbers are compared, and nothing
+    /// branches on the draw: it is random, so every other branch would be mispredicted.
+    #[inline]
+    pub(crate) fn pick_by_word(&self, word: u64) -> u32 {
+        let draw = to_multiple(word);
+        let step = if self.is_simple() {
+            let passed = |limit: &u64| usize::from(*limit <= draw);
+            self.limits.iter().map(passed).sum()
+        } else {
+            self.limits.partition_point(|&limit| limit <= draw)
+        };
+        self.steps[step].1
+    }
+
+    /// Whether few actions have a chance, so that looking at each takes no time beside a few rounds.
+    #[inline]
+    pub(crate) fn is_simple(&self) -> bool {
+        self.limits.len() <= FEW_STEPS
+    }
+
     /// The actions of positive probability, in increasing order.
     pub fn played(&self) -> impl Iterator<Item = u32> + '_ {
         self.steps.iter().map(|&(_, action)| action)
@@ -150,9 +184,45 @@ impl Strategy {
     }
 }
 
+/// The least k with k 2^-53 >= `cumulative`: scaling by a power of two rounds nothing, so exactly the draws from k on pass it.
+fn least_multiple_beyond(cumulative: f64) -> u64 {
+    libm::ceil(cumulative * (1u64 << 53) as f64) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::to_uniform;
+
+    /// At every step, one draw before it and one after; steps that are multiples of 2^-53 and steps that are not, down to the
+    /// least number there is, few and many, and sums beyond one.
+    #[test]
+    fn picking_by_words_is_picking_by_their_uniforms() {
+        let third = vec![1.0 / 3.0; 3];
+        let tiny = vec![
+            f64::MIN_POSITIVE / 8.0,
+            2f64.powi(-53),
+            0.0,
+            1.0 - 2f64.powi(-52),
+        ];
+        let beyond = vec![0.5, 0.5 + 5e-13, 0.0, 1e-13];
+        let many: Vec<f64> = (0..90).map(|a| f64::from(a) / 4_005.0).collect();
+        for probabilities in [third, tiny, beyond, many, vec![0.0, 1.0], vec![0.1; 10]] {
+            let strategy = Strategy::new(probabilities);
+            let ends = [0, 1 << 11, u64::MAX];
+            let near = strategy.limits.iter().flat_map(|limit| {
+                let word = limit.min(&((1 << 53) - 1)) << 11;
+                [word.saturating_sub(1), word, word | 2047]
+            });
+            for word in near.chain(ends) {
+                assert_eq!(
+                    strategy.pick_by_word(word),
+                    strategy.pick(to_uniform(word)),
+                    "{word} of {strategy:?}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn picking_inverts_the_cumulative_probabilities() {

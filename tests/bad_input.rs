@@ -682,6 +682,154 @@ fn every_flipped_bit_of_a_snapshot_is_noticed() {
         .for_each(|bytes| notices_every_flipped_bit(bytes));
 }
 
+/// Amid a mixed strategy's epoch of so many rounds that their counts are kept; none is told.
+fn untold_engine() -> Engine {
+    // Too few rounds for any estimate: they all are one mixture.
+    let draft = Problem::hard(names(3), 71_000, 0.01).cost("cost", [0.0, 1.0], 0.5);
+    let draft = draft.safe_with_margins([0.5, 0.5, 0.0], [0.25]);
+    let mut engine = Engine::new(draft.build().unwrap(), Key::from(1u64));
+    assert_eq!(engine.ask_many(70_000).len(), 70_000);
+    engine
+}
+
+/// The same, with all but a few rounds told.
+fn long_engine() -> Engine {
+    let mut engine = untold_engine();
+    for round in (1..=70_000).filter(|round| *round < 69_990 || round % 3 == 0) {
+        engine.tell(round, 0.5, &[0.25]).unwrap();
+    }
+    engine
+}
+
+/// Hands out and tells what is left; the first error ends it.
+fn run_to_the_end(engine: &mut Engine) -> Result<(), Error> {
+    engine.ask_many(1_000);
+    let rounds: Vec<u64> = engine.outstanding().collect();
+    for round in rounds {
+        engine.tell(round, 0.25, &[0.5])?;
+    }
+    Ok(())
+}
+
+/// How often each action was handed out stands in the snapshot, and the run goes on as if it had been drawn again.
+#[test]
+fn a_long_epoch_is_restored_from_its_counts() {
+    let mut engine = long_engine();
+    let bytes = engine.to_bytes();
+    assert_eq!(bytes[15], 3, "a snapshot with counts");
+    let mut restored = Engine::from_bytes(&bytes).unwrap();
+    assert_eq!(restored.to_bytes(), bytes);
+    for engine in [&mut engine, &mut restored] {
+        run_to_the_end(engine).unwrap();
+        assert!(engine.is_done());
+    }
+    assert_eq!(restored.to_bytes(), engine.to_bytes());
+    // Of a run that is over all is drawn again, as nothing would compare the counts later.
+    assert_eq!(engine.to_bytes()[15], 2);
+    assert!(Engine::from_bytes(&engine.to_bytes()).is_ok());
+}
+
+/// Where the long engine's snapshot has the counts handed out, and after them those told.
+fn places_of_counts(bytes: &[u8]) -> [usize; 2] {
+    let told_above = (69_990..=70_000).filter(|round| round % 3 == 0 && *round > 69_990);
+    let after_counts = 3 * 2 * 16 + 8 + 8 + told_above.count() * 3 * 8 + 32;
+    let told = bytes.len() - after_counts - 3 * 8;
+    [told - 3 * 8, told]
+}
+
+/// As programs wrote it that drew every round again.
+#[test]
+fn a_long_epoch_without_its_counts_is_read_too() {
+    let mut engine = long_engine();
+    let mut bytes = engine.to_bytes();
+    let [asked, told] = places_of_counts(&bytes);
+    bytes.drain(asked..told);
+    bytes[15] = 2;
+    let mut restored = Engine::from_bytes(&resealed(bytes)).unwrap();
+    assert_eq!(restored.to_bytes(), engine.to_bytes());
+    run_to_the_end(&mut restored).unwrap();
+    run_to_the_end(&mut engine).unwrap();
+    assert_eq!(restored.to_bytes(), engine.to_bytes());
+}
+
+/// The snapshot with one round more of action 0, one fewer of action 1, at each of these places.
+fn forged(mut bytes: Vec<u8>, places: &[usize]) -> Vec<u8> {
+    for &place in places {
+        for (at, by) in [(place, 1), (place + 8, u64::MAX)] {
+            let word: &mut [u8; 8] = (&mut bytes[at..at + 8]).try_into().unwrap();
+            *word = u64::from_le_bytes(*word).wrapping_add(by).to_le_bytes();
+        }
+    }
+    resealed(bytes)
+}
+
+/// Counts that the key's draws do not give are refused: at once if handed out and told do not fit each other, else before the
+/// epoch closes, whichever way it is told, or when asked to.
+#[test]
+fn a_forged_split_of_a_long_epoch_is_refused() {
+    let bytes = long_engine().to_bytes();
+    let [asked, told] = places_of_counts(&bytes);
+    let refused = |result: Result<(), Error>| matches!(result, Err(Error::Snapshot { .. }));
+    assert!(Engine::from_bytes(&forged(bytes.clone(), &[])).is_ok());
+    for place in [asked, told] {
+        let read = Engine::from_bytes(&forged(bytes.clone(), &[place]));
+        assert!(refused(read.map(drop)), "one of two forged");
+    }
+    let both = forged(bytes.clone(), &[asked, told]);
+    let restore = || Engine::from_bytes(&both).unwrap();
+    assert!(refused(restore().check_counts_read()));
+    // One by one: all is told but the last round, and that cannot be.
+    let mut engine = restore();
+    assert!(refused(run_to_the_end(&mut engine)));
+    assert_eq!((engine.outstanding_count(), engine.epoch()), (1, 0));
+    // In a batch: nothing is told.
+    let mut engine = restore();
+    engine.ask_many(1_000);
+    let rounds: Vec<u64> = engine.outstanding().collect();
+    let values = vec![0.25; rounds.len()];
+    let before = engine.to_bytes();
+    let told = engine.tell_many(&rounds, &values, &values);
+    assert!(refused(told.map(drop)));
+    assert_eq!(engine.to_bytes(), before);
+    // A run that is over would never be compared with the draws: with its counts it is not read at all.
+    let mut over = long_engine();
+    run_to_the_end(&mut over).unwrap();
+    let mut bytes = over.to_bytes();
+    let told = bytes.len() - (3 * 2 * 16 + 8 + 8 + 32) - 3 * 8;
+    let counts: Vec<u8> = bytes[told..told + 3 * 8].to_vec();
+    bytes.splice(told..told, counts);
+    bytes[15] = 3;
+    assert!(refused(Engine::from_bytes(&resealed(bytes)).map(drop)));
+}
+
+/// Telling a whole epoch at once takes what was handed out from the same counts.
+#[test]
+fn a_forged_split_of_a_long_epoch_that_is_not_told_is_refused() {
+    let engine = untold_engine();
+    let bytes = engine.to_bytes();
+    let asked = bytes.len() - (3 * 2 * 16 + 8 + 8 + 32) - 2 * 3 * 8;
+    let mut tally = Tally::new(3, 2);
+    for action in 0..3 {
+        tally.add_sums(action, counts_to(&engine, 71_000)[action as usize], &[0, 0]);
+    }
+    let mut restored = Engine::from_bytes(&bytes).unwrap();
+    assert!(restored.tell_epoch(&tally).is_ok());
+    let mut restored = Engine::from_bytes(&forged(bytes, &[asked])).unwrap();
+    let told = restored.tell_epoch(&tally);
+    assert!(matches!(told, Err(Error::Snapshot { .. })), "{told:?}");
+}
+
+/// How often each of three actions is played in the first rounds of the engine's first epoch.
+fn counts_to(engine: &Engine, rounds: usize) -> [u64; 3] {
+    let mut actions = vec![0; rounds];
+    engine.decide_many(1.., &mut actions);
+    let mut counts = [0; 3];
+    actions
+        .iter()
+        .for_each(|&action| counts[action as usize] += 1);
+    counts
+}
+
 fn notices_every_flipped_bit(bytes: &[u8]) {
     assert!(Engine::from_bytes(bytes).is_ok());
     for bit in 0..bytes.len() * 8 {
@@ -711,7 +859,10 @@ fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
 #[test]
 fn a_snapshot_of_another_version_is_refused_with_the_reason() {
     for (place, message) in [
-        (15, "it has version 1, and this program reads version 2"),
+        (
+            15,
+            "it has version 1, and this program reads versions 2 and 3",
+        ),
         (23, "it has values version 1, and this program has 2"),
     ] {
         let mut bytes = busy_snapshot();
@@ -737,9 +888,13 @@ fn restore_and_run(bytes: &[u8]) -> bool {
     for _ in 0..3 {
         engine.ask_many(1_000);
         let rounds: Vec<u64> = engine.outstanding().take(5_000).collect();
-        rounds
-            .into_iter()
-            .for_each(|round| drop(engine.tell(round, reward, &costs).unwrap()));
+        for round in rounds {
+            match engine.tell(round, reward, &costs) {
+                // Counts of a long epoch are compared with the draws before it closes.
+                Err(Error::Snapshot { .. }) => return false,
+                told => drop(told.unwrap()),
+            }
+        }
     }
     let _ = (
         engine.recommendation(),
@@ -756,6 +911,7 @@ fn a_wrong_snapshot_with_a_right_checksum_never_panics() {
     // Every third bit, as most of what these hold is in the first, too; 3 divides no byte, so all places of a bit occur.
     never_panics_on(exploring, 3);
     never_panics_on(committed, 3);
+    never_panics_on(long_engine().to_bytes(), 7);
 }
 
 fn never_panics_on(bytes: Vec<u8>, step: usize) {

@@ -125,7 +125,10 @@ impl Engine {
         // No state advances with a draw, so a strategy of one action may skip it.
         let action = match self.strategy.only() {
             Some(action) => action,
-            None => self.strategy.pick(self.key.uniform(label, indices)),
+            None => {
+                let [word, ..] = self.key.block(label, indices);
+                self.strategy.pick_by_word(word)
+            }
         };
         self.decision_of(round, action)
     }

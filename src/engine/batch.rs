@@ -1,9 +1,7 @@
 //! Many rounds at once: the same decisions and the same tallies as one by one, in a fraction of the time.
 
-use std::sync::Arc;
-
-use super::Engine;
 use super::tell::Standing;
+use super::{Ahead, Engine};
 use crate::Error;
 use crate::blocks::Order;
 use crate::key::Label;
@@ -12,6 +10,10 @@ use crate::record::{Decision, EpochRecord, ToldMany};
 /// Rounds whose actions are drawn side by side: enough to keep the processor busy, few enough for the stack.
 pub(super) const AHEAD: usize = 64;
 
+/// Actions handed out in batches that are kept until they are told, at most: 4 MB, however long the run. Those of other rounds
+/// are drawn again, which takes longer than all else that telling does.
+const KEPT_MAX: usize = 1 << 20;
+
 /// The most decisions room is made for at once: a caller may ask for more than memory holds and than the epoch has.
 const ROOM_MAX: usize = 1 << 20;
 
@@ -19,6 +21,7 @@ impl Engine {
     /// Hands out as many rounds as there is room for, fewer where the epoch ends: fills in their actions and returns how many.
     /// They follow one another from the round after those handed out before, and all belong to the open epoch.
     pub fn ask_into(&mut self, actions: &mut [u32]) -> usize {
+        let first = self.next_round();
         let mut rounds = 0;
         while rounds < actions.len() && !self.handed_out {
             let room = AHEAD.min(actions.len() - rounds);
@@ -27,21 +30,56 @@ impl Engine {
                 blocks.draw(self.key, self.open.rounds, &mut self.asking);
             }
             // What lies beyond the epoch's end is not counted, and so was never handed out.
-            let first = self.next_round();
-            self.decide_many(first.., ahead);
-            // Telling the last of them need not draw them again: with room for one round at a time, that holds for all.
-            self.ahead.first = first;
-            self.ahead.actions.clear();
-            self.ahead.actions.extend_from_slice(ahead);
-            for action in ahead {
-                self.count_as_asked(*action, 1);
-                rounds += 1;
-                if self.handed_out {
-                    break;
-                }
+            self.decide_many(self.next_round().., ahead);
+            rounds += self.count_many_as_asked(ahead);
+        }
+        self.keep(first, &actions[..rounds]);
+        rounds
+    }
+
+    /// Counts rounds as handed out, up to the one that ends the epoch; returns how many.
+    fn count_many_as_asked(&mut self, actions: &[u32]) -> usize {
+        let many = actions.len() as u64;
+        if self.goes_on_for(many) {
+            for &action in actions {
+                self.asked[action as usize] += 1;
+            }
+            self.open.rounds += many;
+            return actions.len();
+        }
+        for (place, &action) in (1..).zip(actions) {
+            self.count_as_asked(action, 1);
+            if self.handed_out {
+                return place;
             }
         }
-        rounds
+        actions.len()
+    }
+
+    /// Whether so many more rounds cannot end the epoch, whatever their actions. Found only where that is quick, and then a
+    /// round need not be compared with its action's target.
+    fn goes_on_for(&self, rounds: u64) -> bool {
+        let short_of_target = |action: u32| {
+            let action = action as usize;
+            self.targets[action] - self.asked[action] > rounds
+        };
+        self.strategy.is_simple()
+            && self.next_round() + rounds <= self.last_round
+            && self.strategy.played().all(short_of_target)
+    }
+
+    /// Keeps the actions of rounds just handed out, after those kept before if these are still to be told.
+    fn keep(&mut self, first: u64, actions: &[u32]) {
+        let kept = &mut self.ahead;
+        let follow = kept.first + kept.actions.len() as u64 == first;
+        if !follow || self.low_water == first || kept.actions.len() + actions.len() > KEPT_MAX {
+            kept.first = first;
+            kept.actions.clear();
+        }
+        // Of more rounds than are kept, the first are told first.
+        let room = KEPT_MAX - kept.actions.len();
+        kept.actions
+            .extend_from_slice(&actions[..actions.len().min(room)]);
     }
 
     /// Hands out up to `rounds` rounds, fewer where the epoch ends; none when waiting or done ([`Engine::ask`] says which).
@@ -70,12 +108,12 @@ impl Engine {
         }
         let mut rounds = rounds.into_iter();
         for some in actions.chunks_mut(AHEAD) {
-            let mut uniforms = [0.0; AHEAD];
-            for (uniform, round) in uniforms[..some.len()].iter_mut().zip(&mut rounds) {
-                *uniform = self.key.uniform(Label::Round, [round, 0, 0]);
+            let mut words = [0; AHEAD];
+            for (word, round) in words[..some.len()].iter_mut().zip(&mut rounds) {
+                [*word, ..] = self.key.block(Label::Round, [round, 0, 0]);
             }
-            for (action, uniform) in some.iter_mut().zip(uniforms) {
-                *action = self.strategy.pick(uniform);
+            for (action, word) in some.iter_mut().zip(words) {
+                *action = self.strategy.pick_by_word(word);
             }
         }
     }
@@ -108,6 +146,7 @@ impl Engine {
                 costs: costs_each,
             });
         }
+        self.check_before_closing(rounds.len() as u64)?;
         let batch = Batch {
             rounds,
             rewards,
@@ -150,25 +189,20 @@ impl Engine {
     /// Tells many rounds in increasing order when none is told out of order: as no round can come twice, nothing need be kept
     /// between checking and telling, which saves a third of the time or more.
     fn tell_in_order(&mut self, batch: &Batch) -> Result<ToldMany, Error> {
-        let plan = Arc::clone(&self.plan);
-        let mut fixed = vec![0; batch.costs_each + 1];
-        self.check_in_order(batch, &mut fixed)?;
+        self.check_in_order(batch)?;
         let already_told = batch
             .rounds
             .partition_point(|&round| round < self.low_water);
         let mut actions = [0; AHEAD];
-        for first in (already_told..batch.rounds.len()).step_by(AHEAD) {
-            let rounds = &batch.rounds[first..];
-            let rounds = &rounds[..rounds.len().min(AHEAD)];
-            self.draw_telling(rounds[0]);
-            self.decide_many(rounds.iter().copied(), &mut actions[..rounds.len()]);
-            for ((entry, &round), &action) in (first..).zip(rounds).zip(&actions) {
-                // Judged a second time, which is cheaper than keeping every row.
-                plan.problem
-                    .to_fixed(batch.rewards[entry], batch.costs_of(entry), &mut fixed)
-                    .expect("accepted above");
-                self.record_action(round, action, &fixed);
-            }
+        let mut rewards = [0; AHEAD];
+        let mut costs = vec![0; AHEAD * batch.costs_each];
+        for part in batch.split_at(already_told).1.parts() {
+            let actions = &mut actions[..part.rounds.len()];
+            self.actions_told(part.rounds, actions);
+            let fixed = [&mut rewards[..], &mut costs];
+            let problem = &self.plan.problem;
+            problem.accepted_to_fixed([part.rewards, part.costs], fixed);
+            self.record_part(part.rounds, actions, [&rewards, &costs]);
         }
         let recorded = (batch.rounds.len() - already_told) as u64;
         Ok(ToldMany {
@@ -177,6 +211,33 @@ impl Engine {
             already_told: already_told as u64,
             closed: self.close_if_recorded(recorded),
         })
+    }
+
+    /// The actions of rounds in increasing order: as they were handed out, or drawn again.
+    fn actions_told(&mut self, rounds: &[u64], actions: &mut [u32]) {
+        if let Some(kept) = self.ahead.actions_of(rounds) {
+            return actions.copy_from_slice(kept);
+        }
+        self.draw_telling(rounds[0]);
+        self.decide_many(rounds.iter().copied(), actions);
+    }
+
+    /// Records rounds in increasing order, none of which is told.
+    fn record_part(&mut self, rounds: &[u64], actions: &[u32], [rewards, costs]: [&[u64]; 2]) {
+        if rounds[0] == self.low_water && follow_one_another(rounds) {
+            // As nothing is told above the mark, it moves on by as many.
+            self.tally.add_many(actions, rewards, costs);
+            self.low_water += rounds.len() as u64;
+            return;
+        }
+        let costs_each = self.tally.quantities() - 1;
+        let mut row = Vec::new();
+        for (entry, (&round, &action)) in rounds.iter().zip(actions).enumerate() {
+            row.clear();
+            row.push(rewards[entry]);
+            row.extend(&costs[entry * costs_each..][..costs_each]);
+            self.record_action(round, action, &row);
+        }
     }
 
     fn close_if_recorded(&mut self, recorded: u64) -> Option<Box<EpochRecord>> {
@@ -189,22 +250,39 @@ impl Engine {
 
     /// Rounds in order are all known if the first and the last are, and one pass over the values sees whether all are in
     /// range. Only if that fails is every entry looked at by itself, so that the error names the first wrong one.
-    fn check_in_order(&self, batch: &Batch, fixed: &mut [u64]) -> Result<(), Error> {
+    fn check_in_order(&self, batch: &Batch) -> Result<(), Error> {
         let asked = batch.rounds.first().is_none_or(|&first| first > 0)
             && batch.rounds.last() < Some(&self.next_round());
-        if asked && self.problem().accepts(batch.rewards, batch.costs) {
+        let problem = self.problem();
+        let accepted = |part: Batch| problem.accepts(part.rewards, part.costs);
+        if asked && batch.parts().all(accepted) {
             return Ok(());
         }
+        let mut fixed = vec![0; problem.quantities()];
         for (entry, &round) in batch.rounds.iter().enumerate() {
-            self.problem()
-                .to_fixed(batch.rewards[entry], batch.costs_of(entry), fixed)?;
+            problem.to_fixed(batch.rewards[entry], batch.costs_of(entry), &mut fixed)?;
             self.check_asked(round)?;
         }
         Ok(())
     }
 }
 
+/// Whether rounds in increasing order leave none out.
+fn follow_one_another(rounds: &[u64]) -> bool {
+    rounds[rounds.len() - 1] - rounds[0] == rounds.len() as u64 - 1
+}
+
+impl Ahead {
+    /// The actions of rounds in increasing order, if they follow one another and are all here.
+    fn actions_of(&self, rounds: &[u64]) -> Option<&[u32]> {
+        let first = usize::try_from(rounds[0].checked_sub(self.first)?).ok()?;
+        let actions = self.actions.get(first..)?.get(..rounds.len())?;
+        follow_one_another(rounds).then_some(actions)
+    }
+}
+
 /// Rounds and their feedback, in the user's units, of lengths that fit each other.
+#[derive(Clone, Copy)]
 struct Batch<'a> {
     rounds: &'a [u64],
     rewards: &'a [f64],
@@ -212,10 +290,37 @@ struct Batch<'a> {
     costs_each: usize,
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
     #[inline]
     fn costs_of(&self, entry: usize) -> &[f64] {
         &self.costs[entry * self.costs_each..][..self.costs_each]
+    }
+
+    /// Its first entries, and the others.
+    fn split_at(self, entries: usize) -> (Self, Self) {
+        let (rounds, later_rounds) = self.rounds.split_at(entries);
+        let (rewards, later_rewards) = self.rewards.split_at(entries);
+        let (costs, later_costs) = self.costs.split_at(entries * self.costs_each);
+        let part = |rounds, rewards, costs| Self {
+            rounds,
+            rewards,
+            costs,
+            costs_each: self.costs_each,
+        };
+        (
+            part(rounds, rewards, costs),
+            part(later_rounds, later_rewards, later_costs),
+        )
+    }
+
+    /// The entries in order, some at a time.
+    fn parts(self) -> impl Iterator<Item = Batch<'a>> {
+        let mut left = self;
+        std::iter::from_fn(move || {
+            let (part, later) = left.split_at(left.rounds.len().min(AHEAD));
+            left = later;
+            (!part.rounds.is_empty()).then_some(part)
+        })
     }
 }
 

@@ -34,6 +34,7 @@ impl Engine {
         fixed: &mut [u64],
     ) -> Result<Told, Error> {
         self.plan.problem.to_fixed(reward, costs, fixed)?;
+        self.check_before_closing(1)?;
         match self.standing(round)? {
             Standing::Forgotten => Ok(Told::AlreadyTold),
             Standing::Told(before) if before == fixed => Ok(Told::Repeated),
@@ -61,8 +62,7 @@ impl Engine {
 
     #[inline]
     pub(super) fn record(&mut self, round: u64, fixed: &[u64]) {
-        // Actions are not stored per round, so that memory does not grow with the rounds in flight; all but the last few
-        // are drawn again.
+        // Only so many actions are kept, so that memory does not grow with the rounds in flight; all others are drawn again.
         let action = self.ahead.action(round).unwrap_or_else(|| {
             self.draw_telling(round);
             self.decide(round).action
@@ -98,6 +98,15 @@ impl Engine {
             self.told_above.pop_first();
             self.low_water += 1;
         }
+    }
+
+    /// So many rounds told may close the epoch, which counts that a snapshot brought must not do.
+    #[inline]
+    pub(super) fn check_before_closing(&mut self, rounds: u64) -> Result<(), Error> {
+        if self.counts_on_trust && self.handed_out && self.outstanding_count() <= rounds {
+            self.check_counts_read()?;
+        }
+        Ok(())
     }
 
     #[inline]

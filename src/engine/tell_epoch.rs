@@ -13,6 +13,7 @@ impl Engine {
     /// it exactly: one action at its target, or the horizon; in an epoch of permuted blocks, all actions played as planned.
     pub fn tell_epoch(&mut self, epoch: &Tally) -> Result<EpochRecord, Error> {
         self.check_untold()?;
+        self.check_counts_read()?;
         self.check_shape(epoch)?;
         self.check_sums(epoch, epoch.impossible_sum())?;
         self.take_epoch(epoch)

@@ -12,6 +12,9 @@ use crate::mean::{FIXED_ONE, Tally};
 use crate::problem::Problem;
 use crate::strategy::Strategy;
 
+/// Rounds whose factors are computed together: a logarithm waits for its own steps, but not for those of another.
+const TOGETHER: usize = 64;
+
 pub(super) struct Ucb1 {
     strategy: Strategy,
     action: u32,
@@ -21,6 +24,9 @@ pub(super) struct Ucb1 {
     sums: Vec<u128>,
     /// The mean and 1/sqrt(n) of each action, renewed when it is played: a round then costs a product an action, not a root.
     known: Vec<(f64, f64)>,
+    /// sqrt(2 ln t), which all actions share, for t from `roots_first` on.
+    roots: Vec<f64>,
+    roots_first: u64,
 }
 
 impl Ucb1 {
@@ -33,13 +39,27 @@ impl Ucb1 {
             counts: vec![0; actions],
             sums: vec![0; actions],
             known: vec![(0.0, 0.0); actions],
+            roots: Vec::with_capacity(TOGETHER),
+            roots_first: 0,
         }
     }
 
+    /// The factor of this round.
+    fn root(&mut self) -> f64 {
+        let place = (self.rounds - self.roots_first) as usize;
+        if let Some(&root) = self.roots.get(place) {
+            return root;
+        }
+        let root = |round: u64| libm::sqrt(2.0 * libm::log(round as f64));
+        self.roots.clear();
+        self.roots.extend((self.rounds..).take(TOGETHER).map(root));
+        self.roots_first = self.rounds;
+        self.roots[0]
+    }
+
     /// The first largest index.
-    fn best(&self) -> u32 {
-        // All actions share this factor: a logarithm and a root for each would take most of a round's time.
-        let root = libm::sqrt(2.0 * libm::log(self.rounds as f64));
+    fn best(&mut self) -> u32 {
+        let root = self.root();
         let mut best = (0, f64::NEG_INFINITY);
         for (action, (mean, inverse_root)) in (0..).zip(&self.known) {
             let index = mean + root * inverse_root;
