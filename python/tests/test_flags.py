@@ -105,7 +105,7 @@ def test_every_state_has_an_answer(server: Server, flags: OpenFeatureClient) -> 
     assert (paused.value, paused.reason, paused.error_code) == ("fallback", Reason.DISABLED, None)
     client.resume()
     resumed = flag(flags, "bob")
-    assert resumed.flag_metadata["round"] > 1
+    assert "round" in resumed.flag_metadata
     client.close_experiment()
     assert (flag(flags, "ann"), flag(flags, "bob")) == (known, resumed)
     new = flag(flags, "cid")

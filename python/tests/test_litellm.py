@@ -401,7 +401,7 @@ def test_the_proxy_asks_and_tells_by_the_files_of_the_page(server: Server, tmp_p
         port = free.getsockname()[1]
     key = "sk-" + secrets.token_hex(24)
     paths = {"PYTHONPATH": str(Path(debora.__file__).parents[1]), "LITELLM_MASTER_KEY": key}
-    command = [tmp_path / "venv/bin/litellm", "--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port)]
+    command = [str(python.with_name("litellm")), "--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port)]
     with (tmp_path / "log").open("w") as log:
         proxy = subprocess.Popen(command, cwd=tmp_path, env=os.environ | paths, stdout=log, stderr=log)
     try:

@@ -228,7 +228,7 @@ test("some are held back by the form, and the page says what the experiment give
     assertNothing(await axe(page));
     await picture(page, "walk-holdback-fault");
     await share.fill("0.2");
-    await until(async () => /holdback\s*= \{ .*share = 0.2/.test(await spec().inputValue()), "the text follows the form");
+    await until(async () => (await spec().inputValue()).includes('holdback = { share = 0.2, action = "small" }'), "the text follows the form");
     await main().getByRole("region", { name: "Plan" }).getByText(/20 % of request keys are held back and always get "small"/).waitFor();
     await picture(page, "walk-holdback");
     await field("Action 1").fill("tiny");
