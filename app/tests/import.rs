@@ -208,6 +208,26 @@ fn whatever_program_wrote_it() {
     }
 }
 
+/// In a column that nobody asked for, the rows behind it would be gone without a word.
+#[test]
+fn a_quotation_mark_that_stays_open_is_refused_with_its_line() {
+    let open = "variant,converted,spend,note\na,0,0.5,\nb,1,1.5,\"half\nb,0,2,\na,1,1,\n";
+    let said = refused(open);
+    assert!(said.contains("ab.csv:3:"), "{said}");
+    assert!(said.contains("opens a value in line 3"), "{said}");
+    // Behind a byte-order mark a cell may begin with one.
+    let closed = "\u{feff}\"variant\",converted,\"spend\",\"a note, \"\na,0,0.5,\nb,1,1.5,\n";
+    assert_eq!(imported(closed, &COLUMNS).unwrap()["rows"], 2);
+    let folder = Scratch::new("import");
+    let world = "[world]\nkind = \"table\"\nfile = \"rows.csv\"\n";
+    let spec =
+        format!("policy = \"free\"\nhorizon = 1e6\nrho = 0.3\nactions = [\"a\", \"b\"]\n{world}");
+    fs::write(folder.join("spec.toml"), spec).unwrap();
+    fs::write(folder.join("rows.csv"), "action,reward\na,1\nb,0\na,\"1\n").unwrap();
+    let said = text(&call(&folder, &["run", "spec.toml"]).stderr);
+    assert!(said.contains("rows.csv:4:"), "{said}");
+}
+
 #[test]
 fn missing_values_are_counted_and_their_lines_named() {
     let mut test = String::from("variant,converted,spend\n");

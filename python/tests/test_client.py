@@ -40,7 +40,7 @@ threshold = 1
 class Server:
     """A server that can be killed and started again at the same address."""
 
-    def __init__(self, store: Path) -> None:
+    def __init__(self, store: Path | str) -> None:
         self.store = store
         self.url = ""
         self.start("127.0.0.1:0")

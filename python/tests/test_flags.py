@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from openfeature.exception import ErrorCode
 from openfeature.flag_evaluation import FlagEvaluationDetails, Reason
 
 import debora
-from conftest import program
+from conftest import ROOT, program
 from debora.client import Client, ServiceError
 from test_client import KEY, Server, server
 from test_service_page import run
@@ -99,12 +100,14 @@ def test_every_state_has_an_answer(server: Server, flags: OpenFeatureClient) -> 
         if known.flag_metadata["round"] == 1:
             client.tell(request_key="ann", reward=0.5, costs=[0.5])
     client.pause()
+    assert flag(flags, "ann") == known
     paused = flag(flags, "bob")
-    assert paused.flag_metadata["overtime"] is True
+    assert (paused.value, paused.reason, paused.error_code) == ("fallback", Reason.DISABLED, None)
     client.resume()
-    assert flag(flags, "bob") == paused
+    resumed = flag(flags, "bob")
+    assert "round" in resumed.flag_metadata
     client.close_experiment()
-    assert (flag(flags, "ann"), flag(flags, "bob")) == (known, paused)
+    assert (flag(flags, "ann"), flag(flags, "bob")) == (known, resumed)
     new = flag(flags, "cid")
     assert new.error_code is None
     assert new.flag_metadata["recommendation"] is True
@@ -137,15 +140,42 @@ def asked(client: Client) -> Iterator[debora.Served]:
             return
 
 
-def audit(store: Path) -> None:
+def audit(store: Path | str) -> None:
     assert "all equal" in program("audit", str(store), "--experiment", "routing")
 
 
-def test_kills_in_the_middle_change_no_flag_and_lose_and_double_nothing(
-    server: Server, flags: OpenFeatureClient
-) -> None:
-    """Users are evaluated again and again by four threads, and told twice, while the server is killed."""
-    client = Client(server.url, "routing")
+@pytest.fixture
+def postgres() -> Iterator[str]:
+    """A PostgreSQL server of one's own."""
+    command = [str(ROOT / "scripts/with-postgres"), "sh", "-c", "echo $DEBORA_TEST_POSTGRES; cat"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        # What installs it, if it is not there, says so before.
+        yield next(line for line in map(str.strip, process.stdout) if line.startswith("postgres"))
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def test_kills_on_one_node_change_no_flag_and_lose_and_double_nothing(server: Server) -> None:
+    kills_change_no_flag([server])
+
+
+def test_kills_of_two_nodes_change_no_flag_and_lose_and_double_nothing(postgres: str) -> None:
+    nodes = [Server(postgres), Server(postgres)]
+    try:
+        kills_change_no_flag(nodes)
+    finally:
+        for node in nodes:
+            node.kill()
+
+
+def kills_change_no_flag(nodes: list[Server]) -> None:
+    """Four threads evaluate users again and again, on any node, and tell twice, while nodes are killed by turns."""
+    Client.create(nodes[0].url, SPEC, id="routing", key=KEY, blind=True)
+    for number, node in enumerate(nodes):
+        api.set_provider(OFREPProvider(node.url, timeout=20), domain=f"node-{number}")
+    flags = [api.get_client(domain=f"node-{number}") for number in range(len(nodes))]
+    clients = [Client(node.url, "routing") for node in nodes]
     seen: dict[str, FlagEvaluationDetails[str]] = {}
     changed: list[tuple[FlagEvaluationDetails[str], FlagEvaluationDetails[str]]] = []
     failed: list[object] = []
@@ -159,7 +189,7 @@ def test_kills_in_the_middle_change_no_flag_and_lose_and_double_nothing(
             # Most are users of this thread, some of another's: both may ask at once.
             number += dice.random() < 0.5
             user = f"user-{dice.randrange(4) if dice.random() < 0.2 else thread}-{dice.randrange(number + 1)}"
-            details = flag(flags, user)
+            details = flag(dice.choice(flags), user)
             if details.error_code is not None:
                 # Nobody answered: the application goes on with its default, and asks again.
                 fallbacks[0] += 1
@@ -170,7 +200,7 @@ def test_kills_in_the_middle_change_no_flag_and_lose_and_double_nothing(
             value = float("abc".index(details.value)) / 2
             for _ in range(2):
                 try:
-                    receipt = client.tell(request_key=user, reward=value, costs=[value])
+                    receipt = dice.choice(clients).tell(request_key=user, reward=value, costs=[value])
                 except Exception as error:
                     failed.append(error)
                     return
@@ -181,11 +211,11 @@ def test_kills_in_the_middle_change_no_flag_and_lose_and_double_nothing(
     threads = [threading.Thread(target=play, args=(thread,)) for thread in range(4)]
     for thread in threads:
         thread.start()
-    for kill in range(1, 7):
+    for kill in range(6):
         # However slow the disk is: there are new users before every kill.
-        while len(seen) < 8 * kill and not failed:
+        while len(seen) < 8 * (kill + 1) and not failed:
             time.sleep(0.01)
-        server.restart()
+        nodes[kill % len(nodes)].restart()
     stop.set()
     for thread in threads:
         thread.join()
@@ -193,12 +223,14 @@ def test_kills_in_the_middle_change_no_flag_and_lose_and_double_nothing(
     assert not failed
     assert fallbacks[0] > 0, "no evaluation met a server that was gone"
     # Asked once more, all of them have what they had; and no two users have the same round.
-    assert {user: flag(flags, user) for user in seen} == seen
+    for each in flags:
+        assert {user: flag(each, user) for user in seen} == seen
+    api.shutdown()
     rounds = [details.flag_metadata.get("round") for details in seen.values()]
     given = [round for round in rounds if round is not None]
     assert len(set(given)) == len(given)
     # All were told, though perhaps only decided before a kill: what was acknowledged is there once.
-    state = client.state()
+    state = clients[0].state()
     assert state["decided"] >= len(given)
     assert state["decided"] - state["outstanding"] >= len(given)
-    audit(server.store)
+    audit(nodes[0].store)

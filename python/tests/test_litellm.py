@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
+import secrets
+import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -374,3 +381,56 @@ def test_the_page_shows_what_its_commands_print() -> None:
     for command, shown in blocks:
         printed = re.sub(r"\n  [\d.]+ seconds\n", "", program(*command.split()[1:]))
         assert not shown or printed.strip() == shown.strip(), command
+
+
+@pytest.mark.long
+def test_the_proxy_asks_and_tells_by_the_files_of_the_page(server: Server, tmp_path: Path) -> None:
+    """LiteLLM's proxy has a hundred packages of its own, so it gets an environment of its own."""
+    page = (ROOT / "docs/models.md").read_text()
+    for file, fence in [("gateway.py", "py"), ("config.yaml", "yaml")]:
+        found = re.search(rf"```{fence}\n(.*?)```", page, re.S)
+        assert found
+        (tmp_path / file).write_text(found[1].replace("http://127.0.0.1:8080", server.url))
+    spec = (ROOT / "examples/model-gateway.toml").read_text().split("[world]")[0]
+    client = debora.Client.create(server.url, spec + '[service]\non_wait = "serve"\n', id="gateway")
+    python = tmp_path / "venv/bin/python"
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    wanted = f"litellm[proxy]=={metadata.version('litellm')}"
+    subprocess.run([python, "-m", "pip", "install", "-q", wanted], check=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    key = "sk-" + secrets.token_hex(24)
+    paths = {"PYTHONPATH": str(Path(debora.__file__).parents[1]), "LITELLM_MASTER_KEY": key}
+    command = [str(python.with_name("litellm")), "--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port)]
+    with (tmp_path / "log").open("w") as log:
+        proxy = subprocess.Popen(command, cwd=tmp_path, env=os.environ | paths, stdout=log, stderr=log)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            said = list(pool.map(lambda _: answer(port, key), range(40)))
+        # Loggers are called a moment later.
+        deadline = time.monotonic() + 20
+        while client.state()["outstanding"] and time.monotonic() < deadline:
+            time.sleep(0.05)
+    finally:
+        proxy.terminate()
+        proxy.wait()
+    state = client.state()
+    asked = {one["name"]: one["decided"] for one in state["actions"]}
+    assert (state["decided"], state["outstanding"], state["overtime"]) == (40, 0, 0), state
+    assert asked == {name: said.count(f"this is {name}") for name in asked}
+
+
+def answer(port: int, key: str) -> str:
+    """What the proxy answers, once it is there."""
+    body = json.dumps({"model": "chat", "messages": HELLO}).encode()
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/chat/completions", body, headers)
+    for _ in range(600):
+        try:
+            with urllib.request.urlopen(request) as response:
+                return str(json.load(response)["choices"][0]["message"]["content"])
+        except urllib.error.URLError as error:
+            if isinstance(error, urllib.error.HTTPError):
+                raise
+            time.sleep(0.2)
+    raise AssertionError("the proxy does not start")

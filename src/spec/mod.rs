@@ -100,6 +100,7 @@ mod keys;
 mod number;
 mod overrides;
 mod problem;
+mod quotes;
 mod schema;
 mod service;
 mod spelling;

@@ -18,10 +18,14 @@ use crate::problem::{Outside, Problem, Range};
 use crate::spec::cost_names;
 use crate::spec::error::SpecError;
 use crate::spec::fingerprint::hex;
+use crate::spec::quotes::{QuoteWatch, open_quote};
 use crate::spec::spelling::{hint, shorten};
 
 /// How long a header may be.
 const HEADER_MAX: u64 = 1 << 20;
+
+/// What some programs write before a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What is wrong with a table: one of its lines, or the whole.
 pub(super) enum TableFault {
@@ -78,18 +82,16 @@ impl<'a> Rows<'a> {
         wanted: Option<&'a [String]>,
         reader: Box<dyn Read>,
     ) -> Result<Self, SpecError> {
-        let unread =
-            |error: &dyn std::fmt::Display| at_line(file, 1, format!("cannot be read: {error}"));
-        let (delimiter, reader) = delimited(reader).map_err(|error| unread(&error))?;
-        let mut reader = ReaderBuilder::new()
-            .delimiter(delimiter)
-            .from_reader(reader);
-        let header = reader.byte_headers().map_err(|error| unread(&error))?;
+        let Opened {
+            delimiter,
+            header,
+            reader,
+        } = opened(file, reader)?;
         let names = match wanted {
             Some(wanted) => wanted.iter().map(String::as_str).collect(),
-            None => own_names(problem, header),
+            None => own_names(problem, &header),
         };
-        let columns = columns(header, &names, wanted.is_some());
+        let columns = columns(&header, &names, wanted.is_some());
         let columns = columns.map_err(|message| at_line(file, 1, message))?;
         // Bytes, not text: a cell that is not UTF-8 is then an unknown action, with its row.
         let actions = problem.actions().iter().map(|name| name.as_bytes());
@@ -182,6 +184,9 @@ impl<'a> Rows<'a> {
     }
 
     fn unreadable(&self, error: &csv::Error) -> SpecError {
+        if let Some(open) = open_quote(self.file, error) {
+            return open;
+        }
         match error.kind() {
             ErrorKind::UnequalLengths {
                 expected_len,
@@ -226,8 +231,32 @@ impl Iterator for Rows<'_> {
     }
 }
 
+/// A table of which the header was read.
+pub(super) struct Opened {
+    /// What separates the columns.
+    pub delimiter: u8,
+    pub header: ByteRecord,
+    pub reader: csv::Reader<Box<dyn Read>>,
+}
+
+pub(super) fn opened(file: &str, reader: Box<dyn Read>) -> Result<Opened, SpecError> {
+    let unread =
+        |error: &dyn std::fmt::Display| at_line(file, 1, format!("cannot be read: {error}"));
+    let (delimiter, text) = delimited(reader).map_err(|error| unread(&error))?;
+    let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(text);
+    let header = match reader.byte_headers() {
+        Ok(header) => header.clone(),
+        Err(error) => return Err(open_quote(file, &error).unwrap_or_else(|| unread(&error))),
+    };
+    Ok(Opened {
+        delimiter,
+        header,
+        reader,
+    })
+}
+
 /// How the columns are separated, by the header alone, and the whole text again.
-pub(super) fn delimited(reader: Box<dyn Read>) -> std::io::Result<(u8, Box<dyn Read>)> {
+fn delimited(reader: Box<dyn Read>) -> std::io::Result<(u8, Box<dyn Read>)> {
     let mut reader = BufReader::new(reader);
     let mut header = Vec::new();
     // So much and no more: a file without line breaks is not a table, and need not fit into memory.
@@ -241,8 +270,12 @@ pub(super) fn delimited(reader: Box<dyn Read>) -> std::io::Result<(u8, Box<dyn R
         .into_iter()
         .max_by_key(|&byte| count(byte))
         .expect("three of them");
+    // Without the mark, behind which a cell may begin with a quotation mark.
+    if header.starts_with(BYTE_ORDER_MARK) {
+        header.drain(..BYTE_ORDER_MARK.len());
+    }
     let whole = std::io::Cursor::new(header).chain(reader);
-    Ok((delimiter, Box::new(whole)))
+    Ok((delimiter, Box::new(QuoteWatch::new(whole, delimiter))))
 }
 
 /// The names of the columns where the spec gives none. The reward's may be `reward` or its own name.

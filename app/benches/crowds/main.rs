@@ -1,4 +1,5 @@
-//! Crowds against a calm run: many connections, many readers, many experiments, busy or idle. Prints a table.
+//! Crowds against a calm run: many connections, many readers, many experiments, busy or idle, a webhook that is told ten messages
+//! a second. Prints a table.
 //!
 //! ```sh
 //! cargo bench -p debora-cli --bench crowds                                # ten seconds each
@@ -24,9 +25,15 @@ use debora_cli::service::transaction::Executor;
 use debora_cli::store::{Location, Purpose};
 use scratch::Scratch;
 use server::{Running, start};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::time::sleep;
 
 /// Rounds that a request asks for, and outcomes that the next one tells.
 const ROUNDS: u64 = 10;
+
+/// Between two messages to the webhook.
+const MESSAGES_APART: Duration = Duration::from_millis(100);
 
 /// Exploration alone has 86 billion rounds: no request waits for an epoch's end.
 const SPEC: &str = r#"
@@ -55,6 +62,8 @@ struct Crowd {
     busy: u64,
     /// Experiments beside them whose first outcome is waited for.
     idle: u64,
+    /// Whether a receiver is told of them.
+    webhook: bool,
 }
 
 const CALM: Crowd = Crowd {
@@ -64,9 +73,10 @@ const CALM: Crowd = Crowd {
     readers: 0,
     busy: 1,
     idle: 0,
+    webhook: false,
 };
 
-const CROWDS: [Crowd; 5] = [
+const CROWDS: [Crowd; 6] = [
     Crowd {
         name: "5x",
         shown: "5 times as many",
@@ -95,6 +105,12 @@ const CROWDS: [Crowd; 5] = [
         name: "idle",
         shown: "beside 100,000 idle experiments",
         idle: 100_000,
+        ..CALM
+    },
+    Crowd {
+        name: "webhook",
+        shown: "beside a webhook",
+        webhook: true,
         ..CALM
     },
 ];
@@ -179,7 +195,12 @@ impl Crowd {
             self.crowd(&server.address, time / 4, 0).await;
         }
         let begun = Instant::now();
+        let client = Client::new(&server.address, begun + time);
+        let telling = self.webhook.then(|| tokio::spawn(tell_webhook(client)));
         let (asking, reading) = self.crowd(&server.address, time, self.readers).await;
+        if let Some(telling) = telling {
+            telling.await.expect("a webhook that is told");
+        }
         Measured {
             asking,
             reading,
@@ -301,6 +322,37 @@ async fn read(mut client: Client) -> Outcomes {
         .is_some()
     {}
     client.end()
+}
+
+/// Adds a webhook and sends it messages until the end: each is written, sent, and removed when it is taken.
+async fn tell_webhook(mut client: Client) {
+    let receiver = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = receiver.local_addr().expect("an address").port();
+    tokio::spawn(receive(receiver));
+    let webhook = format!(r#"{{"name":"ops","url":"http://127.0.0.1:{port}/"}}"#);
+    client.send("POST", "/v1/webhooks", &webhook).await;
+    while client
+        .send("POST", "/v1/webhooks/ops/test", "")
+        .await
+        .is_some()
+    {
+        sleep(MESSAGES_APART).await;
+    }
+}
+
+/// Takes every message.
+async fn receive(receiver: TcpListener) {
+    while let Ok((mut stream, _)) = receiver.accept().await {
+        tokio::spawn(async move {
+            let mut buffer = [0; 4096];
+            // A message fits into the buffer, and comes whole or nearly so: none is looked at.
+            while matches!(stream.read(&mut buffer).await, Ok(1..)) {
+                let taken = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n";
+                let _ = stream.write_all(taken).await;
+                let _ = stream.shutdown().await;
+            }
+        });
+    }
 }
 
 /// Makes experiments without HTTP: a server that had idle ones beside it would be measured before it starts.

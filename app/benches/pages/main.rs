@@ -48,8 +48,8 @@ const RUNS: u32 = 4;
 /// Connections that ask and tell.
 const CONNECTIONS: u64 = 64;
 
-/// Every page that a person may keep open or come across.
-const PAGES: [&str; 12] = [
+/// Every page that a person may keep open or come across, and what a machine does.
+const PAGES: [&str; 13] = [
     "/",
     "/?q=checkout&sort=alerts",
     "/experiments/large",
@@ -62,6 +62,7 @@ const PAGES: [&str; 12] = [
     "/new",
     "/admin",
     "/api",
+    "/metrics",
 ];
 
 /// Those that are kept open, in turn.

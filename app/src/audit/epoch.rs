@@ -6,8 +6,8 @@ use debora::{EpochRecord, Problem};
 
 use super::{Auditor, Check, Replay, Rules, differs, equal, held_back};
 use crate::log::chain::{LeasesHash, RULE, RoundsHash};
-use crate::log::{LeaseLine, ROUNDS_MAX};
-use crate::store::{DecisionKind, OutcomeRow, UncountedOutcome};
+use crate::log::{LeaseLine, OutsideOutcome, ROUNDS_MAX};
+use crate::store::{DecisionKind, OutcomeRow};
 
 /// The epoch that is being read.
 pub struct OpenEpoch {
@@ -261,22 +261,16 @@ impl Auditor {
     }
 
     /// An outcome of overtime, or of what was held back.
-    pub(super) fn outside_outcome(
-        &mut self,
-        outcome: &UncountedOutcome,
-        actor: Option<&str>,
-    ) -> Check {
-        let UncountedOutcome {
-            epoch,
-            kind,
-            number: serial,
-            ..
-        } = *outcome;
+    pub(super) fn outside_outcome(&mut self, told: &OutsideOutcome, kind: DecisionKind) -> Check {
+        let OutsideOutcome { epoch, serial, .. } = *told;
         let place = format!(
             "epoch {epoch}, the outcome of serial {serial} of {}",
             kind.word()
         );
-        let next_serial = match outcome.position {
+        let next_serial = match told.position {
+            None if kind == DecisionKind::Holdback => {
+                return Err(differs(place, "its position", "missing", "there"));
+            }
             None => self.next_old_serial(&place, epoch, serial)?,
             // Stored at any time after its decision, so of any epoch.
             Some(_) => self.next_serial(kind, epoch),
@@ -290,8 +284,8 @@ impl Auditor {
             ));
         }
         let (rules, ..) = self.reading();
-        in_range(&rules.problem, &place, outcome.reward, &outcome.costs)?;
-        self.enter_uncounted(&place, outcome, actor)
+        in_range(&rules.problem, &place, told.reward, &told.costs)?;
+        self.enter_uncounted(&place, &told.row(kind), told.actor.as_deref())
     }
 
     /// The serial after the last of a kind that an epoch served.
@@ -329,11 +323,9 @@ impl Auditor {
 
 /// Overtime is not part of the promise, but it must have been allowed.
 fn check_overtime(rules: &Rules, replay: &Replay, given: &LeaseLine, place: &str) -> Check {
-    // A flag's, which is answered while an epoch waits, whatever the spec says to others, and while the experiment is paused.
-    if given.asked == 1 && given.request_key.is_some() {
-        return Ok(());
-    }
-    let instead = if rules.service.on_wait != OnWait::Serve {
+    // A flag is answered while an epoch waits, whatever the spec says to others.
+    let may_be_flag = given.asked == 1 && given.request_key.is_some();
+    let instead = if rules.service.on_wait != OnWait::Serve && !may_be_flag {
         "held, as the spec says"
     } else if replay.is_decided() == Some(false) {
         // Rounds that count come first: overtime in their place would stretch the experiment.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::log::Line;
+use crate::log::{Line, OutsideOutcome};
 
 /// How far a log has been read; lines come in this order, epoch after epoch.
 // In the order of the variants, which `may_precede` compares.
@@ -28,13 +28,13 @@ impl LineKind {
     /// The kind of a line.
     pub fn of(line: &Line) -> Self {
         match line {
-            Line::OvertimeOutcome {
+            Line::OvertimeOutcome(OutsideOutcome {
                 position: Some(_), ..
-            }
+            })
             | Line::Late {
                 position: Some(_), ..
             }
-            | Line::HoldbackOutcome { .. }
+            | Line::HoldbackOutcome(_)
             | Line::Event {
                 position: Some(_), ..
             } => Self::Journal,
@@ -43,7 +43,7 @@ impl LineKind {
             Line::Decisions(_) => Self::Decisions,
             Line::Outcome { .. } => Self::Outcomes,
             Line::Overtime(_) => Self::Overtime,
-            Line::OvertimeOutcome { .. } => Self::OvertimeOutcomes,
+            Line::OvertimeOutcome(_) => Self::OvertimeOutcomes,
             Line::Holdback(_) => Self::Holdback,
             Line::Closed { .. } => Self::Closed,
             Line::Late { .. } => Self::Late,

@@ -146,7 +146,7 @@ impl LiftState {
             );
         };
         let means = format!(
-            "{name} is {} on average in the experiment ({} told), and {} where {action:?} was held back ({} told)",
+            "{name} is {} on average in the experiment ({} told), and {} among those held back, who get {action:?} ({} told)",
             amount(experiment),
             whole(self.experiment.count),
             amount(holdback),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::log::chain;
-use crate::store::{DecisionKind, Lease, Progress};
+use crate::store::{DecisionKind, Lease, Progress, UncountedOutcome};
 
 /// The version of the lines and of the hashes over them.
 pub const LOG_VERSION: u32 = 2;
@@ -51,45 +51,12 @@ pub enum Line {
     /// What came of a decision outside the horizon; never counted. With a position it stands at the end, without one in its epoch.
     // Frozen: the first logs have this tag, and they must stay readable.
     #[serde(rename = "aside")]
-    OvertimeOutcome {
-        /// The epoch.
-        epoch: u64,
-        /// The serial.
-        serial: u64,
-        /// The reward.
-        reward: f64,
-        /// The costs.
-        costs: Vec<f64>,
-        /// When.
-        at: i64,
-        /// Who told it, if that is known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        actor: Option<String>,
-        /// Its place among the uncounted outcomes and events, in the order stored; absent of what is older than rule 2.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        position: Option<u64>,
-    },
+    OvertimeOutcome(OutsideOutcome),
     /// What one request was given that is held back from the experiment: `first` is a serial.
     Holdback(LeaseLine),
     /// What came of a decision that was held back; never counted.
     #[serde(rename = "holdback_outcome")]
-    HoldbackOutcome {
-        /// The epoch.
-        epoch: u64,
-        /// The serial.
-        serial: u64,
-        /// The reward.
-        reward: f64,
-        /// The costs.
-        costs: Vec<f64>,
-        /// When.
-        at: i64,
-        /// Who told it, if that is known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        actor: Option<String>,
-        /// Its place among the uncounted outcomes and events, in the order stored.
-        position: u64,
-    },
+    HoldbackOutcome(OutsideOutcome),
     /// The epoch ends.
     Closed {
         /// The epoch.
@@ -247,6 +214,45 @@ pub struct LeaseLine {
     /// Who asked, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
+}
+
+/// What came of a decision outside the horizon.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutsideOutcome {
+    /// The epoch.
+    pub epoch: u64,
+    /// The serial.
+    pub serial: u64,
+    /// The reward.
+    pub reward: f64,
+    /// The costs.
+    pub costs: Vec<f64>,
+    /// When.
+    pub at: i64,
+    /// Who told it, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// Its place among the uncounted outcomes and events, in the order stored; absent of what is older than rule 2, which no
+    /// holdback is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
+}
+
+impl OutsideOutcome {
+    /// As it was stored, but for its actor's number: hashes have the name.
+    pub fn row(&self, kind: DecisionKind) -> UncountedOutcome {
+        UncountedOutcome {
+            epoch: self.epoch,
+            kind,
+            number: self.serial,
+            reward: self.reward,
+            costs: self.costs.clone(),
+            at: self.at,
+            actor: 0,
+            position: self.position,
+        }
+    }
 }
 
 impl LeaseLine {

@@ -34,7 +34,7 @@ pub mod seal;
 mod values;
 
 pub use cursor::{BadCursor, cursor_at_epoch};
-pub use line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord, ROUNDS_MAX};
+pub use line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord, OutsideOutcome, ROUNDS_MAX};
 pub use page::{
     ERROR_LINE, LINES_MAX, LogPage, NEXT_HEADER, closed_rounds, page, page_of_decisions,
 };

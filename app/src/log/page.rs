@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use debora::EpochRecord;
 
 use super::cursor::{BadCursor, Cursor, CursorMark, LogSection};
-use super::line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord};
+use super::line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord, OutsideOutcome};
 use crate::hex;
 use crate::log::certificate::is_revealed;
 use crate::log::chain;
@@ -387,34 +387,28 @@ impl PageWalk<'_> {
             position,
         } = outcome;
         let actor = self.actor(actor);
-        match kind {
-            DecisionKind::Overtime => Line::OvertimeOutcome {
-                epoch,
-                serial: number,
-                reward,
-                costs,
-                at,
-                actor,
-                position,
-            },
-            DecisionKind::Holdback => Line::HoldbackOutcome {
-                epoch,
-                serial: number,
-                reward,
-                costs,
-                at,
-                actor,
-                // Whatever can be held back is younger than rule 2. A row without one is damage, which the hashes show.
-                position: position.unwrap_or_default(),
-            },
-            DecisionKind::Round => Line::Late {
+        if kind == DecisionKind::Round {
+            return Line::Late {
                 round: number,
                 reward,
                 costs,
                 at,
                 actor,
                 position,
-            },
+            };
+        }
+        let outcome = OutsideOutcome {
+            epoch,
+            serial: number,
+            reward,
+            costs,
+            at,
+            actor,
+            position,
+        };
+        match kind {
+            DecisionKind::Holdback => Line::HoldbackOutcome(outcome),
+            _ => Line::OvertimeOutcome(outcome),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use debora::spec::OnWait;
 use debora::{EpochRecord, Kind};
 use sha2::{Digest as _, Sha256};
@@ -15,7 +15,7 @@ use crate::service::transaction::Answered;
 use crate::service::turn::Turn;
 use crate::store::{DecisionKind, Lease, Status};
 
-/// What a request asks for: decisions, or a flag, which is one that is given in every state.
+/// What a request asks for: decisions, or a flag, which is one that is given also while others wait.
 #[derive(Clone, Copy)]
 struct DecisionAsk<'a> {
     rounds: u64,
@@ -105,7 +105,7 @@ impl Turn<'_> {
                     _ if asked.seen > self.progress.rounds() => Err(self.refuse_behind(asked.seen)),
                     // In every state: what a caller, or a flag, was given stays.
                     Some(before) => repeat(before, asked.rounds).map(Granted::Decided),
-                    None if asked.flag && !self.progress.status.is_open() => {
+                    None if asked.flag && self.progress.status != Status::Running => {
                         Ok(Granted::Recommended(self.advise(key.unwrap_or_default())))
                     }
                     None => self
@@ -147,7 +147,17 @@ impl Turn<'_> {
         if keys.is_empty() {
             return Ok(stored);
         }
+        let actions = self.resident.labels.actions.len();
         for lease in self.store.leases_of(self.id, &keys)? {
+            // Names and probabilities are taken by these numbers. That there is one, the store's reader makes sure of.
+            let unknown = lease.actions.iter().find(|&&one| one as usize >= actions);
+            if let Some(unknown) = unknown {
+                bail!(
+                    "experiment {}: the store holds action {unknown} in epoch {}, and there are {actions}",
+                    self.id,
+                    lease.epoch
+                );
+            }
             let before = Decided {
                 labels: self.labels_of(&lease)?,
                 lease,
@@ -222,19 +232,16 @@ impl Turn<'_> {
 
     /// What a request's decisions will count for.
     fn kind_of(&self, asked: DecisionAsk<'_>) -> Result<DecisionKind, Refusal> {
-        // A flag that was answered with nothing now would be another once there is something, so it is given overtime also
-        // while the experiment is paused or holds others back: that counts for nothing, and stays.
-        let paused = asked.flag && self.progress.status == Status::Paused;
-        if !paused {
-            self.check_running()?;
-        }
+        self.check_running()?;
         // Before the wait: what is held back waits for no outcome.
         if self.is_held_back(asked.request_key)? {
             return Ok(DecisionKind::Holdback);
         }
-        if !paused && !self.resident.is_decided(&self.progress) {
+        if !self.resident.is_decided(&self.progress) {
             return Ok(DecisionKind::Round);
         }
+        // A flag that was answered with nothing now would be another once the wait is over, so it is given overtime whatever the
+        // spec says to others: that counts for nothing, and stays.
         if asked.flag || self.resident.rules.on_wait == OnWait::Serve {
             return Ok(DecisionKind::Overtime);
         }
@@ -255,12 +262,14 @@ impl Turn<'_> {
         Ok(self.resident.engine.holds_back(key, holdback.share))
     }
 
-    /// The flag of somebody whom an experiment that is over has given nothing. Nothing is stored: it is a function of the
-    /// experiment's id, its last strategy and the key.
+    /// The flag of somebody whom an experiment that is over, or paused, has given nothing. Nothing is stored: it is a function
+    /// of the experiment's id, its last strategy and the key.
     fn advise(&self, request_key: &str) -> FlagAdvice {
         let engine = &self.resident.engine;
-        // Exploration plays what it knows nothing of, and where no strategy keeps the limits none is recommended.
-        let known = !matches!(engine.open_record().kind, Kind::Explore | Kind::Infeasible);
+        // Exploration plays what it knows nothing of, and where no strategy keeps the limits none is recommended. To pause is to
+        // give nobody anything: whoever comes meanwhile gets the first decision afterwards.
+        let known = !matches!(engine.open_record().kind, Kind::Explore | Kind::Infeasible)
+            && self.progress.status != Status::Paused;
         let pick = || engine.strategy().pick(uniform(self.id, request_key));
         FlagAdvice {
             action: known.then(pick),

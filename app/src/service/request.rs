@@ -284,7 +284,7 @@ pub enum Granted {
     },
     /// Decisions; the same again for the same request key.
     Decided(Decided),
-    /// The flag of somebody whom an experiment that is over has given nothing.
+    /// The flag of somebody whom an experiment that is over, or paused, has given nothing.
     Recommended(FlagAdvice),
     /// A receipt for each outcome, in the order told.
     Told(Vec<Receipt>),
@@ -320,7 +320,7 @@ pub struct Decided {
     pub repeated: bool,
 }
 
-/// What an experiment that is over says to those whom it has given nothing.
+/// What an experiment that is over, or paused, says to those whom it has given nothing.
 #[derive(Clone, Debug)]
 pub struct FlagAdvice {
     /// The action to play; `None` if nothing is recommended.
@@ -329,7 +329,7 @@ pub struct FlagAdvice {
     pub epoch: u64,
     /// Its actions and its strategy, which is what is recommended.
     pub labels: Arc<EpochLabels>,
-    /// How it ended.
+    /// How it ended, or that it is paused.
     pub status: Status,
 }
 

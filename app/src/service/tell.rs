@@ -1,7 +1,6 @@
 //! Outcomes: which count, which were told before, which come too late. A round's first outcome stays.
 
 use std::borrow::Cow;
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
@@ -13,6 +12,9 @@ use crate::service::turn::Turn;
 use crate::store::{DecisionKind, Lease, OutcomeRow, Status, UncountedOutcome};
 
 type ToldReceipts = Result<Vec<Receipt>, Refusal>;
+
+/// A decision outside the horizon: its kind, epoch and serial.
+type UncountedId = (DecisionKind, u64, u64);
 
 /// What was said of a decision. Compared as numbers: they are finite, or the problem would have refused them.
 #[derive(Clone, Copy, PartialEq)]
@@ -251,54 +253,98 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Logs outcomes of decisions outside the horizon.
+    /// Logs outcomes of decisions outside the horizon. Together, too: of a holdback there may be as many as of rounds.
     fn tell_uncounted(
         &mut self,
         outcomes: &[Sent<'_>],
         receipts: &mut [Option<Receipt>],
     ) -> Result<()> {
-        // The place of each decision's first outcome in the group, and what was stored before it.
-        let mut firsts: BTreeMap<DecisionId, (usize, Option<UncountedOutcome>)> = BTreeMap::new();
-        // One by one, unlike rounds: these are few, and their outcomes decide nothing.
+        let firsts = self.served_among(outcomes)?;
+        if firsts.is_empty() {
+            return Ok(());
+        }
+        let mut told_first: Vec<_> = firsts.iter().map(|(id, place)| (*place, *id)).collect();
+        // In the journal they stand as they were told.
+        told_first.sort_unstable();
+        let rows: Vec<UncountedOutcome> = told_first
+            .iter()
+            .zip(self.progress.next_position..)
+            .map(|(&(place, id), position)| self.uncounted(id, outcomes[place], position))
+            .collect();
+        let mut stored = BTreeMap::new();
+        let before = self.store.add_uncounted(self.id, &rows)?;
+        for ((row, (place, id)), before) in rows.iter().zip(told_first).zip(before) {
+            let sent = outcomes[place];
+            self.enter(row, sent.name, before.as_ref());
+            if before.is_none() {
+                self.observe_uncounted(row.kind, sent.outcome)?;
+            }
+            stored.insert(id, before);
+        }
         for (place, sent) in outcomes.iter().enumerate() {
-            let Some(number) = sent.outcome.decision.uncounted() else {
+            let Some(id) = sent.outcome.decision.uncounted() else {
                 continue;
             };
-            let (first, stored) = match firsts.entry(sent.outcome.decision) {
-                Entry::Occupied(told) => told.into_mut(),
-                Entry::Vacant(_) if !self.was_served(number)? => continue,
-                Entry::Vacant(untold) => {
-                    let position = self.progress.next_position;
-                    let row = self.uncounted(number, *sent, position);
-                    let rows = std::slice::from_ref(&row);
-                    let stored = self.store.add_uncounted(self.id, rows)?.swap_remove(0);
-                    self.enter(&row, sent.name, stored.as_ref());
-                    if stored.is_none() {
-                        self.observe_uncounted(number.0, sent.outcome)?;
-                    }
-                    untold.insert((place, stored))
-                }
-            };
-            let in_group = (place != *first).then(|| told(outcomes[*first]));
-            let before = stored.as_ref().map(logged).or(in_group);
-            let fresh = match number.0 {
-                DecisionKind::Holdback => Receipt::Holdback,
-                _ => Receipt::Overtime,
-            };
-            receipts[place] = Some(receipt(*sent, before, fresh));
+            if let (Some(&first), Some(stored)) = (firsts.get(&id), stored.get(&id)) {
+                let in_group = (place != first).then(|| told(outcomes[first]));
+                let before = stored.as_ref().map(logged).or(in_group);
+                let fresh = match id.0 {
+                    DecisionKind::Holdback => Receipt::Holdback,
+                    _ => Receipt::Overtime,
+                };
+                receipts[place] = Some(receipt(*sent, before, fresh));
+            }
         }
         Ok(())
     }
 
-    /// Whether this decision outside the horizon was handed out.
-    fn was_served(&mut self, (kind, epoch, serial): (DecisionKind, u64, u64)) -> Result<bool> {
+    /// The decisions outside the horizon that were handed out, and the place where each is first told.
+    fn served_among(&mut self, outcomes: &[Sent<'_>]) -> Result<BTreeMap<UncountedId, usize>> {
+        let mut firsts = BTreeMap::new();
+        for (place, sent) in outcomes.iter().enumerate() {
+            if let Some(id) = sent.outcome.decision.uncounted() {
+                firsts.entry(id).or_insert(place);
+            }
+        }
+        let ids: Vec<UncountedId> = firsts.keys().copied().collect();
+        for same in ids.chunk_by(|one, next| (one.0, one.1) == (next.0, next.1)) {
+            for id in &same[self.served(same)?..] {
+                firsts.remove(id);
+            }
+        }
+        // Serials count from 1.
+        firsts.retain(|(_, _, serial), _| *serial > 0);
+        Ok(firsts)
+    }
+
+    /// How many of these, which are of one kind and epoch and in the order of their serials, were handed out.
+    fn served(&mut self, same: &[UncountedId]) -> Result<usize> {
+        // Serials are handed out in order, so all those before one that was were, too. The last is looked up first: nearly
+        // always that is all.
+        let (mut served, mut unserved) = (0, same.len());
+        let mut looked_up = same.len() - 1;
+        while served < unserved {
+            if self.was_served(same[looked_up])? {
+                served = looked_up + 1;
+            } else {
+                unserved = looked_up;
+            }
+            looked_up = (served + unserved) / 2;
+        }
+        Ok(served)
+    }
+
+    /// Whether a decision with this serial, or one after it, was handed out in the epoch.
+    fn was_served(&mut self, (kind, epoch, serial): UncountedId) -> Result<bool> {
         // Serials stay below 2^53, as rounds do, and the largest would not fit a store's integers.
-        if !(1..1 << 53).contains(&serial) || epoch > self.progress.epoch {
+        if serial >= 1 << 53 || epoch > self.progress.epoch {
             return Ok(false);
         }
-        // The first lease that ends at or after the serial: it may also begin after it.
-        let lease = self.store.leases(self.id, epoch, kind, serial, 1)?.pop();
-        Ok(lease.is_some_and(|lease| lease.first <= serial))
+        // A lease that ends at or after the serial.
+        Ok(!self
+            .store
+            .leases(self.id, epoch, kind, serial, 1)?
+            .is_empty())
     }
 
     /// Enters an outcome into the journal, unless there was one before it: then its position stays empty.
@@ -321,7 +367,7 @@ impl Turn<'_> {
 
     fn uncounted(
         &self,
-        (kind, epoch, number): (DecisionKind, u64, u64),
+        (kind, epoch, number): UncountedId,
         Sent { outcome, actor, .. }: Sent<'_>,
         position: u64,
     ) -> UncountedOutcome {

@@ -693,7 +693,7 @@ impl<D: Database> Store for Sql<D> {
                 .map(|outcome| uncounted_values(number, outcome))
                 .collect::<Result<Vec<_>>>()?;
             let added = store.database.insert(&UNCOUNTED, &rows)?;
-            // One by one: such outcomes are few, and so are those that are told twice.
+            // One by one: those that are told twice are few.
             let sql = format!("{UNCOUNTED_READ} AND {UNCOUNTED_OF} AND number = $4");
             let mut before = Vec::new();
             for (row, added) in rows.iter().zip(added) {

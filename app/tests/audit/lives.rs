@@ -180,7 +180,7 @@ fn closed_epochs_have_the_same_lines_ever_after() {
     let settled = |lines: &[Line]| -> Vec<Line> {
         lines
             .iter()
-            .filter(|line| !matches!(line, Line::OvertimeOutcome { .. }))
+            .filter(|line| !matches!(line, Line::OvertimeOutcome(_)))
             .cloned()
             .collect()
     };

@@ -8,7 +8,7 @@ export function keyOf(id) {
 }
 
 /** Few rounds, several epochs. */
-export function routing({ name = "answers within a price", horizon = 20_000, rho = 0.9, threshold = 0.008, wait = "hold" } = {}) {
+export function routing({ name = "answers within a price", horizon = 20_000, rho = 0.9, threshold = 0.008, wait = "hold", held = 0 } = {}) {
     return `name    = "${name}"
 policy  = "soft"
 horizon = ${horizon}
@@ -26,7 +26,7 @@ threshold = ${threshold}
 [service]
 on_wait      = "${wait}"
 outcome_wait = "1h"
-`;
+${held ? `holdback     = { share = ${held}, action = "small" }\n` : ""}`;
 }
 
 /** Without limits, so that it may commit. */
@@ -63,18 +63,29 @@ export const worlds = {
 };
 
 /** Asks for and tells so many rounds, or all there are; returns how many it was given. */
-export async function play(server, id, answer, rounds = Infinity) {
+export function play(server, id, answer, rounds = Infinity) {
+    return served(server, id, answer, rounds, 5000, () => ({}));
+}
+
+/** The same in requests of 100, each with a key, by which some are held back; they count among the rounds. */
+export function playHeld(server, id, answer, rounds) {
+    return served(server, id, answer, rounds, 100, (played) => ({ request_key: `request-${played}` }));
+}
+
+async function served(server, id, answer, rounds, most, key) {
     let played = 0;
     while (played < rounds) {
-        const n = Math.min(5000, rounds - played);
-        const asked = await server.api(`experiments/${id}/decisions`, { n });
+        const n = Math.min(most, rounds - played);
+        const asked = await server.api(`experiments/${id}/decisions`, { n, ...key(played) });
         if (asked.status === 409) {
             assert.equal(asked.body.code, "done", JSON.stringify(asked.body));
             break;
         }
         assert.equal(asked.status, 200, JSON.stringify(asked.body));
         const { decisions } = asked.body;
-        const outcomes = decisions.map(({ round, action }) => ({ round, ...answer(action) }));
+        const outcomes = decisions.map(({ round, epoch, holdback, action }) => ({
+            ...(holdback ? { epoch, holdback } : { round }), ...answer(action),
+        }));
         await server.ok(`experiments/${id}/outcomes`, outcomes);
         played += decisions.length;
     }
@@ -107,6 +118,9 @@ export async function everyState(server) {
     await create("closed", routing({ name: "closed early" }));
     await play(server, "closed", router(random(5)), 6_000);
     await change("closed", "close", "the small model is retired");
+    await create("held", routing({ name: "a fifth held back", held: 0.2 }));
+    await playHeld(server, "held", router(random(8)), 8_000);
+    await change("held", "close", "the comparison is enough");
     await create("infeasible", routing({ name: "no strategy keeps the limit", threshold: 0.002 }));
     await play(server, "infeasible", dear(random(6)), 12_000);
 }

@@ -6,7 +6,7 @@ import { everyState } from "./experiments.mjs";
 import { assertLight, assertNothing, keyboard, look } from "./looks.mjs";
 import { Server } from "./server.mjs";
 
-const STATES = ["fresh", "running", "waiting", "overtime", "paused", "committed", "infeasible", "closed", "twin"];
+const STATES = ["fresh", "running", "waiting", "overtime", "paused", "committed", "infeasible", "closed", "held", "twin"];
 
 /** Name, address, and what is special about it. */
 const PAGES = [
@@ -25,6 +25,7 @@ const PAGES = [
     ["diverged", "/experiments/running/diff?with=apart"],
     ["certificate-later", "/experiments/running/certificate"],
     ["certificate", "/experiments/twin/certificate"],
+    ["certificate-held", "/experiments/held/certificate"],
     ["seal", "/experiments/running/seal"],
     ["admin", "/admin"],
     ["keys", "/admin/keys"],

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 
 import { Visit, launch } from "./browser.mjs";
-import { keyOf, play, random, routing, worlds } from "./experiments.mjs";
+import { keyOf, play, playHeld, random, routing, worlds } from "./experiments.mjs";
 import { assertNothing, axe, picture } from "./looks.mjs";
 import { Server, debora } from "./server.mjs";
 
@@ -213,6 +213,41 @@ test("it is compared with an experiment of the same key", async () => {
     assert(text.includes(sentence), `${sentence}\nis not in\n${text}`);
     assertNothing(await axe(page));
     await picture(page, "walk-compared");
+});
+
+test("some are held back by the form, and the page says what the experiment gives beyond them", async () => {
+    await visit.go("/new");
+    await spec().fill(TEXT);
+    await until(async () => (await field(/^Horizon/).inputValue()).replace(/\D/g, "") === "20000", "the form follows the text");
+    const share = field(/^Share of requests/);
+    const action = field("Action they get");
+    await share.fill("2");
+    await until(async () => (await action.getAttribute("aria-invalid")) === "true", "what is missing is marked");
+    await action.selectOption("small");
+    await until(async () => (await share.getAttribute("aria-invalid")) === "true", "what is wrong is marked");
+    assertNothing(await axe(page));
+    await picture(page, "walk-holdback-fault");
+    await share.fill("0.2");
+    await until(async () => (await spec().inputValue()).includes('holdback = { share = 0.2, action = "small" }'), "the text follows the form");
+    await main().getByRole("region", { name: "Plan" }).getByText(/20 % of request keys are held back and always get "small"/).waitFor();
+    await picture(page, "walk-holdback");
+    await field("Action 1").fill("tiny");
+    await until(async () => (await action.inputValue()) === "tiny", "the action is followed by its name");
+    await spec().fill(routing({ name: "the walk, held back", held: 0.2 }));
+    await until(async () => (await action.inputValue()) === "small", "the form follows the text");
+    await field("Id in addresses").fill("held");
+    await field(/^Key/).fill(keyOf("held"));
+    await button("Create the experiment").click();
+    await page.waitForURL("**/experiments/held");
+    await playHeld(server, "held", worlds.routing(random(9)), 6_000);
+    const { holdback } = await server.ok("experiments/held/state");
+    assert(holdback.told > 500 && holdback.told === holdback.decided, JSON.stringify(holdback));
+    await main().getByText(holdback.lifts[0].sentence).first().waitFor();
+    assertNothing(await axe(page));
+    await picture(page, "walk-held");
+    await main().getByRole("link", { name: "Audit" }).click();
+    await button("Run the audit").click();
+    await main().getByText(/all equal/i).first().waitFor();
 });
 
 test("keys are made, scoped and revoked", async () => {

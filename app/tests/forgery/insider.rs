@@ -6,7 +6,7 @@ use debora_cli::hex;
 use debora_cli::log::chain::{
     self, EpochParts, Fact, LeasesHash, RULE, RoundsHash, key_hash, record_text,
 };
-use debora_cli::log::{Heading, Line, LoggedRecord};
+use debora_cli::log::{Heading, Line, LoggedRecord, OutsideOutcome};
 use debora_cli::store::{DecisionKind, Event, OutcomeRow, Progress, UncountedOutcome};
 
 /// Makes every hash of a finished experiment's lines anew, from what they say.
@@ -126,7 +126,7 @@ enum Entry {
 
 fn uncounted(line: &Line) -> Option<(u64, Entry)> {
     let (epoch, number, reward, costs, at, actor, position) = match line {
-        Line::OvertimeOutcome {
+        Line::OvertimeOutcome(OutsideOutcome {
             epoch,
             serial,
             reward,
@@ -134,8 +134,8 @@ fn uncounted(line: &Line) -> Option<(u64, Entry)> {
             at,
             actor,
             position,
-        } => (*epoch, *serial, reward, costs, at, actor, position),
-        Line::HoldbackOutcome {
+        })
+        | Line::HoldbackOutcome(OutsideOutcome {
             epoch,
             serial,
             reward,
@@ -143,7 +143,7 @@ fn uncounted(line: &Line) -> Option<(u64, Entry)> {
             at,
             actor,
             position,
-        } => (*epoch, *serial, reward, costs, at, actor, &Some(*position)),
+        }) => (*epoch, *serial, reward, costs, at, actor, position),
         Line::Late {
             round,
             reward,
@@ -157,8 +157,8 @@ fn uncounted(line: &Line) -> Option<(u64, Entry)> {
     let outcome = UncountedOutcome {
         epoch,
         kind: match line {
-            Line::OvertimeOutcome { .. } => DecisionKind::Overtime,
-            Line::HoldbackOutcome { .. } => DecisionKind::Holdback,
+            Line::OvertimeOutcome(_) => DecisionKind::Overtime,
+            Line::HoldbackOutcome(_) => DecisionKind::Holdback,
             _ => DecisionKind::Round,
         },
         number,

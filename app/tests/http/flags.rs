@@ -64,7 +64,8 @@ fn assert_failed(reply: &Reply, status: u16, code: &str, key: Option<&str>) {
     assert_eq!(body.get("key").and_then(Value::as_str), key, "{body}");
 }
 
-async fn equal(house: &House, id: &str) -> Audited {
+/// What the audit of a log finds that it must find equal.
+pub async fn equal(house: &House, id: &str) -> Audited {
     let log = house
         .get(&format!("/v1/experiments/{id}/log/download"))
         .await;
@@ -136,18 +137,28 @@ async fn a_flag_is_a_decision_that_its_user_keeps_in_every_state() {
     play(&house, "e", 2).await;
     kept.insert("dan", evaluated(&house, "e", "dan").await);
     assert_eq!(kept["dan"]["metadata"]["round"], 5);
-    // Paused with a round left: overtime comes before it, and is hashed after it.
+    // Paused, it gives nobody anything, and to the user who came meanwhile the next round afterwards.
     change(&house, "e", "pause").await;
-    for (user, serial) in [("eve", 1), ("fay", 2)] {
+    for user in ["eve", "fay", "eve"] {
         let paused = evaluated(&house, "e", user).await;
-        assert_eq!(paused["metadata"]["serial"], serial, "{paused}");
-        kept.insert(user, paused);
+        assert!(paused.get("value").is_none(), "{paused}");
+        assert_eq!(paused["reason"], "DISABLED");
+        assert_eq!(
+            paused["metadata"],
+            json!({ "epoch": 4, "recommendation": false, "status": "paused" })
+        );
     }
+    let nobody = json!([{ "request_key": "eve", "reward": 1, "costs": [0] }]);
+    house
+        .post("/v1/experiments/e/outcomes", &nobody)
+        .await
+        .refused(404, "no_such_round");
+    assert_eq!(evaluated(&house, "e", "dan").await, kept["dan"]);
     equal(&house, "e").await;
     change(&house, "e", "resume").await;
-    kept.insert("gus", evaluated(&house, "e", "gus").await);
-    assert_eq!(kept["gus"]["metadata"]["round"], 6);
-    for user in ["dan", "gus"] {
+    kept.insert("eve", evaluated(&house, "e", "eve").await);
+    assert_eq!(kept["eve"]["metadata"]["round"], 6);
+    for user in ["dan", "eve"] {
         assert_eq!(tell(&house, "e", user).await, "recorded");
     }
     assert_eq!(house.state("e").await["epoch"], 5);
@@ -161,10 +172,35 @@ async fn a_flag_is_a_decision_that_its_user_keeps_in_every_state() {
         house.restart();
     }
     let audited = equal(&house, "e").await;
-    assert_eq!((audited.decisions, audited.overtime), (6, 3));
+    assert_eq!((audited.decisions, audited.overtime), (6, 1));
 }
 
-/// Only flags are answered while an experiment holds others back: overtime of anyone else is found.
+/// Known users keep the value of a paused experiment on the page that polls, and its tag changes with the first decision.
+#[tokio::test]
+async fn a_pause_is_seen_by_those_who_poll() {
+    let house = House::new();
+    for id in ["known", "new"] {
+        house.create(id, SHORT).await;
+    }
+    evaluated(&house, "known", "ann").await;
+    for id in ["known", "new"] {
+        change(&house, id, "pause").await;
+    }
+    let paused = house.post(BULK, &context("ann")).await;
+    let flags = paused.expect(200)["flags"].clone();
+    let reasons = [&flags[0]["reason"], &flags[1]["reason"]];
+    assert_eq!(reasons, [&json!("SPLIT"), &json!("DISABLED")]);
+    let tag = paused.headers["etag"].to_str().unwrap();
+    let ask = async || keyed(&house, BULK, ("if-none-match", tag.to_owned()), &[]).await;
+    assert_eq!(ask().await.status, 304);
+    change(&house, "new", "resume").await;
+    let resumed = ask().await.expect(200)["flags"].clone();
+    assert_eq!(resumed[0], flags[0]);
+    assert_eq!(resumed[1]["metadata"]["round"], 1, "{resumed}");
+}
+
+/// Only flags are answered while an experiment holds others back: overtime of anyone else is found, and of a flag in the place
+/// of a round.
 #[tokio::test]
 async fn the_audit_takes_a_flags_overtime_and_no_others() {
     let house = House::new();
@@ -174,14 +210,70 @@ async fn the_audit_takes_a_flags_overtime_and_no_others() {
     equal(&house, "e").await;
     let log = house.get("/v1/experiments/e/log/download").await.text();
     let keyless = log.replace("\"bob\"", "null");
-    assert_ne!(keyless, log);
-    let mut log = Log::text(Box::new(Cursor::new(keyless)), None);
-    match audit(&mut log, None).unwrap() {
-        Verdict::Different(_, difference) => {
-            let said = difference.to_string();
-            assert!(said.contains("held, as the spec says"), "{said}");
+    let round = log.lines().find(|line| line.contains("\"ann\"")).unwrap();
+    let roundless = log.replace(&format!("{round}\n"), "");
+    for (forged, found) in [
+        (keyless, "held, as the spec says"),
+        (roundless, "rounds, as the epoch goes on"),
+    ] {
+        assert_ne!(forged, log);
+        let mut forged = Log::text(Box::new(Cursor::new(forged)), None);
+        match audit(&mut forged, None).unwrap() {
+            Verdict::Different(_, difference) => {
+                let said = difference.to_string();
+                assert!(said.contains(found), "{said}");
+            }
+            other => panic!("{other:?}"),
         }
-        other => panic!("{other:?}"),
+    }
+}
+
+/// Only a damaged store has such rows: whoever asks is told so, and others go on.
+#[tokio::test]
+async fn a_lease_without_a_known_action_is_an_error_and_stops_nobody_else() {
+    let house = House::new();
+    let held_back = short_with("holdback = { share = 0.5, action = 'left' }");
+    for (id, spec) in [("whole", SHORT), ("damaged", &held_back)] {
+        house.create(id, spec).await;
+    }
+    let whole = evaluated(&house, "whole", "ann").await;
+    let mut users = BTreeMap::new();
+    for number in 0..20 {
+        let user = format!("user-{number}");
+        let flag = evaluated(&house, "damaged", &user).await;
+        let kind = ["round", "overtime", "holdback"];
+        let kind = kind
+            .into_iter()
+            .find(|kind| flag["metadata"][kind] != json!(null));
+        users.entry(kind.unwrap()).or_insert(user);
+    }
+    assert_eq!(users.len(), 3, "{users:?}");
+    // Before and after the epoch's end, from where on its labels are read again.
+    for ended in [false, true] {
+        if ended {
+            let told = json!([{ "round": 1, "reward": 1, "costs": [0] }]);
+            house.tell("damaged", &told).await;
+        }
+        for actions in ["x''", "x'09'"] {
+            let file = rusqlite::Connection::open(house.folder.join("store.db")).unwrap();
+            let damage =
+                format!("UPDATE leases SET actions = {actions} WHERE request_key != 'ann'");
+            file.execute(&damage, []).unwrap();
+            for (kind, user) in &users {
+                let answers = [
+                    house.post(&format!("{BULK}/damaged"), &context(user)).await,
+                    house
+                        .post(
+                            "/v1/experiments/damaged/decisions",
+                            &json!({ "n": 1, "request_key": user }),
+                        )
+                        .await,
+                ];
+                let statuses = answers.map(|answer| answer.status.as_u16());
+                assert_eq!(statuses, [503, 503], "{kind} {actions} {ended}");
+            }
+            assert_eq!(evaluated(&house, "whole", "ann").await, whole);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A share of requests that stays outside the experiment: who, what they get, what is shown of them, and that nothing else changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 
 use debora::Key;
@@ -9,6 +9,7 @@ use debora_cli::audit::{Log, Verdict, audit};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::flags::equal;
 use crate::{House, KEY, Reply, SHORT, short_with};
 
 const SHARE: f64 = 0.25;
@@ -258,6 +259,104 @@ async fn outcomes_of_those_outside_are_compared_and_nothing_else() {
     let mut expected = before;
     expected["holdback"] = json!(null);
     assert_eq!(after, expected);
+}
+
+/// In one request as in as many as there are: of several epochs, in any order, with repetitions and what was never given.
+#[tokio::test]
+async fn many_outcomes_are_told_at_once_and_come_to_the_same() {
+    let house = House::new();
+    let serving = "holdback = { share = 0.25, action = 'left' }\non_wait = 'serve'";
+    let spec = short_with(serving).replace("horizon = 64", "horizon = 3000");
+    for id in ["singly", "together"] {
+        house.create(id, &spec).await;
+    }
+    let (mut told, mut counted) = (Vec::new(), Vec::new());
+    for user in 0..120 {
+        let name = format!("user-{user}");
+        let given = [
+            ask(&house, "singly", 3, &name).await.expect(200),
+            ask(&house, "together", 3, &name).await.expect(200),
+        ];
+        assert_eq!(given[0]["decisions"], given[1]["decisions"]);
+        for decision in given[0]["decisions"].as_array().unwrap() {
+            if decision["round"].is_u64() {
+                counted.push(outcome(decision));
+            } else if decision["holdback"].is_u64() {
+                told.push(outcome(decision));
+            } else {
+                let [epoch, serial] = [&decision["epoch"], &decision["overtime"]];
+                told.push(
+                    json!({ "epoch": epoch, "overtime": serial, "reward": 0.5, "costs": [0] }),
+                );
+            }
+        }
+        // Not at once, so that the epoch waits and there is overtime.
+        if user % 4 == 3 && !counted.is_empty() {
+            for id in ["singly", "together"] {
+                house.tell(id, &json!(counted)).await;
+            }
+            counted.clear();
+        }
+    }
+    let (outside, overtime): (Vec<_>, Vec<_>) =
+        told.iter().partition(|one| one["holdback"].is_u64());
+    assert!(
+        outside.len() > 40 && overtime.len() > 40,
+        "{} {}",
+        outside.len(),
+        overtime.len()
+    );
+    let epochs = |told: &[&Value]| {
+        told.iter()
+            .map(|one| one["epoch"].as_u64())
+            .collect::<BTreeSet<_>>()
+    };
+    assert!(epochs(&outside).len() > 5 && epochs(&overtime).len() > 5);
+    let outside = outside.len();
+    // A third are told beforehand, one by one; then all, some twice, one otherwise, some that nobody was given.
+    let before: Vec<Value> = told.iter().step_by(3).cloned().collect();
+    told.reverse();
+    told.extend_from_within(10..20);
+    let mut other = told[15].clone();
+    other["reward"] = 0.75.into();
+    told.push(other);
+    for (place, serial) in [(7, 0), (30, 1_000), (50, u64::MAX)] {
+        let mut never = told[place].clone();
+        let kind = if never["holdback"].is_u64() {
+            "holdback"
+        } else {
+            "overtime"
+        };
+        never[kind] = serial.into();
+        told.insert(place, never);
+    }
+    let mut receipts = Vec::new();
+    for one in before.iter().chain(&told) {
+        let reply = house
+            .post("/v1/experiments/singly/outcomes", &json!([one]))
+            .await
+            .json();
+        let unknown = reply["code"] == "no_such_round";
+        receipts.push(if unknown {
+            json!("unknown")
+        } else {
+            reply["receipts"][0].clone()
+        });
+    }
+    for one in &before {
+        house.tell("together", &json!([one])).await;
+    }
+    let at_once = house.tell("together", &json!(told)).await;
+    assert_eq!(at_once["receipts"], json!(receipts[before.len()..]));
+    for word in ["holdback", "overtime", "repeated", "conflict", "unknown"] {
+        assert!(receipts.contains(&json!(word)), "{word}: {receipts:?}");
+    }
+    let [singly, together] = [house.state("singly").await, house.state("together").await];
+    assert_eq!(singly["holdback"]["lifts"], together["holdback"]["lifts"]);
+    assert_eq!(singly["holdback"]["told"], outside);
+    for id in ["singly", "together"] {
+        equal(&house, id).await;
+    }
 }
 
 /// Where the difference of two means lies, by the equations of docs/theory.md.

@@ -368,6 +368,42 @@ async fn decisions_and_traces_are_logged_as_open_telemetry_names_them() {
         "{text}"
     );
     assert!(!text.contains("somebody"), "{text}");
+    // A flag of an experiment that gives nothing is an evaluation, too.
+    house
+        .post("/v1/experiments/e/pause", &json!({}))
+        .await
+        .expect(200);
+    let (lines, guard) = logged(tracing::Level::DEBUG);
+    let flag = json!({ "context": { "targetingKey": "another@example.org" } });
+    house
+        .post("/ofrep/v1/evaluate/flags/e", &flag)
+        .await
+        .expect(200);
+    drop(guard);
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let mut evaluations = text
+        .lines()
+        .filter(|line| line.contains("feature_flag.evaluation"));
+    let line = evaluations.next().unwrap();
+    let words = [
+        "key=\"e\"",
+        "result.reason=\"disabled\"",
+        "result.variant=\"default\"",
+    ];
+    assert!(
+        words
+            .iter()
+            .all(|word| line.contains(&format!("feature_flag.{word}"))),
+        "{line}"
+    );
+    assert!(
+        evaluations.next().is_none() && !text.contains("another"),
+        "{text}"
+    );
+    house
+        .post("/v1/experiments/e/resume", &json!({}))
+        .await
+        .expect(200);
     let (lines, guard) = logged(tracing::Level::INFO);
     house.send(ask()).await.expect(200);
     drop(guard);

@@ -104,17 +104,47 @@ async fn a_change_in_the_form_reaches_the_text_and_leaves_the_rest() {
     assert_eq!(value_of(&page, "actions.0.safe"), "1.0");
 }
 
-/// What the form has no field for stays, and goes by an action's new name.
 #[tokio::test]
-async fn a_holdback_stays_in_the_text_and_follows_its_action() {
+async fn a_holdback_is_written_by_form_or_text_and_follows_its_action() {
     let house = House::new();
-    let held_back = "[service]\nholdback = { share = 0.05, action = \"small\" }\n";
+    let held_back = "\n[service]\nholdback = { action = \"small\", share = 0.05 }\n";
+    let share = ("service.holdback.share", "0.05");
+    let action = ("service.holdback.action", "small");
+    let page = drafted(&house, &[("spec", SEEING), ("was", SEEING), share, action]).await;
+    assert_eq!(text_of(&page), format!("{SEEING}{held_back}"));
+    assert!(page.contains("held back"), "{page}");
+    assert_eq!(page.matches("aria-invalid").count(), 0, "{page}");
+    let chosen = format!("<option value=\"{0}\" selected>{0}</option>", action.1);
+    assert_eq!(page.matches(&chosen).count(), 1, "{page}");
     let text = format!("{SEEING}{held_back}");
     let fields = [("spec", &*text), ("was", &text)];
     let page = drafted(&house, &[fields[0], fields[1], ("horizon", "2e6")]).await;
     assert_eq!(text_of(&page), text.replace("1e6", "2e6"));
-    let page = drafted(&house, &[fields[0], fields[1], ("actions.0", "tiny")]).await;
+    assert_eq!(value_of(&page, share.0), share.1);
+    let renamed = [fields[0], fields[1], ("actions.0", "tiny"), share, action];
+    let page = drafted(&house, &renamed).await;
     assert_eq!(text_of(&page), text.replace("\"small\"", "\"tiny\""));
+    // Half of it is a fault where the other half is missing, and none of it is none.
+    let emptied = |field| (field, "");
+    for (field, other) in [(share.0, action.0), (action.0, share.0)] {
+        let page = drafted(&house, &[fields[0], fields[1], emptied(field)]).await;
+        assert!(fault_at(&page, field).len() > 10, "{field}: {page}");
+        assert!(fault_at(&page, other).is_empty(), "{field}: {page}");
+    }
+    let none = [fields[0], fields[1], emptied(share.0), emptied(action.0)];
+    assert_eq!(text_of(&drafted(&house, &none).await), SEEING);
+    for (field, wrong) in [(share.0, "5"), (share.0, "few"), (action.0, "medium")] {
+        let page = drafted(&house, &[fields[0], fields[1], (field, wrong)]).await;
+        assert!(fault_at(&page, field).len() > 10, "{field}: {page}");
+        assert!(tag_of(&page, field).contains("aria-invalid=\"true\""));
+        assert_eq!(page.matches("aria-invalid").count(), 2, "{page}");
+    }
+    // What the text says stays to be seen, though no action is called so.
+    let page = drafted(&house, &[fields[0], fields[1], (action.0, "medium")]).await;
+    assert!(
+        page.contains("<option value=\"medium\" selected>medium</option>"),
+        "{page}"
+    );
 }
 
 #[tokio::test]

@@ -2,12 +2,13 @@
 
 use std::io::Read;
 
-use csv::{ByteRecord, ErrorKind, ReaderBuilder};
+use csv::{ByteRecord, ErrorKind};
 
 use super::{ImportColumns, of_file};
 use crate::spec::error::SpecError;
+use crate::spec::quotes::open_quote;
 use crate::spec::spelling::{hint, shorten};
-use crate::spec::table::{at_line, delimited};
+use crate::spec::table::{Opened, at_line, opened};
 
 /// How programs write that there is no value, in small letters. An action may well be called none, so there only the empty
 /// cell counts.
@@ -35,16 +36,14 @@ impl<'a> TestRows<'a> {
         wanted: &'a ImportColumns,
         reader: Box<dyn Read>,
     ) -> Result<Self, SpecError> {
-        let unread =
-            |error: &dyn std::fmt::Display| at_line(file, 1, format!("cannot be read: {error}"));
-        let (delimiter, reader) = delimited(reader).map_err(|error| unread(&error))?;
-        let mut reader = ReaderBuilder::new()
-            .delimiter(delimiter)
-            .from_reader(reader);
-        let header = reader.byte_headers().map_err(|error| unread(&error))?;
+        let Opened {
+            delimiter,
+            header,
+            reader,
+        } = opened(file, reader)?;
         let mut columns = vec![wanted.action.as_str()];
         columns.extend(wanted.quantities.iter().map(|quantity| &*quantity.column));
-        let places = places(header, &columns).map_err(|message| at_line(file, 1, message))?;
+        let places = places(&header, &columns).map_err(|message| at_line(file, 1, message))?;
         Ok(Self {
             file,
             reader,
@@ -129,6 +128,9 @@ impl<'a> TestRows<'a> {
     }
 
     fn unreadable(&self, error: &csv::Error) -> SpecError {
+        if let Some(open) = open_quote(self.file, error) {
+            return open;
+        }
         match error.kind() {
             ErrorKind::UnequalLengths {
                 expected_len,

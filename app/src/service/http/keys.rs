@@ -6,6 +6,7 @@ use axum::extract::{Path, Request as HttpRequest, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::service::http::AppState;
@@ -132,6 +133,18 @@ pub fn require_admin_of_all(caller: &Caller) -> Result<(), ApiError> {
     caller.require_all()
 }
 
+/// What an admin of all experiments sends.
+pub async fn body_of_admin<T: DeserializeOwned>(
+    app: &AppState,
+    caller: &Caller,
+    request: HttpRequest,
+) -> Result<T, ApiError> {
+    // Before the body: what is refused by the head alone takes no memory from others.
+    require_admin_of_all(caller)?;
+    let Object(body) = Json::from_request(request, app).await?.read()?;
+    Ok(body)
+}
+
 /// List the API keys
 ///
 /// Role admin; a key for some experiments is refused. Without the keys themselves, of which only hashes are kept.
@@ -161,14 +174,11 @@ pub async fn make(
     caller: Caller,
     request: HttpRequest,
 ) -> Result<Response, ApiError> {
-    // Before the body: what is refused by the head alone takes no memory from others.
-    require_admin_of_all(&caller)?;
-    let body = Json::from_request(request, &app).await?;
-    let Object(NewKeyBody {
+    let NewKeyBody {
         name,
         role,
         experiments,
-    }) = body.read()?;
+    } = body_of_admin(&app, &caller, request).await?;
     let new = NewKey {
         name,
         role,

@@ -3,7 +3,7 @@
 //! Whether the values are right is not asked here: what a person types is written down, and the spec's own parser says what is
 //! wrong with it, at its place.
 
-use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, RawString, Table, TableLike, Value};
 
 /// A text that is TOML.
 pub struct SpecEdit(DocumentMut);
@@ -281,6 +281,14 @@ fn put(table: &mut dyn TableLike, key: &str, value: Value) {
     match table.get_mut(key).and_then(Item::as_value_mut) {
         Some(old) => replace(old, value),
         None => {
+            // The last value of a table in a line has a blank before the brace, which is not to stand before a comma.
+            for (_, item) in table.iter_mut() {
+                if let Some(last) = item.as_value_mut()
+                    && last.decor().suffix().and_then(RawString::as_str) == Some(" ")
+                {
+                    last.decor_mut().set_suffix("");
+                }
+            }
             table.insert(key, Item::Value(value));
         }
     }
@@ -344,6 +352,10 @@ mod tests {
             imputed.ends_with("\n[service]\nimpute = { cost = { price = 2 } }\n"),
             "{imputed}"
         );
+        let mut more = SpecEdit::parse(&imputed).unwrap();
+        more.set(&["service", "impute", "reward"], "0.5", Notation::Number);
+        let line = "impute = { cost = { price = 2 }, reward = 0.5 }\n";
+        assert!(more.text().ends_with(line), "{}", more.text());
         let mut back = SpecEdit::parse(&imputed).unwrap();
         back.set(&path, "", Notation::Number);
         assert!(!back.has(&["service"]), "{}", back.text());

@@ -5,6 +5,7 @@
 
 use axum::http::HeaderMap;
 
+use crate::service::http::flags::EvaluatedFlag;
 use crate::service::request::Decided;
 use crate::store::DecisionKind;
 
@@ -58,6 +59,19 @@ pub fn evaluated(flag: Option<&str>, decided: &Decided) {
             "feature_flag.evaluation"
         );
     }
+}
+
+/// Writes a line for a flag that is not a decision: of an experiment that is over or paused.
+pub fn advised(flag: Option<&str>, evaluated: &EvaluatedFlag, epoch: u64) {
+    let Some(flag) = flag else { return };
+    tracing::debug!(
+        feature_flag.key = flag,
+        feature_flag.result.variant = evaluated.variant,
+        feature_flag.result.reason = evaluated.reason.to_lowercase(),
+        feature_flag.provider.name = PROVIDER,
+        debora.epoch = epoch,
+        "feature_flag.evaluation"
+    );
 }
 
 #[cfg(test)]

@@ -27,10 +27,10 @@ pub struct EvaluatedFlag {
     #[cfg_attr(feature = "describe", schema(nullable = false))]
     value: Option<String>,
     /// The same name; "default" without a value.
-    variant: String,
+    pub variant: String,
     /// "SPLIT" if it was drawn, "STATIC" if everyone gets it, "DISABLED" without a value.
     #[cfg_attr(feature = "describe", schema(value_type = String, example = "SPLIT"))]
-    reason: &'static str,
+    pub reason: &'static str,
     metadata: FlagMetadata,
 }
 
@@ -52,7 +52,7 @@ pub struct FlagMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "describe", schema(nullable = false))]
     probability: Option<f64>,
-    /// True outside the horizon: the experiment waited or was paused, and the outcome will not count.
+    /// True outside the horizon: the experiment waited, and the outcome will not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "describe", schema(nullable = false))]
     overtime: Option<bool>,
@@ -60,11 +60,11 @@ pub struct FlagMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "describe", schema(nullable = false))]
     holdback: Option<bool>,
-    /// Of an experiment that is over: whether it recommends something to users whom it has given nothing.
+    /// Of an experiment that is over or paused: whether it recommends something to users whom it has given nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "describe", schema(nullable = false))]
     recommendation: Option<bool>,
-    /// Of an experiment that is over: how it ended.
+    /// Of an experiment that is over or paused: which of these it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "describe", schema(nullable = false))]
     status: Option<Status>,
@@ -74,7 +74,8 @@ impl EvaluatedFlag {
     /// What a user was given.
     pub fn decided(key: String, decided: &Decided) -> Self {
         let lease = &decided.lease;
-        // A lease under this key was asked for one round, or the request would have been refused.
+        // A lease under this key was asked for one round, or the request would have been refused; and a store without its
+        // action cannot be read.
         let action = lease.actions[0] as usize;
         let name = &decided.labels.actions[action];
         let is = |kind: DecisionKind| (lease.kind == kind).then_some(true);
@@ -99,7 +100,7 @@ impl EvaluatedFlag {
         }
     }
 
-    /// What an experiment that is over says to those whom it has given nothing.
+    /// What an experiment that is over, or paused, says to those whom it has given nothing.
     pub fn advised(key: String, advice: &FlagAdvice) -> Self {
         let action = advice.action.map(|action| action as usize);
         let name = action.map(|action| advice.labels.actions[action].clone());

@@ -55,8 +55,8 @@ pub struct FlagContext {
 /// A flag's value for a user
 ///
 /// Role decide. OFREP 0.3. The first time it is a decision for one round, which the user keeps, whatever becomes of the experiment;
-/// in overtime while the experiment waits or is paused. After its end new users get what it recommends. Tell the outcome by
-/// `request_key`.
+/// in overtime while the experiment waits. While it is paused new users get the application's default, after its end what it
+/// recommends. Tell the outcome by `request_key`.
 #[cfg_attr(feature = "describe", utoipa::path(post, path = "/ofrep/v1/evaluate/flags/{id}", tag = "flags",
     params(("id" = String, Path, description = "The experiment")), request_body = FlagRequest,
     responses((status = 200, description = "Its value; without one the application uses its default", body = EvaluatedFlag),
@@ -206,7 +206,11 @@ async fn decided(
             trace::evaluated(flag.as_deref(), &decided);
             Ok(EvaluatedFlag::decided(id, &decided))
         }
-        Granted::Recommended(advice) => Ok(EvaluatedFlag::advised(id, &advice)),
+        Granted::Recommended(advice) => {
+            let evaluated = EvaluatedFlag::advised(id, &advice);
+            trace::advised(flag.as_deref(), &evaluated, advice.epoch);
+            Ok(evaluated)
+        }
         _ => unreachable!("flags are answered with decisions or advice"),
     }
 }

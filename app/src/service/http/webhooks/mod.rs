@@ -6,7 +6,7 @@ pub mod watcher;
 use std::collections::BTreeMap;
 
 use axum::Json as Reply;
-use axum::extract::{FromRequest as _, Request as HttpRequest, State};
+use axum::extract::{Request as HttpRequest, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
-use crate::service::http::extract::{Json, Object};
-use crate::service::http::keys::{KeyName, require_admin_of_all};
+use crate::service::http::keys::{KeyName, body_of_admin, require_admin_of_all};
 use crate::service::request::{Granted, Request};
 use crate::service::webhooks::outbox::{OutboxGranted, OutboxRequest};
 use crate::service::webhooks::signature::shown;
@@ -250,10 +249,7 @@ pub async fn make(
     caller: Caller,
     request: HttpRequest,
 ) -> Result<Response, ApiError> {
-    // Before the body: what is refused by the head alone takes no memory from others.
-    require_admin_of_all(&caller)?;
-    let body = Json::from_request(request, &app).await?;
-    let Object(body) = body.read::<Object<NewWebhookBody>>()?;
+    let body: NewWebhookBody = body_of_admin(&app, &caller, request).await?;
     let new = NewWebhook {
         name: body.name,
         url: body.url,

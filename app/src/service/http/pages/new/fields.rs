@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::service::http::spec_edit::{Notation, SpecEdit};
 
 /// The fields that every spec has, and how they are written.
-const SINGLE: [(&str, Notation); 8] = [
+const SINGLE: [(&str, Notation); 10] = [
     ("name", Notation::Text),
     ("policy", Notation::Text),
     ("horizon", Notation::Number),
@@ -16,6 +16,8 @@ const SINGLE: [(&str, Notation); 8] = [
     ("delta", Notation::Number),
     ("service.on_wait", Notation::Text),
     ("service.outcome_wait", Notation::Text),
+    ("service.holdback.share", Notation::Number),
+    ("service.holdback.action", Notation::Text),
     ("reward.name", Notation::Text),
 ];
 

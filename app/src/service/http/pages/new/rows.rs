@@ -21,6 +21,7 @@ pub fn fields(view: &NewPage, errors: &Errors) -> Markup {
         (form.costs())
         (form.promise())
         (form.waiting())
+        (form.holdback())
         (form.identity())
     }
 }
@@ -162,6 +163,24 @@ impl Fields<'_> {
                         ("serve", "serve: decide in overtime, uncounted"),
                     ]))
                     (self.input("service.outcome_wait", "Impute after, such as 7d or 12h", "never", Typed::Text))
+                }
+            }
+        }
+    }
+
+    fn holdback(&self) -> Markup {
+        let draft = &self.view.draft;
+        let names = (0..draft.actions()).map(|action| draft.get(&format!("actions.{action}")));
+        let mut options = vec![("", "none")];
+        options.extend(names.map(|name| (name, name)));
+        let action = "service.holdback.action";
+        html! {
+            fieldset.group {
+                legend { "Holdback: who stays outside, for comparison" }
+                div.row {
+                    (self.input("service.holdback.share", "Share of requests, such as 0.05", "none", Typed::Number))
+                    @if draft.large { (self.input(action, "Action they get", "none", Typed::Text)) }
+                    @else { (self.choice(action, "Action they get", &options)) }
                 }
             }
         }
