@@ -2,6 +2,9 @@
 //!
 //! ```sh
 //! cargo bench -p debora-cli --bench service                              # SQLite, some seconds
+//! cargo bench -p debora-cli --bench service -- single                    # one caller alone
+//! cargo bench -p debora-cli --bench service -- connections               # rates by their number, as CSV
+//! cargo bench -p debora-cli --bench service -- batches                   # rates by decisions a request, as CSV
 //! DEBORA_BENCH_OUTCOMES=10000000 cargo bench -p debora-cli --bench service      # also memory and cold start
 //! DEBORA_BENCH_STORE=postgres://... cargo bench -p debora-cli --bench service
 //! ```
@@ -15,7 +18,9 @@ mod raw;
 mod scratch;
 #[path = "../../tests/common/server.rs"]
 mod server;
+mod single;
 
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -28,6 +33,7 @@ use debora_cli::store::{DecisionKind, Lease, Location, Progress, Purpose};
 use load::{Measured, load};
 use scratch::Scratch;
 use server::{Running, start};
+use single::FILE_SYNCS;
 
 const CONNECTIONS: u64 = 64;
 const ROUNDS: u64 = 100;
@@ -74,10 +80,23 @@ async fn main() {
     let raw = std::env::var("DEBORA_BENCH_RAW")
         .unwrap_or_else(|_| folder.join("raw.db").display().to_string());
 
+    let is_named = |part: &str| arguments.iter().any(|argument| argument == part);
+    if is_named("connections") {
+        return by_connections(&folder).await;
+    }
+    if is_named("batches") {
+        return by_batch(&folder).await;
+    }
+    if is_named("single") {
+        return asking_alone(&store, &raw, &folder, &id);
+    }
     let executor = folder.join("executor.db").display().to_string();
     asking(&store, &executor, &raw, &id).await;
     evaluating(&store, &id).await;
     let told = telling(&store, &raw, &id).await;
+    let alone = folder.join("alone.db").display().to_string();
+    let alone_raw = folder.join("alone-raw.db").display().to_string();
+    asking_alone(&alone, &alone_raw, &folder, &id);
     if let Some(outcomes) = std::env::var("DEBORA_BENCH_OUTCOMES")
         .ok()
         .and_then(|outcomes| outcomes.parse().ok())
@@ -131,11 +150,7 @@ async fn asking(store: &str, executor_store: &str, raw_store: &str, id: &str) {
     }
     drop(server);
     drop(beside);
-    let middle = |of: fn(&[f64; 4]) -> f64| {
-        let mut all: Vec<f64> = turns.iter().map(of).collect();
-        all.sort_by(f64::total_cmp);
-        all[all.len() / 2]
-    };
+    let middle = |of: fn(&[f64; 4]) -> f64| middle(turns.iter().map(of).collect());
     let group = service.requests as f64 / groups as f64;
     println!(
         "asking: {ROUNDS} decisions a request, {CONNECTIONS} connections, {} bytes an answer",
@@ -179,6 +194,98 @@ fn executor_seconds(executor: &mut Executor, leases: &[Lease], group: usize) -> 
     begun.elapsed().as_secs_f64()
 }
 
+/// One decision after another over one connection, beside commits of the same rows and writes of as many bytes: by turns.
+fn asking_alone(store: &str, raw_store: &str, folder: &Path, id: &str) {
+    drop(begin(store, id));
+    let server = serve(store);
+    let path = format!("/v1/experiments/{id}/decisions");
+    let mut yardstick = Location::of(raw_store)
+        .open(Purpose::Serve)
+        .expect("a store");
+    raw::create(&mut *yardstick);
+    let names = ["service", "store alone"];
+    let names: Vec<&str> = names
+        .into_iter()
+        .chain(FILE_SYNCS.map(|way| way.name))
+        .collect();
+    let mut turns: Vec<Vec<f64>> = Vec::new();
+    let mut slowest = vec![Vec::new(); names.len()];
+    for turn in 0..TURNS {
+        let first = progress(store, id).next_round;
+        let asked = single::request_latencies(&server.address, &path, TURN, |number| {
+            format!(r#"{{"n":1,"request_key":"alone-{turn}-{number:08}"}}"#)
+        });
+        let committed = single::commit_latencies(&mut *yardstick, &leases(store, id, first));
+        let file = folder.join("appended");
+        let synced = FILE_SYNCS.map(|way| way.latencies(&file, TURN / 3));
+        let mut middles = Vec::new();
+        for (place, mut latencies) in [asked, committed].into_iter().chain(synced).enumerate() {
+            latencies.sort();
+            let at = |share: usize| latencies[latencies.len() * share / 100].as_secs_f64() * 1e3;
+            middles.push(at(50));
+            slowest[place].push(at(99));
+        }
+        turns.push(middles);
+    }
+    drop(server);
+    println!("asking alone: 1 decision a request, 1 connection; middle of {TURNS} turns");
+    for (place, name) in names.iter().enumerate() {
+        let of = |of: &dyn Fn(&Vec<f64>) -> f64| middle(turns.iter().map(of).collect());
+        println!(
+            "  {name:<20} p50 {:.3} ms   p99 {:.2} ms   service {:.2} times",
+            of(&|turn| turn[place]),
+            middle(slowest[place].clone()),
+            of(&|turn| turn[0] / turn[place])
+        );
+    }
+}
+
+/// The heading of what is plotted.
+const CSV: &str = "series,x,y";
+
+/// Decisions a second over more and more connections.
+async fn by_connections(folder: &Path) {
+    println!("{CSV}");
+    for connections in [1, 4, 16, 64, 256] {
+        let rate = decisions_per_second(folder, connections, ROUNDS).await;
+        println!("asking by connections (decisions/s),{connections},{rate:.0}");
+    }
+}
+
+/// Decisions a second in larger and larger requests.
+async fn by_batch(folder: &Path) {
+    println!("{CSV}");
+    for rounds in [1, 10, 100, 1_000] {
+        let rate = decisions_per_second(folder, CONNECTIONS, rounds).await;
+        println!("asking by batch (decisions/s),{rounds},{rate:.0}");
+    }
+}
+
+/// The middle of some turns on a store of its own: in one epoch there is no room for all that is compared.
+async fn decisions_per_second(folder: &Path, connections: u64, rounds: u64) -> f64 {
+    let store = folder.join(format!("{connections}-{rounds}.db"));
+    let store = store.display().to_string();
+    drop(begin(&store, "scaled"));
+    let server = serve(&store);
+    let path = "/v1/experiments/scaled/decisions";
+    let mut rates = Vec::new();
+    for turn in 0..5 {
+        let ask = move |connection: u64, number: u64| {
+            let key = format!("{connection}-{turn}-{number}");
+            Some(format!(r#"{{"n":{rounds},"request_key":"{key}"}}"#))
+        };
+        let time = Duration::from_millis(300);
+        let asked = load(&server.address, path, connections, time, ask).await;
+        rates.push(asked.rate() * rounds as f64);
+    }
+    middle(rates)
+}
+
+fn middle(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
 /// Flags beside decisions of one round with a request key, by turns: what the protocol of flags costs.
 async fn evaluating(store: &str, id: &str) {
     let server = serve(store);
@@ -215,11 +322,7 @@ async fn evaluating(store: &str, id: &str) {
         evaluated.add(flag);
     }
     drop(server);
-    let middle = |of: fn(&[f64; 2]) -> f64| {
-        let mut all: Vec<f64> = ratios.iter().map(of).collect();
-        all.sort_by(f64::total_cmp);
-        all[all.len() / 2]
-    };
+    let middle = |of: fn(&[f64; 2]) -> f64| middle(ratios.iter().map(of).collect());
     println!("evaluating: 1 decision a request, {CONNECTIONS} connections");
     let [plain, flag] = [middle(|turn| turn[0]), middle(|turn| turn[1])];
     row("decisions", &asked, plain, 1.0);
