@@ -300,7 +300,7 @@ mod tests {
     /// Larger and smaller, feasible and not, in the memory of the one before: with and without the proof.
     #[test]
     fn an_answer_does_not_depend_on_the_programs_before() {
-        let programs: [(&[f64], &[f64], &[f64]); 5] = [
+        let programs: [(&[f64], &[f64], &[f64]); 6] = [
             (
                 &[1.0, 0.5, 0.25],
                 &[0.75, 0.25, 0.5, 0.125, 0.5, 0.25],
@@ -308,6 +308,12 @@ mod tests {
             ),
             (&[0.0, 0.5, 1.0], &[0.5, 0.5, 0.75], &[0.25]),
             (&[0.25, 0.75], &[], &[]),
+            // Feasible within tolerance alone.
+            (
+                &[1.0, 0.5, 0.25],
+                &[0.75, 0.25, 0.5, -0.75, -0.25, -0.5],
+                &[0.5, -0.5 - 1e-12],
+            ),
             (&[1.0, 0.5], &[0.75, 0.25], &[0.5]),
             (
                 &[0.5, 1.0, 0.25, 0.125],
