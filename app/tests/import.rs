@@ -216,7 +216,7 @@ fn a_quotation_mark_that_stays_open_is_refused_with_its_line() {
     assert!(said.contains("ab.csv:3:"), "{said}");
     assert!(said.contains("opens a value in line 3"), "{said}");
     // Behind a byte-order mark a cell may begin with one.
-    let closed = "\u{feff}\"variant\",converted,\"spend\",\"a note, \"\na,0,0.5,\nb,1,1.5,\n";
+    let closed = "\u{feff}\"a note,\",variant,converted,spend\n,a,0,0.5\n,b,1,1.5\n";
     assert_eq!(imported(closed, &COLUMNS).unwrap()["rows"], 2);
     let folder = Scratch::new("import");
     let world = "[world]\nkind = \"table\"\nfile = \"rows.csv\"\n";
