@@ -200,37 +200,70 @@ pub fn written(decided: &Decided) -> Vec<u8> {
         DecisionKind::Overtime => "{\"round\":null,\"overtime\":",
         DecisionKind::Holdback => "{\"round\":null,\"holdback\":",
     };
-    let mut opening = format!("{number}{}", lease.first).into_bytes();
-    // One byte more for each, as counting up may add a digit.
+    let mut opening = Opening::new(number, lease.first);
+    // As if each had the digits of the last: a long answer may begin with fewer.
+    let last = lease.first.saturating_add(lease.actions.len() as u64);
+    let longest = number.len() + 1 + last.checked_ilog10().unwrap_or_default() as usize;
     let length: usize = lease
         .actions
         .iter()
-        .map(|&action| opening.len() + 1 + endings[action as usize].len())
+        .map(|&action| longest + endings[action as usize].len())
         .sum();
-    let mut bytes = Vec::with_capacity(head.len() + length + 1);
-    bytes.extend_from_slice(head.as_bytes());
+    let mut bytes = vec![0; head.len() + length + OPENING_MAX];
+    let mut end = head.len();
+    bytes[..end].copy_from_slice(head.as_bytes());
     for &action in &lease.actions {
-        bytes.extend_from_slice(&opening);
-        bytes.extend_from_slice(endings[action as usize].as_bytes());
-        count_up(&mut opening);
+        // All of it, whatever its length: what is too much is written over. A fixed number of bytes takes no call.
+        bytes[end..end + OPENING_MAX].copy_from_slice(&opening.text);
+        end += opening.length;
+        let ending = endings[action as usize].as_bytes();
+        bytes[end..end + ending.len()].copy_from_slice(ending);
+        end += ending.len();
+        opening.count_up();
     }
     // The comma after the last one: there is at least one, or the request would have been refused.
-    bytes.pop();
+    bytes.truncate(end - 1);
     bytes.extend_from_slice(b"]}");
     bytes
 }
 
-/// Adds one to the number at the end of a text: rounds follow each other, and formatting each of them takes longer.
-fn count_up(text: &mut Vec<u8>) {
-    for place in (0..text.len()).rev() {
-        match text[place] {
-            b'9' => text[place] = b'0',
-            b'0'..=b'8' => {
-                text[place] += 1;
-                return;
+/// The most bytes before a decision's epoch: the 25 before an overtime serial, and the 20 digits of the largest number.
+const OPENING_MAX: usize = 48;
+
+/// How a decision's text begins: up to its number, which counts up.
+struct Opening {
+    text: [u8; OPENING_MAX],
+    length: usize,
+}
+
+impl Opening {
+    fn new(before: &str, number: u64) -> Self {
+        let begun = format!("{before}{number}");
+        let mut text = [0; OPENING_MAX];
+        text[..begun.len()].copy_from_slice(begun.as_bytes());
+        Self {
+            text,
+            length: begun.len(),
+        }
+    }
+
+    /// Adds one to the number: rounds follow each other, and formatting each of them takes longer.
+    fn count_up(&mut self) {
+        for place in (0..self.length).rev() {
+            match self.text[place] {
+                b'9' => self.text[place] = b'0',
+                b'0'..=b'8' => {
+                    self.text[place] += 1;
+                    return;
+                }
+                // All digits were nines and are zeros by now: 99 becomes 00, and then 100.
+                _ => {
+                    self.text[self.length] = b'0';
+                    self.length += 1;
+                    self.text[place + 1] = b'1';
+                    return;
+                }
             }
-            // All digits were nines and are zeros by now: 99 becomes 00, and then 100.
-            _ => return text.insert(place + 1, b'1'),
         }
     }
 }
@@ -317,11 +350,30 @@ mod tests {
     }
 
     #[test]
+    fn numbers_may_gain_digits_within_an_answer() {
+        let mut decided = decided(DecisionKind::Round);
+        (decided.lease.first, decided.lease.actions) = (1, vec![0; 10_001]);
+        let read: DecisionsBody = serde_json::from_slice(&written(&decided)).unwrap();
+        let rounds: Vec<_> = read.decisions.iter().filter_map(|one| one.round).collect();
+        assert_eq!(rounds, Vec::from_iter(1..=10_001));
+    }
+
+    #[test]
     fn counting_up_a_text_is_counting() {
-        let mut text = b"8:0".to_vec();
+        let mut opening = Opening::new("8:", 0);
         for number in 0..11_000 {
-            assert_eq!(text, format!("8:{number}").into_bytes());
-            count_up(&mut text);
+            let expected = format!("8:{number}").into_bytes();
+            assert_eq!(opening.text[..opening.length], expected);
+            opening.count_up();
+        }
+        for before in [
+            "{\"round\":",
+            "{\"round\":null,\"overtime\":",
+            "{\"round\":null,\"holdback\":",
+        ] {
+            let largest = format!("{before}{}", u64::MAX).into_bytes();
+            let opening = Opening::new(before, u64::MAX);
+            assert_eq!(opening.text[..opening.length], largest);
         }
     }
 }
