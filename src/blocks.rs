@@ -35,6 +35,14 @@ pub(crate) struct Order {
     actions: Vec<u32>,
 }
 
+impl Order {
+    /// The action at a place of the block, if it has one.
+    #[inline]
+    pub fn at(&self, place: u64) -> Option<u32> {
+        self.actions.get(usize::try_from(place).ok()?).copied()
+    }
+}
+
 impl Blocks {
     /// How many rounds the epoch has.
     pub fn rounds(&self) -> u64 {
@@ -65,9 +73,16 @@ impl Blocks {
     /// The action of the epoch's round number `index`, if `order` is of its block.
     #[inline]
     pub fn action(&self, index: u64, order: &Order) -> Option<u32> {
+        let place = self.place(index, order)?;
+        Some(order.actions[place as usize])
+    }
+
+    /// The place of the epoch's round number `index` in its block, if `order` is of that.
+    #[inline]
+    pub fn place(&self, index: u64, order: &Order) -> Option<u64> {
         let length = self.length();
         let drawn = order.of == Some((self.epoch, index / length));
-        drawn.then(|| order.actions[(index % length) as usize])
+        drawn.then(|| index % length)
     }
 
     /// How often each action is played in the epoch's first `rounds` rounds.

@@ -82,12 +82,25 @@ impl Engine {
 
     /// The same in an epoch of permuted blocks: rounds that follow one another share a block's order.
     fn decide_in_blocks(&self, rounds: impl IntoIterator<Item = u64>, actions: &mut [u32]) {
-        let mut order = Order::default();
+        let (mut order, mut first) = (Order::default(), 0);
         for (action, round) in actions.iter_mut().zip(rounds) {
-            *action = self
-                .block_action(round, &mut order)
-                .unwrap_or_else(|| self.decide(round).action);
+            // Mostly of the block of the round before, which is seen without a division.
+            let place = round.wrapping_sub(first);
+            *action = match order.at(place).filter(|_| round <= self.last_round) {
+                Some(action) => action,
+                None => self.decide_in_block(round, &mut order, &mut first),
+            };
         }
+    }
+
+    /// The action of one round; if that takes the order of its block, also the first round of the block.
+    fn decide_in_block(&self, round: u64, order: &mut Order, first: &mut u64) -> u32 {
+        let action = self.block_action(round, order);
+        let index = round.wrapping_sub(self.open.first_round);
+        if let Some(place) = self.blocks.and_then(|blocks| blocks.place(index, order)) {
+            *first = round - place;
+        }
+        action.unwrap_or_else(|| self.decide(round).action)
     }
 
     /// Tells many rounds: a reward each, and the costs of the first round, then of the second, and so on.
