@@ -92,8 +92,71 @@ impl Turn<'_> {
         group: &[&Request],
         answers: &mut [Option<Answered>],
     ) -> Result<()> {
+        self.draw_ahead(group);
+        if self.decide_as_new(group, answers)? {
+            return Ok(());
+        }
+        let stored = self.stored_decisions(group)?;
+        let leases = self.answer_in_order(group, stored, answers)?;
+        // In one statement for the whole group, which costs the store far less than one for each.
+        self.store.add_leases(self.id, &leases.leases(answers))?;
+        self.note_leases(&leases, group, answers);
+        Ok(())
+    }
+
+    /// Decides as if every request key were new, which nearly all are: whether that was right. If not, nothing has happened.
+    ///
+    /// The store finds a key that was used before as it adds the lease; to look for each of them first takes it as long again.
+    fn decide_as_new(
+        &mut self,
+        group: &[&Request],
+        answers: &mut [Option<Answered>],
+    ) -> Result<bool> {
+        // Flags are asked for again and again, and an event that a change has stored cannot be taken back.
+        let may_be_new = |request: &&Request| {
+            !matches!(request, Request::Evaluate { .. } | Request::Change { .. })
+        };
+        let asked = || group.iter().map(|request| DecisionAsk::of(request));
+        let keyed =
+            |asked: Option<DecisionAsk<'_>>| asked.is_some_and(|asked| asked.request_key.is_some());
+        if !group.iter().all(may_be_new) || !asked().any(keyed) {
+            return Ok(false);
+        }
+        let before = (self.progress.clone(), self.due);
+        let leases = self.answer_in_order(group, BTreeMap::new(), answers)?;
+        // What a request was given stays in every state, so one that is refused may have been given something before.
+        let mut asks = asked()
+            .zip(answers.iter())
+            .filter(|(asked, _)| asked.is_some());
+        let granted = asks.all(|(_, answer)| decided(answer).is_some());
+        if granted
+            && self
+                .store
+                .add_new_leases(self.id, &leases.leases(answers))?
+        {
+            self.note_leases(&leases, group, answers);
+            return Ok(true);
+        }
+        (self.progress, self.due) = before;
+        for (answer, _) in answers
+            .iter_mut()
+            .zip(asked())
+            .filter(|(_, asked)| asked.is_some())
+        {
+            *answer = None;
+        }
+        Ok(false)
+    }
+
+    /// Answers requests for decisions and changes one after another.
+    fn answer_in_order<'a>(
+        &mut self,
+        group: &[&'a Request],
+        stored: BTreeMap<String, Decided>,
+        answers: &mut [Option<Answered>],
+    ) -> Result<GroupLeases<'a>> {
         let mut leases = GroupLeases {
-            stored: self.stored_decisions(group)?,
+            stored,
             fresh: Vec::new(),
             by_key: BTreeMap::new(),
         };
@@ -124,15 +187,22 @@ impl Turn<'_> {
                 answers[place] = Some(self.change(*change, actor, reason.as_deref())?);
             }
         }
-        // In one statement for the whole group, which costs the store far less than one for each.
-        self.store.add_leases(self.id, &leases.leases(answers))?;
+        Ok(leases)
+    }
+
+    /// Hashes leases that were just written.
+    fn note_leases(
+        &mut self,
+        leases: &GroupLeases<'_>,
+        group: &[&Request],
+        answers: &[Option<Answered>],
+    ) {
         for &place in &leases.fresh {
             if let Some(decided) = decided(&answers[place]) {
                 self.resident
                     .note_lease(&decided.lease, group[place].actor(), &self.progress);
             }
         }
-        Ok(())
     }
 
     /// What the group's request keys were given before, by key.
@@ -289,17 +359,43 @@ impl Turn<'_> {
         }
     }
 
-    /// The actions of the next rounds, up to the end of the epoch.
-    fn draw_rounds(&mut self, rounds: u64) -> Vec<u32> {
+    /// Draws the rounds that all of a group's requests may be given: they follow one another, and where one request ends and the
+    /// next begins lies mostly within a block, whose order would be drawn for both.
+    fn draw_ahead(&mut self, group: &[&Request]) {
+        let asked = group.iter().filter_map(|request| DecisionAsk::of(request));
+        let rounds: u64 = asked.map(|asked| asked.rounds.min(ROUNDS_MAX)).sum();
+        if rounds == 0 || self.progress.status != Status::Running {
+            return;
+        }
+        self.drawn_first = self.progress.next_round;
+        self.drawn = self.draw_from(self.drawn_first, rounds);
+    }
+
+    /// The actions of rounds, up to the last that the epoch can have.
+    fn draw_from(&self, first: u64, rounds: u64) -> Vec<u32> {
         let engine = &self.resident.engine;
-        let first = self.progress.next_round;
         // An epoch of permuted blocks ends by its rounds, one of drawn actions by their counts.
-        let left = engine.last_round() + 1 - first;
+        let left = (engine.last_round() + 1).saturating_sub(first);
         let mut actions = vec![0; rounds.min(left) as usize];
         // All at once, even those beyond the count that ends the epoch: a decision is a function of the
         // round, so nothing has to be undone; drawn side by side they take half the time, and a block's
         // order is drawn once.
         engine.decide_many(first.., &mut actions);
+        actions
+    }
+
+    /// The actions of the next rounds, up to the end of the epoch.
+    fn draw_rounds(&mut self, rounds: u64) -> Vec<u32> {
+        let first = self.progress.next_round;
+        let engine = &self.resident.engine;
+        let left = (engine.last_round() + 1).saturating_sub(first);
+        let start = first.saturating_sub(self.drawn_first) as usize;
+        let end = start + rounds.min(left) as usize;
+        // Not there if the group itself has resumed the experiment.
+        let mut actions = match self.drawn.get(start..end) {
+            Some(drawn) => drawn.to_vec(),
+            None => self.draw_from(first, rounds),
+        };
         let mut handed_out = 0;
         for &action in &actions {
             let decided = &mut self.progress.decided[action as usize];

@@ -347,9 +347,11 @@ impl Transaction<'_> {
             observed: None,
             time: self.time,
             actors,
+            drawn: Vec::new(),
+            drawn_first: 0,
         };
         let answers = turn.serve(group)?;
-        self.touched.push((id.to_owned(), turn.progress.clone()));
+        self.touched.push((id.to_owned(), turn.progress));
         Ok(answers)
     }
 }

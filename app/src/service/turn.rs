@@ -54,6 +54,9 @@ pub(super) struct Turn<'a> {
     pub time: TurnTime,
     /// Who asks and tells.
     pub actors: &'a ActorNumbers<'a>,
+    /// The actions of rounds drawn for the whole group, and the first of these rounds.
+    pub drawn: Vec<u32>,
+    pub drawn_first: u64,
 }
 
 /// What time it is within a transaction.

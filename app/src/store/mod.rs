@@ -155,6 +155,8 @@ pub trait Store: Outbox + Send {
     fn set_due(&mut self, id: &str, due: Option<i64>) -> Result<()>;
     /// Adds leases.
     fn add_leases(&mut self, id: &str, leases: &[&Lease]) -> Result<()>;
+    /// The same if all of them are new. False if one starts where another does, or has its request key: then none is added.
+    fn add_new_leases(&mut self, id: &str, leases: &[&Lease]) -> Result<bool>;
     /// Adds outcomes of distinct rounds. Where a round has one already, that one stays and is returned in its place.
     fn add_outcomes(
         &mut self,

@@ -631,11 +631,7 @@ impl<D: Database> Store for Sql<D> {
 
     fn add_leases(&mut self, id: &str, leases: &[&Lease]) -> Result<()> {
         self.write_to(id, |store, number| {
-            let rows = leases
-                .iter()
-                .map(|lease| lease_values(number, lease))
-                .collect::<Result<Vec<_>>>()?;
-            let added = store.database.insert(&LEASES, &rows)?;
+            let added = store.database.insert(&LEASES, &all_values(number, leases)?)?;
             // A round given twice would be two requests' decision: the lock on the progress should make it impossible, and
             // the primary key makes sure.
             let taken = leases.iter().zip(added).find(|(_, added)| !added);
@@ -645,6 +641,23 @@ impl<D: Database> Store for Sql<D> {
                     lease.first
                 )
             })
+        })
+    }
+
+    fn add_new_leases(&mut self, id: &str, leases: &[&Lease]) -> Result<bool> {
+        self.write_to(id, |store, number| {
+            let rows = all_values(number, leases)?;
+            let added = store.database.insert(&LEASES, &rows)?;
+            if added.iter().all(|added| *added) {
+                return Ok(true);
+            }
+            // One by one, and not back to a savepoint: every group would pay for that, and few have to go back.
+            let sql = "DELETE FROM leases
+                WHERE experiment = $1 AND epoch = $2 AND overtime = $3 AND first = $4";
+            for (row, _) in rows.iter().zip(added).filter(|(_, added)| *added) {
+                store.database.execute(sql, &row[..LEASES.keys])?;
+            }
+            Ok(false)
         })
     }
 

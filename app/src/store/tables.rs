@@ -95,7 +95,7 @@ pub fn epoch_values(number: i64, row: &EpochRow) -> Result<Vec<SqlValue<'_>>> {
     .to_vec())
 }
 
-pub fn lease_values(number: i64, lease: &Lease) -> Result<Vec<SqlValue<'_>>> {
+fn lease_values(number: i64, lease: &Lease) -> Result<Vec<SqlValue<'_>>> {
     let Lease {
         epoch,
         kind,
@@ -122,6 +122,14 @@ pub fn lease_values(number: i64, lease: &Lease) -> Result<Vec<SqlValue<'_>>> {
         stored(*actor)?
     ]
     .to_vec())
+}
+
+/// The rows of some leases.
+pub fn all_values<'a>(number: i64, leases: &[&'a Lease]) -> Result<Vec<Vec<SqlValue<'a>>>> {
+    leases
+        .iter()
+        .map(|lease| lease_values(number, lease))
+        .collect()
 }
 
 pub fn outcome_values(number: i64, outcome: &OutcomeRow) -> Result<Vec<SqlValue<'_>>> {

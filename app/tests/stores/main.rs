@@ -124,6 +124,7 @@ on_every_store!(
     what_is_rolled_back_was_never_there,
     what_is_dropped_was_never_there,
     a_failed_write_takes_its_transaction_with_it,
+    leases_are_added_if_all_of_them_are_new,
     nothing_is_written_outside_a_transaction,
     a_lock_keeps_others_out_until_the_commit,
     readers_see_commits_and_nothing_else,
@@ -655,6 +656,44 @@ fn a_failed_write_takes_its_transaction_with_it(place: &Place) {
         store.leases("a", 0, DecisionKind::Round, 0, 9).unwrap(),
         [lease(1, &[0])]
     );
+}
+
+fn leases_are_added_if_all_of_them_are_new(place: &Place) {
+    let mut store = served(place);
+    let used = Lease {
+        request_key: Some("request 1".into()),
+        ..lease(9, &[0])
+    };
+    let added = write(&mut store, |store| {
+        // The last two are each other's, or one is another's: in either case none is there.
+        [
+            store.add_new_leases("a", &[&lease(1, &[0, 1])]).unwrap(),
+            store
+                .add_new_leases("a", &[&lease(3, &[0]), &lease(4, &[1]), &used])
+                .unwrap(),
+            store
+                .add_new_leases("a", &[&lease(3, &[0]), &lease(3, &[1])])
+                .unwrap(),
+            store.add_new_leases("a", &[]).unwrap(),
+        ]
+    });
+    assert_eq!(added, [true, false, false, true]);
+    let stored = |store: &mut Box<dyn Store>| {
+        store
+            .leases("a", 0, DecisionKind::Round, 0, usize::MAX)
+            .unwrap()
+    };
+    assert_eq!(stored(&mut store), [lease(1, &[0, 1])]);
+    // A transaction in which some were not new goes on, and what was taken back can be added.
+    let added = write(&mut store, |store| {
+        let refused = store.add_new_leases("a", &[&lease(3, &[0]), &used]);
+        [
+            refused.unwrap(),
+            store.add_new_leases("a", &[&lease(3, &[0])]).unwrap(),
+        ]
+    });
+    assert_eq!(added, [false, true]);
+    assert_eq!(stored(&mut store), [lease(1, &[0, 1]), lease(3, &[0])]);
 }
 
 fn nothing_is_written_outside_a_transaction(place: &Place) {
