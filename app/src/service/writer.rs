@@ -138,14 +138,14 @@ impl Service {
     /// Has a request served; what the answer says is durable.
     pub async fn serve(&self, request: Request) -> Result<Granted, Refusal> {
         let others = Unanswered::enter(&self.unanswered);
-        match self.serve_alone(request, others.before) {
-            Ok(answered) => answered,
-            Err(request) => self.serve_by_writer(request).await,
+        match self.serve_alone(&request, others.before) {
+            Some(answered) => answered,
+            None => self.serve_by_writer(request).await,
         }
     }
 
-    /// Serves a request on this thread if there is no other; gives it back if it is the writer's.
-    fn serve_alone(&self, request: Request, others: u64) -> Result<Answered, Request> {
+    /// Serves a request on this thread if there is no other; `None` if it is the writer's.
+    fn serve_alone(&self, request: &Request, others: u64) -> Option<Answered> {
         // A database elsewhere takes longer than any thread, and its client wants a thread without a runtime.
         let is_file = matches!(self.location, Location::Sqlite(_));
         // With one thread for everything, whoever asks next could not be heard meanwhile.
@@ -154,20 +154,18 @@ impl Service {
                 .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
         };
         if others > 0 || !is_file || !may_block() {
-            return Err(request);
+            return None;
         }
         // Left to the writer while that has it, and once it has panicked or stopped.
-        let mut shared = self.executor.try_lock().ok();
-        let Some(executor) = shared.as_mut().and_then(|shared| shared.as_mut()) else {
-            return Err(request);
-        };
+        let mut shared = self.executor.try_lock().ok()?;
+        let executor = shared.as_mut()?;
         // Others are heard on another thread meanwhile, and gather behind this one.
-        Ok(tokio::task::block_in_place(|| {
-            let answers = executor.serve(&[request], (self.clock)());
-            self.counts.served(Duration::ZERO);
-            let [answer] = <[Answered; 1]>::try_from(answers).expect("an answer for a request");
-            answer
-        }))
+        let answers = tokio::task::block_in_place(|| {
+            executor.serve(std::slice::from_ref(request), (self.clock)())
+        });
+        self.counts.served(Duration::ZERO);
+        // Without this the writer would carry it out a second time.
+        Some(answers.into_iter().next().expect("a request is answered"))
     }
 
     async fn serve_by_writer(&self, request: Request) -> Answered {

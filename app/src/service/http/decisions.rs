@@ -201,11 +201,13 @@ pub fn written(decided: &Decided) -> Vec<u8> {
         DecisionKind::Holdback => "{\"round\":null,\"holdback\":",
     };
     let mut opening = Opening::new(number, lease.first);
-    // One byte more for each, as counting up may add a digit.
+    // As if each had the digits of the last: a long answer may begin with fewer.
+    let last = lease.first.saturating_add(lease.actions.len() as u64);
+    let longest = number.len() + 1 + last.checked_ilog10().unwrap_or_default() as usize;
     let length: usize = lease
         .actions
         .iter()
-        .map(|&action| opening.length + 1 + endings[action as usize].len())
+        .map(|&action| longest + endings[action as usize].len())
         .sum();
     let mut bytes = vec![0; head.len() + length + OPENING_MAX];
     let mut end = head.len();
@@ -345,6 +347,15 @@ mod tests {
                 Some(100)
             );
         }
+    }
+
+    #[test]
+    fn numbers_may_gain_digits_within_an_answer() {
+        let mut decided = decided(DecisionKind::Round);
+        (decided.lease.first, decided.lease.actions) = (1, vec![0; 10_001]);
+        let read: DecisionsBody = serde_json::from_slice(&written(&decided)).unwrap();
+        let rounds: Vec<_> = read.decisions.iter().filter_map(|one| one.round).collect();
+        assert_eq!(rounds, Vec::from_iter(1..=10_001));
     }
 
     #[test]
