@@ -70,6 +70,7 @@ impl Parts {
     }
 
     /// The reward, then the costs.
+    #[inline]
     fn values(&mut self, reward: f64, costs: &[f64]) -> &mut Self {
         // The bits, not a rounded text of them: an audit must see every change of what was told.
         for value in std::iter::once(&reward).chain(costs) {

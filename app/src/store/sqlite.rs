@@ -158,6 +158,8 @@ fn run(statement: &mut Statement<'_>, values: &[SqlValue<'_>], each: Each<'_>) -
 }
 
 impl rusqlite::ToSql for SqlValue<'_> {
+    // Called for every value of every row, from whichever unit its statement is compiled in.
+    #[inline]
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let value = match self {
             SqlValue::Number(number) => number.map(ValueRef::Integer),
