@@ -44,13 +44,18 @@ pub async fn load(
     time: Duration,
     body: impl Fn(u64, u64) -> Option<String> + Clone + Send + Sync + 'static,
 ) -> Measured {
+    // One after another and before the clock runs: of many at once the kernel puts some off by a second.
+    let mut streams = Vec::new();
+    for _ in 0..connections {
+        let stream = TcpStream::connect(address).await.expect("a server");
+        stream.set_nodelay(true).expect("a socket");
+        streams.push(stream);
+    }
     let begun = Instant::now();
     let mut tasks = Vec::new();
-    for connection in 0..connections {
+    for (connection, mut stream) in (0..).zip(streams) {
         let (address, path, body) = (address.to_owned(), path.to_owned(), body.clone());
         tasks.push(tokio::spawn(async move {
-            let mut stream = TcpStream::connect(&address).await.expect("a server");
-            stream.set_nodelay(true).expect("a socket");
             let (mut latencies, mut length) = (Vec::new(), 0);
             let mut buffer = Vec::with_capacity(1 << 16);
             for number in 0.. {
