@@ -50,7 +50,7 @@ pub struct Common {
 /// For the verbs that write files.
 #[derive(Args, Clone)]
 pub struct OutArgs {
-    /// Write all that was found into this new folder, as data, figures and a page
+    /// Write all that was found into this new folder: data, and figures and a page if there are any
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

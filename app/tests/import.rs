@@ -128,6 +128,16 @@ fn a_test_becomes_a_spec_that_every_verb_takes() {
         (&20.into(), &false.into())
     );
     said(&folder, &["run", "plan/spec.toml", "--json"]);
+    assert!(call(&folder, &["plan", "plan/spec.toml"]).stderr.is_empty());
+    // A plan needs no rows, but must not pass over those that cannot be read.
+    fs::remove_file(folder.join("plan").join(ROWS_FILE)).unwrap();
+    let planned = call(&folder, &["plan", "plan/spec.toml"]);
+    let warning = text(&planned.stderr);
+    assert_eq!(planned.status.code(), Some(0), "{warning}");
+    assert!(
+        warning.contains("leaves out the world") && warning.contains(ROWS_FILE),
+        "{warning}"
+    );
 }
 
 #[test]

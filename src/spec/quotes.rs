@@ -12,16 +12,16 @@ use super::table::at_line;
 /// How long a cell in quotation marks may be.
 const CELL_MAX: usize = 1 << 20;
 
-/// A mark that stays open, and the line where it stands.
+/// A mark that stays open, the line where it stands, and up to where nothing closes it.
 #[derive(Debug)]
-struct OpenQuote(u64);
+struct OpenQuote(u64, &'static str);
 
 impl Display for OpenQuote {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> FmtResult {
-        let Self(line) = self;
+        let Self(line, end) = self;
         write!(
             formatter,
-            "the quotation mark that opens a value in line {line} is not closed within 1 MiB; close it, or if it belongs to the \
+            "the quotation mark that opens a value in line {line} is not closed {end}; close it, or if it belongs to the \
              value, double it and put the value in quotation marks"
         )
     }
@@ -110,7 +110,13 @@ impl<R: Read> Read for QuoteWatch<R> {
         self.pass_all(&buffer[..read]);
         let is_end = read == 0 && !buffer.is_empty();
         if self.place == Place::Quoted && (is_end || self.length > CELL_MAX) {
-            return Err(Error::new(ErrorKind::InvalidData, OpenQuote(self.opened)));
+            let end = if is_end {
+                "before the end of the file"
+            } else {
+                "within 1 MiB"
+            };
+            let open = OpenQuote(self.opened, end);
+            return Err(Error::new(ErrorKind::InvalidData, open));
         }
         Ok(read)
     }

@@ -13,6 +13,8 @@ use crate::terminal::{self, ink_for_stdout, json_text, laid_out, one_line};
 struct Finding {
     /// Its name, where there may be several.
     experiment: Option<String>,
+    /// Whether a published head was looked for.
+    with_head: bool,
     /// What was found, or why it cannot be audited.
     verdict: Result<Verdict>,
 }
@@ -83,6 +85,7 @@ impl Finding {
             .and_then(|mut log| audit::audit(&mut log, head));
         Self {
             experiment,
+            with_head: head.is_some(),
             verdict,
         }
     }
@@ -124,7 +127,14 @@ impl Finding {
 
     fn answer(&self) -> Answer {
         match &self.verdict {
-            Ok(verdict) => audit::finding(verdict),
+            Ok(verdict) => {
+                let mut answer = audit::finding(verdict);
+                if self.with_head && matches!(verdict, Verdict::Equal(_)) {
+                    let found = "The published head is in its chain.".to_owned();
+                    answer.paragraph([Sentence::plain(found)]);
+                }
+                answer
+            }
             Err(_) => {
                 let name = self
                     .experiment

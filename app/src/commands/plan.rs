@@ -19,9 +19,19 @@ pub fn plan(args: &SpecArgs, gap: Option<f64>, common: &Common) -> Result<bool> 
             Some((gap, horizon.map_err(|error| anyhow!("--{error}"))?))
         }
     };
-    // A plan needs no world; one that cannot be read is the business of the verbs that simulate it.
-    let world = spec.world(&open).ok();
-    let world = world.as_ref().map(|simulated| &*simulated.world);
+    // A plan needs no world: one that cannot be read is left out, and said to be.
+    let simulated = spec.world(&open);
+    let unread = simulated
+        .as_ref()
+        .err()
+        .filter(|_| spec.spec.world.is_some());
+    if let Some(error) = unread {
+        eprintln!(
+            "warning: the plan leaves out the world, which `debora run` would refuse: {error}"
+        );
+    }
+    let world = simulated.as_ref().ok();
+    let world = world.map(|simulated| &*simulated.world);
     let gaps = world.map_or(Vec::new(), |world| world_gaps(&spec.plan, world));
     let mut document = json::plan(&spec.plan, gap);
     // Without a world there is nothing to see, which is not the same as seeing nothing.

@@ -142,7 +142,7 @@ impl LiftState {
         let name = &self.quantity;
         let (Some(experiment), Some(holdback)) = (self.experiment.mean, self.holdback.mean) else {
             return format!(
-                "Whether the experiment changes {name} is not known: an outcome must be told of either side first."
+                "Whether the experiment changes {name} is not known: both sides need at least one outcome first."
             );
         };
         let means = format!(

@@ -345,7 +345,7 @@ async fn limits_that_nothing_keeps_are_alerts_with_a_remedy() {
         &[
             "By the estimates no strategy keeps every limit; what comes closest is played",
             "The limit of price was exceeded.",
-            "So far more than the threshold was spent of price.",
+            "So far price is above its threshold.",
             "If that is too much, start another experiment with policy hard.",
             "Close it, and start another with a higher threshold or a cheaper action",
         ],

@@ -89,7 +89,7 @@ fn cost_kept(problem: &Problem, means: &[Vec<f64>], run: &Run, cost: usize) -> S
     // Only rounds above the threshold count: those below do not make up for them.
     let excess = run.violations[cost] * quantity.range.span() / rounds;
     format!(
-        "{}: {} on average, threshold {}; rounds above it exceed it by {} per round of the run.",
+        "{}: {} on average, threshold {}; the excess over it, averaged over all rounds, is {}.",
         quantity.name,
         amount(average),
         amount(problem.threshold(cost)),

@@ -50,13 +50,12 @@ pub(super) fn drafted(
 }
 
 fn too_few(file: &str, columns: &ImportColumns, tallies: &Tallies) -> SpecError {
-    let complete = "of rows in which no value is missing";
     let have = match tallies.actions.keys().next() {
-        Some(action) => format!("{action:?} alone, {complete}"),
-        None => format!("nothing, {complete}"),
+        Some(action) => format!("{action:?} alone"),
+        None => "no action".to_owned(),
     };
     let message = format!(
-        "column {:?} has {have}; an experiment needs at least two actions",
+        "column {:?} has {have} in rows without a missing value; an experiment needs at least two actions",
         columns.action
     );
     of_file(file, message)
@@ -170,7 +169,7 @@ fn spec_text(found: &Imported) -> String {
     let from = quoted(&found.file);
     line(
         format!(
-            "# {} rows of {from}, to plan from. CHECK: here someone must decide who knows the test.",
+            "# {} rows of {from}, to plan from. CHECK: someone who knows the test must decide these.",
             found.rows
         ),
         "",

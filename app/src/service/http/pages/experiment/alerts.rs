@@ -98,10 +98,7 @@ fn exceeded(view: &ExperimentView) -> Option<Alert> {
         None => "",
     };
     Some(Alert {
-        sentence: format!(
-            "So far more than the threshold was spent of {}.",
-            listed(&names)
-        ),
+        sentence: format!("So far {} is above its threshold.", listed(&names)),
         remedy: format!(
             "Policy soft may exceed a limit while it learns{bound}. If that is too much, {instead}start another experiment with \
              policy hard."
