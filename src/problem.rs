@@ -45,7 +45,7 @@ impl Policy {
 /// Which constants a run uses (docs/theory.md has both). Serialised by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// Estimates at fixed counts, each growth times the one before: the guarantees of the paper with far fewer rounds.
+    /// Estimates at fixed counts, each growth times the one before: as replicable and as safe as the paper, with far fewer rounds.
     Tight {
         /// The factor by which an action's count grows between two of its estimates.
         growth: u32,

@@ -64,7 +64,7 @@ impl Draft {
         }
     }
 
-    /// The chance that bounds and safety fail; default 0.01.
+    /// Safety fails with at most this probability, the printed bounds with at most twice that; default 0.01.
     pub fn delta(self, delta: f64) -> Self {
         Self { delta, ..self }
     }

@@ -90,13 +90,13 @@ pub(super) const TOP: &[SpecKey] = &[
     key(
         "delta",
         KeyShape::Chance,
-        "Bounds and safety fail with at most this probability.",
+        "Safety fails with at most this probability, the printed bounds with at most twice that.",
     )
     .default("0.01"),
     key(
         "profile",
         KeyShape::Word(&words(PROFILES)),
-        "tight: the same guarantees with far fewer rounds. paper: the published constants.",
+        "tight: as replicable and as safe, with far fewer rounds. paper: the published constants.",
     )
     .default("\"tight\""),
     key(
