@@ -27,7 +27,8 @@ pub trait World: Send + Sync {
     /// True means on the unit scale: per quantity (0 is the reward), per action.
     fn means(&self) -> &[Vec<f64>];
 
-    /// The feedback of pull number `pull` of `action`, one value per quantity.
+    /// The feedback of pull number `pull` of `action`, one value per quantity, each in [0, 1]: others would be counted as
+    /// something else.
     fn pull(&self, key: WorldKey, action: u32, pull: u64, values: &mut [f64]);
 
     /// Sums of the feedback of `count` pulls from number `first` on, one per quantity, in multiples of 2^-53.

@@ -373,7 +373,9 @@ impl Turn<'_> {
     fn draw_ahead(&mut self, group: &[&Request]) {
         let asked = group.iter().filter_map(|request| DecisionAsk::of(request));
         let rounds: u64 = asked.map(|asked| asked.rounds.min(ROUNDS_MAX)).sum();
-        if rounds == 0 || self.progress.status != Status::Running {
+        let gives_none =
+            self.progress.status != Status::Running || self.resident.is_decided(&self.progress);
+        if rounds == 0 || gives_none {
             return;
         }
         self.drawn_first = self.progress.next_round;

@@ -168,7 +168,8 @@ impl Request {
     pub fn rows(&self) -> u64 {
         match self {
             // One lease, in fact, but what a request costs grows with its rounds.
-            Self::Decide { rounds, .. } => *rounds,
+            // More are refused, so that asking for them takes nobody's room.
+            Self::Decide { rounds, .. } => (*rounds).min(ROUNDS_MAX),
             Self::Tell { outcomes, .. } => outcomes.len() as u64,
             // A lease is read for each of these.
             Self::TellKeyed {

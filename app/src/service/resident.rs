@@ -150,9 +150,8 @@ impl Resident {
 
     /// Hashes a lease that was just written, if all before it are hashed: most are never read again.
     pub fn note_lease(&mut self, lease: &Lease, actor: Option<&str>, progress: &Progress) {
-        // Overtime is hashed after all rounds of its epoch, though flags get it before, while the experiment is paused. Of a
-        // lease that does not follow, the ones before are another node's, or older than this resident: all of them are read
-        // when they are needed.
+        // Overtime is hashed after all rounds of its epoch. Of a lease that does not follow, the ones before are another node's,
+        // or older than this resident: all of them are read when they are needed.
         let follows = lease.first == self.leases.next(lease.kind);
         let overtime = lease.kind == DecisionKind::Overtime;
         let rounds_are_hashed =
