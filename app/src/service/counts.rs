@@ -1,7 +1,6 @@
 //! What the service counts beside its requests; the metrics show it.
 
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -92,12 +91,6 @@ impl Counts {
                 .inc_by(0);
         }
         counts
-    }
-
-    /// Counts a group that was served, of which the first has waited so long.
-    pub fn served(&self, waited: Duration) {
-        self.groups.inc();
-        self.waited.set(waited.as_secs_f64());
     }
 
     /// Counts what was refused for lack of room.

@@ -1,17 +1,15 @@
 //! The writer: one thread that takes all waiting requests, serves them in one transaction, and answers once it is durable.
 //!
 //! While a commit is on its way to the disk, the next requests gather: the slower the disk, the larger the group. One that has
-//! waited for longer than [`WAIT_MAX`] is refused instead. A request that is alone is served where it is: two threads that wake
-//! each other take longer than all the rest but the disk. Reads go to connections of their own and never wait for the writer.
+//! waited for longer than [`WAIT_MAX`] is refused instead. Reads go to connections of their own and never wait for the writer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
 use crate::service::clock::Clock;
@@ -20,7 +18,7 @@ use crate::service::key_uses::KeyUses;
 use crate::service::node::StoreStart;
 use crate::service::request::{Granted, Refusal, Request};
 use crate::service::tick::Ticked;
-use crate::service::transaction::{Answered, Executor, Probed};
+use crate::service::transaction::{Executor, Probed};
 use crate::store::{Failure, Location, Purpose, Store};
 
 /// The most requests in one transaction. Far more than wait at once (64 connections make groups of 16, docs/benchmarks.md): it
@@ -73,9 +71,6 @@ impl Claim {
     }
 }
 
-/// What serves requests, which the writer and one that is alone share; `None` once it has stopped.
-type SharedExecutor = Arc<Mutex<Option<Executor>>>;
-
 /// A node's access to its store: one writer, and readers.
 pub struct Service {
     /// Where the store is.
@@ -89,9 +84,6 @@ pub struct Service {
     /// When keys were used.
     pub key_uses: KeyUses,
     requests: Mutex<Option<Sender<Message>>>,
-    executor: SharedExecutor,
-    /// Requests that are not answered yet.
-    unanswered: AtomicU64,
     /// Rows that wait for the writer.
     queued: Arc<AtomicU64>,
     writer: Mutex<Option<JoinHandle<Result<()>>>>,
@@ -108,9 +100,8 @@ impl Service {
         let start = executor.node.start.clone();
         executor.counts = counts.clone();
         let key_uses = executor.key_uses.clone();
-        let executor = Arc::new(Mutex::new(Some(executor)));
         let writer = Writer {
-            executor: Arc::clone(&executor),
+            executor,
             received,
             clock: Arc::clone(&clock),
             counts: counts.clone(),
@@ -127,8 +118,6 @@ impl Service {
             counts,
             key_uses,
             requests: Mutex::new(Some(requests)),
-            executor,
-            unanswered: AtomicU64::new(0),
             queued,
             writer: Mutex::new(Some(writer)),
             readers: Mutex::new(Vec::new()),
@@ -137,38 +126,6 @@ impl Service {
 
     /// Has a request served; what the answer says is durable.
     pub async fn serve(&self, request: Request) -> Result<Granted, Refusal> {
-        let others = Unanswered::enter(&self.unanswered);
-        match self.serve_alone(&request, others.before) {
-            Some(answered) => answered,
-            None => self.serve_by_writer(request).await,
-        }
-    }
-
-    /// Serves a request on this thread if there is no other; `None` if it is the writer's.
-    fn serve_alone(&self, request: &Request, others: u64) -> Option<Answered> {
-        // A database elsewhere takes longer than any thread, and its client wants a thread without a runtime.
-        let is_file = matches!(self.location, Location::Sqlite(_));
-        // With one thread for everything, whoever asks next could not be heard meanwhile.
-        let may_block = || {
-            Handle::try_current()
-                .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
-        };
-        if others > 0 || !is_file || !may_block() {
-            return None;
-        }
-        // Left to the writer while that has it, and once it has panicked or stopped.
-        let mut shared = self.executor.try_lock().ok()?;
-        let executor = shared.as_mut()?;
-        // Others are heard on another thread meanwhile, and gather behind this one.
-        let answers = tokio::task::block_in_place(|| {
-            executor.serve(std::slice::from_ref(request), (self.clock)())
-        });
-        self.counts.served(Duration::ZERO);
-        // Without this the writer would carry it out a second time.
-        Some(answers.into_iter().next().expect("a request is answered"))
-    }
-
-    async fn serve_by_writer(&self, request: Request) -> Answered {
         let (sender, answer) = oneshot::channel();
         let rows = request.rows();
         // Added before it is compared, so that many at once cannot all find the last room.
@@ -278,29 +235,9 @@ impl Service {
     }
 }
 
-/// A request that is counted until it is answered, or its caller is gone.
-struct Unanswered<'a> {
-    all: &'a AtomicU64,
-    /// How many others there were.
-    before: u64,
-}
-
-impl<'a> Unanswered<'a> {
-    fn enter(all: &'a AtomicU64) -> Self {
-        let before = all.fetch_add(1, Ordering::Relaxed);
-        Self { all, before }
-    }
-}
-
-impl Drop for Unanswered<'_> {
-    fn drop(&mut self) {
-        self.all.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// The writer's thread.
 struct Writer {
-    executor: SharedExecutor,
+    executor: Executor,
     received: Receiver<Message>,
     clock: Clock,
     counts: Counts,
@@ -320,26 +257,19 @@ struct Group {
 }
 
 impl Writer {
-    fn run(self) -> Result<()> {
+    fn run(mut self) -> Result<()> {
         while let Ok(first) = self.received.recv() {
-            // Before the others are taken: more of them come while another is served.
-            let mut shared = self.lock();
-            let executor = shared.as_mut().expect("taken below alone");
-            self.serve(executor, self.gather(first));
+            let group = self.gather(first);
+            self.serve(group);
         }
-        let mut executor = self.lock().take().expect("taken here alone");
-        if let Err(error) = executor.stop((self.clock)()) {
+        if let Err(error) = self.executor.stop((self.clock)()) {
             let detail = format!("{error:#}");
             tracing::error!(
                 detail,
                 "the waiting clock is not stored; imputation comes some seconds later"
             );
         }
-        executor.close()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Executor>> {
-        self.executor.lock().expect("no panic while serving")
+        self.executor.close()
     }
 
     /// Takes what waits, up to the limits of a group. Waiting for more was tried, and did not help (docs/benchmarks.md).
@@ -378,10 +308,11 @@ impl Writer {
         }
     }
 
-    fn serve(&self, executor: &mut Executor, group: Group) {
+    fn serve(&mut self, group: Group) {
         if !group.requests.is_empty() {
-            let answers = executor.serve(&group.requests, (self.clock)());
-            self.counts.served(group.waited);
+            let answers = self.executor.serve(&group.requests, (self.clock)());
+            self.counts.groups.inc();
+            self.counts.waited.set(group.waited.as_secs_f64());
             for (sender, answer) in group.senders.into_iter().zip(answers) {
                 let _ = sender.send(answer);
             }
@@ -392,15 +323,19 @@ impl Writer {
             .into_iter()
             .filter(|sender| !sender.is_closed())
         {
-            let _ = sender.send(executor.probe((self.clock)()));
+            let _ = sender.send(self.executor.probe((self.clock)()));
         }
         // In a transaction of their own, after the answers: requests do not wait for imputation.
         for sender in group.ticks {
-            let ticked = executor.tick((self.clock)());
-            let _ = sender.send(ticked.map_err(|error| Refusal::Store {
-                detail: format!("{error:#}"),
-            }));
+            let _ = sender.send(self.tick());
         }
+    }
+
+    fn tick(&mut self) -> Result<Ticked, Refusal> {
+        let ticked = self.executor.tick((self.clock)());
+        ticked.map_err(|error| Refusal::Store {
+            detail: format!("{error:#}"),
+        })
     }
 }
 
@@ -442,9 +377,8 @@ mod tests {
         }
         let counts = Counts::default();
         let writer = Writer {
-            executor: Arc::new(Mutex::new(Some(
-                Executor::start(location.open(Purpose::Serve).unwrap(), Moment::both(0)).unwrap(),
-            ))),
+            executor: Executor::start(location.open(Purpose::Serve).unwrap(), Moment::both(0))
+                .unwrap(),
             received,
             clock: Arc::new(|| Moment::both(0)),
             counts: counts.clone(),
@@ -493,54 +427,6 @@ mod tests {
         service.queued.store(QUEUE_ROWS_MAX, Ordering::Relaxed);
         assert!(matches!(ask().await, Err(Refusal::NoExperiment { .. })));
         assert_eq!(service.queued.load(Ordering::Relaxed), QUEUE_ROWS_MAX);
-        service.stop().unwrap();
-    }
-
-    /// Another holds the file, so that the one that is alone stays within its transaction while the others come.
-    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn one_that_is_alone_wakes_nobody_and_others_gather_behind_it() {
-        let folder = Scratch::new("alone");
-        let path = folder.join("store.db");
-        // Looked at by the thread that serves.
-        let threads = Arc::new(Mutex::new(Vec::new()));
-        let noted = Arc::clone(&threads);
-        let clock = move || {
-            let thread = std::thread::current().name().map(str::to_owned);
-            noted.lock().unwrap().push(thread.unwrap_or_default());
-            Moment::both(0)
-        };
-        let service = Service::start(Location::Sqlite(path.clone()), Arc::new(clock)).unwrap();
-        threads.lock().unwrap().clear();
-        let ask = || {
-            let service = Arc::clone(&service);
-            let request = Request::Decide {
-                id: "none".into(),
-                rounds: 1,
-                request_key: None,
-                seen: 0,
-                actor: "tester".into(),
-            };
-            tokio::spawn(async move { service.serve(request).await })
-        };
-        let other = rusqlite::Connection::open(path).unwrap();
-        other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let alone = ask();
-        while service.executor.try_lock().is_ok() {
-            tokio::task::yield_now().await;
-        }
-        let behind: Vec<_> = (0..5).map(|_| ask()).collect();
-        while service.queued.load(Ordering::Relaxed) < 5 {
-            tokio::task::yield_now().await;
-        }
-        other.execute_batch("ROLLBACK").unwrap();
-        for asked in std::iter::once(alone).chain(behind) {
-            let refused = asked.await.unwrap();
-            assert!(matches!(refused, Err(Refusal::NoExperiment { .. })));
-        }
-        let threads = threads.lock().unwrap().clone();
-        let by_writer: Vec<bool> = threads.iter().map(|thread| thread == "writer").collect();
-        assert_eq!(by_writer, [false, true], "{threads:?}");
-        assert_eq!(service.counts.groups.get(), 2);
         service.stop().unwrap();
     }
 

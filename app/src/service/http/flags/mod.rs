@@ -127,7 +127,7 @@ async fn evaluate_each(
     caller.require(Role::Decide)?;
     let targeting_key = targeting_key(app, request).await?;
     let ids = flags_of(app, &caller).await?;
-    // Sent together, so that they share a transaction and its commit, but for the first if nothing else is being served.
+    // Sent together, so that they share a transaction and its commit.
     let mut asked = JoinSet::new();
     for (place, id) in ids.iter().cloned().enumerate() {
         let (app, key, caller) = (app.clone(), targeting_key.clone(), caller.clone());
