@@ -8,6 +8,7 @@ use std::sync::Barrier;
 
 use debora::spec::{OnWait, Spec};
 use debora::{Engine, Key, Kind, VALUES_VERSION};
+use debora_cli::log::observed::Observed;
 use debora_cli::service::clock::Moment;
 use debora_cli::service::request::{
     Change, Create, DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome, token_hash,
@@ -641,7 +642,14 @@ fn decide_as_one(
             }
         }
         let mut store = location.open(Purpose::Read).unwrap();
-        end = Some((engine, store.experiment(id).unwrap().unwrap().1));
+        let (_, progress) = store.experiment(id).unwrap().unwrap();
+        // Each node has added to what the other stored: nothing is missing from the sums, and nothing in them twice.
+        let open = &store.epochs(id, progress.epoch, 1).unwrap()[0];
+        let beginning = Engine::from_bytes(open.snapshot.as_ref().unwrap()).unwrap();
+        let stored = Observed::read(&mut *store, id, &progress, &beginning).unwrap();
+        let summed_up = Observed::of_rows(&mut *store, id, &progress, &beginning).unwrap();
+        assert_eq!(stored.open, summed_up.open);
+        end = Some((engine, progress));
     });
     end.expect("it was played")
 }
@@ -868,7 +876,7 @@ fn a_damaged_experiment_fails_nobody_else() {
             executor.serve(&[Request::Create(create)], Moment::both(0)).swap_remove(0).unwrap();
             let mut writer = location.open(Purpose::Write).unwrap();
             writer.begin().unwrap();
-            let mut progress = writer.lock(&other).unwrap().unwrap().progress;
+            let (_, mut progress) = writer.experiment(&other).unwrap().unwrap();
             progress.outcomes.pop();
             writer.set_progress(&other, &progress).unwrap();
             let later = format!("{id}-later");

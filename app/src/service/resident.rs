@@ -8,6 +8,7 @@ use debora::spec::{ServiceSpec, Spec};
 
 use crate::log::chain::{EpochSum, LeasesHash};
 use crate::log::check_values;
+use crate::log::observed::Observed;
 use crate::service::request::EpochLabels;
 use crate::store::{DecisionKind, Lease, Progress, Store};
 
@@ -35,6 +36,8 @@ pub struct Resident {
     pub opened_at: i64,
     /// How many of the open epoch's rounds were told when outcomes were last added up.
     told_at_last_read: u64,
+    /// What was observed, after the text by which it was stored: where the store still has that text, nobody has to read it.
+    pub observed: Option<(String, Observed)>,
 }
 
 impl Resident {
@@ -54,6 +57,7 @@ impl Resident {
             engine,
             rules,
             told_at_last_read: 0,
+            observed: None,
         }
     }
 

@@ -22,7 +22,9 @@ use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_i
 use crate::service::resident::Resident;
 use crate::service::turn::{Turn, TurnTime, opened};
 use crate::service::went_back::lost;
-use crate::store::{Event, ExperimentRow, Failure, Locked, Progress, Session, Store};
+use crate::store::{
+    Event, ExperimentRow, Failure, Locked, Progress, Session, Store, parse_progress,
+};
 
 /// How long a session of the pages lasts: a working day, so that a browser left open does not decide for ever.
 const SESSION_MILLISECONDS: i64 = 12 * 60 * 60 * 1_000;
@@ -44,7 +46,7 @@ pub struct Executor {
     pub(super) store: Box<dyn Store>,
     pub(super) residents: Recent<Resident>,
     /// What was seen committed. Kept when residents are dropped: it is what a store that went back is known by.
-    pub(super) seen: Recent<Progress>,
+    pub(super) seen: Recent<Seen>,
     pub(super) stopwatch: Stopwatch,
     /// This process, at its store.
     pub node: NodeStart,
@@ -122,8 +124,8 @@ impl Executor {
         let touched = transaction.touched;
         *committing = true;
         self.store.commit()?;
-        for (id, progress) in touched {
-            self.seen.insert(&id, progress);
+        for (id, seen) in touched {
+            self.seen.insert(&id, seen);
         }
         // Between groups, so that none of the group's is dropped.
         self.residents.trim();
@@ -153,13 +155,19 @@ impl Executor {
     }
 }
 
+/// A progress, and the text that it is stored as.
+pub(super) struct Seen {
+    pub progress: Progress,
+    pub text: String,
+}
+
 /// A group of requests and its one commit.
 pub(super) struct Transaction<'a> {
     pub store: &'a mut dyn Store,
     pub residents: &'a mut Recent<Resident>,
-    seen: &'a mut Recent<Progress>,
+    seen: &'a mut Recent<Seen>,
     /// What the group's experiments are when it is committed.
-    pub touched: Vec<(String, Progress)>,
+    pub touched: Vec<(String, Seen)>,
     pub time: TurnTime,
 }
 
@@ -318,13 +326,22 @@ impl Transaction<'_> {
                 .collect());
         };
         let Locked {
-            progress,
+            progress: text,
             due,
             observed,
         } = locked;
-        if let Some(lost) = seen.and_then(|seen| lost(seen, &progress)) {
-            return self.pause(id, progress, &lost, group);
-        }
+        let progress = match seen {
+            // Nearly always: no other node has written since, and nothing was lost.
+            Some(seen) if seen.text == text => seen.progress.clone(),
+            seen => {
+                let progress = parse_progress(&text)?;
+                let lost = seen.and_then(|seen| lost(&seen.progress, &progress));
+                if let Some(lost) = lost {
+                    return self.pause(id, Seen { progress, text }, &lost, group);
+                }
+                progress
+            }
+        };
         let resident = match resident_at(self.residents, self.store, id, progress.epoch) {
             Ok(resident) => resident,
             // Its callers are told the reason and the remedy; what else cannot be read is damage.
@@ -341,6 +358,7 @@ impl Transaction<'_> {
             resident,
             before: progress.clone(),
             progress,
+            stored: text,
             due_before: due,
             due,
             observed_before: observed,
@@ -351,7 +369,11 @@ impl Transaction<'_> {
             drawn_first: 0,
         };
         let answers = turn.serve(group)?;
-        self.touched.push((id.to_owned(), turn.progress));
+        let seen = Seen {
+            progress: turn.progress,
+            text: turn.stored,
+        };
+        self.touched.push((id.to_owned(), seen));
         Ok(answers)
     }
 }

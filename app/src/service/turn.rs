@@ -45,6 +45,8 @@ pub(super) struct Turn<'a> {
     pub before: Progress,
     /// As it will be stored.
     pub progress: Progress,
+    /// The text that is stored of it.
+    pub stored: String,
     /// When an outcome may be due, as it was locked and as it will be stored.
     pub due_before: Option<i64>,
     pub due: Option<i64>,
@@ -113,11 +115,12 @@ impl Turn<'_> {
         }
         self.publish(group, &mut answers)?;
         // A group of repetitions changes nothing, and then does not rewrite the row either.
-        if let Some(observed) = &self.observed {
+        if let Some(observed) = self.observed.take() {
             let text = observed.text()?;
-            self.store.set_observed(self.id, &self.progress, &text)?;
+            self.stored = self.store.set_observed(self.id, &self.progress, &text)?;
+            self.resident.observed = Some((text, observed));
         } else if self.progress != self.before {
-            self.store.set_progress(self.id, &self.progress)?;
+            self.stored = self.store.set_progress(self.id, &self.progress)?;
         }
         // At the end of an epoch it stays: to look once at leases that are told costs less than to write the row twice.
         if !self.progress.status.is_open() {
@@ -132,10 +135,13 @@ impl Turn<'_> {
     /// What was observed, to be changed.
     pub(super) fn observed(&mut self) -> Result<&mut Observed> {
         if self.observed.is_none() {
+            let kept = self.resident.observed.take();
             let engine = &self.resident.engine;
-            self.observed = Some(match &self.observed_before {
-                Some(text) => Observed::parse(text, engine.problem())?,
-                None => Observed::of_rows(self.store, self.id, &self.before, engine)?,
+            self.observed = Some(match (&self.observed_before, kept) {
+                // Another node may have stored another text meanwhile.
+                (Some(text), Some((kept, observed))) if *text == kept => observed,
+                (Some(text), _) => Observed::parse(text, engine.problem())?,
+                (None, _) => Observed::of_rows(self.store, self.id, &self.before, engine)?,
             });
         }
         Ok(self.observed.as_mut().expect("read above"))

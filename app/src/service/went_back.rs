@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::log::chain;
 use crate::service::request::{Refusal, Request};
-use crate::service::transaction::{Answered, Transaction};
+use crate::service::transaction::{Answered, Seen, Transaction};
 use crate::store::{Event, ITSELF, Progress, Status};
 
 impl Transaction<'_> {
@@ -12,13 +12,14 @@ impl Transaction<'_> {
     pub(super) fn pause(
         &mut self,
         id: &str,
-        mut progress: Progress,
+        mut stored: Seen,
         lost: &str,
         group: &[&Request],
     ) -> Result<Vec<Answered>> {
         tracing::error!(id, lost, "an experiment is behind what was acknowledged");
         // Its outcomes may be another history's.
         self.residents.remove(id);
+        let progress = &mut stored.progress;
         if progress.status == Status::Running {
             progress.status = Status::Paused;
             let mut event = Event {
@@ -28,11 +29,11 @@ impl Transaction<'_> {
                 reason: Some(lost.to_owned()),
                 position: None,
             };
-            chain::enter_event(&mut event, &mut progress);
-            self.store.set_progress(id, &progress)?;
+            chain::enter_event(&mut event, progress);
+            stored.text = self.store.set_progress(id, progress)?;
             self.store.add_event(id, &event)?;
         }
-        self.touched.push((id.to_owned(), progress));
+        self.touched.push((id.to_owned(), stored));
         let refuse = |_: &&Request| {
             Err(Refusal::WentBack {
                 id: id.to_owned(),

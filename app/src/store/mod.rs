@@ -34,6 +34,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use debora::Key;
 
+pub use codec::parse_progress;
 pub use failure::{Failure, FileMoved};
 pub use outbox::{Deliveries, Outbox, Webhook, WebhookCursor, WebhookMessage, WebhookSecret};
 pub use rows::{
@@ -147,10 +148,10 @@ pub trait Store: Outbox + Send {
         progress: &Progress,
         opened: &EpochRow,
     ) -> Result<bool>;
-    /// Rewrites the progress.
-    fn set_progress(&mut self, id: &str, progress: &Progress) -> Result<()>;
-    /// Rewrites the progress together with what was observed, in one statement: neither is ever ahead of the other.
-    fn set_observed(&mut self, id: &str, progress: &Progress, observed: &str) -> Result<()>;
+    /// Rewrites the progress, and returns the text that it is stored as.
+    fn set_progress(&mut self, id: &str, progress: &Progress) -> Result<String>;
+    /// The same together with what was observed, in one statement: neither is ever ahead of the other.
+    fn set_observed(&mut self, id: &str, progress: &Progress, observed: &str) -> Result<String>;
     /// Sets when an outcome may be due. Apart from the progress, which is rewritten far more often: the index would be, too.
     fn set_due(&mut self, id: &str, due: Option<i64>) -> Result<()>;
     /// Adds leases.

@@ -385,8 +385,8 @@ pub struct WaitingClock {
 /// An experiment's row as it is locked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Locked {
-    /// How far it is.
-    pub progress: Progress,
+    /// How far it is, as JSON: whoever wrote this text need not read it.
+    pub progress: String,
     /// What the [`WaitingClock`] shows when a missing outcome may be due; `None` while nothing can be.
     pub due: Option<i64>,
     /// What was observed so far, as JSON; `None` if nobody has summed it up yet.

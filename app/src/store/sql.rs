@@ -603,22 +603,22 @@ impl<D: Database> Store for Sql<D> {
         })
     }
 
-    fn set_progress(&mut self, id: &str, progress: &Progress) -> Result<()> {
+    fn set_progress(&mut self, id: &str, progress: &Progress) -> Result<String> {
         self.write_to(id, |store, number| {
             let sql = "UPDATE progress SET progress = $1 WHERE experiment = $2";
-            store
-                .database
-                .execute(sql, &values![&codec::progress(progress)?, number])
-                .map(drop)
+            let text = codec::progress(progress)?;
+            store.database.execute(sql, &values![&text, number])?;
+            Ok(text)
         })
     }
 
-    fn set_observed(&mut self, id: &str, progress: &Progress, observed: &str) -> Result<()> {
+    fn set_observed(&mut self, id: &str, progress: &Progress, observed: &str) -> Result<String> {
         self.write_to(id, |store, number| {
             let sql = "UPDATE progress SET progress = $1, observed = $2 WHERE experiment = $3";
-            let progress = codec::progress(progress)?;
-            let values = values![&progress, observed, number];
-            store.database.execute(sql, &values).map(drop)
+            let text = codec::progress(progress)?;
+            let values = values![&text, observed, number];
+            store.database.execute(sql, &values)?;
+            Ok(text)
         })
     }
 

@@ -329,7 +329,7 @@ pub fn read_start(row: &dyn Columns) -> Result<StartRow> {
 
 pub fn read_locked(row: &dyn Columns) -> Result<Locked> {
     Ok(Locked {
-        progress: codec::parse_progress(text(row, 0)?)?,
+        progress: text(row, 0)?.into(),
         due: row.number(1)?,
         observed: row.text(2)?.map(String::from),
     })

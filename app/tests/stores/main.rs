@@ -21,7 +21,7 @@ use debora_cli::store::sqlite::copying;
 use debora_cli::store::{
     self, ApiKey, DecisionKind, EpochRow, Event, ExperimentRow, JournalRow, Lease, Location,
     Locked, OutcomeRow, Progress, Purpose, Role, RowCounts, Session, StartRow, Status, Store,
-    UncountedOutcome, WaitingClock,
+    UncountedOutcome, WaitingClock, parse_progress,
 };
 use fixtures::{epoch, experiment, progress, schema};
 use opening::{
@@ -315,6 +315,7 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
         late: 9,
         ..progress()
     };
+    let mut text = String::new();
     write(&mut store, |store| {
         store
             .add_leases("a", &leases.iter().collect::<Vec<_>>())
@@ -343,9 +344,10 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
             .for_each(|event| store.add_event("a", event).unwrap());
         store.close_epoch("a", &closed(0), Some(&epoch(1))).unwrap();
         store.set_progress("a", &later).unwrap();
-        store.set_observed("a", &later, "{}").unwrap();
+        text = store.set_observed("a", &later, "{}").unwrap();
     });
     drop(store);
+    assert_eq!(parse_progress(&text).unwrap(), later);
     for purpose in [Purpose::Read, Purpose::Write, Purpose::Serve] {
         let mut store = place.open(purpose);
         assert_eq!(
@@ -360,7 +362,7 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
         assert_eq!(
             store.lock("a").unwrap(),
             Some(Locked {
-                progress: later.clone(),
+                progress: text.clone(),
                 due: None,
                 observed: Some("{}".into()),
             })
@@ -719,8 +721,7 @@ fn nothing_is_written_outside_a_transaction(place: &Place) {
     }
     store.commit().unwrap_err();
     assert!(store.outcomes("a", 0, 9).unwrap().is_empty() && store.keys().unwrap().is_empty());
-    let locked = store.lock("a").unwrap().map(|locked| locked.progress);
-    assert_eq!(locked, Some(progress()));
+    assert_eq!(locked(&mut *store), progress());
 }
 
 fn a_lock_keeps_others_out_until_the_commit(place: &Place) {
@@ -731,7 +732,7 @@ fn a_lock_keeps_others_out_until_the_commit(place: &Place) {
     let (sender, receiver) = mpsc::channel();
     let thread = thread::spawn(move || {
         other.begin().unwrap();
-        let seen = other.lock("a").unwrap().unwrap().progress;
+        let seen = locked(&mut *other);
         sender.send(seen.late).unwrap();
         other
             .set_progress(
@@ -760,7 +761,11 @@ fn a_lock_keeps_others_out_until_the_commit(place: &Place) {
     store.commit().unwrap();
     assert_eq!(receiver.recv_timeout(Duration::from_secs(9)), Ok(5));
     thread.join().unwrap();
-    assert_eq!(store.lock("a").unwrap().unwrap().progress.late, 6);
+    assert_eq!(locked(&mut *store).late, 6);
+}
+
+fn locked(store: &mut dyn Store) -> Progress {
+    parse_progress(&store.lock("a").unwrap().unwrap().progress).unwrap()
 }
 
 fn readers_see_commits_and_nothing_else(place: &Place) {
