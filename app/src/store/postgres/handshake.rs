@@ -42,13 +42,14 @@ impl HandshakeError {
     }
 }
 
-/// Makes connectors for host names.
-#[derive(Clone)]
-pub struct Tls(Arc<ClientConfig>);
+/// Makes connectors for host names. Without a configuration they connect nobody, for plain connections alone: these too are made
+/// with it, as a second kind would have the client's code compiled twice.
+#[derive(Clone, Default)]
+pub struct Tls(Option<Arc<ClientConfig>>);
 
 impl Tls {
     pub fn new(client: ClientConfig) -> Self {
-        Self(Arc::new(client))
+        Self(Some(Arc::new(client)))
     }
 }
 
@@ -59,7 +60,7 @@ impl MakeTlsConnect<Socket> for Tls {
 
     fn make_tls_connect(&mut self, host: &str) -> Result<HostTls, HandshakeError> {
         Ok(HostTls {
-            client: Arc::clone(&self.0),
+            client: self.0.clone(),
             host: host.into(),
         })
     }
@@ -67,7 +68,7 @@ impl MakeTlsConnect<Socket> for Tls {
 
 /// Connects to one host.
 pub struct HostTls {
-    client: Arc<ClientConfig>,
+    client: Option<Arc<ClientConfig>>,
     host: String,
 }
 
@@ -78,10 +79,14 @@ impl TlsConnect<Socket> for HostTls {
 
     fn connect(self, socket: Socket) -> Self::Future {
         Box::pin(async move {
+            let not_made = "TLS was asked for on a connection without it";
+            let client = self
+                .client
+                .ok_or_else(|| HandshakeError(io::Error::other(not_made)))?;
             // Here and not where the connector is made: one is made for plain connections, too.
             let host = ServerName::try_from(self.host)
                 .map_err(|error| HandshakeError(io::Error::other(error)))?;
-            let connected = TlsConnector::from(self.client).connect(host, socket).await;
+            let connected = TlsConnector::from(client).connect(host, socket).await;
             connected.map(Encrypted).map_err(HandshakeError)
         })
     }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use postgres::config::{Host, SslMode};
-use postgres::{Client, Config, NoTls};
+use postgres::{Client, Config};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
@@ -115,7 +115,7 @@ impl TlsRules {
     pub fn connect(&self, config: &Config) -> Result<Client> {
         let mut config = config.clone();
         if self.mode == TlsMode::Disable || config.get_hosts().iter().all(is_socket) {
-            return Ok(config.ssl_mode(SslMode::Disable).connect(NoTls)?);
+            return Ok(config.ssl_mode(SslMode::Disable).connect(Tls::default())?);
         }
         let tls = Tls::new(self.client()?);
         let (first, second) = match self.mode {
