@@ -20,10 +20,12 @@ pub mod sweep;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::{fs, io};
+use std::{fs, io, thread};
 
 use anyhow::{Context, Result};
 use debora::measure::SpecText;
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{SpecArgs, SpecChanges, SpecsArgs};
 
@@ -35,15 +37,22 @@ pub static MEASURING: AtomicBool = AtomicBool::new(false);
 
 /// Ctrl-C asks the measuring of pairs to stop. Other work, and a second Ctrl-C, end at once, without a half file.
 pub fn listen_for_interrupts() -> Result<()> {
-    ctrlc::set_handler(|| {
-        // A measurement stops between two pairs and cleans up itself; nothing else looks at the flag.
-        if CANCELLED.swap(true, Ordering::Relaxed) || !MEASURING.load(Ordering::Relaxed) {
-            crate::files::remove_unfinished();
-            eprintln!("error: stopped as asked; nothing is complete");
-            std::process::exit(2);
+    let runtime = runtime::Builder::new_current_thread().enable_io().build();
+    let runtime = runtime.context("cannot listen for Ctrl-C")?;
+    let _entered = runtime.enter();
+    // Before this returns: from then on it is heard.
+    let mut interrupts = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
+    thread::spawn(move || {
+        while runtime.block_on(interrupts.recv()).is_some() {
+            // A measurement stops between two pairs and cleans up itself; nothing else looks at the flag.
+            if CANCELLED.swap(true, Ordering::Relaxed) || !MEASURING.load(Ordering::Relaxed) {
+                crate::files::remove_unfinished();
+                eprintln!("error: stopped as asked; nothing is complete");
+                std::process::exit(2);
+            }
         }
-    })
-    .context("cannot listen for Ctrl-C")
+    });
+    Ok(())
 }
 
 /// Prints to standard output. A reader that has gone away is not an error: it has seen enough.

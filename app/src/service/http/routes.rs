@@ -3,7 +3,12 @@
 //! The text is `app/openapi.json`. The feature `describe` makes it of the handlers and their types, for the tests alone
 //! (`openapi.rs`): what the program needs is the text, and making it would cost each build of it seconds.
 
+use std::pin::Pin;
+use std::sync::Arc;
+
 use axum::Router;
+use axum::extract::Request;
+use axum::handler::Handler;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
@@ -23,7 +28,7 @@ macro_rules! interface {
 
         /// What answers them.
         pub fn interface() -> Router<AppState> {
-            Router::new()$(.route($path, axum::routing::$method($($handler)::+)))+
+            Router::new()$(.route($path, axum::routing::$method(any($($handler)::+))))+
         }
 
         /// The description of each, and of what it takes and answers.
@@ -75,6 +80,27 @@ interface! {
     get "/ready" ready::ready;
     get "/metrics" watch::metrics;
     get "/openapi.json" openapi;
+}
+
+type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// A handler of any type.
+#[derive(Clone)]
+pub struct AnyHandler(Arc<dyn Fn(Request, AppState) -> Answering + Send + Sync>);
+
+/// The handler as one of any type: what serves a route is compiled once, and not for each handler.
+pub fn any<T>(handler: impl Handler<T, AppState, Future = Answering> + Sync) -> AnyHandler {
+    AnyHandler(Arc::new(move |request, state| {
+        handler.clone().call(request, state)
+    }))
+}
+
+impl Handler<(), AppState> for AnyHandler {
+    type Future = Answering;
+
+    fn call(self, request: Request, state: AppState) -> Answering {
+        (self.0)(request, state)
+    }
 }
 
 /// This document

@@ -47,6 +47,7 @@ use crate::calendar;
 use crate::hex;
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
+use crate::service::http::routes::any;
 use crate::store::Role;
 
 /// What the browser may load: our own files alone. A spec's names are escaped; should one slip through, it still runs nothing.
@@ -61,52 +62,64 @@ const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"history
 /// All pages, by path. A list, since a router cannot be asked which routes it has, and the metrics must know.
 pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
     vec![
-        ("/", get(list::show)),
-        ("/new", get(new::show).post(new::act)),
-        ("/new/draft", post(new::draft)),
-        ("/experiments/{id}", get(experiment::show)),
-        ("/experiments/{id}/pause", post(admin::changes::pause)),
-        ("/experiments/{id}/resume", post(admin::changes::resume)),
-        ("/experiments/{id}/close", post(admin::changes::close)),
+        ("/", get(any(list::show))),
+        ("/new", get(any(new::show)).post(any(new::act))),
+        ("/new/draft", post(any(new::draft))),
+        ("/experiments/{id}", get(any(experiment::show))),
+        ("/experiments/{id}/pause", post(any(admin::changes::pause))),
+        (
+            "/experiments/{id}/resume",
+            post(any(admin::changes::resume)),
+        ),
+        ("/experiments/{id}/close", post(any(admin::changes::close))),
         (
             // What changes something is a POST of its own: a link must never do it.
             "/experiments/{id}/audit",
-            get(audit::show).post(audit::start),
+            get(any(audit::show)).post(any(audit::start)),
         ),
-        ("/experiments/{id}/audit/stop", post(audit::stop)),
-        ("/experiments/{id}/diff", get(diff::show)),
-        ("/experiments/{id}/certificate", get(papers::certificate)),
-        ("/experiments/{id}/seal", get(papers::seal)),
-        ("/experiments/{id}/epochs", get(epochs::list::show)),
-        ("/experiments/{id}/epochs/{epoch}", get(epochs::one::show)),
-        ("/experiments/{id}/figures/{name}", get(figures::show)),
+        ("/experiments/{id}/audit/stop", post(any(audit::stop))),
+        ("/experiments/{id}/diff", get(any(diff::show))),
+        (
+            "/experiments/{id}/certificate",
+            get(any(papers::certificate)),
+        ),
+        ("/experiments/{id}/seal", get(any(papers::seal))),
+        ("/experiments/{id}/epochs", get(any(epochs::list::show))),
+        (
+            "/experiments/{id}/epochs/{epoch}",
+            get(any(epochs::one::show)),
+        ),
+        ("/experiments/{id}/figures/{name}", get(any(figures::show))),
         (
             "/experiments/{id}/report.html",
-            get(experiment::report::show),
+            get(any(experiment::report::show)),
         ),
-        ("/admin", get(admin::health::show)),
+        ("/admin", get(any(admin::health::show))),
         (
             "/admin/keys",
-            get(admin::keys::show).post(admin::keys::make),
+            get(any(admin::keys::show)).post(any(admin::keys::make)),
         ),
-        ("/admin/keys/{name}/revoke", post(admin::keys::revoke)),
+        ("/admin/keys/{name}/revoke", post(any(admin::keys::revoke))),
         (
             "/admin/webhooks",
-            get(admin::webhooks::show).post(admin::webhooks::make),
+            get(any(admin::webhooks::show)).post(any(admin::webhooks::make)),
         ),
         (
             "/admin/webhooks/{name}/remove",
-            post(admin::webhooks::remove),
+            post(any(admin::webhooks::remove)),
         ),
-        ("/admin/webhooks/{name}/test", post(admin::webhooks::test)),
+        (
+            "/admin/webhooks/{name}/test",
+            post(any(admin::webhooks::test)),
+        ),
         (
             "/admin/backup",
-            get(admin::backup::show).post(admin::backup::take),
+            get(any(admin::backup::show)).post(any(admin::backup::take)),
         ),
-        ("/api", get(api::show)),
-        ("/login", get(login::show).post(login::enter)),
-        ("/logout", post(login::leave)),
-        ("/assets/{name}", get(assets::show)),
+        ("/api", get(any(api::show))),
+        ("/login", get(any(login::show)).post(any(login::enter))),
+        ("/logout", post(any(login::leave))),
+        ("/assets/{name}", get(any(assets::show))),
     ]
 }
 
