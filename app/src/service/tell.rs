@@ -33,6 +33,7 @@ struct Sent<'a> {
 
 /// A round that is told in this group.
 struct ToldRound {
+    round: u64,
     /// The place of its first outcome in the group.
     first: usize,
     /// The outcome that it had before, told or imputed.
@@ -182,54 +183,54 @@ impl Turn<'_> {
         let mut rounds = self.rounds_of(outcomes);
         let rows: Vec<OutcomeRow> = rounds
             .iter()
-            .map(|(&round, told)| self.row(round, outcomes[told.first]))
+            .map(|told| self.row(told.round, outcomes[told.first]))
             .collect();
         // The store takes only a round's first outcome and returns those it had: asking it first
         // what it has would read every outcome once more.
         let before = self.store.add_outcomes(self.id, &rows)?;
         self.count(&rows, &before)?;
-        for (round, before) in rounds.values_mut().zip(before) {
-            round.before = before;
+        for (told, before) in rounds.iter_mut().zip(before) {
+            told.before = before;
         }
         self.log_late(outcomes, &mut rounds)?;
         for (place, sent) in outcomes.iter().enumerate() {
             if let DecisionId::Round(round) = sent.outcome.decision
-                && let Some(told) = rounds.get(&round)
+                && let Ok(found) = rounds.binary_search_by_key(&round, |told| told.round)
             {
-                receipts[place] = Some(told.receipt(place, outcomes));
+                receipts[place] = Some(rounds[found].receipt(place, outcomes));
             }
         }
         Ok(())
     }
 
-    /// The decided rounds among these outcomes.
-    fn rounds_of(&self, outcomes: &[Sent<'_>]) -> BTreeMap<u64, ToldRound> {
-        let mut rounds = BTreeMap::new();
-        for (place, sent) in outcomes.iter().enumerate() {
+    /// The decided rounds among these outcomes, in order, each once.
+    fn rounds_of(&self, outcomes: &[Sent<'_>]) -> Vec<ToldRound> {
+        let mut rounds = Vec::with_capacity(outcomes.len());
+        for (first, sent) in outcomes.iter().enumerate() {
             if let DecisionId::Round(round) = sent.outcome.decision
                 && (1..self.progress.next_round).contains(&round)
             {
-                rounds.entry(round).or_insert(ToldRound {
-                    first: place,
+                rounds.push(ToldRound {
+                    round,
+                    first,
                     before: None,
                     late: None,
                 });
             }
         }
+        // Of a round that is told twice the first place comes first, and stays.
+        rounds.sort_by_key(|told| told.round);
+        rounds.dedup_by_key(|told| told.round);
         rounds
     }
 
     /// Logs outcomes of rounds that were imputed. They change nothing: an epoch may have been closed with the imputed values,
     /// and decisions made from it.
-    fn log_late(
-        &mut self,
-        outcomes: &[Sent<'_>],
-        rounds: &mut BTreeMap<u64, ToldRound>,
-    ) -> Result<()> {
-        let late = rounds.iter().filter(|(_, told)| told.is_imputed());
+    fn log_late(&mut self, outcomes: &[Sent<'_>], rounds: &mut [ToldRound]) -> Result<()> {
+        let late = rounds.iter().filter(|told| told.is_imputed());
         // Late outcomes are kept under epoch 0, whatever their round's: a round is unique.
         let (rows, names): (Vec<UncountedOutcome>, Vec<&str>) = late
-            .map(|(&round, told)| (round, outcomes[told.first]))
+            .map(|told| (told.round, outcomes[told.first]))
             .zip(self.progress.next_position..)
             .map(|((round, sent), position)| {
                 (
@@ -246,9 +247,9 @@ impl Turn<'_> {
             self.enter(row, name, known.as_ref());
         }
         self.progress.late += known.iter().filter(|known| known.is_none()).count() as u64;
-        let imputed = rounds.values_mut().filter(|told| told.is_imputed());
-        for (round, known) in imputed.zip(known) {
-            round.late = known;
+        let imputed = rounds.iter_mut().filter(|told| told.is_imputed());
+        for (told, known) in imputed.zip(known) {
+            told.late = known;
         }
         Ok(())
     }
