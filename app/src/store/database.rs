@@ -79,7 +79,7 @@ pub trait Database: Send {
     /// Ends it without its writes, whatever state it is in.
     fn rollback(&mut self);
     /// Ends the connection of a server that stops.
-    fn close(self) -> Result<()>;
+    fn close(self: Box<Self>) -> Result<()>;
     /// What makes a row that is read stay as it is until the transaction's end.
     fn for_update(&self) -> &'static str;
     /// The query for the bytes that all tables take.

@@ -42,6 +42,7 @@ pub use rows::{
     KEYLESS, Lease, Locked, OutcomeRow, Progress, Role, RowCounts, Session, StartRow, Status,
     UncountedOutcome, WaitingClock,
 };
+use sql::Sql;
 
 /// The version of the schema that this program writes. Migrations lead here from every earlier one.
 pub const SCHEMA_VERSION: u32 = 3;
@@ -259,10 +260,10 @@ impl Location {
 
     /// Opens a connection.
     pub fn open(&self, purpose: Purpose) -> Result<Box<dyn Store>> {
-        Ok(match self {
-            Self::Sqlite(path) => Box::new(sqlite::Sqlite::open(path, purpose)?),
-            Self::Postgres(url) => Box::new(postgres::Postgres::open(url, purpose)?),
-        })
+        Ok(Box::new(match self {
+            Self::Sqlite(path) => Sql::over(sqlite::SqliteFile::open(path, purpose)?),
+            Self::Postgres(url) => Sql::over(postgres::PostgresServer::open(url, purpose)?),
+        }))
     }
 }
 

@@ -19,36 +19,12 @@ use postgres::{Client, Row, SimpleQueryMessage, SimpleQueryRow, Statement};
 use super::Purpose;
 use super::database::{Began, Columns, Database, Each, SqlTable, SqlValue};
 use super::foreign;
-use super::sql::Sql;
 
 pub use opening::{parse, shown};
 
 /// The server's clock in milliseconds, and when it was started in microseconds.
 const LOOK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
     (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint";
-
-/// A store in a PostgreSQL database.
-pub type Postgres = Sql<PostgresServer>;
-
-impl Postgres {
-    /// Connects to a server.
-    pub fn open(url: &str, purpose: Purpose) -> Result<Self> {
-        let address = parse(url)?;
-        let mut client = opening::connect(&address, purpose)?;
-        opening::prepare(&mut client, purpose)
-            .with_context(|| format!("cannot open the store {}", shown(&address)))?;
-        Ok(Self::over(PostgresServer {
-            client,
-            address,
-            purpose,
-            statements: BTreeMap::new(),
-            in_transaction: false,
-            stuck: false,
-            connection: 0,
-            server_start: None,
-        }))
-    }
-}
 
 /// Whether a database has a store's tables.
 pub fn is_made(url: &str) -> Result<bool> {
@@ -75,6 +51,24 @@ pub struct PostgresServer {
 type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl PostgresServer {
+    /// Connects to a server.
+    pub fn open(url: &str, purpose: Purpose) -> Result<Self> {
+        let address = parse(url)?;
+        let mut client = opening::connect(&address, purpose)?;
+        opening::prepare(&mut client, purpose)
+            .with_context(|| format!("cannot open the store {}", shown(&address)))?;
+        Ok(Self {
+            client,
+            address,
+            purpose,
+            statements: BTreeMap::new(),
+            in_transaction: false,
+            stuck: false,
+            connection: 0,
+            server_start: None,
+        })
+    }
+
     fn reconnect(&mut self) -> Result<()> {
         self.client = opening::connect(&self.address, self.purpose)?;
         self.connection += 1;
@@ -162,7 +156,7 @@ impl Database for PostgresServer {
         self.in_transaction = false;
     }
 
-    fn close(self) -> Result<()> {
+    fn close(self: Box<Self>) -> Result<()> {
         // Everything that matters is the server's.
         Ok(())
     }

@@ -39,8 +39,8 @@ const KEYS_WRITE: &str =
     VALUES ($1, $2, $3, $4, $5, $6, $7)";
 
 /// A store in a database.
-pub struct Sql<D> {
-    database: D,
+pub struct Sql {
+    database: Box<dyn Database>,
     /// The numbers of experiments seen so far, by their ids.
     numbers: BTreeMap<String, i64>,
     /// The numbers of actors, by their names.
@@ -67,11 +67,11 @@ enum TransactionState {
     Failed,
 }
 
-impl<D: Database> Sql<D> {
+impl Sql {
     /// A store in this database, whose tables are there.
-    pub fn over(database: D) -> Self {
+    pub fn over(database: impl Database + 'static) -> Self {
         Self {
-            database,
+            database: Box::new(database),
             numbers: BTreeMap::new(),
             actors: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -255,7 +255,7 @@ impl<D: Database> Sql<D> {
     }
 }
 
-impl<D: Database> Store for Sql<D> {
+impl Store for Sql {
     fn begin(&mut self) -> Result<()> {
         ensure!(
             self.transaction == TransactionState::None,

@@ -18,31 +18,7 @@ use rusqlite::{Row, Statement, params_from_iter};
 use super::Purpose;
 use super::database::{Began, Columns, Database, Each, SqlTable, SqlValue};
 use super::foreign;
-use super::sql::Sql;
 use presence::Presence;
-
-/// A store in a file.
-pub type Sqlite = Sql<SqliteFile>;
-
-impl Sqlite {
-    /// Opens a file.
-    pub fn open(path: &Path, purpose: Purpose) -> Result<Self> {
-        let (connection, lock) = opening::open(path, purpose)?;
-        // A transaction that turns to writing after it has read may be refused for good, so a writer's begins as one.
-        let begin = if purpose == Purpose::Read {
-            "BEGIN"
-        } else {
-            "BEGIN IMMEDIATE"
-        };
-        Ok(Self::over(SqliteFile {
-            connection,
-            begin,
-            // Those who write beside the server for a moment have nothing to acknowledge for hours.
-            presence: lock.as_ref().map(|_| Presence::of(path)).transpose()?,
-            _lock: lock,
-        }))
-    }
-}
 
 /// A connection to a file.
 pub struct SqliteFile {
@@ -55,6 +31,24 @@ pub struct SqliteFile {
 }
 
 impl SqliteFile {
+    /// Opens a file.
+    pub fn open(path: &Path, purpose: Purpose) -> Result<Self> {
+        let (connection, lock) = opening::open(path, purpose)?;
+        // A transaction that turns to writing after it has read may be refused for good, so a writer's begins as one.
+        let begin = if purpose == Purpose::Read {
+            "BEGIN"
+        } else {
+            "BEGIN IMMEDIATE"
+        };
+        Ok(Self {
+            connection,
+            begin,
+            // Those who write beside the server for a moment have nothing to acknowledge for hours.
+            presence: lock.as_ref().map(|_| Presence::of(path)).transpose()?,
+            _lock: lock,
+        })
+    }
+
     fn check_presence(&mut self) -> Result<()> {
         self.presence.as_mut().map_or(Ok(()), Presence::check)
     }
@@ -84,7 +78,7 @@ impl Database for SqliteFile {
         }
     }
 
-    fn close(mut self) -> Result<()> {
+    fn close(mut self: Box<Self>) -> Result<()> {
         // Looked at before the log is moved and removed, which is no success if the file is not where it was.
         let present = self.check_presence().context(
             "the store was not left in one file; before you start a server on it or copy it, put it back with what lies beside it",

@@ -3,12 +3,12 @@
 use anyhow::Result;
 
 use super::{Sql, bound, codec, number, stored, text, unstored, values};
-use crate::store::database::{Columns, Database};
+use crate::store::database::Columns;
 use crate::store::outbox::{
     Deliveries, Outbox, Webhook, WebhookCursor, WebhookMessage, WebhookSecret,
 };
 
-impl<D: Database> Outbox for Sql<D> {
+impl Outbox for Sql {
     fn webhooks(&mut self) -> Result<Vec<Webhook>> {
         let sql =
             "SELECT name, url, secret, format, template, events, experiments, wait, created_at,

@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 
 use super::super::Purpose;
-use super::{Sqlite, SqliteFile, opening};
+use super::super::sql::Sql;
+use super::{SqliteFile, opening};
 
 /// What a copy holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,9 +35,9 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// A new file to write a copy to. It is thrown away if that fails, so nothing is synced on the way.
-pub fn empty(path: &Path) -> Result<Sqlite> {
+pub fn empty(path: &Path) -> Result<Sql> {
     let connection = opening::empty(path)?;
-    Ok(Sqlite::over(SqliteFile {
+    Ok(Sql::over(SqliteFile {
         connection,
         begin: "BEGIN IMMEDIATE",
         presence: None,
