@@ -89,7 +89,7 @@ type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 pub struct AnyHandler(Arc<dyn Fn(Request, AppState) -> Answering + Send + Sync>);
 
 /// The handler as one of any type: what serves a route is compiled once, and not for each handler.
-pub fn any<T>(handler: impl Handler<T, AppState, Future = Answering> + Sync) -> AnyHandler {
+pub fn any<T>(handler: impl Handler<T, AppState, Future = Answering>) -> AnyHandler {
     AnyHandler(Arc::new(move |request, state| {
         handler.clone().call(request, state)
     }))
