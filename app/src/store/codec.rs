@@ -44,10 +44,12 @@ pub fn kind(number: i64) -> Result<DecisionKind> {
 
 /// The reward and the costs, eight little-endian bytes each.
 pub fn feedback(reward: f64, costs: &[f64]) -> Vec<u8> {
-    std::iter::once(&reward)
-        .chain(costs)
-        .flat_map(|value| value.to_le_bytes())
-        .collect()
+    let mut bytes = Vec::with_capacity(8 * (1 + costs.len()));
+    bytes.extend(reward.to_le_bytes());
+    for cost in costs {
+        bytes.extend(cost.to_le_bytes());
+    }
+    bytes
 }
 
 /// The reward and the costs again.

@@ -13,12 +13,15 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Row, Statement, params_from_iter};
+use rusqlite::{ErrorCode, Row, Statement, params_from_iter};
 
 use super::Purpose;
 use super::database::{Began, Columns, Database, Each, SqlTable, SqlValue};
 use super::foreign;
 use presence::Presence;
+
+/// Rows that one statement inserts: it stays in the tree where its last row went, and the next one begins at the root.
+const ROWS_TOGETHER: usize = 16;
 
 /// A connection to a file.
 pub struct SqliteFile {
@@ -127,19 +130,61 @@ impl Database for SqliteFile {
     }
 
     fn insert(&mut self, table: &SqlTable, rows: &[Vec<SqlValue<'_>>]) -> Result<Vec<bool>> {
-        // Without numbers: the text is made for every group of requests, and to print them takes most of its time.
-        let places = vec!["?"; table.columns.len()];
-        let sql = format!(
-            "INSERT INTO {} ({}) VALUES ({}) ON CONFLICT DO NOTHING",
-            table.name,
-            table.columns.join(", "),
-            places.join(", ")
-        );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        rows.iter()
-            .map(|row| Ok(statement.execute(params_from_iter(row))? == 1))
-            .collect()
+        let mut added = Vec::with_capacity(rows.len());
+        let (groups, rest) = rows.as_chunks::<ROWS_TOGETHER>();
+        for group in groups {
+            let inserted = self.insert_together(table, group)?;
+            added.extend(vec![true; inserted]);
+            self.insert_each(table, &group[inserted..], &mut added)?;
+        }
+        self.insert_each(table, rest, &mut added)?;
+        Ok(added)
     }
+}
+
+impl SqliteFile {
+    /// Inserts rows up to the first that is not new, and says how many.
+    fn insert_together(&mut self, table: &SqlTable, rows: &[Vec<SqlValue<'_>>]) -> Result<usize> {
+        // FAIL keeps what went before. To undo it, SQLite would copy every page before it writes to it.
+        let sql = insertion("INSERT OR FAIL", table, rows.len());
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        match statement.execute(params_from_iter(rows.iter().flatten())) {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                Ok(self.connection.changes() as usize)
+            }
+            inserted => Ok(inserted?),
+        }
+    }
+
+    /// Inserts rows one by one, and says of each whether it was new.
+    fn insert_each(
+        &mut self,
+        table: &SqlTable,
+        rows: &[Vec<SqlValue<'_>>],
+        added: &mut Vec<bool>,
+    ) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let sql = insertion("INSERT", table, 1) + " ON CONFLICT DO NOTHING";
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        for row in rows {
+            added.push(statement.execute(params_from_iter(row))? == 1);
+        }
+        Ok(())
+    }
+}
+
+/// The statement that inserts this many rows.
+fn insertion(verb: &str, table: &SqlTable, rows: usize) -> String {
+    // Without numbers: the text is made for every group of requests, and to print them takes most of its time.
+    let row = format!("({})", vec!["?"; table.columns.len()].join(", "));
+    format!(
+        "{verb} INTO {} ({}) VALUES {}",
+        table.name,
+        table.columns.join(", "),
+        vec![row; rows].join(", ")
+    )
 }
 
 fn run(statement: &mut Statement<'_>, values: &[SqlValue<'_>], each: Each<'_>) -> Result<()> {

@@ -92,7 +92,7 @@ pub fn epoch_values(number: i64, row: &EpochRow) -> Result<Vec<SqlValue<'_>>> {
         journal_end.map(stored).transpose()?,
         journal
     ]
-    .to_vec())
+    .into())
 }
 
 fn lease_values(number: i64, lease: &Lease) -> Result<Vec<SqlValue<'_>>> {
@@ -121,7 +121,7 @@ fn lease_values(number: i64, lease: &Lease) -> Result<Vec<SqlValue<'_>>> {
         *waited,
         stored(*actor)?
     ]
-    .to_vec())
+    .into())
 }
 
 /// The rows of some leases.
@@ -149,7 +149,7 @@ pub fn outcome_values(number: i64, outcome: &OutcomeRow) -> Result<Vec<SqlValue<
         *at,
         stored(*actor)?
     ]
-    .to_vec())
+    .into())
 }
 
 pub fn uncounted_values(experiment: i64, outcome: &UncountedOutcome) -> Result<Vec<SqlValue<'_>>> {
@@ -173,7 +173,7 @@ pub fn uncounted_values(experiment: i64, outcome: &UncountedOutcome) -> Result<V
         stored(*actor)?,
         position.map(stored).transpose()?
     ]
-    .to_vec())
+    .into())
 }
 
 pub fn number(row: &dyn Columns, column: usize) -> Result<i64> {

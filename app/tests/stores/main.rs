@@ -119,6 +119,7 @@ on_every_store!(
     every_row_comes_back_bit_for_bit,
     pages_join_without_gap_or_overlap,
     the_first_outcome_stays,
+    of_many_rows_those_that_are_new_are_known,
     the_first_uncounted_outcome_stays,
     a_taken_id_writes_nothing,
     what_is_rolled_back_was_never_there,
@@ -510,6 +511,66 @@ fn the_first_outcome_stays(place: &Place) {
         store.outcomes("a", 0, 9).unwrap(),
         [first[0].clone(), second[0].clone(), first[1].clone()]
     );
+}
+
+/// Wherever rows that are there already stand among forty: alone, in neighbours, at both ends, in all places, in none.
+fn of_many_rows_those_that_are_new_are_known(place: &Place) {
+    const MANY: u64 = 40;
+    let mut store = served(place);
+    let alone = (0..MANY).map(|place| vec![place]);
+    let several = [
+        vec![],
+        vec![0, MANY - 1],
+        vec![3, 4, 5, 30],
+        (0..MANY).step_by(2).collect(),
+        (0..MANY).collect(),
+    ];
+    for (turn, taken) in (0..).zip(alone.chain(several)) {
+        let first = 1 + MANY * turn;
+        let old: Vec<_> = taken
+            .iter()
+            .map(|place| outcome(first + place, 0.5))
+            .collect();
+        let new: Vec<_> = (first..first + MANY)
+            .map(|round| outcome(round, 0.25))
+            .collect();
+        let answers = write(&mut store, |store| {
+            store.add_outcomes("a", &old).unwrap();
+            store.add_outcomes("a", &new).unwrap()
+        });
+        let there = |row: &OutcomeRow| old.iter().find(|old| old.round == row.round).cloned();
+        assert_eq!(
+            answers,
+            new.iter().map(there).collect::<Vec<_>>(),
+            "{taken:?}"
+        );
+        let stored: Vec<_> = new
+            .iter()
+            .map(|row| there(row).unwrap_or(row.clone()))
+            .collect();
+        assert_eq!(
+            store.outcomes("a", first, MANY as usize).unwrap(),
+            stored,
+            "{taken:?}"
+        );
+    }
+    // A lease may meet one of the same request, too.
+    let leases: Vec<_> = (1..=MANY).map(|first| lease(first, &[0])).collect();
+    let leases: Vec<_> = leases.iter().collect();
+    for taken in 1..=MANY {
+        let used = Lease {
+            request_key: Some(format!("request {taken}")),
+            ..lease(99, &[1])
+        };
+        store.begin().unwrap();
+        store.add_leases("a", &[&used]).unwrap();
+        assert!(!store.add_new_leases("a", &leases).unwrap(), "{taken}");
+        let left = store
+            .leases("a", 0, DecisionKind::Round, 0, usize::MAX)
+            .unwrap();
+        assert_eq!(left, [used], "{taken}");
+        store.rollback();
+    }
 }
 
 fn the_first_uncounted_outcome_stays(place: &Place) {
