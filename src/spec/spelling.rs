@@ -8,15 +8,18 @@ const NAMES_MAX: usize = 15;
 
 /// `did you mean "soft"?`, or, if nothing is near, `choose from free, soft, hard`.
 pub(super) fn hint<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.into_iter().collect();
+    hint_among(wrong, &known.into_iter().collect::<Vec<_>>())
+}
+
+fn hint_among(wrong: &str, known: &[&str]) -> String {
     // What others call a seed is called a key here, and no spelling of one is near to the other.
     if wrong == "seed" && known.contains(&"key") {
         return "did you mean \"key\"?".to_owned();
     }
-    match nearest(wrong, &known) {
+    match nearest(wrong, known) {
         Some(name) => format!("did you mean {name:?}?"),
         None if known.is_empty() => "there are none".to_owned(),
-        None => format!("choose from {}", list(&known)),
+        None => format!("choose from {}", list(known)),
     }
 }
 
