@@ -95,9 +95,13 @@ fn equal(audited: &Audited) -> Vec<Sentence> {
     }
     if let Some(epoch) = audited.open_epoch {
         sentences.push(Sentence::plain(format!(
-            "Epoch {epoch} is open: {} of its outcomes are in no hash yet, {} are outstanding.",
-            whole(audited.unhashed_outcomes),
-            whole(audited.outstanding)
+            "Epoch {epoch} is open: {} in no hash yet, {}.",
+            counted(
+                audited.unhashed_outcomes,
+                "of its outcomes is",
+                "of its outcomes are"
+            ),
+            counted(audited.outstanding, "is outstanding", "are outstanding")
         )));
     }
     if audited.epochs_by_rule_1 + audited.facts_by_rule_1 > 0 {

@@ -233,6 +233,7 @@ async fn bad_outcomes_change_nothing() {
             "[{\"round\":8,\"reward\":\"0.5\"}]",
             "mistyped fields at \"[0].reward\": invalid type: string",
         ),
+        (" {\"round\":8,\"reward\":0.5}", "send a list of outcomes"),
         (
             "[{\"round\":20,\"reward\":0.5,\"costs\":[0.01]}]",
             "round 20 was never decided in experiment \"e\"",

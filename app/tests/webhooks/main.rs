@@ -431,6 +431,7 @@ fn what_no_webhook_can_be_is_refused_with_its_rule() {
     for change in [
         json!({ "format": "xml" }),
         json!({ "template": "{words}" }),
+        json!({ "format": "slack", "template": "{experiment}: {words} {epoch}" }),
         json!({ "events": [] }),
         json!({ "events": ["webhook.test"] }),
         json!({ "wait_seconds": 0 }),

@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::service::counts::Shed;
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
+use crate::service::http::json_path::path_at;
 use crate::service::limits::quoted;
 use crate::service::request::{self, Refusal};
 
@@ -61,24 +62,26 @@ pub struct StrangerForm<T>(pub T);
 impl Json {
     /// Reads it.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
-        serde_json::from_slice(&self.0.bytes).map_err(|error| match error.classify() {
-            Category::Data => ApiError::unfit(format!(
-                "the body has missing, unknown or mistyped fields{}: {error}",
-                self.misfit::<T>()
-            )),
-            _ => ApiError::malformed(format!("the body is not JSON: {error}")),
-        })
+        serde_json::from_slice(&self.0.bytes).map_err(|error| self.refused(&error))
     }
 
-    /// Where the first wrong field is, as words to put behind, if the place is known.
-    fn misfit<'a, T: Deserialize<'a>>(&'a self) -> String {
-        // Read a second time, keeping track of the path: bodies that fit are not to pay for it.
-        let mut again = serde_json::Deserializer::from_slice(&self.0.bytes);
-        serde_path_to_error::deserialize::<_, T>(&mut again)
-            .err()
-            .map(|failed| failed.path().to_string())
-            .filter(|path| path != ".")
-            .map_or(String::new(), |path| format!(" at {:?}", quoted(&path)))
+    fn refused(&self, error: &serde_json::Error) -> ApiError {
+        if error.classify() != Category::Data {
+            return ApiError::malformed(format!("the body is not JSON: {error}"));
+        }
+        let path = path_at(&self.0.bytes, error.line(), error.column());
+        let place = match path.as_str() {
+            "" => String::new(),
+            path => format!(" at {:?}", quoted(path)),
+        };
+        ApiError::unfit(format!(
+            "the body has missing, unknown or mistyped fields{place}: {error}"
+        ))
+    }
+
+    /// Whether it begins as an object does.
+    pub fn is_object(&self) -> bool {
+        self.0.bytes.trim_ascii_start().starts_with(b"{")
     }
 }
 

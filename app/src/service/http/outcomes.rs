@@ -222,6 +222,10 @@ async fn read_outcomes(
     id: &str,
     body: &Json,
 ) -> Result<(Vec<ToldOutcome>, Vec<KeyedOutcome>), ApiError> {
+    if body.is_object() {
+        let message = "the body is an object; send a list of outcomes, of a single one too: [{\"round\": 1, \"reward\": 0.5}]";
+        return Err(ApiError::unfit(message));
+    }
     let outcomes: Vec<Object<Outcome>> = body.read()?;
     if outcomes.len() > OUTCOMES_MAX {
         return Err(too_many(outcomes.len()));

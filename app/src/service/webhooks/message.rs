@@ -11,6 +11,23 @@ use crate::store::Webhook;
 /// The text of Slack's messages, if no other is given.
 const TEMPLATE: &str = "*{experiment}*: {words}";
 
+/// What a template may have in braces.
+pub const WORDS: [&str; 4] = ["experiment", "event", "words", "link"];
+
+/// The first word in a template's braces that nothing replaces, which is probably mistyped.
+pub fn unknown_word(template: &str) -> Option<&str> {
+    // Braces around anything else than a word are text.
+    let is_word = |text: &&str| {
+        let of_word = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+        !text.is_empty() && text.bytes().all(of_word)
+    };
+    let braced = template
+        .split('{')
+        .skip(1)
+        .filter_map(|part| Some(part.split_once('}')?.0));
+    braced.filter(is_word).find(|word| !WORDS.contains(word))
+}
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notice {
@@ -73,7 +90,7 @@ impl Notice {
         format!("/experiments/{}", self.experiment)
     }
 
-    /// A template with the words in braces replaced, once: what is put in may have braces of its own.
+    /// A template with the [`WORDS`] in braces replaced, once: what is put in may have braces of its own.
     fn fill(&self, template: &str) -> String {
         let mut parts = template.split('{');
         let mut text = parts.next().unwrap_or_default().to_owned();
@@ -94,6 +111,7 @@ impl Notice {
         text
     }
 
+    /// One of the [`WORDS`].
     fn word(&self, word: &str) -> Option<String> {
         match word {
             "experiment" if self.kind == EventKind::Test => Some("debora".into()),
@@ -158,6 +176,11 @@ mod tests {
             "<https://debora.example/experiments/trial|trial> limit.exceeded {words} {{other}} {{"
         );
         assert_eq!(text(Some(template)), json!(filled));
+        for word in WORDS {
+            assert!(notice().word(word).is_some(), "{word}");
+        }
+        assert_eq!(unknown_word(template), Some("other"));
+        assert_eq!(unknown_word("{words} {} {a b} {\"a\": 1} {"), None);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::service::limits::{quoted, within};
 use crate::service::request::{Refusal, is_id};
 use crate::service::transaction::random;
 use crate::store::{Deliveries, Store, Webhook, WebhookSecret};
+use message::{WORDS, unknown_word};
 
 /// The most webhooks: each may have a request under way, on a thread of its own.
 pub const WEBHOOKS_MAX: usize = 32;
@@ -102,6 +103,12 @@ pub enum WebhookRefusal {
         "a template is for the format slack alone, and contains no zero byte; leave it out, or set the format"
     )]
     Template,
+    /// A word in braces that nothing replaces.
+    #[error(
+        "the template has {{{word}}}, which is not replaced by anything; choose from {}",
+        WORDS.map(|word| format!("{{{word}}}")).join(", ")
+    )]
+    Word { word: String },
     /// An event that does not exist.
     #[error("the event {event:?} must be one of {}", EventKind::ALL.map(EventKind::name).join(", "))]
     Event { event: String },
@@ -191,6 +198,10 @@ impl NewWebhook {
             within("the template", template.len(), TEXT_BYTES_MAX)?;
             if self.format != "slack" || template.contains('\0') {
                 return Err(WebhookRefusal::Template.into());
+            }
+            if let Some(word) = unknown_word(template) {
+                let word = quoted(word);
+                return Err(WebhookRefusal::Word { word }.into());
             }
         }
         if self.wait == 0 || self.wait > WAIT_SECONDS_MAX {
