@@ -177,14 +177,21 @@ impl SqliteFile {
 
 /// The statement that inserts this many rows.
 fn insertion(verb: &str, table: &SqlTable, rows: usize) -> String {
-    // Without numbers: the text is made for every group of requests, and to print them takes most of its time.
-    let row = format!("({})", vec!["?"; table.columns.len()].join(", "));
+    // Places without numbers: the text is made for every group of requests, and to print them takes most of its time.
+    let row = format!("({})", listed("?", table.columns.len()));
     format!(
         "{verb} INTO {} ({}) VALUES {}",
         table.name,
         table.columns.join(", "),
-        vec![row; rows].join(", ")
+        listed(&row, rows)
     )
+}
+
+/// "?, ?, ?".
+fn listed(text: &str, times: usize) -> String {
+    let mut list = format!("{text}, ").repeat(times);
+    list.truncate(list.len() - ", ".len());
+    list
 }
 
 fn run(statement: &mut Statement<'_>, values: &[SqlValue<'_>], each: Each<'_>) -> Result<()> {
