@@ -61,11 +61,9 @@ fn any_number_of_threads_and_parts_gives_the_same_bytes() {
     let total = 40;
     let whole = json(&part(pairs(&experiment, 0..total), total));
     for threads in [1, 2, 7] {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .unwrap();
-        let parallel = pool.install(|| json(&part(pairs(&experiment, 0..total), total)));
+        let stop = AtomicBool::new(false);
+        let pairs = experiment.pairs_on(threads, Contestant::Debora, 0..total, &|_| (), &stop);
+        let parallel = json(&part(pairs.unwrap(), total));
         assert_eq!(parallel, whole, "{threads} threads");
     }
     for count in [1, 3, 11] {

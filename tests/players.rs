@@ -174,11 +174,8 @@ fn pairs_one_by_one_are_played_in_order_on_one_thread() {
         Rival::named("ucb1").unwrap().player(plan, key)
     });
     let own = own.one_by_one();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build();
-    let pairs = pool.unwrap().install(|| {
-        let contestant = Contestant::Own(&own);
-        experiment.pairs(contestant, 3..40, &|_| (), &AtomicBool::new(false))
-    });
+    let contestant = Contestant::Own(&own);
+    let pairs = experiment.pairs_on(4, contestant, 3..40, &|_| (), &AtomicBool::new(false));
     assert_eq!(pairs.unwrap().len(), 37);
     let seen = seen.lock().unwrap();
     let keys: Vec<Key> = (3..40)
@@ -202,6 +199,7 @@ fn measured(measurement: &Measurement, own: &Own, part: Option<(u64, u64)>) -> P
         clock: &|| 0.0,
         progress: &|_| (),
         cancel: &AtomicBool::new(false),
+        threads: None,
         own,
     };
     measurement.measure(part, &io).unwrap().0

@@ -31,13 +31,6 @@ fn main() -> ExitCode {
 /// Does what was asked. False if a promise was measured as broken.
 fn perform(cli: &Cli) -> Result<bool> {
     let common = &cli.common;
-    if let Some(threads) = common.threads {
-        // Before anything runs on rayon, whose pool is made once.
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(threads.into())
-            .build_global()
-            .context("cannot start threads")?;
-    }
     // `serve` handles signals itself, as it lets requests in flight finish.
     if !matches!(cli.verb, Verb::Serve(_)) {
         listen_for_interrupts()?;

@@ -8,8 +8,6 @@ use std::time::Duration;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::error::Error;
-
 /// How often signals and progress are looked at: at once for people, seldom for the machine.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -23,35 +21,24 @@ pub struct Watch {
     pub inside: Arc<RwLock<()>>,
 }
 
-/// Does the work on `threads` threads, all cores without a number, and calls `progress` as it goes.
+/// Does the work on a thread of its own, and calls `progress` as it goes.
 ///
-/// The pool is made for the call: one that lasts would be dead in the child of a fork. When the caller is interrupted the
-/// work is told to stop, and nobody waits for more of it than Python's code.
+/// When the caller is interrupted the work is told to stop, and nobody waits for more of it than Python's code.
 pub fn beside<T: Send + 'static>(
     py: Python<'_>,
-    threads: Option<usize>,
     progress: Option<(&Bound<'_, PyAny>, u64)>,
     work: impl FnOnce(&Watch) -> T + Send + 'static,
 ) -> PyResult<T> {
-    if threads == Some(0) {
-        return Err(Error::new_err(
-            "threads is 0; give at least 1, or None for all cores",
-        ));
-    }
-    // A panic drops the sender, which is noticed below; without a handler it would end the whole process.
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads.unwrap_or(0))
-        .panic_handler(|_| ())
-        .build();
-    let pool =
-        pool.map_err(|error| PyRuntimeError::new_err(format!("cannot start threads: {error}")))?;
     let watch = Arc::new(Watch::default());
     let (sender, receiver) = mpsc::channel();
     let shared = Arc::clone(&watch);
-    pool.spawn(move || {
-        // If the caller was interrupted, nobody listens.
-        let _ = sender.send(work(&shared));
-    });
+    // A panic drops the sender, which is noticed below.
+    std::thread::Builder::new()
+        .spawn(move || {
+            // If the caller was interrupted, nobody listens.
+            let _ = sender.send(work(&shared));
+        })
+        .map_err(|error| PyRuntimeError::new_err(format!("cannot start a thread: {error}")))?;
     let mut told = 0;
     let receiver = std::sync::Mutex::new(receiver);
     loop {

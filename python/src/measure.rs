@@ -74,7 +74,7 @@ pub fn simulate<'py>(
     let experiment = spec.experiment(&spec.world(&open).map_err(spec_refused)?, simulator);
     let watched = experiment.clone();
     // On a thread of its own, as the interpreter must see Ctrl-C while a long run goes on.
-    let (run, first_run, trace) = beside(py, Some(1), None, move |watch| {
+    let (run, first_run, trace) = beside(py, None, move |watch| {
         observed(&watched, member, &watch.cancel)
     })?
     .map_err(|error| measure_refused(error.into()))?;
@@ -280,12 +280,17 @@ impl PyMeasurement {
         let measurement = Arc::clone(&self.inner);
         let progress = progress.map(|progress| (progress, total));
         let threads = threads.map(|threads| threads.0 as usize);
+        if threads == Some(0) {
+            return Err(Error::new_err(
+                "threads is 0; give at least 1, or None for all cores",
+            ));
+        }
         let failure = Arc::new(CodeFailure::default());
         let own = self
             .code
             .own(py, &measurement.spec, measurement.pairs, &failure)?;
         let watched = Arc::clone(&failure);
-        let measured = beside(py, threads, progress, move |watch| {
+        let measured = beside(py, progress, move |watch| {
             watched.watch(watch);
             let work = || {
                 let begun = Instant::now();
@@ -298,6 +303,7 @@ impl PyMeasurement {
                     clock: &|| begun.elapsed().as_secs_f64(),
                     progress: &done,
                     cancel: &watch.cancel,
+                    threads,
                     own: &own,
                 };
                 measurement.measure(shard, &io)

@@ -34,6 +34,7 @@ pub mod rounds;
 mod sample;
 pub mod sample_ratio;
 pub mod summary;
+pub(crate) mod threads;
 pub mod world;
 
 pub use error::LabError;

@@ -14,7 +14,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::lab::LabError;
@@ -22,6 +21,7 @@ use crate::lab::epochs::{self, Stretch};
 use crate::lab::metrics::{Meter, Run};
 use crate::lab::players::{OwnPlayer, Player, Rival};
 use crate::lab::rounds;
+use crate::lab::threads;
 use crate::lab::world::{Truth, World};
 use crate::plan::Plan;
 use crate::{Engine, Estimate, Key, Problem, Tally, WorldKey};
@@ -372,11 +372,23 @@ impl Experiment {
         Ok((pair, paths.iter().any(Path::is_cut)))
     }
 
-    /// Pairs `indices`, in order, on all threads of the current pool.
+    /// Pairs `indices`, in order, on one thread for each core.
     ///
     /// After each pair `progress` is told how many are done; once `cancel` is set the work stops with an error.
     pub fn pairs(
         &self,
+        contestant: Contestant,
+        indices: Range<u64>,
+        progress: &(dyn Fn(u64) + Sync),
+        cancel: &AtomicBool,
+    ) -> Result<Vec<Pair>, LabError> {
+        self.pairs_on(threads::cores(), contestant, indices, progress, cancel)
+    }
+
+    /// The same on this many threads, which makes no difference to the result.
+    pub fn pairs_on(
+        &self,
+        threads: usize,
         contestant: Contestant,
         indices: Range<u64>,
         progress: &(dyn Fn(u64) + Sync),
@@ -392,10 +404,11 @@ impl Experiment {
             progress(done.fetch_add(1, Ordering::Relaxed) + 1);
             Ok(pair)
         };
-        if contestant.is_one_by_one() {
-            return indices.map(played).collect();
-        }
-        // Collected in the order of the indices, whichever thread is first.
-        indices.into_par_iter().map(played).collect()
+        let threads = if contestant.is_one_by_one() {
+            1
+        } else {
+            threads
+        };
+        threads::in_order(threads, indices, played)
     }
 }

@@ -10,6 +10,7 @@ use crate::lab::metrics::UNSAFE_TOLERANCE;
 use crate::lab::part::{PartPairs, part_indices};
 use crate::lab::players::OwnPlayer;
 use crate::lab::replicate::{Contestant, Experiment, Pair, Simulator};
+use crate::lab::threads;
 use crate::lab::world::{Truth, World};
 use crate::measure::players::contestant;
 use crate::measure::warnings::false_means;
@@ -116,6 +117,8 @@ pub struct Io<'a> {
     pub progress: &'a (dyn Fn(u64) + Sync),
     /// Once set, the measurement stops with an error.
     pub cancel: &'a AtomicBool,
+    /// On how many threads, which makes no difference to the result; `None` for one for each core.
+    pub threads: Option<usize>,
     /// What is code, and stands in no file.
     pub own: &'a Own,
 }
@@ -264,6 +267,7 @@ impl Measurement {
         let mut players = Vec::new();
         let mut seconds = Vec::new();
         let mut before = 0;
+        let threads = io.threads.unwrap_or_else(threads::cores);
         for name in &self.players {
             let begun = (io.clock)();
             // One player after the other, each on all threads: its seconds are then its own.
@@ -271,7 +275,8 @@ impl Measurement {
             // All players share one count, as there is one bar to watch.
             let progress = |done: u64| (io.progress)(before + done);
             // Worlds are keyed by pair and member, not by player: all of them meet the same data.
-            let pairs = experiment.pairs(player, indices.clone(), &progress, io.cancel)?;
+            let pairs =
+                experiment.pairs_on(threads, player, indices.clone(), &progress, io.cancel)?;
             seconds.push((io.clock)() - begun);
             before += pairs.len() as u64;
             players.push((name.clone(), pairs));
@@ -368,6 +373,7 @@ mod tests {
                 clock: &|| 0.0,
                 progress: &|_| (),
                 cancel: &AtomicBool::new(false),
+                threads: None,
                 own: &Own::default(),
             };
             let (whole, _) = of(run).measure(None, &io).unwrap();

@@ -19,7 +19,7 @@
 //! let spec = SpecText::parse(text.into(), "two.toml".into(), Vec::new())?;
 //! let measurement = Measurement::replicate(spec, 20, Simulator::Epochs, None);
 //! let open = |_: &std::path::Path| unreachable!("only tables are read from files");
-//! let io = Io { open: &open, clock: &|| 0.0, progress: &|_| (), cancel: &AtomicBool::new(false), own: &Own::default() };
+//! let io = Io { open: &open, clock: &|| 0.0, progress: &|_| (), cancel: &AtomicBool::new(false), threads: None, own: &Own::default() };
 //! let (part, _) = measurement.measure(None, &io)?;
 //! assert!(json::measured(&part, &part.findings())["identical_rate"].as_f64() >= Some(0.9));
 //! # Ok::<(), debora::measure::MeasureError>(())

@@ -64,6 +64,7 @@ fn watched(
             clock: &|| begun.elapsed().as_secs_f64(),
             progress: &progress,
             cancel: &CANCELLED,
+            threads: common.threads.map(usize::from),
             own: &Own::default(),
         },
     )?)

@@ -100,7 +100,7 @@ fn measured(
                 .context("files without a folder")?
                 .read(number, point, shard)?
         } else {
-            let part = one_point(point, shard, &bar, done)
+            let part = one_point(point, shard, common.threads, &bar, done)
                 .map_err(|error| stopped(error, number, sweep, folder))?;
             done += point.measurement.pairs_in(shard)?;
             folder.map_or(Ok(()), |folder| folder.write(number, shard, &part))?;
@@ -122,6 +122,7 @@ fn measured(
 fn one_point(
     point: &SweepPoint,
     shard: Option<(u64, u64)>,
+    threads: Option<u16>,
     bar: &ProgressBar,
     before: u64,
 ) -> Result<Part, MeasureError> {
@@ -131,6 +132,7 @@ fn one_point(
         clock: &|| begun.elapsed().as_secs_f64(),
         progress: &|done| bar.set_position(before + done),
         cancel: &CANCELLED,
+        threads: threads.map(usize::from),
         own: &Own::default(),
     };
     Ok(point.measurement.measure(shard, &io)?.0)
