@@ -160,7 +160,7 @@ pub enum Error {
 
     /// A told value that is NaN, or outside its range when values are not clipped.
     #[error(
-        "{name:?} was told as {value:?}, outside its range [{low:?}, {high:?}]; the round stays open"
+        "{name:?} was told as {value:?}, outside its range [{low:?}, {high:?}]; nothing was recorded"
     )]
     Outside {
         name: String,
@@ -170,7 +170,7 @@ pub enum Error {
     },
 
     /// Another number of costs told than the problem has.
-    #[error("{got} costs were told where the problem has {costs}; the round stays open")]
+    #[error("{got} costs were told where the problem has {costs}; nothing was recorded")]
     CostCount { got: usize, costs: usize },
 
     /// Arrays of a batch that do not have one entry per round (costs: one per round and cost).

@@ -271,7 +271,7 @@ fn bad_feedback_leaves_the_round_open() {
     let _ = engine.ask();
     let outside = |value: &str| {
         format!(
-            r#""clicks" was told as {value}, outside its range [-1.0, 3.0]; the round stays open"#
+            r#""clicks" was told as {value}, outside its range [-1.0, 3.0]; nothing was recorded"#
         )
     };
     for (value, text) in [
@@ -283,17 +283,17 @@ fn bad_feedback_leaves_the_round_open() {
     ] {
         refuses(&mut engine, |e| e.tell(1, value, &[0.0]), &outside(text));
     }
-    let price = r#""price" was told as 0.021, outside its range [0.0, 0.02]; the round stays open"#;
+    let price = r#""price" was told as 0.021, outside its range [0.0, 0.02]; nothing was recorded"#;
     refuses(&mut engine, |e| e.tell(1, 0.0, &[0.021]), price);
     refuses(
         &mut engine,
         |e| e.tell(1, 0.0, &[]),
-        "0 costs were told where the problem has 1; the round stays open",
+        "0 costs were told where the problem has 1; nothing was recorded",
     );
     refuses(
         &mut engine,
         |e| e.tell(1, 0.0, &[0.0, 0.0]),
-        "2 costs were told where the problem has 1; the round stays open",
+        "2 costs were told where the problem has 1; nothing was recorded",
     );
     refuses(
         &mut engine,

@@ -21,8 +21,9 @@ pub fn in_order<T: Send, E: Send>(
 ) -> Result<Vec<T>, E> {
     let next = AtomicU64::new(indices.start);
     let take = || {
-        let index = next.fetch_add(1, Ordering::Relaxed);
-        (index < indices.end).then_some(index)
+        let after = |index: u64| (index < indices.end).then(|| index + 1);
+        next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after)
+            .ok()
     };
     let share = || {
         let mut done = Vec::new();
@@ -109,10 +110,12 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "piece 7")]
+    #[should_panic(expected = "on another thread")]
     fn a_panic_is_the_callers() {
-        let _ = in_order(2, 0..10, |index| {
-            assert!(index != 7, "piece {index}");
+        let (caller, barrier) = (thread::current().id(), std::sync::Barrier::new(2));
+        let _ = in_order(2, 0..2, |_| {
+            barrier.wait();
+            assert!(thread::current().id() == caller, "on another thread");
             Ok::<_, ()>(())
         });
     }

@@ -132,10 +132,15 @@ impl Database for SqliteFile {
     fn insert(&mut self, table: &SqlTable, rows: &[Vec<SqlValue<'_>>]) -> Result<Vec<bool>> {
         let mut added = Vec::with_capacity(rows.len());
         let (groups, rest) = rows.as_chunks::<ROWS_TOGETHER>();
-        for group in groups {
-            let inserted = self.insert_together(table, group)?;
-            added.extend(vec![true; inserted]);
-            self.insert_each(table, &group[inserted..], &mut added)?;
+        if !groups.is_empty() {
+            // FAIL keeps what went before. To undo it, SQLite would copy every page before it writes to it.
+            let sql = insertion("INSERT OR FAIL", table, ROWS_TOGETHER);
+            let mut together = self.connection.prepare_cached(&sql)?;
+            for group in groups {
+                let inserted = self.insert_together(&mut together, group)?;
+                added.extend(vec![true; inserted]);
+                self.insert_each(table, &group[inserted..], &mut added)?;
+            }
         }
         self.insert_each(table, rest, &mut added)?;
         Ok(added)
@@ -143,12 +148,13 @@ impl Database for SqliteFile {
 }
 
 impl SqliteFile {
-    /// Inserts rows up to the first that is not new, and says how many.
-    fn insert_together(&mut self, table: &SqlTable, rows: &[Vec<SqlValue<'_>>]) -> Result<usize> {
-        // FAIL keeps what went before. To undo it, SQLite would copy every page before it writes to it.
-        let sql = insertion("INSERT OR FAIL", table, rows.len());
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        match statement.execute(params_from_iter(rows.iter().flatten())) {
+    /// Inserts rows up to the first that is refused, and says how many. Why it is refused is for [`Self::insert_each`] to say.
+    fn insert_together(
+        &self,
+        together: &mut Statement<'_>,
+        rows: &[Vec<SqlValue<'_>>],
+    ) -> Result<usize> {
+        match together.execute(params_from_iter(rows.iter().flatten())) {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
                 Ok(self.connection.changes() as usize)
             }
@@ -158,7 +164,7 @@ impl SqliteFile {
 
     /// Inserts rows one by one, and says of each whether it was new.
     fn insert_each(
-        &mut self,
+        &self,
         table: &SqlTable,
         rows: &[Vec<SqlValue<'_>>],
         added: &mut Vec<bool>,

@@ -432,6 +432,8 @@ fn what_no_webhook_can_be_is_refused_with_its_rule() {
         json!({ "format": "xml" }),
         json!({ "template": "{words}" }),
         json!({ "format": "slack", "template": "{experiment}: {words} {epoch}" }),
+        json!({ "format": "slack", "template": "{experiment}: {words" }),
+        json!({ "format": "slack", "template": " " }),
         json!({ "events": [] }),
         json!({ "events": ["webhook.test"] }),
         json!({ "wait_seconds": 0 }),

@@ -10,6 +10,9 @@ enum Step {
     Member(Option<String>),
 }
 
+/// The deepest that a path leads, as deep as values are read. What nobody reads may lie deeper, by a byte a level.
+const DEPTH_MAX: usize = 128;
+
 /// The path to where a reader of valid JSON stopped: behind this many bytes of a line, counted from 1. Empty for the whole.
 pub fn path_at(text: &[u8], line: usize, column: usize) -> String {
     let before: usize = text
@@ -17,8 +20,10 @@ pub fn path_at(text: &[u8], line: usize, column: usize) -> String {
         .take(line.saturating_sub(1))
         .map(<[u8]>::len)
         .sum();
-    let read = &text[..(before + column).min(text.len())];
+    let read = &text[..before.saturating_add(column).min(text.len())];
     let mut steps = Vec::new();
+    // Levels beyond the deepest.
+    let mut deeper = 0_usize;
     let mut at = 0;
     while let Some(byte) = read.get(at) {
         match byte {
@@ -31,6 +36,9 @@ pub fn path_at(text: &[u8], line: usize, column: usize) -> String {
                 at += length;
                 continue;
             }
+            b'[' | b'{' if steps.len() == DEPTH_MAX => deeper += 1,
+            b']' | b'}' if deeper > 0 => deeper -= 1,
+            b',' if deeper > 0 => {}
             b'[' => steps.push(Step::Element(0)),
             b'{' => steps.push(Step::Member(None)),
             b']' | b'}' => drop(steps.pop()),
@@ -166,5 +174,13 @@ mod tests {
             path_at(b"[{\"a", line, column);
         }
         assert_eq!(path_at(b"", 1, 1), "");
+        let deep = format!(
+            "[{}0, {{\"a\": [1, 2]}}{}, 7",
+            "[".repeat(1_000),
+            "]".repeat(1_000)
+        );
+        assert_eq!(path_at(deep.as_bytes(), 1, deep.len()), "[1]");
+        let inside = path_at(deep.as_bytes(), 1, 1_020);
+        assert_eq!(inside, "[0]".repeat(DEPTH_MAX));
     }
 }

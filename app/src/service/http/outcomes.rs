@@ -223,7 +223,7 @@ async fn read_outcomes(
     body: &Json,
 ) -> Result<(Vec<ToldOutcome>, Vec<KeyedOutcome>), ApiError> {
     if body.is_object() {
-        let message = "the body is an object; send a list of outcomes, of a single one too: [{\"round\": 1, \"reward\": 0.5}]";
+        let message = "the body is an object; send a list of outcomes, of a single one too: [{\"round\": 1, ..}]";
         return Err(ApiError::unfit(message));
     }
     let outcomes: Vec<Object<Outcome>> = body.read()?;

@@ -14,18 +14,14 @@ const TEMPLATE: &str = "*{experiment}*: {words}";
 /// What a template may have in braces.
 pub const WORDS: [&str; 4] = ["experiment", "event", "words", "link"];
 
-/// The first word in a template's braces that nothing replaces, which is probably mistyped.
+/// What first stands behind a template's brace and is not one of the [`WORDS`]: it would be sent as it was typed.
 pub fn unknown_word(template: &str) -> Option<&str> {
-    // Braces around anything else than a word are text.
-    let is_word = |text: &&str| {
-        let of_word = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
-        !text.is_empty() && text.bytes().all(of_word)
-    };
-    let braced = template
-        .split('{')
-        .skip(1)
-        .filter_map(|part| Some(part.split_once('}')?.0));
-    braced.filter(is_word).find(|word| !WORDS.contains(word))
+    let mut parts = template.split('{').skip(1);
+    parts.find_map(|part| match part.split_once('}') {
+        Some((word, _)) if WORDS.contains(&word) => None,
+        Some((word, _)) => Some(word),
+        None => Some(part),
+    })
 }
 
 /// Something that happened.
@@ -180,7 +176,15 @@ mod tests {
             assert!(notice().word(word).is_some(), "{word}");
         }
         assert_eq!(unknown_word(template), Some("other"));
-        assert_eq!(unknown_word("{words} {} {a b} {\"a\": 1} {"), None);
+        assert_eq!(unknown_word("{words}, {link}} {experiment}"), None);
+        for (template, unknown) in [
+            ("{words }", "words "),
+            ("{} {words", ""),
+            ("{event} {words", "words"),
+            ("{{words}", ""),
+        ] {
+            assert_eq!(unknown_word(template), Some(unknown), "{template}");
+        }
     }
 
     #[test]

@@ -100,12 +100,12 @@ pub enum WebhookRefusal {
     Format { format: String },
     /// A template where there is no text.
     #[error(
-        "a template is for the format slack alone, and contains no zero byte; leave it out, or set the format"
+        "a template is for the format slack alone, is not empty and contains no zero byte; leave it out, or set the format"
     )]
     Template,
-    /// A word in braces that nothing replaces.
+    /// A brace that begins none of the words.
     #[error(
-        "the template has {{{word}}}, which is not replaced by anything; choose from {}",
+        "the template has {word:?} behind a brace, which nothing replaces; use {}",
         WORDS.map(|word| format!("{{{word}}}")).join(", ")
     )]
     Word { word: String },
@@ -196,7 +196,7 @@ impl NewWebhook {
         }
         if let Some(template) = &self.template {
             within("the template", template.len(), TEXT_BYTES_MAX)?;
-            if self.format != "slack" || template.contains('\0') {
+            if self.format != "slack" || template.trim().is_empty() || template.contains('\0') {
                 return Err(WebhookRefusal::Template.into());
             }
             if let Some(word) = unknown_word(template) {
