@@ -126,13 +126,28 @@ impl Tally {
             (other.counts.len(), other.quantities),
             "tallies of one shape"
         );
-        for (action, &count) in other.counts.iter().enumerate() {
-            // An epoch may leave actions out, and their rows of zeros need not be added.
-            if count > 0 {
-                let sums = &other.sums[action * self.quantities..][..self.quantities];
-                self.add_sums(action as u32, count, sums);
-            }
+        // An epoch may leave actions out, and their rows of zeros need not be added.
+        for (action, count, sums) in other.played() {
+            self.add_sums(action as u32, count, sums);
         }
+    }
+
+    /// The actions that have a count, with it and their sums. Of many actions an epoch plays few, so that eight are passed over
+    /// at once.
+    fn played(&self) -> impl Iterator<Item = (usize, u64, &[u128])> {
+        let (eights, rest) = self.counts.as_chunks::<8>();
+        let rest = self.counts.len() - rest.len()..self.counts.len();
+        let some = eights
+            .iter()
+            .enumerate()
+            .filter(|(_, counts)| counts.iter().fold(0, |any, count| any | count) > 0);
+        some.flat_map(|(place, _)| 8 * place..8 * place + 8)
+            .chain(rest)
+            .filter(|&action| self.counts[action] > 0)
+            .map(|action| {
+                let sums = &self.sums[action * self.quantities..][..self.quantities];
+                (action, self.counts[action], sums)
+            })
     }
 
     /// Number of quantities.
@@ -167,13 +182,8 @@ impl Tally {
 
     /// The same among the actions that have a count.
     pub(crate) fn impossible_sum_of_played(&self) -> Option<(usize, usize)> {
-        let counts = self.counts.iter().enumerate();
-        counts
-            .filter(|(_, count)| **count > 0)
-            .find_map(|(action, &count)| {
-                let sums = &self.sums[action * self.quantities..][..self.quantities];
-                Some((action, sum_beyond(count, sums)?))
-            })
+        self.played()
+            .find_map(|(action, count, sums)| Some((action, sum_beyond(count, sums)?)))
     }
 
     /// The mean of a quantity of an action that was played.
@@ -239,6 +249,27 @@ mod tests {
     #[test]
     fn a_cell_as_wide_as_the_range_tells_nothing() {
         assert_eq!(round_to_cell(0.9, 1.0, 0.3), (None, 0.5));
+    }
+
+    /// Also where their number is no multiple of how many are passed over at once.
+    #[test]
+    fn merging_adds_every_action_that_was_played_and_no_other() {
+        for actions in 1..=33usize {
+            for every in 1..=12 {
+                let mut tally = Tally::new(actions, 2);
+                for action in (0..actions).step_by(every) {
+                    tally.add_sums(action as u32, 1 + action as u64, &[action as u128, 7]);
+                }
+                let mut twice = tally.clone();
+                twice.merge(&tally);
+                for (action, sums) in twice.sums().chunks_exact(2).enumerate() {
+                    let times = 2 * u64::from(action.is_multiple_of(every));
+                    assert_eq!(twice.counts()[action], times * (1 + action as u64));
+                    let row = [action as u128, 7].map(|sum| u128::from(times) * sum);
+                    assert_eq!(sums, row, "{action} of {actions}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -30,23 +30,28 @@ impl Engine {
             blocks.draw(self.key, self.open.rounds, &mut self.asking);
         }
         let round = self.next_round();
-        let action = self.ahead.action(round).unwrap_or_else(|| {
-            self.draw_ahead(round);
-            self.ahead.actions[0]
-        });
+        let action = self.action_ahead(round);
         self.count_as_asked(action, 1);
         self.decision_of(round, action)
     }
 
-    /// Draws the actions of a round and of those after it: as many as the epoch handed out so far, so that a single question
+    /// What [`Self::decide`] has, for one who goes on with the rounds after it.
+    #[inline]
+    pub(crate) fn action_ahead(&mut self, round: u64) -> u32 {
+        self.ahead.action(round).unwrap_or_else(|| {
+            self.draw_ahead(round);
+            self.ahead.actions[0]
+        })
+    }
+
+    /// Draws the actions of a round and of those after it: as many as the epoch had before it, so that a single question
     /// is answered at once.
     #[inline(never)]
     fn draw_ahead(&mut self, round: u64) {
+        let index = round - self.open.first_round;
         // Within one block, as another's order would have to be drawn again.
-        let left = self
-            .blocks
-            .map_or(u64::MAX, |blocks| blocks.left(self.open.rounds));
-        let room = left.min(1 + self.open.rounds).min(AHEAD as u64) as usize;
+        let left = self.blocks.map_or(u64::MAX, |blocks| blocks.left(index));
+        let room = left.min(1 + index).min(AHEAD as u64) as usize;
         let mut actions = std::mem::take(&mut self.ahead.actions);
         actions.resize(room, 0);
         // What lies beyond the epoch's end is never handed out.

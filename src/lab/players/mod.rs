@@ -109,7 +109,7 @@ impl Player for Engine {
 
     fn action(&mut self, round: u64, _key: Key) -> u32 {
         self.draw_telling(round);
-        self.decide(round).action
+        self.action_ahead(round)
     }
 
     fn tell(&mut self, stretch: &Tally) {
