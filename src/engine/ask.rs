@@ -48,7 +48,8 @@ impl Engine {
     /// is answered at once.
     #[inline(never)]
     fn draw_ahead(&mut self, round: u64) {
-        let index = round - self.open.first_round;
+        // A simulator may ask about any round.
+        let index = round.saturating_sub(self.open.first_round);
         // Within one block, as another's order would have to be drawn again.
         let left = self.blocks.map_or(u64::MAX, |blocks| blocks.left(index));
         let room = left.min(1 + index).min(AHEAD as u64) as usize;
