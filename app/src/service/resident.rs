@@ -18,6 +18,12 @@ const CHUNK: usize = 1_024;
 /// Leases read at once: each may hold ten thousand actions.
 const LEASES_A_READ: usize = 256;
 
+/// Reads of outcomes, and of leases, that one group of requests does ahead, and how many more for each chunk that was told since:
+/// some ten milliseconds, and always more than has come in. After a restart within a long epoch there is more to read than others
+/// should wait for.
+const READS_AHEAD: usize = 16;
+const READS_A_CHUNK: usize = 4;
+
 /// An experiment in memory.
 pub struct Resident {
     /// At the beginning of the open epoch: nothing of it handed out or told. After the end, of the last epoch.
@@ -135,19 +141,26 @@ impl Resident {
         progress.outstanding() == 0 && self.is_decided(progress)
     }
 
-    /// Adds up told rounds once there are many, so that closing a long epoch finds little left to read.
+    /// Adds up told rounds once there are many, so that closing a long epoch finds little left to read. What is far behind, as
+    /// after a restart, is made up for in steps.
     ///
     /// While a gap stops it, it tries again only after as many more outcomes.
     pub fn catch_up(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<()> {
         let told = self.told(progress);
         // Counted from the last try and not from what is added up: one outcome that is missing early in the
         // epoch would otherwise have all later ones read again with every request.
-        if told >= self.told_at_last_read + CHUNK as u64 {
+        let chunks = told.saturating_sub(self.told_at_last_read) as usize / CHUNK;
+        if chunks > 0 {
             self.told_at_last_read = told;
-            while self.add_chunk(store, id, progress)? {}
+            let reads = READS_AHEAD + READS_A_CHUNK * chunks;
+            for _ in 0..reads {
+                if !self.add_chunk(store, id, progress)? {
+                    break;
+                }
+            }
             // Overtime only behind the last round: its hash comes after theirs.
             let overtime = self.is_decided(progress);
-            self.read_leases(store, id, progress, overtime)?;
+            self.read_leases(store, id, progress, overtime, reads)?;
         }
         Ok(())
     }
@@ -165,15 +178,17 @@ impl Resident {
         }
     }
 
-    /// Hashes the epoch's leases that are not hashed yet.
+    /// Hashes the epoch's leases that are not hashed yet, as far as so many reads go.
     fn read_leases(
         &mut self,
         store: &mut dyn Store,
         id: &str,
         progress: &Progress,
         with_overtime: bool,
+        reads: usize,
     ) -> Result<()> {
         let epoch = progress.epoch;
+        let mut reads = 0..reads;
         for kind in DecisionKind::ALL {
             if kind == DecisionKind::Overtime && !with_overtime {
                 continue;
@@ -182,6 +197,9 @@ impl Resident {
                 let next = self.leases.next(kind);
                 if next >= progress.next(kind) {
                     break;
+                }
+                if reads.next().is_none() {
+                    return Ok(());
                 }
                 let leases = store.leases(id, epoch, kind, next, LEASES_A_READ)?;
                 // The progress counts them, so one that is missing is damage: a hash without it would be another than the
@@ -207,7 +225,7 @@ impl Resident {
         id: &str,
         progress: &Progress,
     ) -> Result<String> {
-        self.read_leases(store, id, progress, true)?;
+        self.read_leases(store, id, progress, true, usize::MAX)?;
         Ok(self.leases.to_hex())
     }
 
@@ -289,4 +307,86 @@ fn sum(counts: &[u64]) -> Option<u64> {
     counts
         .iter()
         .try_fold(0u64, |sum, &count| sum.checked_add(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+    use crate::service::clock::Moment;
+    use crate::service::request::{Create, DecisionId, Request, ToldOutcome};
+    use crate::service::transaction::Executor;
+    use crate::store::{Location, Purpose};
+
+    /// The first group after a restart reads a part of a long epoch, later ones the rest, and the hashes are those of one who reads all.
+    #[test]
+    fn a_long_epoch_is_read_in_steps_after_a_restart() {
+        let folder = Scratch::new("steps");
+        let location = Location::Sqlite(folder.join("store.db"));
+        let open = |purpose| location.open(purpose).unwrap();
+        let mut executor = Executor::start(open(Purpose::Serve), Moment::both(0)).unwrap();
+        let actor = "tester";
+        let mut served = |requests: &[Request]| {
+            for answer in executor.serve(requests, Moment::both(0)) {
+                answer.unwrap();
+            }
+        };
+        served(&[Request::Create(Create {
+            id: Some("long".into()),
+            spec: "policy = 'soft'\nhorizon = 1e12\nrho = 0.3\nactions = ['a', 'b']
+                [[cost]]\nname = 'price'\nthreshold = 0.5"
+                .into(),
+            key: None,
+            blind: true,
+            actor: actor.into(),
+        })]);
+        let decide = |_| Request::Decide {
+            id: "long".into(),
+            rounds: 2,
+            request_key: None,
+            seen: 0,
+            actor: actor.into(),
+        };
+        let leases = LEASES_A_READ * (READS_AHEAD + 3 * READS_A_CHUNK);
+        for _ in 0..leases.div_ceil(1_000) {
+            served(&(0..1_000).map(decide).collect::<Vec<_>>());
+        }
+        let tell = |rounds: std::ops::Range<u64>| Request::Tell {
+            id: "long".into(),
+            outcomes: rounds
+                .map(|round| ToldOutcome {
+                    decision: DecisionId::Round(round),
+                    reward: 0.5,
+                    costs: vec![0.5],
+                })
+                .collect(),
+            actor: actor.into(),
+        };
+        served(&[tell(1..5_001), tell(5_001..10_001)]);
+        let mut store = open(Purpose::Read);
+        store.begin().unwrap();
+        let (_, before) = store.experiment("long").unwrap().unwrap();
+        let mut resident = Resident::read(&mut *store, "long").unwrap().unwrap();
+        let mut told = before.clone();
+        for step in 1..=4 {
+            told.outcomes[0] += CHUNK as u64;
+            resident.catch_up(&mut *store, "long", &told).unwrap();
+            let read = (step * LEASES_A_READ * (READS_AHEAD + READS_A_CHUNK)) as u64;
+            assert_eq!(
+                resident.leases.next(DecisionKind::Round),
+                (1 + 2 * read).min(before.next_round)
+            );
+        }
+        assert_eq!(resident.next_untold(), 10_001);
+        let mut at_once = Resident::read(&mut *store, "long").unwrap().unwrap();
+        let mut hashes = |resident: &mut Resident| {
+            [
+                resident.leases_hash(&mut *store, "long", &before).unwrap(),
+                resident
+                    .rounds_hash_so_far(&mut *store, "long", &before)
+                    .unwrap(),
+            ]
+        };
+        assert_eq!(hashes(&mut resident), hashes(&mut at_once));
+    }
 }
