@@ -19,7 +19,7 @@ const CHUNK: usize = 1_024;
 const LEASES_A_READ: usize = 256;
 
 /// Reads of outcomes, and of leases, that one group of requests does ahead, and how many more for each chunk that was told since:
-/// some ten milliseconds, and always more than has come in. After a restart within a long epoch there is more to read than others
+/// some ten milliseconds, and more rows than were told. After a restart within a long epoch there is more to read than others
 /// should wait for.
 const READS_AHEAD: usize = 16;
 const READS_A_CHUNK: usize = 4;
