@@ -99,6 +99,8 @@ pub trait Database: Send {
     ) -> Result<()>;
     /// Runs a statement, and says how many rows it changed.
     fn execute(&mut self, sql: &str, values: &[SqlValue<'_>]) -> Result<u64>;
+    /// Runs a statement before the next one, at the latest with the commit, which fails if it does.
+    fn execute_by_commit(&mut self, sql: &str, values: &[SqlValue<'_>]) -> Result<()>;
     /// Inserts rows whose keys are distinct, and says of each whether it was new; one that was not changes nothing.
     fn insert(&mut self, table: &SqlTable, rows: &[Vec<SqlValue<'_>>]) -> Result<Vec<bool>>;
 }

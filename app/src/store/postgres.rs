@@ -11,6 +11,7 @@ mod opening;
 mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use anyhow::{Context as _, Result};
 use postgres::error::SqlState;
@@ -20,6 +21,7 @@ use postgres::{Client, Row, SimpleQueryMessage, SimpleQueryRow, Statement};
 use super::Purpose;
 use super::database::{Began, Columns, Database, Each, SqlTable, SqlValue};
 use super::foreign;
+use crate::hex;
 
 pub use opening::{parse, shown};
 
@@ -49,6 +51,8 @@ pub struct PostgresServer {
     stuck: bool,
     /// Whether the transaction has a savepoint.
     saved: bool,
+    /// Statements that are sent with the next one: each way to the server and back that is saved is time in which nothing is done.
+    waiting: String,
     /// Counts the connections, and the servers behind them.
     connection: u64,
     /// When the server behind the connection was started.
@@ -72,6 +76,7 @@ impl PostgresServer {
             in_transaction: false,
             stuck: false,
             saved: false,
+            waiting: String::new(),
             connection: 0,
             server_start: None,
         })
@@ -108,6 +113,9 @@ impl PostgresServer {
     }
 
     fn prepared(&mut self, sql: &str) -> Result<Statement, postgres::Error> {
+        if !self.waiting.is_empty() {
+            self.client.batch_execute(&mem::take(&mut self.waiting))?;
+        }
         // Parsing and planning would be most of what a small statement costs, and one more way to the server and back.
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
@@ -126,13 +134,11 @@ impl PostgresServer {
 
     /// Inserts rows that are taken to be new: whether they were. If not, none of them is there.
     fn insert_new(&mut self, sql: &str, columns: Parameters<'_>) -> Result<bool> {
-        // The last one is released on the same way to the server; the commit releases it, too.
-        self.client.batch_execute(if self.saved {
-            "RELEASE before_rows; SAVEPOINT before_rows"
-        } else {
-            "SAVEPOINT before_rows"
-        })?;
-        self.saved = true;
+        // One that is not released here is released by the commit.
+        if mem::replace(&mut self.saved, true) {
+            self.waiting += "RELEASE before_rows; ";
+        }
+        self.waiting += "SAVEPOINT before_rows; ";
         let statement = self.prepared(sql)?;
         match self.client.execute(&statement, columns) {
             Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
@@ -174,12 +180,15 @@ impl Database for PostgresServer {
 
     fn commit(&mut self) -> Result<()> {
         // Never repeated on a new connection: whether it was kept is not known, and there is nothing left to commit.
-        self.client.batch_execute("COMMIT")?;
+        // If a statement before it fails it is not looked at.
+        self.client
+            .batch_execute(&(mem::take(&mut self.waiting) + "COMMIT"))?;
         self.in_transaction = false;
         Ok(())
     }
 
     fn rollback(&mut self) {
+        self.waiting.clear();
         self.stuck = self.client.batch_execute("ROLLBACK").is_err();
         self.in_transaction = false;
     }
@@ -244,6 +253,24 @@ impl Database for PostgresServer {
             let statement = server.prepared(sql)?;
             server.client.execute(&statement, &parameters(values))
         })
+    }
+
+    fn execute_by_commit(&mut self, sql: &str, values: &[SqlValue<'_>]) -> Result<()> {
+        // As text: what is sent with other statements has no parameters.
+        let mut parts = sql.split('$');
+        self.waiting += parts.next().unwrap_or_default();
+        for part in parts {
+            let digits = part.find(|c: char| !c.is_ascii_digit());
+            let (place, rest) = part.split_at(digits.unwrap_or(part.len()));
+            let value = place
+                .parse()
+                .ok()
+                .and_then(|place: usize| values.get(place.checked_sub(1)?));
+            self.waiting += &literal(value.context("a place of a statement must have a value")?);
+            self.waiting += rest;
+        }
+        self.waiting += "; ";
+        Ok(())
     }
 
     fn insert(&mut self, table: &SqlTable, rows: &[Vec<SqlValue<'_>>]) -> Result<Vec<bool>> {
@@ -313,6 +340,21 @@ fn column<'a>(
         Some(SqlValue::Text(_)) => Box::new(values.map(SqlValue::as_text).collect::<Vec<_>>()),
         _ => Box::new(values.map(SqlValue::as_number).collect::<Vec<_>>()),
     }
+}
+
+/// A value as a statement has it.
+fn literal(value: &SqlValue<'_>) -> String {
+    // With E, a backslash in text means the same whatever the server's settings are.
+    let quoted = |text: &str| format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
+    let literal = match value {
+        SqlValue::Number(number) => number.map(|number| number.to_string()),
+        SqlValue::Text(text) => text.map(quoted),
+        SqlValue::Bytes(bytes) => {
+            let bytes = bytes.as_deref();
+            bytes.map(|bytes| quoted(&format!("\\x{}", hex::encode(bytes))))
+        }
+    };
+    literal.unwrap_or_else(|| "NULL".to_owned())
 }
 
 /// A number in the text that simple queries are answered in.

@@ -607,7 +607,8 @@ impl Store for Sql {
         self.write_to(id, |store, number| {
             let sql = "UPDATE progress SET progress = $1 WHERE experiment = $2";
             let text = codec::progress(progress)?;
-            store.database.execute(sql, &values![&text, number])?;
+            let values = values![&text, number];
+            store.database.execute_by_commit(sql, &values)?;
             Ok(text)
         })
     }
@@ -617,7 +618,7 @@ impl Store for Sql {
             let sql = "UPDATE progress SET progress = $1, observed = $2 WHERE experiment = $3";
             let text = codec::progress(progress)?;
             let values = values![&text, observed, number];
-            store.database.execute(sql, &values)?;
+            store.database.execute_by_commit(sql, &values)?;
             Ok(text)
         })
     }
@@ -625,7 +626,7 @@ impl Store for Sql {
     fn set_due(&mut self, id: &str, due: Option<i64>) -> Result<()> {
         self.write_to(id, |store, number| {
             let sql = "UPDATE progress SET due = $1 WHERE experiment = $2";
-            store.database.execute(sql, &values![due, number]).map(drop)
+            store.database.execute_by_commit(sql, &values![due, number])
         })
     }
 

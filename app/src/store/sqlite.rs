@@ -130,6 +130,11 @@ impl Database for SqliteFile {
             .execute(params_from_iter(values))? as u64)
     }
 
+    fn execute_by_commit(&mut self, sql: &str, values: &[SqlValue<'_>]) -> Result<()> {
+        // There is no way to a server to be saved.
+        self.execute(sql, values).map(drop)
+    }
+
     fn insert(&mut self, table: &SqlTable, rows: &[Vec<SqlValue<'_>>]) -> Result<Vec<bool>> {
         let mut added = Vec::with_capacity(rows.len());
         let (groups, rest) = rows.as_chunks::<ROWS_TOGETHER>();

@@ -125,6 +125,8 @@ on_every_store!(
     what_is_rolled_back_was_never_there,
     what_is_dropped_was_never_there,
     a_failed_write_takes_its_transaction_with_it,
+    a_write_that_fails_late_takes_its_transaction_with_it,
+    text_is_stored_as_it_is,
     leases_are_added_if_all_of_them_are_new,
     nothing_is_written_outside_a_transaction,
     a_lock_keeps_others_out_until_the_commit,
@@ -649,6 +651,7 @@ fn what_is_rolled_back_was_never_there(place: &Place) {
     store.add_outcomes("b", &[outcome(1, 0.5)]).unwrap();
     store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap();
     store.add_leases("a", &[&lease(1, &[0])]).unwrap();
+    store.set_due("a", Some(1)).unwrap();
     store.rollback();
     assert_eq!(store.experiment("b").unwrap(), None);
     assert!(store.outcomes("b", 0, 9).unwrap().is_empty());
@@ -662,6 +665,7 @@ fn what_is_rolled_back_was_never_there(place: &Place) {
         store.add_outcomes("c", &[outcome(1, 0.25)]).unwrap()
     });
     assert!(store.outcomes("b", 0, 9).unwrap().is_empty());
+    assert_eq!(store.due(9, 9).unwrap(), [""; 0]);
     assert_eq!(store.outcomes("c", 0, 9).unwrap(), [outcome(1, 0.25)]);
     assert!(store.outcomes("a", 0, 9).unwrap().is_empty());
     assert!(
@@ -720,6 +724,51 @@ fn a_failed_write_takes_its_transaction_with_it(place: &Place) {
         store.leases("a", 0, DecisionKind::Round, 0, 9).unwrap(),
         [lease(1, &[0])]
     );
+}
+
+/// A row of progress may be written with the commit.
+fn a_write_that_fails_late_takes_its_transaction_with_it(place: &Place) {
+    let mut store = served(place);
+    write(&mut store, |store| {
+        let (b, progress) = (experiment("b"), progress());
+        assert!(store.create(&b, &progress, &epoch(0)).unwrap());
+        store.set_due("b", Some(7)).unwrap();
+    });
+    place.run("CREATE UNIQUE INDEX one_at_a_time ON progress (due)");
+    store.begin().unwrap();
+    store.add_outcomes("a", &[outcome(1, 0.5)]).unwrap();
+    let set = store.set_due("a", Some(7));
+    let reason = set.and(store.commit()).unwrap_err();
+    store.rollback();
+    assert!(format!("{reason:#}").contains("due"), "{reason:#}");
+    assert!(store.outcomes("a", 0, 9).unwrap().is_empty());
+    assert_eq!(store.due(9, 9).unwrap(), ["b"]);
+    write(&mut store, |store| {
+        store.set_due("a", Some(8)).unwrap();
+        // Whoever reads within the transaction sees it.
+        assert_eq!(store.due(9, 9).unwrap(), ["b", "a"]);
+        store.set_due("a", Some(6)).unwrap();
+    });
+    assert_eq!(store.due(9, 9).unwrap(), ["a", "b"]);
+}
+
+fn text_is_stored_as_it_is(place: &Place) {
+    let mut store = served(place);
+    for text in [
+        "it's",
+        "''",
+        "\\",
+        "\\'",
+        "'; COMMIT; --",
+        "$1 $2",
+        "E'\\x00'",
+        "ü\n",
+    ] {
+        write(&mut store, |store| {
+            store.set_observed("a", &progress(), text).unwrap()
+        });
+        assert_eq!(store.observed("a").unwrap().as_deref(), Some(text));
+    }
 }
 
 fn leases_are_added_if_all_of_them_are_new(place: &Place) {
