@@ -105,6 +105,7 @@ fn diverged(summary: &Summary) -> Option<String> {
     let counted = counted(diverged, "pair", "pairs");
     Some(match (diverged, *pairs) {
         (1, _) => format!("One pair diverged, in epoch {epoch}."),
+        (2, 2) => format!("Both pairs that diverged did so in epoch {epoch}."),
         (all, most) if all == most => {
             format!("All {counted} that diverged did so in epoch {epoch}.")
         }
