@@ -100,7 +100,7 @@ fn of_sqlite(error: &rusqlite::Error) -> Option<Failure> {
     })
 }
 
-fn of_postgres(error: &postgres::Error) -> Failure {
+fn of_postgres(error: &tokio_postgres::Error) -> Failure {
     // Without a code it is not the server that speaks: the connection broke, or none came about.
     let Some(code) = error.code() else {
         return Failure::Away;

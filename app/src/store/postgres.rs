@@ -1,11 +1,12 @@
 //! A store in a PostgreSQL database, which several nodes may share.
 //!
-//! A node writes through one connection, since all its requests share one commit; a pool would have nothing to do. So this
-//! is the synchronous client, used on plain threads: it must not be called from within an asynchronous task.
+//! A node writes through one connection, since all its requests share one commit; a pool would have nothing to do. So it is
+//! used on plain threads, and must not be called from within an asynchronous task.
 //!
 //! A connection that is lost is made again when the next transaction begins. The open one is lost with it: if it was just
 //! being committed it was kept whole or not at all, and only looking tells which.
 
+mod client;
 mod handshake;
 mod opening;
 mod tls;
@@ -14,14 +15,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
 use anyhow::{Context as _, Result};
-use postgres::error::SqlState;
-use postgres::types::ToSql;
-use postgres::{Client, Row, SimpleQueryMessage, SimpleQueryRow, Statement};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row, SimpleQueryMessage, SimpleQueryRow, Statement};
 
 use super::Purpose;
 use super::database::{Began, Columns, Database, Each, SqlTable, SqlValue};
 use super::foreign;
-use crate::hex;
+use client::{Client, Parameters, Waiting};
 
 pub use opening::{parse, shown};
 
@@ -51,15 +52,13 @@ pub struct PostgresServer {
     stuck: bool,
     /// Whether the transaction has a savepoint.
     saved: bool,
-    /// Statements that are sent with the next one: each way to the server and back that is saved is time in which nothing is done.
-    waiting: String,
+    /// What is sent with the next statement.
+    waiting: Vec<Waiting>,
     /// Counts the connections, and the servers behind them.
     connection: u64,
     /// When the server behind the connection was started.
     server_start: Option<i64>,
 }
-
-type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl PostgresServer {
     /// Connects to a server.
@@ -76,7 +75,7 @@ impl PostgresServer {
             in_transaction: false,
             stuck: false,
             saved: false,
-            waiting: String::new(),
+            waiting: Vec::new(),
             connection: 0,
             server_start: None,
         })
@@ -102,7 +101,7 @@ impl PostgresServer {
     }
 
     /// Runs something, and once more if the connection turns out to be lost and no transaction is lost with it.
-    fn run<T>(&mut self, run: impl Fn(&mut Self) -> Result<T, postgres::Error>) -> Result<T> {
+    fn run<T>(&mut self, run: impl Fn(&mut Self) -> Result<T, Error>) -> Result<T> {
         match run(self) {
             Err(error) if !self.in_transaction && is_lost(&error) => {
                 self.reconnect()?;
@@ -112,15 +111,22 @@ impl PostgresServer {
         }
     }
 
-    fn prepared(&mut self, sql: &str) -> Result<Statement, postgres::Error> {
-        if !self.waiting.is_empty() {
-            self.client.batch_execute(&mem::take(&mut self.waiting))?;
-        }
+    /// Sends something after what waits ([`Client::send`]).
+    fn send<T>(
+        &mut self,
+        last: impl AsyncFnOnce(&tokio_postgres::Client) -> Result<T, Error>,
+    ) -> Result<Result<T, Error>, Error> {
+        self.client.send(&mem::take(&mut self.waiting), last)
+    }
+
+    fn prepared(&mut self, sql: &str) -> Result<Statement, Error> {
         // Parsing and planning would be most of what a small statement costs, and one more way to the server and back.
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
-        let statement = self.client.prepare(sql)?;
+        let statement = self
+            .client
+            .send(&[], async |client| client.prepare(sql).await)??;
         self.statements.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
@@ -128,7 +134,7 @@ impl PostgresServer {
     fn rows(&mut self, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
         self.run(|server| {
             let statement = server.prepared(sql)?;
-            server.client.query(&statement, parameters)
+            server.send(async |client| client.query(&statement, parameters).await)?
         })
     }
 
@@ -136,11 +142,11 @@ impl PostgresServer {
     fn insert_new(&mut self, sql: &str, columns: Parameters<'_>) -> Result<bool> {
         // One that is not released here is released by the commit.
         if mem::replace(&mut self.saved, true) {
-            self.waiting += "RELEASE before_rows; ";
+            self.waiting.push(Waiting::Text("RELEASE before_rows"));
         }
-        self.waiting += "SAVEPOINT before_rows; ";
+        self.waiting.push(Waiting::Text("SAVEPOINT before_rows"));
         let statement = self.prepared(sql)?;
-        match self.client.execute(&statement, columns) {
+        match self.send(async |client| client.execute(&statement, columns).await)? {
             Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
                 self.client.batch_execute("ROLLBACK TO before_rows")?;
                 Ok(false)
@@ -163,7 +169,8 @@ impl Database for PostgresServer {
         if self.stuck {
             self.reconnect()?;
         }
-        let messages = self.run(|server| server.client.simple_query(&sql))?;
+        let messages =
+            self.run(|server| server.send(async |client| client.simple_query(&sql).await)?)?;
         self.in_transaction = true;
         self.saved = false;
         let row = messages.iter().find_map(|message| match message {
@@ -180,9 +187,8 @@ impl Database for PostgresServer {
 
     fn commit(&mut self) -> Result<()> {
         // Never repeated on a new connection: whether it was kept is not known, and there is nothing left to commit.
-        // If a statement before it fails it is not looked at.
-        self.client
-            .batch_execute(&(mem::take(&mut self.waiting) + "COMMIT"))?;
+        // If what waited fails, the server undoes the transaction where it is asked to commit it.
+        self.send(async |client| client.batch_execute("COMMIT").await)??;
         self.in_transaction = false;
         Ok(())
     }
@@ -251,25 +257,15 @@ impl Database for PostgresServer {
     fn execute(&mut self, sql: &str, values: &[SqlValue<'_>]) -> Result<u64> {
         self.run(|server| {
             let statement = server.prepared(sql)?;
-            server.client.execute(&statement, &parameters(values))
+            let values = parameters(values);
+            server.send(async |client| client.execute(&statement, &values).await)?
         })
     }
 
     fn execute_by_commit(&mut self, sql: &str, values: &[SqlValue<'_>]) -> Result<()> {
-        // As text: what is sent with other statements has no parameters.
-        let mut parts = sql.split('$');
-        self.waiting += parts.next().unwrap_or_default();
-        for part in parts {
-            let digits = part.find(|c: char| !c.is_ascii_digit());
-            let (place, rest) = part.split_at(digits.unwrap_or(part.len()));
-            let value = place
-                .parse()
-                .ok()
-                .and_then(|place: usize| values.get(place.checked_sub(1)?));
-            self.waiting += &literal(value.context("a place of a statement must have a value")?);
-            self.waiting += rest;
-        }
-        self.waiting += "; ";
+        let statement = self.prepared(sql)?;
+        let values = values.iter().map(owned).collect();
+        self.waiting.push(Waiting::Prepared(statement, values));
         Ok(())
     }
 
@@ -323,7 +319,7 @@ fn insertion(table: &SqlTable, row: &[SqlValue<'_>]) -> String {
 }
 
 /// Whether an error is the connection's: the server says that it ends or is not up (class 57P), or says nothing.
-fn is_lost(error: &postgres::Error) -> bool {
+fn is_lost(error: &Error) -> bool {
     // A statement that the server refused has a code: to repeat that one would only be refused again.
     error
         .code()
@@ -342,19 +338,13 @@ fn column<'a>(
     }
 }
 
-/// A value as a statement has it.
-fn literal(value: &SqlValue<'_>) -> String {
-    // With E, a backslash in text means the same whatever the server's settings are.
-    let quoted = |text: &str| format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
-    let literal = match value {
-        SqlValue::Number(number) => number.map(|number| number.to_string()),
-        SqlValue::Text(text) => text.map(quoted),
-        SqlValue::Bytes(bytes) => {
-            let bytes = bytes.as_deref();
-            bytes.map(|bytes| quoted(&format!("\\x{}", hex::encode(bytes))))
-        }
-    };
-    literal.unwrap_or_else(|| "NULL".to_owned())
+/// A value that outlives what it was made of.
+fn owned(value: &SqlValue<'_>) -> Box<dyn ToSql + Send + Sync> {
+    match value {
+        SqlValue::Number(number) => Box::new(*number),
+        SqlValue::Text(text) => Box::new(text.map(str::to_owned)),
+        SqlValue::Bytes(bytes) => Box::new(bytes.as_deref().map(<[u8]>::to_vec)),
+    }
 }
 
 /// A number in the text that simple queries are answered in.

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use postgres::config::Host;
-use postgres::{Client, Config};
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
 
 use super::super::{Purpose, SCHEMA_VERSION, schema};
+use super::client::Client;
 use super::tls::TlsRules;
 
 /// How long a server may take to answer a new connection, or a sent packet, before it counts as lost.
@@ -99,7 +100,7 @@ pub fn connect(address: &Address, purpose: Purpose) -> Result<Client> {
 pub fn prepare(client: &mut Client, purpose: Purpose) -> Result<()> {
     if purpose == Purpose::Serve {
         // Answers say that something is durable: on a server without fsync that would be a lie.
-        let fsync: String = client.query_one("SHOW fsync", &[])?.try_get(0)?;
+        let fsync: String = client.query_one("SHOW fsync")?.try_get(0)?;
         ensure!(
             fsync == "on",
             "its fsync is {fsync}, so what it commits is not on the disk; set fsync = on"
@@ -121,35 +122,39 @@ pub fn prepare(client: &mut Client, purpose: Purpose) -> Result<()> {
 
 /// One step towards this version, in one transaction. Gives the version reached.
 fn migrate(client: &mut Client) -> Result<u32> {
-    let mut transaction = client.transaction()?;
+    // If it fails, it ends with the connection.
+    client.batch_execute("BEGIN")?;
     // Released with the transaction, however that ends.
-    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK])?;
-    let from = version(&mut transaction)?;
+    client.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK])?;
+    let from = version(client)?;
     let (sql, reached) = match from {
         None => (schema::META, 0),
-        Some(SCHEMA_VERSION) => return Ok(SCHEMA_VERSION),
+        Some(SCHEMA_VERSION) => {
+            client.batch_execute("ROLLBACK")?;
+            return Ok(SCHEMA_VERSION);
+        }
         Some(version) => (schema::MIGRATIONS[version as usize], version + 1),
     };
-    let made = transaction.batch_execute(&schema::for_postgres(sql));
+    let made = client.batch_execute(&schema::for_postgres(sql));
     made.context("cannot create the tables; give debora a database of its own")?;
-    transaction.execute(
+    client.execute(
         "UPDATE meta SET value = $1 WHERE name = 'version'",
         &[&i64::from(reached)],
     )?;
-    transaction.commit()?;
+    client.batch_execute("COMMIT")?;
     Ok(reached)
 }
 
 /// The version of the tables; `None` if there are no tables. An error if they are newer than this program.
-pub fn version(client: &mut impl postgres::GenericClient) -> Result<Option<u32>> {
+pub fn version(client: &mut Client) -> Result<Option<u32>> {
     // `to_regclass` is NULL where there is no such table; to select from it would be an error that ends the transaction.
     let there: bool = client
-        .query_one("SELECT to_regclass('meta') IS NOT NULL", &[])?
+        .query_one("SELECT to_regclass('meta') IS NOT NULL")?
         .try_get(0)?;
     if !there {
         return Ok(None);
     }
-    let version = client.query_one("SELECT value FROM meta WHERE name = 'version'", &[]);
+    let version = client.query_one("SELECT value FROM meta WHERE name = 'version'");
     let version: i64 = version
         .and_then(|row| row.try_get(0))
         .context("its table meta belongs to another program; give debora a database of its own")?;

@@ -17,12 +17,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use postgres::config::{Host, SslMode};
-use postgres::{Client, Config};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
+use tokio::runtime;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Config, Error};
 
+use super::client::Client;
 use super::handshake::{HandshakeError, Tls, Verifier};
 
 /// How a connection is protected.
@@ -113,9 +115,17 @@ impl TlsRules {
 
     /// A connection.
     pub fn connect(&self, config: &Config) -> Result<Client> {
-        let mut config = config.clone();
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let connect = |mode, tls| runtime.block_on(config.clone().ssl_mode(mode).connect(tls));
         if self.mode == TlsMode::Disable || config.get_hosts().iter().all(is_socket) {
-            return Ok(config.ssl_mode(SslMode::Disable).connect(Tls::default())?);
+            let (client, connection) = connect(SslMode::Disable, Tls::default())?;
+            return Ok(Client {
+                runtime,
+                client,
+                connection,
+            });
         }
         let tls = Tls::new(self.client()?);
         let (first, second) = match self.mode {
@@ -124,19 +134,24 @@ impl TlsRules {
             _ => (SslMode::Require, None),
         };
         let mut before = String::new();
-        let connected = config.ssl_mode(first).connect(tls.clone());
+        let connected = connect(first, tls.clone());
         let connected = match (connected, second) {
             (Err(error), Some(second)) if was_refused(&error) => {
                 // Said, too: after a wrong password, the answer to the other kind only says that the server wants this one.
                 before = format!(" (first {})", refusal(&error, first));
-                config.ssl_mode(second).connect(tls)
+                connect(second, tls)
             }
             (connected, _) => connected,
         };
-        connected.map_err(|error| {
+        let (client, connection) = connected.map_err(|error| {
             let advice = self.advice(&error);
             let failed = format!("with sslmode={}{before}{advice}", self.mode.name());
             anyhow::Error::new(error).context(failed)
+        })?;
+        Ok(Client {
+            runtime,
+            client,
+            connection,
         })
     }
 
@@ -183,7 +198,7 @@ impl TlsRules {
     }
 
     /// What to do about an error.
-    fn advice(&self, error: &postgres::Error) -> String {
+    fn advice(&self, error: &Error) -> String {
         let source = error.source();
         let handshake = source.and_then(|source| source.downcast_ref::<HandshakeError>());
         match handshake {
@@ -216,13 +231,13 @@ fn is_socket(host: &Host) -> bool {
 }
 
 /// Whether a server was reached and refused this kind of connection; one that was not reached would not be by another kind.
-fn was_refused(error: &postgres::Error) -> bool {
+fn was_refused(error: &Error) -> bool {
     let source = error.source();
     error.as_db_error().is_some() || source.is_some_and(|source| source.is::<HandshakeError>())
 }
 
 /// What a server said to a kind of connection.
-fn refusal(error: &postgres::Error, mode: SslMode) -> String {
+fn refusal(error: &Error, mode: SslMode) -> String {
     let kind = if mode == SslMode::Disable {
         "without TLS"
     } else {
