@@ -89,6 +89,41 @@ fn a_server_is_reached_as_its_address_says() {
     assert_eq!(opened("encrypted", "127.0.0.1", &rest), Ok(true));
 }
 
+/// A server counts, and logs, connections whose clients went without a word.
+#[test]
+fn a_store_that_is_closed_takes_its_leave() {
+    let mut client =
+        postgres::Client::connect(&variable("DEBORA_TEST_POSTGRES"), postgres::NoTls).unwrap();
+    for (name, rest) in [
+        ("left_encrypted", "&sslmode=require"),
+        ("left_plain", "&sslmode=disable"),
+    ] {
+        client
+            .batch_execute(&format!("CREATE DATABASE {name}"))
+            .unwrap();
+        let user = &name["left_".len()..];
+        let address = address(user, "localhost", rest).replace("/postgres?", &format!("/{name}?"));
+        drop(Location::of(&address).open(Purpose::Serve).unwrap());
+        let sql = "SELECT sessions, sessions_abandoned FROM pg_stat_database WHERE datname = $1";
+        let begun = Instant::now();
+        // Counted when the server's process has ended.
+        let (sessions, abandoned) = loop {
+            let row = client.query_one(sql, &[&name]).unwrap();
+            let counts: (i64, i64) = (row.get(0), row.get(1));
+            let one = "SELECT FROM pg_stat_activity WHERE datname = $1";
+            if counts.0 > 0 && client.query(one, &[&name]).unwrap().is_empty() {
+                break counts;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "{counts:?}");
+            thread::sleep(Duration::from_millis(10));
+        };
+        assert_eq!((sessions, abandoned), (1, 0), "{name}");
+        client
+            .batch_execute(&format!("DROP DATABASE {name}"))
+            .unwrap();
+    }
+}
+
 #[test]
 fn a_server_that_cannot_be_trusted_is_refused_with_the_remedy() {
     let (right, wrong) = (roots("ca"), roots("other"));

@@ -4,23 +4,30 @@
 //! nothing is done.
 
 use std::future::{self, Future};
+use std::mem;
 use std::pin::Pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::runtime::Runtime;
+use tokio::time;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Connection, Error, Row, Socket, Statement};
 
 use super::handshake::Encrypted;
+
+/// How long the end of a connection may take.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Values for the places of a statement.
 pub type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// A connection to a server.
 pub struct Client {
-    pub runtime: Runtime,
-    pub client: tokio_postgres::Client,
-    pub connection: Connection<Socket, Encrypted>,
+    runtime: Runtime,
+    /// Absent while it is dropped.
+    client: Option<tokio_postgres::Client>,
+    connection: Connection<Socket, Encrypted>,
 }
 
 /// A statement that is sent with the next one.
@@ -32,6 +39,17 @@ pub enum Waiting {
 type Answer<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
 
 impl Client {
+    pub fn new(
+        runtime: Runtime,
+        (client, connection): (tokio_postgres::Client, Connection<Socket, Encrypted>),
+    ) -> Self {
+        Self {
+            runtime,
+            client: Some(client),
+            connection,
+        }
+    }
+
     /// Sends what waits and then this, and waits for all answers. The outer error is of something that waited, or of the
     /// connection; the statements after it were not run.
     pub fn send<T>(
@@ -44,6 +62,7 @@ impl Client {
             client,
             connection,
         } = self;
+        let client = client.as_ref().expect("it stays until it is dropped");
         let mut answer = None;
         let waiting = waiting
             .iter()
@@ -67,6 +86,26 @@ impl Client {
 
     pub fn query_one(&mut self, sql: &str) -> Result<Row, Error> {
         self.send(&[], async |client| client.query_one(sql, &[]).await)?
+    }
+}
+
+impl Drop for Client {
+    /// Says to the server that this is the end: it would take, and log, the connection as lost.
+    fn drop(&mut self) {
+        drop(self.client.take());
+        let connection = &mut self.connection;
+        let end = future::poll_fn(|context| {
+            while let Poll::Ready(message) = connection.poll_message(context) {
+                if !matches!(message, Some(Ok(_))) {
+                    return Poll::Ready(());
+                }
+            }
+            Poll::Pending
+        });
+        // A server that does not answer is left alone: nothing waits for its word.
+        let _ = self
+            .runtime
+            .block_on(async { time::timeout(FAREWELL, end).await });
     }
 }
 
@@ -96,7 +135,7 @@ fn wait(
         let mut first_error = Ok(());
         answers.retain_mut(|answer| match answer.as_mut().poll(context) {
             Poll::Ready(answer) => {
-                first_error = std::mem::replace(&mut first_error, Ok(())).and(answer);
+                first_error = mem::replace(&mut first_error, Ok(())).and(answer);
                 false
             }
             Poll::Pending => true,

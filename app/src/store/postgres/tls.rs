@@ -120,12 +120,8 @@ impl TlsRules {
             .build()?;
         let connect = |mode, tls| runtime.block_on(config.clone().ssl_mode(mode).connect(tls));
         if self.mode == TlsMode::Disable || config.get_hosts().iter().all(is_socket) {
-            let (client, connection) = connect(SslMode::Disable, Tls::default())?;
-            return Ok(Client {
-                runtime,
-                client,
-                connection,
-            });
+            let connected = connect(SslMode::Disable, Tls::default())?;
+            return Ok(Client::new(runtime, connected));
         }
         let tls = Tls::new(self.client()?);
         let (first, second) = match self.mode {
@@ -143,16 +139,12 @@ impl TlsRules {
             }
             (connected, _) => connected,
         };
-        let (client, connection) = connected.map_err(|error| {
+        let connected = connected.map_err(|error| {
             let advice = self.advice(&error);
             let failed = format!("with sslmode={}{before}{advice}", self.mode.name());
             anyhow::Error::new(error).context(failed)
         })?;
-        Ok(Client {
-            runtime,
-            client,
-            connection,
-        })
+        Ok(Client::new(runtime, connected))
     }
 
     fn client(&self) -> Result<ClientConfig> {
