@@ -22,7 +22,7 @@ use tokio_postgres::{Error, Row, SimpleQueryMessage, SimpleQueryRow, Statement};
 use super::Purpose;
 use super::database::{Began, Columns, Database, Each, SqlTable, SqlValue};
 use super::foreign;
-use client::{Client, Parameters, Waiting};
+use client::{Client, Parameters, Unsent};
 
 pub use opening::{parse, shown};
 
@@ -53,7 +53,7 @@ pub struct PostgresServer {
     /// Whether the transaction has a savepoint.
     saved: bool,
     /// What is sent with the next statement.
-    waiting: Vec<Waiting>,
+    waiting: Vec<Unsent>,
     /// Counts the connections, and the servers behind them.
     connection: u64,
     /// When the server behind the connection was started.
@@ -142,9 +142,9 @@ impl PostgresServer {
     fn insert_new(&mut self, sql: &str, columns: Parameters<'_>) -> Result<bool> {
         // One that is not released here is released by the commit.
         if mem::replace(&mut self.saved, true) {
-            self.waiting.push(Waiting::Text("RELEASE before_rows"));
+            self.waiting.push(Unsent::Text("RELEASE before_rows"));
         }
-        self.waiting.push(Waiting::Text("SAVEPOINT before_rows"));
+        self.waiting.push(Unsent::Text("SAVEPOINT before_rows"));
         let statement = self.prepared(sql)?;
         match self.send(async |client| client.execute(&statement, columns).await)? {
             Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
@@ -265,7 +265,7 @@ impl Database for PostgresServer {
     fn execute_by_commit(&mut self, sql: &str, values: &[SqlValue<'_>]) -> Result<()> {
         let statement = self.prepared(sql)?;
         let values = values.iter().map(owned).collect();
-        self.waiting.push(Waiting::Prepared(statement, values));
+        self.waiting.push(Unsent::Prepared(statement, values));
         Ok(())
     }
 

@@ -31,12 +31,12 @@ pub struct Client {
 }
 
 /// A statement that is sent with the next one.
-pub enum Waiting {
+pub enum Unsent {
     Text(&'static str),
     Prepared(Statement, Vec<Box<dyn ToSql + Send + Sync>>),
 }
 
-type Answer<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
+type Reply<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
 
 impl Client {
     pub fn new(
@@ -54,7 +54,7 @@ impl Client {
     /// connection; the statements after it were not run.
     pub fn send<T>(
         &mut self,
-        waiting: &[Waiting],
+        waiting: &[Unsent],
         last: impl AsyncFnOnce(&tokio_postgres::Client) -> Result<T, Error>,
     ) -> Result<Result<T, Error>, Error> {
         let Self {
@@ -66,7 +66,7 @@ impl Client {
         let mut answer = None;
         let waiting = waiting
             .iter()
-            .map(|statement| Box::pin(statement.send(client)) as Answer<'_>);
+            .map(|statement| Box::pin(statement.send(client)) as Reply<'_>);
         let mut answers: Vec<_> = waiting.collect();
         answers.push(Box::pin(async {
             answer = Some(last(client).await);
@@ -109,7 +109,7 @@ impl Drop for Client {
     }
 }
 
-impl Waiting {
+impl Unsent {
     async fn send(&self, client: &tokio_postgres::Client) -> Result<(), Error> {
         match self {
             Self::Text(sql) => client.batch_execute(sql).await,
@@ -125,7 +125,7 @@ impl Waiting {
 fn wait(
     runtime: &Runtime,
     connection: &mut Connection<Socket, Encrypted>,
-    mut answers: Vec<Answer<'_>>,
+    mut answers: Vec<Reply<'_>>,
 ) -> Result<(), Error> {
     runtime.block_on(future::poll_fn(|context| {
         while let Poll::Ready(Some(message)) = connection.poll_message(context) {
