@@ -82,7 +82,7 @@ fn outcomes(rounds: std::ops::RangeInclusive<u64>) -> Vec<OutcomeRow> {
 }
 
 /// A server's connection, with an experiment and three outcomes in it.
-fn serve(location: &Location) -> Box<dyn Store> {
+fn serve(location: &Location) -> Store {
     let mut store = location.open(Purpose::Serve).unwrap();
     store.begin().unwrap();
     assert!(

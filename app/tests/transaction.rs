@@ -646,8 +646,8 @@ fn decide_as_one(
         // Each node has added to what the other stored: nothing is missing from the sums, and nothing in them twice.
         let open = &store.epochs(id, progress.epoch, 1).unwrap()[0];
         let beginning = Engine::from_bytes(open.snapshot.as_ref().unwrap()).unwrap();
-        let stored = Observed::read(&mut *store, id, &progress, &beginning).unwrap();
-        let summed_up = Observed::of_rows(&mut *store, id, &progress, &beginning).unwrap();
+        let stored = Observed::read(&mut store, id, &progress, &beginning).unwrap();
+        let summed_up = Observed::of_rows(&mut store, id, &progress, &beginning).unwrap();
         assert_eq!(stored.open, summed_up.open);
         end = Some((engine, progress));
     });

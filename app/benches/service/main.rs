@@ -115,7 +115,7 @@ async fn asking(store: &str, executor_store: &str, raw_store: &str, id: &str) {
     let mut yardstick = Location::of(raw_store)
         .open(Purpose::Serve)
         .expect("a store");
-    raw::create(&mut *yardstick);
+    raw::create(&mut yardstick);
     let (mut service, mut bare) = (Measured::default(), Measured::default());
     let (mut turns, mut groups) = (Vec::new(), 0);
     let mut beside = None;
@@ -140,7 +140,7 @@ async fn asking(store: &str, executor_store: &str, raw_store: &str, id: &str) {
         );
         let seconds = [
             executor_seconds(&mut executor, &leases, group),
-            raw::lease_seconds(&mut *yardstick, &leases, group),
+            raw::lease_seconds(&mut yardstick, &leases, group),
         ];
         let [at_executor, alone] = seconds.map(|seconds| leases.len() as f64 / seconds);
         turns.push([asked.rate(), answered.rate(), at_executor, alone]);
@@ -202,7 +202,7 @@ fn asking_alone(store: &str, raw_store: &str, folder: &Path, id: &str) {
     let mut yardstick = Location::of(raw_store)
         .open(Purpose::Serve)
         .expect("a store");
-    raw::create(&mut *yardstick);
+    raw::create(&mut yardstick);
     let names = ["service", "store alone"];
     let names: Vec<&str> = names
         .into_iter()
@@ -215,7 +215,7 @@ fn asking_alone(store: &str, raw_store: &str, folder: &Path, id: &str) {
         let asked = single::request_latencies(&server.address, &path, TURN, |number| {
             format!(r#"{{"n":1,"request_key":"alone-{turn}-{number:08}"}}"#)
         });
-        let committed = single::commit_latencies(&mut *yardstick, &leases(store, id, first));
+        let committed = single::commit_latencies(&mut yardstick, &leases(store, id, first));
         let file = folder.join("appended");
         let synced = FILE_SYNCS.map(|way| way.latencies(&file, TURN / 3));
         let mut middles = Vec::new();
@@ -353,7 +353,7 @@ async fn telling(store: &str, raw_store: &str, id: &str) -> u64 {
     let mut yardstick = Location::of(raw_store)
         .open(Purpose::Serve)
         .expect("a store");
-    let raw = raw::outcomes_per_second(&mut *yardstick, BATCH, TIME);
+    let raw = raw::outcomes_per_second(&mut yardstick, BATCH, TIME);
     let rate = service.rate() * BATCH as f64;
     println!("telling: {BATCH} outcomes a request, {connections} connections");
     row("service", &service, service.rate(), rate / raw);

@@ -43,7 +43,7 @@ fn add(
     let made = !location.is_made()?;
     let mut store = location.open(if made { Purpose::Serve } else { Purpose::Write })?;
     store.begin()?;
-    let key = new.add(&mut *store, now())??;
+    let key = new.add(&mut store, now())??;
     store.commit()?;
     if common.json {
         let document = json!({ "name": name, "role": role, "experiments": scope, "key": key });
@@ -116,7 +116,7 @@ fn revoke(location: &Location, name: &str) -> Result<()> {
     let mut store = location.open(Purpose::Write)?;
     // One transaction for look and write.
     store.begin()?;
-    revoke_key(&mut *store, name, now())??;
+    revoke_key(&mut store, name, now())??;
     store.commit()?;
     print(&format!(
         "key {name} is revoked; servers refuse it within two seconds\n"

@@ -58,7 +58,7 @@ impl NewKey {
     }
 
     /// Adds it, within a transaction: the key itself, which is kept nowhere.
-    pub fn add(&self, store: &mut dyn Store, at: i64) -> Result<Result<String, Refusal>> {
+    pub fn add(&self, store: &mut Store, at: i64) -> Result<Result<String, Refusal>> {
         // The prefix makes a leaked key recognisable in a repository or a log.
         let key = format!("debora_{}", hex::encode(&random::<32>()?));
         let row = ApiKey {
@@ -84,7 +84,7 @@ impl NewKey {
     /// Adds it for a caller of the service, who has a key or needs none.
     pub fn add_for(
         &self,
-        store: &mut dyn Store,
+        store: &mut Store,
         at: i64,
         keyed: bool,
     ) -> Result<Result<String, Refusal>> {
@@ -100,7 +100,7 @@ impl NewKey {
 }
 
 /// Revokes the key of this name, within a transaction.
-pub fn revoke(store: &mut dyn Store, name: &str, at: i64) -> Result<Result<(), Refusal>> {
+pub fn revoke(store: &mut Store, name: &str, at: i64) -> Result<Result<(), Refusal>> {
     let keys = store.keys()?;
     let Some(key) = keys.iter().find(|key| key.name == name) else {
         let names = keys.into_iter().map(|key| key.name).collect();
@@ -120,7 +120,7 @@ pub fn revoke(store: &mut dyn Store, name: &str, at: i64) -> Result<Result<(), R
 }
 
 /// Revokes it for a caller of the service.
-pub fn revoke_for(store: &mut dyn Store, name: &str, at: i64) -> Result<Result<(), Refusal>> {
+pub fn revoke_for(store: &mut Store, name: &str, at: i64) -> Result<Result<(), Refusal>> {
     let keys = store.keys()?;
     let mut admins = keys.iter().filter(|key| {
         key.role == Role::Admin && key.experiments.is_none() && key.revoked_at.is_none()

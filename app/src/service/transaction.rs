@@ -43,7 +43,7 @@ pub(super) type ActorNumbers<'a> = BTreeMap<&'a str, u64>;
 
 /// Serves groups of requests, each in a transaction of its own: one node's only writer.
 pub struct Executor {
-    pub(super) store: Box<dyn Store>,
+    pub(super) store: Store,
     pub(super) residents: Recent<Resident>,
     /// What was seen committed. Kept when residents are dropped: it is what a store that went back is known by.
     pub(super) seen: Recent<Seen>,
@@ -114,7 +114,7 @@ impl Executor {
             self.stopwatch = Stopwatch::of(self.store.waiting_clock()?, now, true);
         }
         let mut transaction = Transaction {
-            store: &mut *self.store,
+            store: &mut self.store,
             residents: &mut self.residents,
             seen: &mut self.seen,
             touched: Vec::new(),
@@ -163,7 +163,7 @@ pub(super) struct Seen {
 
 /// A group of requests and its one commit.
 pub(super) struct Transaction<'a> {
-    pub store: &'a mut dyn Store,
+    pub store: &'a mut Store,
     pub residents: &'a mut Recent<Resident>,
     seen: &'a mut Recent<Seen>,
     /// What the group's experiments are when it is committed.
@@ -405,7 +405,7 @@ fn concern_several_experiments(requests: &[Request]) -> bool {
 /// The experiment in memory, read if it is not there or another node has closed its epoch.
 fn resident_at<'a>(
     residents: &'a mut Recent<Resident>,
-    store: &mut dyn Store,
+    store: &mut Store,
     id: &str,
     epoch: u64,
 ) -> Result<&'a mut Resident> {

@@ -39,7 +39,7 @@ pub(super) fn opened(engine: &Engine, now: i64) -> Result<EpochRow> {
 /// One experiment within a transaction.
 pub(super) struct Turn<'a> {
     pub id: &'a str,
-    pub store: &'a mut dyn Store,
+    pub store: &'a mut Store,
     pub resident: &'a mut Resident,
     /// As it was locked.
     pub before: Progress,

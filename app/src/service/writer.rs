@@ -87,7 +87,7 @@ pub struct Service {
     /// Rows that wait for the writer.
     queued: Arc<AtomicU64>,
     writer: Mutex<Option<JoinHandle<Result<()>>>>,
-    readers: Mutex<Vec<Box<dyn Store>>>,
+    readers: Mutex<Vec<Store>>,
 }
 
 impl Service {
@@ -182,9 +182,9 @@ impl Service {
     }
 
     /// Reads on a connection of its own. Blocks: from async code, within `spawn_blocking`.
-    pub fn read<T>(&self, read: impl FnOnce(&mut dyn Store) -> Result<T>) -> Result<T> {
+    pub fn read<T>(&self, read: impl FnOnce(&mut Store) -> Result<T>) -> Result<T> {
         let mut store = self.reader()?;
-        let result = read(&mut *store);
+        let result = read(&mut store);
         store.rollback();
         // A connection that failed may be broken, and is not used again.
         if result.is_ok() {
@@ -193,7 +193,7 @@ impl Service {
         result
     }
 
-    fn reader(&self) -> Result<Box<dyn Store>> {
+    fn reader(&self) -> Result<Store> {
         let idle = self.readers.lock().expect("no panic while reading").pop();
         let mut store = match idle {
             Some(store) => store,
@@ -204,7 +204,7 @@ impl Service {
         Ok(store)
     }
 
-    fn keep_reader(&self, store: Box<dyn Store>) {
+    fn keep_reader(&self, store: Store) {
         let mut idle = self.readers.lock().expect("no panic while reading");
         if idle.len() < READERS_IDLE {
             idle.push(store);

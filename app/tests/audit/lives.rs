@@ -200,7 +200,7 @@ fn the_key_is_shown_to_those_who_may_see_it_or_when_all_is_over() {
         [false, true]
     );
     let mut store = trial.reader();
-    assert_eq!(certificate::of(&mut *store, trial.id, false).unwrap(), None);
+    assert_eq!(certificate::of(&mut store, trial.id, false).unwrap(), None);
     trial.run_to_the_end();
     assert_eq!(
         [false, true].map(|reveal| shown(&trial, reveal)),
@@ -239,7 +239,7 @@ fn a_log_that_is_read_while_the_experiment_goes_on_is_equal_as_far_as_it_goes() 
         let mut lines = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
-            let page = page(&mut *trial.reader(), trial.id, cursor.as_deref(), 9, true)
+            let page = page(&mut trial.reader(), trial.id, cursor.as_deref(), 9, true)
                 .unwrap()
                 .unwrap();
             lines.extend(page.lines);
@@ -267,14 +267,14 @@ fn cursors_that_no_page_gave_are_refused() {
         "0.nowhere.0",
         "0.outcomes.-1",
     ] {
-        let error = page(&mut *trial.reader(), trial.id, Some(cursor), 10, true).unwrap_err();
+        let error = page(&mut trial.reader(), trial.id, Some(cursor), 10, true).unwrap_err();
         assert!(
             error.downcast_ref::<debora_cli::log::BadCursor>().is_some(),
             "{cursor}: {error}"
         );
     }
     assert_eq!(
-        page(&mut *trial.reader(), "nobody", None, 10, true).unwrap(),
+        page(&mut trial.reader(), "nobody", None, 10, true).unwrap(),
         None
     );
 }
@@ -309,7 +309,7 @@ fn the_certificate_says_what_happened() {
     let mut trial = Trial::new(SOFT, 42, 13);
     trial.run_to_the_end();
     let (progress, log) = (trial.progress(), trial.log(1_000, false));
-    let certificate = certificate::of(&mut *trial.reader(), trial.id, false)
+    let certificate = certificate::of(&mut trial.reader(), trial.id, false)
         .unwrap()
         .unwrap();
     let Line::Experiment(heading) = &log[0] else {
@@ -429,7 +429,7 @@ fn a_committed_experiment_never_waits_and_is_audited_as_it_is() {
     fits(&audited, &trial.progress());
     trial.change(Change::Close);
     equal(trial.audit());
-    let certificate = certificate::of(&mut *trial.reader(), trial.id, false)
+    let certificate = certificate::of(&mut trial.reader(), trial.id, false)
         .unwrap()
         .unwrap();
     let recommended = certificate.recommendation;

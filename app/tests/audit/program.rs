@@ -188,7 +188,7 @@ fn serve(trial: &Trial) -> String {
             let allowed = head
                 .iter()
                 .any(|line| line.eq_ignore_ascii_case("authorization: bearer debora_key"));
-            let page = page(&mut *store, "trial", after.as_deref(), 7, true)
+            let page = page(&mut store, "trial", after.as_deref(), 7, true)
                 .unwrap()
                 .unwrap();
             let body = if allowed {

@@ -388,7 +388,7 @@ impl Trial {
         let mut lines = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
-            let page = page(&mut *store, self.id, cursor.as_deref(), limit, reveal)
+            let page = page(&mut store, self.id, cursor.as_deref(), limit, reveal)
                 .unwrap()
                 .unwrap();
             assert!(page.lines.len() <= limit);
@@ -437,7 +437,7 @@ impl Trial {
     }
 
     /// Reads the store beside the executor.
-    pub fn reader(&self) -> Box<dyn Store> {
+    pub fn reader(&self) -> Store {
         self.location.open(Purpose::Read).unwrap()
     }
 }

@@ -309,7 +309,7 @@ fn cover_store(name: &str, path: &Path) -> bool {
             .first()
             .map_or("", |(row, _)| &row.id)
             .to_owned();
-        page(&mut *store, &id, None, 10_000, true)
+        page(&mut store, &id, None, 10_000, true)
     });
     let Ok(Some(shown)) = shown else {
         return false;

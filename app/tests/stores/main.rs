@@ -58,7 +58,7 @@ impl Place {
         place
     }
 
-    fn open(&self, purpose: Purpose) -> Box<dyn Store> {
+    fn open(&self, purpose: Purpose) -> Store {
         self.location.open(purpose).unwrap()
     }
 
@@ -234,7 +234,7 @@ fn api_key(name: &str, role: Role) -> ApiKey {
 }
 
 /// Serving, with experiment "a" in it.
-fn served(place: &Place) -> Box<dyn Store> {
+fn served(place: &Place) -> Store {
     let mut store = place.open(Purpose::Serve);
     write(&mut store, |store| {
         assert!(
@@ -247,7 +247,7 @@ fn served(place: &Place) -> Box<dyn Store> {
 }
 
 /// One transaction.
-fn write<T>(store: &mut Box<dyn Store>, work: impl FnOnce(&mut Box<dyn Store>) -> T) -> T {
+fn write<T>(store: &mut Store, work: impl FnOnce(&mut Store) -> T) -> T {
     store.begin().unwrap();
     let result = work(store);
     store.commit().unwrap();
@@ -791,7 +791,7 @@ fn leases_are_added_if_all_of_them_are_new(place: &Place) {
         ]
     });
     assert_eq!(added, [true, false, false, true]);
-    let stored = |store: &mut Box<dyn Store>| {
+    let stored = |store: &mut Store| {
         store
             .leases("a", 0, DecisionKind::Round, 0, usize::MAX)
             .unwrap()
@@ -832,7 +832,7 @@ fn nothing_is_written_outside_a_transaction(place: &Place) {
     }
     store.commit().unwrap_err();
     assert!(store.outcomes("a", 0, 9).unwrap().is_empty() && store.keys().unwrap().is_empty());
-    assert_eq!(locked(&mut *store), progress());
+    assert_eq!(locked(&mut store), progress());
 }
 
 fn a_lock_keeps_others_out_until_the_commit(place: &Place) {
@@ -843,7 +843,7 @@ fn a_lock_keeps_others_out_until_the_commit(place: &Place) {
     let (sender, receiver) = mpsc::channel();
     let thread = thread::spawn(move || {
         other.begin().unwrap();
-        let seen = locked(&mut *other);
+        let seen = locked(&mut other);
         sender.send(seen.late).unwrap();
         other
             .set_progress(
@@ -872,10 +872,10 @@ fn a_lock_keeps_others_out_until_the_commit(place: &Place) {
     store.commit().unwrap();
     assert_eq!(receiver.recv_timeout(Duration::from_secs(9)), Ok(5));
     thread.join().unwrap();
-    assert_eq!(locked(&mut *store).late, 6);
+    assert_eq!(locked(&mut store).late, 6);
 }
 
-fn locked(store: &mut dyn Store) -> Progress {
+fn locked(store: &mut Store) -> Progress {
     parse_progress(&store.lock("a").unwrap().unwrap().progress).unwrap()
 }
 
@@ -1000,7 +1000,7 @@ fn a_name_is_added_once(place: &Place) {
 
 fn of_two_uses_of_a_key_the_later_stays(place: &Place) {
     let mut store = served(place);
-    let used = |store: &mut Box<dyn Store>, name: &str, at: i64| {
+    let used = |store: &mut Store, name: &str, at: i64| {
         write(store, |store| store.set_key_used(name, at).unwrap());
         let keys = store.keys().unwrap();
         keys.iter().map(|key| key.last_used_at).collect::<Vec<_>>()
@@ -1361,7 +1361,7 @@ fn a_copy_holds_every_row(place: &Place) {
     let mut reader = place.open(Purpose::Read);
     let file = place.folder.join("copy.db");
     let mut copy = copying::empty(&file).unwrap();
-    store::copy::copy(&mut *reader, &mut copy).unwrap();
+    store::copy::copy(&mut reader, &mut copy).unwrap();
     drop(copy);
     assert_eq!(
         copying::check(&file).unwrap(),

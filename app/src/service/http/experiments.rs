@@ -312,7 +312,7 @@ pub async fn listed(
 ) -> Result<List, ApiError> {
     let shared = Arc::clone(app);
     let caller = caller.clone();
-    let read = move |store: &mut dyn Store| {
+    let read = move |store: &mut Store| {
         // One more than is shown tells whether there is a next page.
         let mut lines = caller.lines(store, after.as_deref(), newest_first, limit + 1)?;
         let more = lines.len() > limit;
@@ -351,7 +351,7 @@ pub async fn show(
     caller.require_for(Role::Read, &id)?;
     let asked = id.clone();
     // A spec and a plan may be a megabyte each, so this is read, and counted, with the pages.
-    let read = move |store: &mut dyn Store| {
+    let read = move |store: &mut Store| {
         let revealed = caller.sees_key_of(store, &asked)?;
         Ok((store.experiment(&asked)?, revealed))
     };

@@ -70,7 +70,7 @@ pub async fn head(
     Ok(Reply(head.ok_or(Refusal::NoExperiment { id })?))
 }
 
-fn read(store: &mut dyn Store, id: &str, at: String) -> anyhow::Result<Option<NewestHead>> {
+fn read(store: &mut Store, id: &str, at: String) -> anyhow::Result<Option<NewestHead>> {
     let Some((_, progress)) = store.experiment(id)? else {
         return Ok(None);
     };

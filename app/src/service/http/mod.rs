@@ -161,7 +161,7 @@ impl Shared {
     /// Looks at some rows of the store, beside the writer.
     pub async fn read<T: Send + 'static>(
         self: &Arc<Self>,
-        read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
+        read: impl FnOnce(&mut Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
         self.readers.look.read(read).await
     }
@@ -169,7 +169,7 @@ impl Shared {
     /// Reads much of the store: in a lane of its own, and with what time the others leave.
     pub async fn read_page<T: Send + 'static>(
         self: &Arc<Self>,
-        read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
+        read: impl FnOnce(&mut Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
         self.readers.pages.read(read).await
     }

@@ -226,7 +226,7 @@ impl NewWebhook {
     }
 
     /// Adds it, within a transaction: its secret, which is not shown again.
-    pub fn add(&self, store: &mut dyn Store, at: i64) -> Result<Result<WebhookSecret, Refusal>> {
+    pub fn add(&self, store: &mut Store, at: i64) -> Result<Result<WebhookSecret, Refusal>> {
         if store.webhooks()?.len() >= WEBHOOKS_MAX {
             return Ok(Err(WebhookRefusal::TooMany.into()));
         }

@@ -121,7 +121,7 @@ impl OutboxRequest {
     /// Does it, within a transaction.
     pub(in crate::service) fn serve(
         &self,
-        store: &mut dyn Store,
+        store: &mut Store,
         time: TurnTime,
     ) -> Result<Result<OutboxGranted, Refusal>> {
         match self {
@@ -156,7 +156,7 @@ impl OutboxRequest {
     }
 }
 
-fn named(store: &mut dyn Store, name: &str) -> Result<Option<Webhook>> {
+fn named(store: &mut Store, name: &str) -> Result<Option<Webhook>> {
     let mut webhooks = store.webhooks()?.into_iter();
     Ok(webhooks.find(|webhook| webhook.name == name))
 }
@@ -176,11 +176,7 @@ fn message(webhook: &str, id: &str, body: &str, now: i64) -> WebhookMessage {
     }
 }
 
-fn test(
-    store: &mut dyn Store,
-    name: &str,
-    time: TurnTime,
-) -> Result<Result<OutboxGranted, Refusal>> {
+fn test(store: &mut Store, name: &str, time: TurnTime) -> Result<Result<OutboxGranted, Refusal>> {
     let Some(webhook) = named(store, name)? else {
         return Ok(Err(not_there(name)));
     };
@@ -204,7 +200,7 @@ fn test(
     Ok(Ok(OutboxGranted::Tested(id)))
 }
 
-fn raise(store: &mut dyn Store, raise: &Raise, now: i64) -> Result<()> {
+fn raise(store: &mut Store, raise: &Raise, now: i64) -> Result<()> {
     let name = &raise.after.webhook;
     // It may have been removed, or have become another, since the experiment was looked at.
     let wanted = named(store, name)?.is_some_and(|webhook| webhook.disabled_at.is_none());
@@ -218,7 +214,7 @@ fn raise(store: &mut dyn Store, raise: &Raise, now: i64) -> Result<()> {
         .try_for_each(|(id, body)| store.add_message(&message(name, id, body, now)))
 }
 
-fn claim(store: &mut dyn Store, busy: &[String], now: i64) -> Result<Vec<Claimed>> {
+fn claim(store: &mut Store, busy: &[String], now: i64) -> Result<Vec<Claimed>> {
     let mut all = Vec::new();
     for webhook in store.webhooks()? {
         if webhook.disabled_at.is_some() || busy.contains(&webhook.name) {
@@ -239,7 +235,7 @@ fn claim(store: &mut dyn Store, busy: &[String], now: i64) -> Result<Vec<Claimed
     Ok(all)
 }
 
-fn settle(store: &mut dyn Store, settled: &Settled, time: TurnTime) -> Result<()> {
+fn settle(store: &mut Store, settled: &Settled, time: TurnTime) -> Result<()> {
     let Settled { message, sent } = settled;
     let Some(webhook) = named(store, &message.webhook)? else {
         return Ok(());

@@ -125,7 +125,7 @@ struct ListedRecord {
 }
 
 /// Reads the epochs from this number on; `None` if there is no such experiment.
-pub fn read(store: &mut dyn Store, id: &str, from: u64, limit: u64) -> Result<Option<EpochList>> {
+pub fn read(store: &mut Store, id: &str, from: u64, limit: u64) -> Result<Option<EpochList>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };

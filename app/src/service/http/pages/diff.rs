@@ -93,7 +93,7 @@ async fn choices(
 ) -> Result<Vec<OtherExperiment>, ApiError> {
     let list = listed(app, &guest.0, None, LISTED_MAX, true).await?;
     let (asked, caller) = (id.to_owned(), guest.0.clone());
-    let read = move |store: &mut dyn Store| {
+    let read = move |store: &mut Store| {
         let Some((experiment, _)) = store.experiment(&asked)? else {
             return Ok(Vec::new());
         };

@@ -81,7 +81,7 @@ async fn shared_content(
         return Ok(list);
     }
     let (shared, caller, asked) = (Arc::clone(app), caller.clone(), view.clone());
-    let read = move |store: &mut dyn Store| {
+    let read = move |store: &mut Store| {
         let found = find(&shared, store, &caller, &asked, now.wall)?;
         // On this thread, which gives way to all others.
         Ok(Arc::new(content(&caller, &asked, found)))
@@ -116,7 +116,7 @@ impl Lists {
 
 fn find(
     app: &AppState,
-    store: &mut dyn Store,
+    store: &mut Store,
     caller: &Caller,
     view: &ListView,
     now: i64,

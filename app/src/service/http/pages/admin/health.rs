@@ -27,7 +27,7 @@ struct StoreHealth {
     keys: u64,
 }
 
-fn read(store: &mut dyn Store, incarnation: u64, own: i64) -> anyhow::Result<StoreHealth> {
+fn read(store: &mut Store, incarnation: u64, own: i64) -> anyhow::Result<StoreHealth> {
     let now = store.now().unwrap_or(own);
     let keys = store.keys()?;
     Ok(StoreHealth {
