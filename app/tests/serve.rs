@@ -443,33 +443,6 @@ fn secrets_are_never_in_the_log() {
 }
 
 #[test]
-fn a_backup_that_finds_no_room_says_where_and_what_to_do() {
-    let folder = Folder::new();
-    folder.add_key();
-    let missing = folder.0.join("missing");
-    let mut command = command(&["--store", &folder.store(), "--listen", "127.0.0.1:0"]);
-    command.env("TMPDIR", &missing);
-    let server = Server::run(command);
-    server.create();
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .http_status_as_error(false)
-        .build()
-        .into();
-    let mut answer = agent
-        .post(format!("http://{}/admin/backup", server.address))
-        .header("authorization", format!("Bearer {KEY}"))
-        .send_empty()
-        .unwrap();
-    let page = answer.body_mut().read_to_string().unwrap();
-    assert_eq!(answer.status(), 507, "{page}");
-    for word in [missing.to_str().unwrap(), "TMPDIR", "debora backup"] {
-        assert!(page.contains(word), "{word}: {page}");
-    }
-    let decided = server.post("/v1/experiments/e/decisions", &json!({ "n": 1 }));
-    assert_eq!(decided.0, 200, "{decided:?}");
-}
-
-#[test]
 fn a_client_that_has_seen_more_than_the_store_is_in_the_log() {
     let folder = Folder::new();
     folder.add_key();

@@ -79,13 +79,6 @@ fn common_errors(path: &str, item: &mut PathItem) {
             "Codes `store`, `stopping`, `busy`: repeat the request after the seconds in Retry-After",
         );
         path_errors(path, operation);
-        if path.ends_with("/audit") && changes {
-            error(
-                operation,
-                "429",
-                "Code `yours_runs`: the key has an audit of another experiment under way",
-            );
-        }
         if changes {
             error(
                 operation,

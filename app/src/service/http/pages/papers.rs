@@ -76,7 +76,7 @@ async fn not_over(app: &AppState, guest: &Guest, id: &str) -> Result<Html<String
             p {
                 "A certificate names the key, with which every decision can be predicted. Until then the "
                 a href={ "/experiments/" (id) "/seal" } { "seal" }
-                " says what is fixed, and the " a href={ "/experiments/" (id) "/audit" } { "audit" } " checks what has happened."
+                " says what is fixed, and an " a href={ "/experiments/" (id) "/audit" } { "audit" } " checks what has happened."
             }
         }
     };

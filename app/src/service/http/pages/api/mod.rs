@@ -174,7 +174,7 @@ fn introduction(sender: &Sender) -> Markup {
         p {
             "What cannot be done is answered with " (schema::link("ApiError")) " (" code { (MEDIA_TYPE) } ", RFC 9457): a stable "
             a href="#errors" { "code" } ", a sentence with the remedy, the rule and the value. 422 is wrong in itself, 409 at this moment. "
-            "429 is over a limit of the caller's own and 503 over one of the service: both are worth repeating, after the seconds in "
+            "503 is over a limit of the service, or its store fails: worth repeating, after the seconds in "
             code { "Retry-After" } "."
         }
     }
