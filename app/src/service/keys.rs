@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use crate::hex;
 use crate::service::limits::quoted;
+use crate::service::random::random;
 use crate::service::request::{Refusal, is_id, token_hash};
-use crate::service::transaction::random;
 use crate::store::{ApiKey, ITSELF, KEYLESS, Role, Store};
 
 /// The longest name of a key, in bytes.

@@ -18,6 +18,7 @@ pub mod keys;
 pub mod limits;
 pub mod node;
 mod publish;
+pub mod random;
 mod recent;
 pub mod request;
 pub mod resident;

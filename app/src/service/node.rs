@@ -12,8 +12,9 @@ use crate::hex;
 use crate::service::clock::{Moment, Stopwatch};
 use crate::service::counts::Counts;
 use crate::service::key_uses::KeyUses;
+use crate::service::random::random;
 use crate::service::recent::Recent;
-use crate::service::transaction::{Executor, random};
+use crate::service::transaction::Executor;
 use crate::store::{FileMoved, Store};
 
 /// Experiments kept in memory between groups: those that were asked for last.

@@ -17,6 +17,7 @@ use crate::service::key_uses::KeyUses;
 use crate::service::keys::{self, NewKey};
 use crate::service::limits;
 use crate::service::node::{NodeStart, StoreStart};
+use crate::service::random::random;
 use crate::service::recent::Recent;
 use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_id, token_hash};
 use crate::service::resident::Resident;
@@ -464,13 +465,4 @@ fn check_draft(id: &str, create: &Create) -> Result<(), Refusal> {
         return Err(Refusal::Blind(warning));
     }
     Ok(())
-}
-
-/// Random bytes from the operating system.
-pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        anyhow::anyhow!("the operating system's random number generator failed: {error}")
-    })?;
-    Ok(bytes)
 }

@@ -18,8 +18,8 @@ use ureq::http::Uri;
 
 use crate::service::keys::is_key_name;
 use crate::service::limits::{quoted, within};
+use crate::service::random::random;
 use crate::service::request::{Refusal, is_id};
-use crate::service::transaction::random;
 use crate::store::{Deliveries, Store, Webhook, WebhookSecret};
 use message::{WORDS, unknown_word};
 

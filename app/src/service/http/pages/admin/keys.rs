@@ -21,7 +21,7 @@ use crate::service::http::pages::compress::Secret;
 use crate::service::http::pages::errors::PageError;
 use crate::service::http::pages::{Guest, login, page, parts, see, text};
 use crate::service::keys::{KEY_NAME_MAX, NewKey, is_dots};
-use crate::service::transaction::random;
+use crate::service::random::random;
 use crate::store::Role;
 
 /// What the form sends, as it was filled in.
