@@ -5,7 +5,7 @@
 //! its pace changes; two that run one after the other do not.
 
 mod raw;
-#[path = "../tests/common/scratch.rs"]
+#[path = "../tests/kit/scratch.rs"]
 mod scratch;
 
 use std::io;

@@ -14,7 +14,7 @@ pub mod log;
 pub mod papers;
 pub mod report;
 #[cfg(test)]
-#[path = "../tests/common/scratch.rs"]
+#[path = "../tests/kit/scratch.rs"]
 mod scratch;
 pub mod service;
 pub mod store;

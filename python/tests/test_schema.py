@@ -19,7 +19,7 @@ from jsonschema import Draft7Validator  # type: ignore[import-untyped]
 import debora
 from conftest import ROOT, binary, program
 
-SPEC_TESTS = ROOT / "tests/spec"
+SPEC_TESTS = ROOT / "tests/fast/spec"
 TAPLO = Path(sys.executable).with_name("taplo")
 
 # What a schema cannot say: it sees one value at a time, and knows no sums and no names but its own.
@@ -77,7 +77,7 @@ def bases() -> dict[str, str]:
 
 
 def cases() -> Iterator[Case]:
-    """The suite, as ``tests/spec/main.rs`` reads it; tables are left out."""
+    """The suite, as ``tests/fast/spec/mod.rs`` reads it; tables are left out."""
     right = bases()
     for case in (SPEC_TESTS / "errors.txt").read_text().split("\n# ")[1:]:
         title, body = case.split("\n", 1)

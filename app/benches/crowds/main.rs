@@ -7,12 +7,12 @@
 //! cargo bench -p debora-cli --bench crowds -- 47x readers                 # some of them
 //! ```
 
-#[path = "../../tests/common/binary.rs"]
+#[path = "../../tests/kit/binary.rs"]
 mod binary;
 mod client;
-#[path = "../../tests/common/scratch.rs"]
+#[path = "../../tests/kit/scratch.rs"]
 mod scratch;
-#[path = "../../tests/common/server.rs"]
+#[path = "../../tests/kit/server.rs"]
 mod server;
 
 use std::time::{Duration, Instant};

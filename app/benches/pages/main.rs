@@ -7,14 +7,14 @@
 //! cargo bench -p debora-cli --bench pages -- / /experiments/large         # some pages
 //! ```
 
-#[path = "../../tests/common/binary.rs"]
+#[path = "../../tests/kit/binary.rs"]
 mod binary;
 mod browser;
 #[path = "../crowds/client.rs"]
 mod client;
-#[path = "../../tests/common/scratch.rs"]
+#[path = "../../tests/kit/scratch.rs"]
 mod scratch;
-#[path = "../../tests/common/server.rs"]
+#[path = "../../tests/kit/server.rs"]
 mod server;
 
 use std::sync::Arc;

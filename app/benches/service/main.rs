@@ -9,14 +9,14 @@
 //! DEBORA_BENCH_STORE=postgres://... cargo bench -p debora-cli --bench service
 //! ```
 
-#[path = "../../tests/common/binary.rs"]
+#[path = "../../tests/kit/binary.rs"]
 mod binary;
 mod load;
 #[path = "../raw/mod.rs"]
 mod raw;
-#[path = "../../tests/common/scratch.rs"]
+#[path = "../../tests/kit/scratch.rs"]
 mod scratch;
-#[path = "../../tests/common/server.rs"]
+#[path = "../../tests/kit/server.rs"]
 mod server;
 mod single;
 

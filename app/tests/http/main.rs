@@ -1,9 +1,11 @@
-//! The service over HTTP, without a socket: a router, a SQLite file, and a clock that is moved by hand.
+//! The service: over HTTP without a socket, as a router, a SQLite file and a clock that is moved by hand; as a server on a real
+//! socket; and the stores below it.
 
 mod access;
 mod admin;
 mod api_page;
 mod comparison;
+mod crowds;
 mod documents;
 mod epochs;
 mod errors;
@@ -13,6 +15,8 @@ mod flags;
 mod holdback;
 mod interface;
 mod keys;
+#[path = "../kit/mod.rs"]
+mod kit;
 mod limits;
 mod list;
 mod metrics;
@@ -21,9 +25,12 @@ mod new;
 mod observed;
 mod pages;
 mod planning;
+mod ready;
 mod record;
-#[path = "../common/scratch.rs"]
-mod scratch;
+mod restarts;
+mod serve;
+mod stores;
+mod webhooks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -34,8 +41,9 @@ use debora_cli::service::clock::Moment;
 use debora_cli::service::http::{App, Shared, TIMEOUT};
 use debora_cli::service::writer::Service;
 use debora_cli::store::Location;
-use scratch::Scratch;
 use serde_json::{Value, json};
+
+use crate::kit::scratch::Scratch;
 
 /// The key of every experiment that a test creates.
 const KEY: &str = "70000000000000000000000000000007";

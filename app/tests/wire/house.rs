@@ -15,8 +15,8 @@ use debora_cli::store::Location;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::kit::scratch::Scratch;
 use crate::masked::{in_lines, masked};
-use crate::scratch::Scratch;
 
 /// When it all begins: a November evening in 2023.
 const BEGINNING: i64 = 1_700_000_000_000;

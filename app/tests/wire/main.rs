@@ -7,22 +7,21 @@
 //!
 //! `DEBORA_WIRE=1 cargo test -p debora-cli --test wire` writes the files anew: a change of them is a change of what users see.
 
-#[path = "../common/binary.rs"]
-mod binary;
 mod golden;
 mod house;
+#[path = "../kit/mod.rs"]
+mod kit;
 mod live;
 mod masked;
 mod routes;
-#[path = "../common/scratch.rs"]
-mod scratch;
 mod verbs;
 
 use std::thread;
 
 use golden::Goldens;
 use house::House;
-use scratch::Scratch;
+
+use crate::kit::scratch::Scratch;
 
 /// One test and not two: the verbs are run on the store that the service has left.
 #[tokio::test]

@@ -7,8 +7,8 @@ use std::process::{Output, Stdio};
 use clap::CommandFactory as _;
 use debora_cli::args::Cli;
 
-use crate::binary::debora;
 use crate::golden::{Goldens, plain};
+use crate::kit::binary::debora;
 use crate::masked::masked;
 
 /// Verbs that are about this machine or about files of other programs, and say nothing that is kept here.
