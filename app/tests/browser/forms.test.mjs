@@ -177,7 +177,7 @@ test("a name may be another's while it is typed", async () => {
     const { visit, page, spec, drafted, follow } = await writing();
     const second = page.getByLabel("Action 2", { exact: true });
     const text = routing().replace('"soft"', '"hard"') + "\n[safe]\nstrategy = { small = 0.5, large = 0.5 }\ncost = { price = 0.004 }\n";
-    await follow(() => spec.fill(text), () => document.getElementById("f-actions.1.safe"));
+    await follow(() => spec.fill(text), () => document.getElementById("f-safe.strategy.1"));
     let sent = 0;
     page.on("request", (request) => (sent += Number(drafted(request))));
     await second.fill("small");

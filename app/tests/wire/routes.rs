@@ -371,6 +371,36 @@ async fn of_forms(house: &House, goldens: &mut Goldens) {
             ],
         ),
         (
+            "typed by name",
+            vec![
+                spec(FULL),
+                was(FULL),
+                ("safe.strategy.0", "0.5"),
+                ("safe.strategy.1", "0.5"),
+                ("safe.cost.1", "0.2"),
+                ("service.impute.cost.1", "0.3"),
+                ("service.impute.reward", ""),
+                ("actions.1", "huge"),
+                ("cost.0.name", "dollars"),
+                ("cost.0.range.1", "0.03"),
+                ("cost.1.mean.0", "0.1"),
+            ],
+        ),
+        (
+            "typed beside what is no toml",
+            vec![
+                spec("policy = ["),
+                was(FULL),
+                ("horizon", "2e6"),
+                ("actions.0", "tiny"),
+                ("cost.0.range.0", ""),
+            ],
+        ),
+        (
+            "safe no longer",
+            vec![spec(FULL), was(FULL), ("policy", "soft")],
+        ),
+        (
             "simulated",
             vec![
                 spec(ROUTING),
