@@ -8,6 +8,7 @@ pub mod audit;
 mod calendar;
 pub mod chart;
 pub mod commands;
+pub mod document;
 pub mod files;
 pub mod hex;
 pub mod log;

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! library:  core < lab < spec < measure
-//! program:  store < log < service < service/http,   log < audit < service/http and commands,   and audit and service know nothing
-//!           of each other
+//! program:  store < log < service < service/http,   log < audit < service/http and commands,   document < all that it shows,
+//!           and audit and service know nothing of each other
 //! ```
 //!
 //! A room may use those before it in its row, never one after it. What decides must not depend on what measures, what is
@@ -36,6 +36,11 @@ const PROGRAM: House = House {
         &["store", "log", "service", "service/http"],
         &["log", "audit", "commands"],
         &["audit", "service/http"],
+        // How answers look knows nothing of what they are about.
+        &["document", "papers", "service/http"],
+        &["document", "report", "commands"],
+        &["document", "store"],
+        &["document", "log"],
     ],
     strangers: &[("audit", "service")],
     ground: None,
@@ -221,6 +226,11 @@ fn a_planted_violation_is_found() {
         ("audit/replay.rs", "use crate::service::http::pages;"),
         ("service/turn.rs", "use crate::audit;"),
         ("audit/mod.rs", "use crate::commands::diff;"),
+        (
+            "document/table.rs",
+            "use crate::log::certificate::ActionCounts;",
+        ),
+        ("document/mod.rs", "use crate::papers;"),
     ] {
         let found = check(&PROGRAM, path, text);
         assert!(!found.is_empty(), "{path}: {text}");

@@ -1,6 +1,7 @@
 //! `debora keys`: who may do what. A key is shown once; the store has its hash.
 
 use anyhow::Result;
+use debora::measure::answer::row_for_each;
 use debora::measure::words::listed;
 use serde_json::{Value, json};
 
@@ -75,18 +76,15 @@ fn list(location: &Location, common: &Common) -> Result<()> {
     if keys.is_empty() {
         return print("no keys; `debora keys add NAME --role admin` makes one\n");
     }
-    let rows: Vec<_> = keys.iter().map(row).collect();
-    print(&table(
-        &[
-            "name",
-            "role",
-            "for",
-            "created (UTC)",
-            "last used (UTC)",
-            "revoked (UTC)",
-        ],
-        &rows,
-    ))
+    let time = |at: Option<i64>| at.map_or("-".into(), utc);
+    let keys = row_for_each(&keys)
+        .words("name", |key| &key.name)
+        .words("role", |key| key.role.name())
+        .words("for", |key| scope_words(key.experiments.as_deref()))
+        .words("created (UTC)", |key| utc(key.created_at))
+        .words("last used (UTC)", |key| time(key.last_used_at))
+        .words("revoked (UTC)", |key| time(key.revoked_at));
+    print(&table(&keys.table()))
 }
 
 fn document(key: &ApiKey) -> Value {
@@ -99,17 +97,6 @@ fn document(key: &ApiKey) -> Value {
         "last_used_at": key.last_used_at,
         "revoked_at": key.revoked_at,
     })
-}
-
-fn row(key: &ApiKey) -> Vec<String> {
-    vec![
-        key.name.clone(),
-        key.role.name().into(),
-        scope_words(key.experiments.as_deref()),
-        utc(key.created_at),
-        key.last_used_at.map_or("-".into(), utc),
-        key.revoked_at.map_or("-".into(), utc),
-    ]
 }
 
 fn revoke(location: &Location, name: &str) -> Result<()> {

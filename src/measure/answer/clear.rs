@@ -1,6 +1,6 @@
 //! The clear test of policy free in words: when it is made, and how it ended.
 
-use crate::measure::answer::AnswerTable;
+use crate::measure::answer::{AnswerCell, AnswerTable, row_for_each};
 use crate::measure::words::{amount, whole};
 use crate::problem::Problem;
 use crate::record::ClearTest;
@@ -42,18 +42,14 @@ pub(super) fn when(plan: &Plan) -> Option<String> {
 
 /// The stages, each with the leads between which the key draws its threshold.
 pub(super) fn stages(plan: &Plan, clear: &Clear) -> AnswerTable {
-    let rows = clear
-        .stages
-        .iter()
-        .enumerate()
-        .map(|(stage, &count)| {
-            let none = || "none".to_owned();
-            let [least, sure] =
-                clear_leads(plan, clear, stage).map(|lead| lead.unwrap_or_else(none));
-            vec![whole(count), least, sure]
-        })
-        .collect();
-    AnswerTable::of_numbers(["clear test after", "lead above", "surely from"], rows)
+    let lead = |stage: usize, place: usize| {
+        AnswerCell::or_none(clear_leads(plan, clear, stage)[place].as_deref())
+    };
+    row_for_each(clear.stages.iter().enumerate())
+        .words("clear test after", |(_, count)| **count)
+        .numbers("lead above", |(stage, _)| lead(*stage, 0))
+        .numbers("surely from", |(stage, _)| lead(*stage, 1))
+        .table()
 }
 
 /// The smallest lead that may pass a stage and the smallest that is sure to, in the reward's units; `None` if no lead can.

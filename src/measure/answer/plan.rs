@@ -1,9 +1,10 @@
 //! What `debora plan` says.
 
 use crate::measure::WorldGap;
-use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, clear, gaps};
+use crate::measure::answer::{
+    Answer, AnswerCell, AnswerTable, Sentence, Tone, clear, gaps, row_for_each,
+};
 use crate::measure::words::{amount, counted, listed, percent, whole};
-use crate::plan::Level;
 use crate::problem::Range;
 use crate::spec::ServiceSpec;
 use crate::{Plan, Policy, Problem};
@@ -174,29 +175,27 @@ fn bounds(plan: &Plan) -> String {
 fn constants(plan: &Plan) -> AnswerTable {
     // Profile paper has no growth to choose: its epochs end when a count has doubled.
     let growth = plan.growth.map_or("2".into(), |growth| growth.to_string());
-    let informative = plan.first_informative_count.map_or("none".into(), whole);
-    let rows = [
-        ("profile", plan.profile.name().to_owned()),
-        ("growth", growth),
-        ("share of rho", amount(plan.rho_share)),
-        ("share of delta", amount(plan.delta_share)),
-        ("first informative count", informative),
-        ("epochs at most", whole(plan.epochs_max)),
+    let informative = plan.first_informative_count;
+    let rows: [(&str, AnswerCell); 6] = [
+        ("profile", plan.profile.name().into()),
+        ("growth", growth.into()),
+        ("share of rho", plan.rho_share.into()),
+        ("share of delta", plan.delta_share.into()),
+        ("first informative count", AnswerCell::or_none(informative)),
+        ("epochs at most", plan.epochs_max.into()),
     ];
-    let rows = rows.map(|(name, value)| vec![name.to_owned(), value]);
-    AnswerTable::of_numbers(["constant", "value"], rows.into())
+    row_for_each(rows)
+        .words("constant", |(name, _)| *name)
+        .numbers("value", |(_, value)| value.clone())
+        .table()
 }
 
 fn levels(plan: &Plan) -> AnswerTable {
-    let row = |level: &Level| {
-        vec![
-            level.level.to_string(),
-            whole(level.count),
-            amount(level.cell),
-            amount(level.width),
-        ]
-    };
     let first = plan.levels.len().saturating_sub(LEVELS_SHOWN);
-    let rows = plan.levels[first..].iter().map(row).collect();
-    AnswerTable::of_numbers(["level", "samples", "cell", "width"], rows)
+    row_for_each(&plan.levels[first..])
+        .words("level", |level| level.level)
+        .numbers("samples", |level| level.count)
+        .numbers("cell", |level| level.cell)
+        .numbers("width", |level| level.width)
+        .table()
 }

@@ -46,7 +46,6 @@ pub mod spec_edit;
 pub mod state;
 pub mod stream;
 pub mod summary;
-pub mod table;
 pub mod trace;
 pub mod watch;
 pub mod webhooks;
