@@ -18,11 +18,8 @@ import pytest
 
 import debora
 import debora.export
-from conftest import ROOT
+from conftest import ROOT, Server
 from debora import Client, Error
-from test_client import Server, server
-
-__all__ = ["server"]
 
 TOLERANCE = 1e-9
 """As the page says."""
