@@ -260,6 +260,23 @@ def test_reprs(soft: debora.Problem) -> None:
     assert recommendation.cautious is None, "so short a run is not sure of any strategy"
 
 
+def test_records_are_their_json_and_plain_data(soft: debora.Problem) -> None:
+    engine = play(debora.Engine(soft, 7))
+    record = engine.record
+    document = record.to_dict()
+    assert set(document) == {name for name in vars(record) if not name.startswith("_")}
+    assert document["counts"] == record.counts.tolist() and record.counts.dtype == np.uint64
+    assert document["estimates"] == [estimate.to_dict() for estimate in record.estimates]
+    document["strategy"].clear()
+    copied = pickle.loads(pickle.dumps(record))
+    assert copied.to_dict() == record.to_dict() != document and repr(copied) == repr(record)
+    assert pickle.loads(pickle.dumps(engine.estimates)) == engine.estimates
+    with pytest.raises(AttributeError, match="cannot assign"):
+        record.epoch = 7  # type: ignore[misc]
+    with pytest.raises(TypeError, match="strange"):
+        debora.EpochRecord.read(record.to_dict() | {"strange": 1})
+
+
 def test_a_commitment_is_in_the_record() -> None:
     """Policy free, one action far ahead: after the first stage it is played for good, and asking never waits."""
     problem = debora.Problem(actions=["a", "b"], horizon=1e6, rho=0.3, delta=0.5, growth=2)
