@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, final
 
 import numpy as np
@@ -252,8 +253,14 @@ class Measurement:
     def measure(
         self, shard: tuple[int, int] | None = None, *, threads: float | None = None, progress: Any = None
     ) -> bytes: ...
+    @property
+    def _tables(self) -> list[Path]: ...
     def _measure(
-        self, shard: tuple[int, int] | None = None, threads: float | None = None, progress: Any = None
+        self,
+        shard: tuple[int, int] | None = None,
+        threads: float | None = None,
+        progress: Any = None,
+        tables: Mapping[Path, bytes] | None = None,
     ) -> Part: ...
     @classmethod
     def _restore(
