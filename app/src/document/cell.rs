@@ -50,6 +50,12 @@ impl From<Markup> for HtmlCell {
     }
 }
 
+impl From<Option<Markup>> for HtmlCell {
+    fn from(markup: Option<Markup>) -> Self {
+        markup.map_or(Self::Value(AnswerCell::Empty), Self::Drawn)
+    }
+}
+
 /// One by one: a conversion from all that a value can be made of would meet that from markup.
 macro_rules! values {
     ($($kind:ty),*) => {$(
@@ -69,6 +75,7 @@ values!(
     u32,
     u64,
     f64,
+    Option<u32>,
     Option<f64>,
     Option<String>,
     Option<&str>

@@ -69,6 +69,15 @@ pub fn facts<'a, C: Into<HtmlCell>>(entries: impl IntoIterator<Item = (&'a str, 
     }
 }
 
+/// A few numbers, each under what it is.
+pub fn numbers<'a>(entries: impl IntoIterator<Item = (&'a str, impl Into<HtmlCell>)>) -> Markup {
+    html! {
+        dl.numbers {
+            @for (name, value) in entries { div { dt { (name) } dd { (value.into().of_fact()) } } }
+        }
+    }
+}
+
 /// A figure with what it shows in words, and where the numbers behind it are.
 pub fn figure(figure: &AnswerFigure) -> Markup {
     html! {

@@ -1,7 +1,7 @@
 //! Tables as HTML: each is described once, and headings, labels and row headers are made of its columns.
 
 use debora::measure::answer::{Align, AnswerColumn, AnswerTable};
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 
 use super::{HtmlCell, sentence};
 
@@ -112,6 +112,12 @@ impl<'a> HtmlTable<'a> {
             class_of(column)
         };
         html! { td class=[class] data-label=[label] { (cell.markup(column)) } }
+    }
+}
+
+impl Render for HtmlTable<'_> {
+    fn render(&self) -> Markup {
+        self.markup()
     }
 }
 

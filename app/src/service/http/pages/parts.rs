@@ -1,6 +1,6 @@
 //! What several pages are made of.
 
-use maud::{Markup, Render, html};
+use maud::{Markup, html};
 
 pub use crate::document::{blocks as answer, scroll, sentence};
 use crate::log::kept::LimitVerdict;
@@ -79,15 +79,6 @@ pub fn figure(drawing: &Markup, legend: &Markup, caption: &str, data: &str) -> M
                 (caption) " "
                 span.data { "Data: " a href={ (data) ".csv" } { "CSV" } ", " a href={ (data) ".json" } { "JSON" } "." }
             }
-        }
-    }
-}
-
-/// A few numbers, each under what it is.
-pub fn numbers(entries: &[(&str, &dyn Render)]) -> Markup {
-    html! {
-        dl.numbers {
-            @for (name, value) in entries { div { dt { (name) } dd { (value) } } }
         }
     }
 }
