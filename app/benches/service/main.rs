@@ -27,7 +27,9 @@ use std::time::{Duration, Instant};
 use binary::debora;
 use debora::Key;
 use debora_cli::service::clock::Moment;
-use debora_cli::service::request::{Create, DecisionId, Granted, Request, ToldOutcome};
+use debora_cli::service::request::{
+    Create, Decide, DecisionId, Granted, Request, Tell, ToldOutcome,
+};
 use debora_cli::service::transaction::Executor;
 use debora_cli::store::{DecisionKind, Lease, Location, Progress, Purpose};
 use load::{Measured, load};
@@ -176,12 +178,14 @@ async fn asking(store: &str, executor_store: &str, raw_store: &str, id: &str) {
 
 /// Seconds that an executor without HTTP takes for the requests that got these leases.
 fn executor_seconds(executor: &mut Executor, leases: &[Lease], group: usize) -> f64 {
-    let ask = |lease: &Lease| Request::Decide {
-        id: BESIDE.into(),
-        rounds: lease.asked,
-        request_key: lease.request_key.clone(),
-        seen: 0,
-        actor: "tester".into(),
+    let ask = |lease: &Lease| {
+        Request::Decide(Decide {
+            id: BESIDE.into(),
+            rounds: lease.asked,
+            request_key: lease.request_key.clone(),
+            seen: 0,
+            actor: "tester".into(),
+        })
     };
     let begun = Instant::now();
     for group in leases.chunks(group) {
@@ -432,7 +436,7 @@ fn begin(store: &str, id: &str) -> Executor {
     .expect("starts");
     let spec = SPEC.to_owned();
     let create = Create {
-        id: Some(id.to_owned()),
+        id: id.to_owned(),
         spec,
         key: Some(Key::from(1u64)),
         blind: true,
@@ -444,13 +448,13 @@ fn begin(store: &str, id: &str) -> Executor {
         .expect("an experiment");
     let mut told = 0;
     while told < BEFORE {
-        let ask = Request::Decide {
+        let ask = Request::Decide(Decide {
             id: id.to_owned(),
             rounds: 10_000,
             request_key: None,
             seen: 0,
             actor: "tester".into(),
-        };
+        });
         let Ok(Granted::Decided(decided)) = executor.serve(&[ask], Moment::both(0)).swap_remove(0)
         else {
             panic!("no decisions")
@@ -461,11 +465,11 @@ fn begin(store: &str, id: &str) -> Executor {
             reward: (round % 2) as f64,
             costs: vec![0.25, 0.5],
         };
-        let tell = Request::Tell {
+        let tell = Request::Tell(Tell {
             id: id.to_owned(),
             outcomes: (first..first + count).map(one).collect(),
             actor: "tester".into(),
-        };
+        });
         executor
             .serve(&[tell], Moment::both(0))
             .swap_remove(0)

@@ -8,6 +8,7 @@ use anyhow::Result;
 use crate::hex;
 use crate::service::limits::quoted;
 use crate::service::random::random;
+use crate::service::request::of_store::StoreRequest;
 use crate::service::request::{Refusal, is_id, token_hash};
 use crate::store::{ApiKey, ITSELF, KEYLESS, Role, Store};
 
@@ -80,22 +81,33 @@ impl NewKey {
             })
         })
     }
+}
 
-    /// Adds it for a caller of the service, who has a key or needs none.
-    pub fn add_for(
-        &self,
-        store: &mut Store,
-        at: i64,
-        keyed: bool,
-    ) -> Result<Result<String, Refusal>> {
+/// Adds a key for a caller of the service, who has one or needs none. Answered with the key, which is stored nowhere.
+#[derive(Clone, Debug)]
+pub struct AddKey {
+    /// What it is to be.
+    pub new: NewKey,
+    /// Whether the caller has a key.
+    pub keyed: bool,
+}
+
+impl StoreRequest for AddKey {
+    type Reply = String;
+
+    fn serve(&self, store: &mut Store, now: i64) -> Result<Result<String, Refusal>> {
+        let Self { new, keyed } = self;
+        if let Err(refusal) = new.check() {
+            return Ok(Err(refusal));
+        }
         // Asked within the transaction: of two who make the first key at the same time, one finds the other's.
         if !keyed && !store.keys()?.is_empty() {
             return Ok(Err(Refusal::KeyNeeded));
         }
-        if !keyed && !self.is_admin_of_all() {
+        if !keyed && !new.is_admin_of_all() {
             return Ok(Err(Refusal::FirstKey));
         }
-        self.add(store, at)
+        new.add(store, now)
     }
 }
 
@@ -119,16 +131,27 @@ pub fn revoke(store: &mut Store, name: &str, at: i64) -> Result<Result<(), Refus
     store.set_key(&revoked).map(Ok)
 }
 
-/// Revokes it for a caller of the service.
-pub fn revoke_for(store: &mut Store, name: &str, at: i64) -> Result<Result<(), Refusal>> {
-    let keys = store.keys()?;
-    let mut admins = keys.iter().filter(|key| {
-        key.role == Role::Admin && key.experiments.is_none() && key.revoked_at.is_none()
-    });
-    let is_last = admins.next().is_some_and(|key| key.name == name) && admins.next().is_none();
-    if is_last {
-        let name = name.to_owned();
-        return Ok(Err(Refusal::LastAdmin { name }));
+/// Revokes a key for a caller of the service.
+#[derive(Clone, Debug)]
+pub struct RevokeKey {
+    /// What it is called.
+    pub name: String,
+}
+
+impl StoreRequest for RevokeKey {
+    type Reply = ();
+
+    fn serve(&self, store: &mut Store, now: i64) -> Result<Result<(), Refusal>> {
+        let name = &self.name;
+        let keys = store.keys()?;
+        let mut admins = keys.iter().filter(|key| {
+            key.role == Role::Admin && key.experiments.is_none() && key.revoked_at.is_none()
+        });
+        let is_last = admins.next().is_some_and(|key| key.name == *name) && admins.next().is_none();
+        if is_last {
+            let name = name.clone();
+            return Ok(Err(Refusal::LastAdmin { name }));
+        }
+        revoke(store, name, now)
     }
-    revoke(store, name, at)
 }

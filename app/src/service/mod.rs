@@ -23,6 +23,7 @@ mod recent;
 pub mod request;
 pub mod resident;
 mod seldom;
+pub mod sessions;
 mod tell;
 pub mod tick;
 pub mod transaction;

@@ -171,7 +171,7 @@ fn time_of(store: &Store, moment: Moment) -> Moment {
 mod tests {
     use super::*;
     use crate::scratch::Scratch;
-    use crate::service::request::{Create, Request};
+    use crate::service::request::{Create, Decide, Request};
     use crate::store::{Location, Purpose};
 
     /// A group may have more experiments than are kept: all of them are served, and only then dropped.
@@ -183,19 +183,21 @@ mod tests {
         let mut executor = Executor::start(store, Moment::both(0)).unwrap();
         let create = |number: usize| {
             Request::Create(Create {
-                id: Some(format!("e-{number}")),
+                id: format!("e-{number}"),
                 spec: "policy = 'free'\nhorizon = 9\nrho = 0.5\nactions = ['a', 'b']".into(),
                 key: None,
                 blind: true,
                 actor: "test".into(),
             })
         };
-        let decide = |number: usize| Request::Decide {
-            id: format!("e-{number}"),
-            rounds: 1,
-            request_key: None,
-            seen: 0,
-            actor: "tester".into(),
+        let decide = |number: usize| {
+            Request::Decide(Decide {
+                id: format!("e-{number}"),
+                rounds: 1,
+                request_key: None,
+                seen: 0,
+                actor: "tester".into(),
+            })
         };
         let many = 0..RESIDENTS_MAX + 9;
         let requests: Vec<_> = many.clone().map(create).chain(many.map(decide)).collect();

@@ -314,7 +314,7 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
     use crate::service::clock::Moment;
-    use crate::service::request::{Create, DecisionId, Request, ToldOutcome};
+    use crate::service::request::{Create, Decide, DecisionId, Request, Tell, ToldOutcome};
     use crate::service::transaction::Executor;
     use crate::store::{Location, Purpose};
 
@@ -332,7 +332,7 @@ mod tests {
             }
         };
         served(&[Request::Create(Create {
-            id: Some("long".into()),
+            id: "long".into(),
             spec: "policy = 'soft'\nhorizon = 1e12\nrho = 0.3\nactions = ['a', 'b']
                 [[cost]]\nname = 'price'\nthreshold = 0.5"
                 .into(),
@@ -340,27 +340,31 @@ mod tests {
             blind: true,
             actor: actor.into(),
         })]);
-        let decide = |_| Request::Decide {
-            id: "long".into(),
-            rounds: 2,
-            request_key: None,
-            seen: 0,
-            actor: actor.into(),
+        let decide = |_| {
+            Request::Decide(Decide {
+                id: "long".into(),
+                rounds: 2,
+                request_key: None,
+                seen: 0,
+                actor: actor.into(),
+            })
         };
         let leases = LEASES_A_READ * (READS_AHEAD + 3 * READS_A_CHUNK);
         for _ in 0..leases.div_ceil(1_000) {
             served(&(0..1_000).map(decide).collect::<Vec<_>>());
         }
-        let tell = |rounds: std::ops::Range<u64>| Request::Tell {
-            id: "long".into(),
-            outcomes: rounds
-                .map(|round| ToldOutcome {
-                    decision: DecisionId::Round(round),
-                    reward: 0.5,
-                    costs: vec![0.5],
-                })
-                .collect(),
-            actor: actor.into(),
+        let tell = |rounds: std::ops::Range<u64>| {
+            Request::Tell(Tell {
+                id: "long".into(),
+                outcomes: rounds
+                    .map(|round| ToldOutcome {
+                        decision: DecisionId::Round(round),
+                        reward: 0.5,
+                        costs: vec![0.5],
+                    })
+                    .collect(),
+                actor: actor.into(),
+            })
         };
         served(&[tell(1..5_001), tell(5_001..10_001)]);
         let mut store = open(Purpose::Read);

@@ -8,7 +8,8 @@ use debora_cli::audit::{Credentials, Log, LogSource, Verdict, audit};
 use debora_cli::log::{Line, page};
 use debora_cli::service::clock::Moment;
 use debora_cli::service::request::{
-    Change, Create, DecisionId, Granted, Refusal, Request, ToldOutcome,
+    Change, Create, Decide, DecisionId, Granted, MakeChange, Refusal, Request, Tell, Tick,
+    ToldOutcome,
 };
 use debora_cli::service::transaction::Executor;
 use debora_cli::store::{DecisionKind, Location, Progress, Purpose, Status, Store};
@@ -197,7 +198,7 @@ impl Trial {
             draws: 0,
             open: Vec::new(),
         };
-        let (id, key, actor) = (Some(trial.id.into()), Some(key.into()), "tester".into());
+        let (id, key, actor) = (trial.id.into(), Some(key.into()), "tester".into());
         trial
             .ask(Request::Create(Create {
                 id,
@@ -227,25 +228,25 @@ impl Trial {
 
     pub fn change(&mut self, change: Change) {
         let (id, actor) = (self.id.into(), "tester".into());
-        self.ask(Request::Change {
+        self.ask(Request::Change(MakeChange {
             id,
             change,
             actor,
             reason: None,
-        })
+        }))
         .unwrap();
     }
 
     pub fn decide(&mut self, rounds: u64) {
         let drawn = self.draw() < 0.5;
         let request_key = (drawn || self.keyed).then(|| format!("request {}", self.draws));
-        match self.ask(Request::Decide {
+        match self.ask(Request::Decide(Decide {
             id: self.id.into(),
             rounds,
             request_key,
             seen: 0,
             actor: "tester".into(),
-        }) {
+        })) {
             Ok(Granted::Decided(decided)) => {
                 let lease = decided.lease;
                 let numbers = (lease.first..).take(lease.actions.len());
@@ -277,7 +278,7 @@ impl Trial {
         let of = self.open.swap_remove(place);
         let reward = self.draw();
         let costs = (0..self.costs).map(|_| self.draw()).collect();
-        let told = self.ask(Request::Tell {
+        let told = self.ask(Request::Tell(Tell {
             id: self.id.into(),
             outcomes: vec![ToldOutcome {
                 decision: of,
@@ -285,7 +286,7 @@ impl Trial {
                 costs,
             }],
             actor: "tester".into(),
-        });
+        }));
         assert!(
             matches!(told, Ok(Granted::Told(_)) | Err(Refusal::Closed { .. })),
             "{told:?}"
@@ -304,7 +305,9 @@ impl Trial {
     pub fn tick(&mut self) {
         // A long backlog takes several.
         loop {
-            let ticked = self.ask(Request::Tick { id: self.id.into() }).unwrap();
+            let ticked = self
+                .ask(Request::Tick(Tick { id: self.id.into() }))
+                .unwrap();
             if matches!(ticked, Granted::Ticked(0)) {
                 return;
             }

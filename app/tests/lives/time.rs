@@ -8,7 +8,9 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use debora_cli::service::clock::Moment;
-use debora_cli::service::request::{Change, Create, DecisionId, Granted, Request, ToldOutcome};
+use debora_cli::service::request::{
+    Change, Create, Decide, DecisionId, Granted, MakeChange, Request, Tell, ToldOutcome,
+};
 use debora_cli::service::tick::Ticked;
 use debora_cli::service::transaction::Executor;
 use debora_cli::store::{Location, Progress, Purpose, Status};
@@ -110,13 +112,13 @@ impl<'a> World<'a> {
 
     fn decide(&mut self, node: usize, rounds: u64) {
         let node = &mut self.nodes[node];
-        let ask = Request::Decide {
+        let ask = Request::Decide(Decide {
             id: self.id.into(),
             rounds,
             request_key: None,
             seen: 0,
             actor: "tester".into(),
-        };
+        });
         let answer = node.executor.serve(&[ask], node.moment(self.time)).pop();
         assert!(
             matches!(answer, Some(Ok(Granted::Decided(_)))),
@@ -208,7 +210,7 @@ fn tick(node: &mut Node, time: i64) -> u64 {
 fn create(node: &mut Node, time: i64, ids: &[String], spec: &str) {
     let create = |id: &String| {
         Request::Create(Create {
-            id: Some(id.clone()),
+            id: id.clone(),
             spec: spec.into(),
             key: None,
             blind: true,
@@ -382,13 +384,13 @@ fn an_experiment_that_is_over_waits_for_nothing() {
                 .serve(&[request], node.moment(world.time))
                 .remove(0)
         };
-        let ask = Request::Decide {
+        let ask = Request::Decide(Decide {
             id: done.clone(),
             rounds: 1,
             request_key: None,
             seen: 0,
             actor: "tester".into(),
-        };
+        });
         serve(ask).unwrap();
         let mut reader = world.location.open(Purpose::Read).unwrap();
         let mut due = |id: &str| reader.lock(id).unwrap().unwrap().due.is_some();
@@ -399,18 +401,18 @@ fn an_experiment_that_is_over_waits_for_nothing() {
             costs: Vec::new(),
         }];
         let id = done.clone();
-        serve(Request::Tell {
+        serve(Request::Tell(Tell {
             id,
             outcomes,
             actor: "tester".into(),
-        })
+        }))
         .unwrap();
-        let close = Request::Change {
+        let close = Request::Change(MakeChange {
             id: world.id.into(),
             change: Change::Close,
             actor: "test".into(),
             reason: None,
-        };
+        });
         serve(close).unwrap();
         assert!(!due(world.id) && !due(&done));
         assert_eq!(
@@ -436,12 +438,12 @@ fn what_is_marked_as_due_is_looked_at_once() {
             &SPEC.replace("outcome_wait", "# outcome_wait"),
         );
         create(node, world.time, std::slice::from_ref(&closed), SPEC);
-        let close = Request::Change {
+        let close = Request::Change(MakeChange {
             id: closed.clone(),
             change: Change::Close,
             actor: "test".into(),
             reason: None,
-        };
+        });
         let closed_now = node.executor.serve(&[close], node.moment(world.time));
         assert!(closed_now[0].is_ok(), "{closed_now:?}");
         world.decide(0, 3);

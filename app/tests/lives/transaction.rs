@@ -11,8 +11,10 @@ use debora::{Engine, Key, Kind, VALUES_VERSION};
 use debora_cli::log::observed::Observed;
 use debora_cli::service::clock::Moment;
 use debora_cli::service::request::{
-    Change, Create, DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome, token_hash,
+    Change, Create, Decide, DecisionId, Granted, MakeChange, Receipt, Refusal, Request, Tell, Tick,
+    ToldOutcome, token_hash,
 };
+use debora_cli::service::sessions::{LogIn, LogOut};
 use debora_cli::service::transaction::Executor;
 use debora_cli::store::{DecisionKind, ExperimentRow, Location, Progress, Purpose, Status};
 use proptest::prelude::*;
@@ -291,7 +293,7 @@ impl<'a> Play<'a> {
         let spec = Spec::parse(text, "spec").unwrap();
         let mut executor = start(location, 0);
         let create = Create {
-            id: Some(id.into()),
+            id: id.into(),
             spec: text.into(),
             key: Some(key),
             blind: true,
@@ -302,9 +304,7 @@ impl<'a> Play<'a> {
                 .serve(&[Request::Create(create.clone())], Moment::both(0))
                 .swap_remove(0)
                 .unwrap();
-            assert!(
-                matches!(answer, Granted::Created { repeated: before, .. } if before == repeated)
-            );
+            assert!(matches!(answer, Granted::Created { repeated: before } if before == repeated));
         }
         let model = Model {
             engine: Engine::new(spec.problem.clone(), key),
@@ -359,23 +359,23 @@ impl<'a> Play<'a> {
         let id = self.id.clone();
         let outcomes = match *step {
             Step::Decide { rounds, key } => {
-                return Some(Request::Decide {
+                return Some(Request::Decide(Decide {
                     id,
                     rounds,
                     request_key: key.map(|key| format!("request {key}")),
                     seen: 0,
                     actor: "tester".into(),
-                });
+                }));
             }
             Step::Change(change) => {
-                return Some(Request::Change {
+                return Some(Request::Change(MakeChange {
                     id,
                     change,
                     actor: "test".into(),
                     reason: None,
-                });
+                }));
             }
-            Step::Tick => return Some(Request::Tick { id }),
+            Step::Tick => return Some(Request::Tick(Tick { id })),
             Step::Tell {
                 rounds,
                 backwards,
@@ -428,11 +428,11 @@ impl<'a> Play<'a> {
                 return None;
             }
         };
-        Some(Request::Tell {
+        Some(Request::Tell(Tell {
             id,
             outcomes,
             actor: "tester".into(),
-        })
+        }))
     }
 
     /// Serves a group: outcomes come first, then ticks, then the rest in order.
@@ -444,7 +444,7 @@ impl<'a> Play<'a> {
             .unwrap()
             .serve(&requests, Moment::both(self.now));
         for (request, answer) in requests.iter().zip(&answers) {
-            if let Request::Tell { outcomes, .. } = request {
+            if let Request::Tell(Tell { outcomes, .. }) = request {
                 let Ok(Granted::Told(receipts)) = answer else {
                     panic!("{request:?}: {answer:?}")
                 };
@@ -457,7 +457,7 @@ impl<'a> Play<'a> {
             }
         }
         for (request, answer) in requests.iter().zip(&answers) {
-            if let Request::Tick { .. } = request {
+            if let Request::Tick(_) = request {
                 let Ok(Granted::Ticked(imputed)) = answer else {
                     panic!("{answer:?}")
                 };
@@ -466,11 +466,11 @@ impl<'a> Play<'a> {
         }
         for (request, answer) in requests.iter().zip(&answers) {
             match request {
-                Request::Decide {
+                Request::Decide(Decide {
                     rounds,
                     request_key,
                     ..
-                } => {
+                }) => {
                     let expected = self.model.decide(*rounds, request_key.as_ref(), self.now);
                     let got = match answer {
                         Ok(Granted::Decided(decided)) => {
@@ -487,7 +487,7 @@ impl<'a> Play<'a> {
                     };
                     assert_eq!(got, expected, "{request:?}");
                 }
-                Request::Change { change, .. } if self.model.status != Status::Done => {
+                Request::Change(MakeChange { change, .. }) if self.model.status != Status::Done => {
                     self.model.status = if *change == Change::Pause {
                         Status::Paused
                     } else {
@@ -588,7 +588,7 @@ fn decide_as_one(
         let key = Key::from(9u64);
         let mut executors = [(); 2].map(|()| start(location, 0));
         let create = Create {
-            id: Some(id.into()),
+            id: id.into(),
             spec: text.into(),
             key: Some(key),
             blind: true,
@@ -605,13 +605,13 @@ fn decide_as_one(
         let mut turn = 0;
         while !until(&engine) {
             let expected = engine.ask_many(7);
-            let ask = Request::Decide {
+            let ask = Request::Decide(Decide {
                 id: id.into(),
                 rounds: 7,
                 request_key: None,
                 seen: 0,
                 actor: "tester".into(),
-            };
+            });
             let Granted::Decided(decided) = serve(turn, ask) else {
                 panic!("not decisions")
             };
@@ -629,11 +629,11 @@ fn decide_as_one(
                     reward,
                     costs,
                 }];
-                let tell = Request::Tell {
+                let tell = Request::Tell(Tell {
                     id: id.into(),
                     outcomes,
                     actor: "tester".into(),
-                };
+                });
                 let Granted::Told(receipts) = serve(turn, tell) else {
                     panic!("not receipts")
                 };
@@ -675,7 +675,7 @@ fn nodes_that_meet_new_names_at_once_do_not_wait_in_a_circle() {
                 Executor::start(location.open(Purpose::Serve).unwrap(), Moment::both(0)).unwrap();
             let own = format!("{id}-{node}");
             let create = Create {
-                id: Some(own.clone()),
+                id: own.clone(),
                 spec: SHORT.into(),
                 key: None,
                 blind: true,
@@ -690,12 +690,14 @@ fn nodes_that_meet_new_names_at_once_do_not_wait_in_a_circle() {
                 if node == 1 {
                     names.reverse();
                 }
-                let ask = |name: &String| Request::Decide {
-                    id: own.clone(),
-                    rounds: 1,
-                    request_key: None,
-                    seen: 0,
-                    actor: name.as_str().into(),
+                let ask = |name: &String| {
+                    Request::Decide(Decide {
+                        id: own.clone(),
+                        rounds: 1,
+                        request_key: None,
+                        seen: 0,
+                        actor: name.as_str().into(),
+                    })
                 };
                 let group: Vec<Request> = names.iter().map(ask).collect();
                 start.wait();
@@ -731,18 +733,10 @@ fn a_session_begun_at_one_node_is_ended_at_another() {
         let mut nodes = [(); 2].map(|()| {
             Executor::start(location.open(Purpose::Serve).unwrap(), Moment::both(0)).unwrap()
         });
-        let mut serve = |node: usize, request: Request| {
-            let answer = nodes[node]
-                .serve(&[request], Moment::both(5))
-                .swap_remove(0);
-            answer.unwrap()
-        };
-        let log_in = Request::LogIn {
+        let log_in = LogIn {
             key_name: "ann".into(),
         };
-        let Granted::LoggedIn(token) = serve(0, log_in) else {
-            panic!("not a token")
-        };
+        let token = nodes[0].serve_store(log_in, Moment::both(5)).unwrap();
         let hash = token_hash(&token);
         let stored = || {
             let mut reader = location.open(Purpose::Read).unwrap();
@@ -755,10 +749,9 @@ fn a_session_begun_at_one_node_is_ended_at_another() {
             ("ann", 12 * 3_600_000)
         );
         let hash = hash.clone();
-        assert!(matches!(
-            serve(1, Request::LogOut { hash }),
-            Granted::LoggedOut
-        ));
+        nodes[1]
+            .serve_store(LogOut { hash }, Moment::both(5))
+            .unwrap();
         assert_eq!(stored(), None);
     });
 }
@@ -784,12 +777,14 @@ fn a_bad_request_key_fails_nobody_else() {
     for store in stores() {
         store.fresh(|location, id| {
             let mut play = Play::new(location, id, SHORT);
-            let ask = |key: &str| Request::Decide {
-                id: id.into(),
-                rounds: 1,
-                request_key: Some(key.into()),
-                seen: 0,
-                actor: "tester".into(),
+            let ask = |key: &str| {
+                Request::Decide(Decide {
+                    id: id.into(),
+                    rounds: 1,
+                    request_key: Some(key.into()),
+                    seen: 0,
+                    actor: "tester".into(),
+                })
             };
             let answers = play.executor.as_mut().unwrap().serve(
                 &[ask("a\0"), ask(&"k".repeat(200)), ask("b")],
@@ -830,11 +825,11 @@ fn overtime_told_again_is_judged_by_what_is_stored() {
                     serial: 1,
                 };
                 let outcomes = values.iter().map(|&value| play.told(of, value)).collect();
-                Request::Tell {
+                Request::Tell(Tell {
                     id: id.into(),
                     outcomes,
                     actor: "tester".into(),
-                }
+                })
             };
             for (values, expected) in [
                 (
@@ -870,7 +865,7 @@ fn a_damaged_experiment_fails_nobody_else() {
             let mut play = Play::new(location, id, SHORT);
             let other = format!("{id}-damaged");
             let create =
-                Create { id: Some(other.clone()), spec: SHORT.into(), key: None, blind: true, actor: "t".into() };
+                Create { id: other.clone(), spec: SHORT.into(), key: None, blind: true, actor: "t".into() };
             let executor = play.executor.as_mut().unwrap();
             executor.serve(&[Request::Create(create)], Moment::both(0)).swap_remove(0).unwrap();
             let mut writer = location.open(Purpose::Write).unwrap();
@@ -884,7 +879,7 @@ fn a_damaged_experiment_fails_nobody_else() {
             let opened = writer.epochs(id, 0, 1).unwrap().remove(0);
             assert!(writer.create(&experiment, &progress, &opened).unwrap());
             writer.commit().unwrap();
-            let ask = |id: &str| Request::Decide { id: id.into(), rounds: 1, request_key: None, seen: 0, actor: "tester".into() };
+            let ask = |id: &str| Request::Decide(Decide { id: id.into(), rounds: 1, request_key: None, seen: 0, actor: "tester".into() });
             let answers = executor.serve(&[ask(&other), ask(id), ask(&later)], Moment::both(0));
             assert!(
                 matches!(&answers[0], Err(Refusal::Store { detail }) if detail.contains("impossible")),

@@ -4,7 +4,8 @@
 use debora_cli::audit::{Credentials, LogSource, Verdict, audit};
 use debora_cli::service::clock::Moment;
 use debora_cli::service::request::{
-    Change, Create, DecisionId, Granted, Receipt, Refusal, Request, ToldOutcome,
+    Change, Create, Decide, DecisionId, Granted, MakeChange, Receipt, Refusal, Request, Tell, Tick,
+    ToldOutcome,
 };
 use debora_cli::service::transaction::{Answered, Executor};
 use debora_cli::store::{Event, Location, Progress, Purpose, StartRow, Status};
@@ -80,7 +81,7 @@ impl<'a> World<'a> {
         };
         world.start();
         let create = Request::Create(Create {
-            id: Some(id.into()),
+            id: id.into(),
             spec: spec.into(),
             key: None,
             blind: true,
@@ -102,13 +103,13 @@ impl<'a> World<'a> {
     }
 
     fn decide(&mut self, node: usize, rounds: u64) -> Result<Vec<u64>, Refusal> {
-        let ask = Request::Decide {
+        let ask = Request::Decide(Decide {
             id: self.id.into(),
             rounds,
             request_key: None,
             seen: 0,
             actor: "tester".into(),
-        };
+        });
         match self.serve(node, ask)? {
             Granted::Decided(decided) => {
                 let lease = decided.lease;
@@ -124,11 +125,11 @@ impl<'a> World<'a> {
             reward,
             costs: vec![0.25],
         };
-        let tell = Request::Tell {
+        let tell = Request::Tell(Tell {
             id: self.id.into(),
             outcomes: rounds.iter().map(outcome).collect(),
             actor: "tester".into(),
-        };
+        });
         match self.serve(node, tell)? {
             Granted::Told(receipts) => Ok(receipts),
             other => panic!("{other:?}"),
@@ -139,12 +140,12 @@ impl<'a> World<'a> {
         let (id, actor) = (self.id.into(), "ann".into());
         self.serve(
             0,
-            Request::Change {
+            Request::Change(MakeChange {
                 id,
                 change,
                 actor,
                 reason: None,
-            },
+            }),
         )
         .unwrap();
     }
@@ -444,7 +445,7 @@ fn what_another_node_stores_after_the_end_is_not_lost() {
                     world.nodes[node].due(moment).unwrap();
                 }
                 let id = world.id.into();
-                world.serve(0, Request::Tick { id }).unwrap();
+                world.serve(0, Request::Tick(Tick { id })).unwrap();
             }
         }
         loop {

@@ -347,13 +347,13 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
     use crate::service::clock::Moment;
-    use crate::service::request::{Create, Request};
+    use crate::service::request::{Create, Decide, Request};
     use crate::service::transaction::Executor;
     use crate::store::{Location, Purpose};
 
     fn create(id: &str) -> Request {
         Request::Create(Create {
-            id: Some(id.into()),
+            id: id.into(),
             spec: "policy = 'free'\nhorizon = 1e6\nrho = 0.3\nactions = ['a', 'b']\n".into(),
             key: None,
             blind: true,
@@ -362,13 +362,13 @@ mod tests {
     }
 
     fn decide(id: &str) -> Request {
-        Request::Decide {
+        Request::Decide(Decide {
             id: id.into(),
             rounds: 1,
             request_key: None,
             seen: 0,
             actor: "test".into(),
-        }
+        })
     }
 
     fn lines(location: &Location) -> (Store, Vec<ExperimentLine>) {

@@ -4,7 +4,7 @@ use debora::key::Label;
 use debora::spec::Spec;
 use debora::{Ask, Engine, EpochRecord, Estimate, Told, WorldKey};
 use debora_cli::audit::{Diff, DivergingEstimate, diff};
-use debora_cli::service::request::{DecisionId, Granted, Request, ToldOutcome};
+use debora_cli::service::request::{Decide, DecisionId, Granted, Request, Tell, ToldOutcome};
 
 use crate::kit::trial::{CLEAR, FREE, HARD, SOFT, Trial, read, text};
 
@@ -42,13 +42,13 @@ fn live_run(spec: &str, key: u64, world: WorldKey, rounds: u64) -> Trial {
     loop {
         let next = trial.progress().next_round;
         let asked = 25.min((rounds + 1).saturating_sub(next));
-        let decide = Request::Decide {
+        let decide = Request::Decide(Decide {
             id: trial.id.into(),
             rounds: asked,
             request_key: None,
             seen: 0,
             actor: "tester".into(),
-        };
+        });
         if asked == 0 {
             return trial;
         }
@@ -66,11 +66,11 @@ fn live_run(spec: &str, key: u64, world: WorldKey, rounds: u64) -> Trial {
                         costs,
                     }
                 });
-        let tell = Request::Tell {
+        let tell = Request::Tell(Tell {
             id: trial.id.into(),
             outcomes: outcomes.collect(),
             actor: "tester".into(),
-        };
+        });
         trial.ask(tell).unwrap();
     }
 }
@@ -245,13 +245,13 @@ fn keys_that_are_not_revealed_are_told_apart_by_the_grids() {
 /// The first stage of an experiment in which `b` gives this much more than `a`.
 fn one_stage(lead: f64) -> Trial {
     let mut trial = Trial::new(CLEAR, 42, 0);
-    let decide = Request::Decide {
+    let decide = Request::Decide(Decide {
         id: trial.id.into(),
         rounds: 1_000,
         request_key: None,
         seen: 0,
         actor: "tester".into(),
-    };
+    });
     let Ok(Granted::Decided(decided)) = trial.ask(decide) else {
         panic!("nothing is decided")
     };
@@ -261,11 +261,11 @@ fn one_stage(lead: f64) -> Trial {
         reward: lead * f64::from(action),
         costs: Vec::new(),
     });
-    let tell = Request::Tell {
+    let tell = Request::Tell(Tell {
         id: trial.id.into(),
         outcomes: outcomes.collect(),
         actor: "tester".into(),
-    };
+    });
     trial.ask(tell).unwrap();
     trial
 }

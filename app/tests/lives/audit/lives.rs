@@ -5,7 +5,9 @@ use debora::record::Kind;
 use debora_cli::audit::{Audited, Verdict};
 use debora_cli::log::certificate;
 use debora_cli::log::{Line, page};
-use debora_cli::service::request::{Change, DecisionId, Granted, Request, ToldOutcome};
+use debora_cli::service::request::{
+    Change, Decide, DecisionId, Granted, Request, Tell, ToldOutcome,
+};
 use debora_cli::store::{Progress, Status};
 
 use crate::kit::trial::{CLEAR, FREE, HARD, LEVELS, PAPER, SOFT, Trial, audit_text, text};
@@ -367,13 +369,13 @@ fn the_certificate_says_what_happened() {
 
 /// Rewards far apart: after 64 rounds of each action the run commits, if its key's threshold allows it.
 fn told_of_a_clear_world(trial: &mut Trial, rounds: u64) -> bool {
-    let decide = Request::Decide {
+    let decide = Request::Decide(Decide {
         id: trial.id.into(),
         rounds,
         request_key: None,
         seen: 0,
         actor: "tester".into(),
-    };
+    });
     let Ok(Granted::Decided(decided)) = trial.ask(decide) else {
         return false;
     };
@@ -383,11 +385,11 @@ fn told_of_a_clear_world(trial: &mut Trial, rounds: u64) -> bool {
         reward: f64::from(action),
         costs: Vec::new(),
     });
-    let tell = Request::Tell {
+    let tell = Request::Tell(Tell {
         id: trial.id.into(),
         outcomes: outcomes.collect(),
         actor: "tester".into(),
-    };
+    });
     trial.ask(tell).unwrap();
     true
 }

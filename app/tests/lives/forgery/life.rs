@@ -5,7 +5,9 @@ use std::sync::Arc;
 use debora::spec::Spec;
 use debora::{Engine, Key};
 use debora_cli::log::Line;
-use debora_cli::service::request::{Change, DecisionId, Granted, Refusal, Request, ToldOutcome};
+use debora_cli::service::request::{
+    Change, Decide, DecisionId, Granted, MakeChange, Refusal, Request, Tell, ToldOutcome,
+};
 use debora_cli::store::{DecisionKind, Status};
 
 use crate::kit::trial::{HELD_BACK, Trial};
@@ -71,13 +73,13 @@ fn check_kinds(trial: &Trial) {
 }
 
 fn decide(trial: &mut Trial, actor: &Arc<str>, step: u64) -> Vec<DecisionId> {
-    let request = Request::Decide {
+    let request = Request::Decide(Decide {
         id: trial.id.into(),
         rounds: 2 + step % 3,
         request_key: Some(request_key(step, false)),
         seen: 0,
         actor: actor.clone(),
-    };
+    });
     let lease = match trial.ask(request) {
         Ok(Granted::Decided(decided)) => decided.lease,
         Err(Refusal::Waiting { .. } | Refusal::Done { .. }) => return Vec::new(),
@@ -96,13 +98,13 @@ fn decide(trial: &mut Trial, actor: &Arc<str>, step: u64) -> Vec<DecisionId> {
 
 /// Asks for someone who is held back, and tells what came of it.
 fn hold_back(trial: &mut Trial, actor: &Arc<str>, step: u64) {
-    let request = Request::Decide {
+    let request = Request::Decide(Decide {
         id: trial.id.into(),
         rounds: 2,
         request_key: Some(request_key(step, true)),
         seen: 0,
         actor: actor.clone(),
-    };
+    });
     let Ok(Granted::Decided(decided)) = trial.ask(request) else {
         panic!("nothing was held back");
     };
@@ -114,11 +116,11 @@ fn hold_back(trial: &mut Trial, actor: &Arc<str>, step: u64) {
             reward: 0.75,
             costs: vec![0.5],
         };
-        let tell = Request::Tell {
+        let tell = Request::Tell(Tell {
             id: trial.id.into(),
             outcomes: vec![outcome],
             actor: actor.clone(),
-        };
+        });
         trial.ask(tell).unwrap();
     }
 }
@@ -138,7 +140,7 @@ fn tell(trial: &mut Trial, actor: &Arc<str>, decisions: Vec<DecisionId>, shift: 
     for decision in decisions {
         let reward = trial.draw() / 2.0 + shift;
         let costs = vec![trial.draw()];
-        let tell = Request::Tell {
+        let tell = Request::Tell(Tell {
             id: trial.id.into(),
             outcomes: vec![ToldOutcome {
                 decision,
@@ -146,17 +148,17 @@ fn tell(trial: &mut Trial, actor: &Arc<str>, decisions: Vec<DecisionId>, shift: 
                 costs,
             }],
             actor: actor.clone(),
-        };
+        });
         trial.ask(tell).unwrap();
     }
 }
 
 fn change(trial: &mut Trial, change: Change, actor: &str, reason: Option<&str>) {
-    let request = Request::Change {
+    let request = Request::Change(MakeChange {
         id: trial.id.into(),
         change,
         actor: actor.into(),
         reason: reason.map(str::to_owned),
-    };
+    });
     trial.ask(request).unwrap();
 }

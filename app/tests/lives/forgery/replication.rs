@@ -3,7 +3,7 @@
 use std::fs;
 
 use debora_cli::audit::{Diff, PairStanding, diff};
-use debora_cli::service::request::{DecisionId, Granted, Request, ToldOutcome};
+use debora_cli::service::request::{Decide, DecisionId, Granted, Request, Tell, ToldOutcome};
 use serde_json::Value;
 
 use crate::kit::binary::debora;
@@ -14,13 +14,13 @@ fn live(spec: &str, key: u64, rounds: u64, reward: impl Fn(u64, u32) -> f64) -> 
     let mut trial = Trial::new(spec, key, 0);
     let costs = spec.matches("[[cost]]").count();
     while trial.progress().next_round <= rounds {
-        let decide = Request::Decide {
+        let decide = Request::Decide(Decide {
             id: trial.id.into(),
             rounds: 25,
             request_key: None,
             seen: 0,
             actor: "tester".into(),
-        };
+        });
         let Ok(Granted::Decided(decided)) = trial.ask(decide) else {
             break;
         };
@@ -30,11 +30,11 @@ fn live(spec: &str, key: u64, rounds: u64, reward: impl Fn(u64, u32) -> f64) -> 
             reward: reward(round, action),
             costs: vec![0.25; costs],
         });
-        let tell = Request::Tell {
+        let tell = Request::Tell(Tell {
             id: trial.id.into(),
             outcomes: outcomes.collect(),
             actor: "tester".into(),
-        };
+        });
         trial.ask(tell).unwrap();
     }
     trial
