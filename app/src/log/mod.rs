@@ -1,4 +1,4 @@
-//! What is shown of the store: an experiment's log as JSON lines, the hashes over it, and its certificate.
+//! What is hashed of the store: an experiment's log as JSON lines, the hashes over it, and what is sealed before it.
 //!
 //! From the log alone, with the key, every decision can be recomputed. All of it is a function of rows: the service that wrote
 //! them and the audit that checks them share this room, and neither needs the other.
@@ -17,26 +17,21 @@
 //! changes, so its lines are the same whenever they are read. Of the open epoch the log shows what was decided when its
 //! `epoch` line was written, and if the experiment went on before the last line, that line says so.
 
-pub mod account;
-pub mod certificate;
 pub mod chain;
 mod cursor;
-pub mod holdback;
-pub mod kept;
-mod known;
+pub mod experiment;
 mod line;
-pub mod means;
 pub mod observed;
 mod page;
 mod published;
-pub mod sample_ratio;
 pub mod seal;
 mod values;
 
 pub use cursor::{BadCursor, cursor_at_epoch};
 pub use line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord, OutsideOutcome, ROUNDS_MAX};
 pub use page::{
-    ERROR_LINE, LINES_MAX, LogPage, NEXT_HEADER, closed_rounds, page, page_of_decisions,
+    ERROR_LINE, LINES_MAX, LogPage, NEXT_HEADER, closed_rounds, is_revealed, page,
+    page_of_decisions,
 };
 pub use published::{published, published_head};
 pub use values::{OtherValues, check_values};

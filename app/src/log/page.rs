@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use debora::EpochRecord;
+use debora::{EpochRecord, Key};
 
 use super::cursor::{BadCursor, Cursor, CursorMark, LogSection};
 use super::line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord, OutsideOutcome};
 use crate::hex;
-use crate::log::certificate::is_revealed;
 use crate::log::chain;
 use crate::store::{
     DecisionKind, EpochRow, Event, ExperimentRow, JournalRow, Progress, Status, Store,
@@ -125,6 +124,14 @@ fn parsed(text: &str, progress: &Progress) -> Result<Cursor> {
         }
     );
     Ok(cursor)
+}
+
+/// Whether a key can be shown to everyone: it tells all decisions to come of every experiment that has it.
+pub fn is_revealed(store: &mut Store, key: Key) -> Result<bool> {
+    let sharing = store.experiments_of_key(key)?;
+    Ok(sharing
+        .iter()
+        .all(|(_, progress)| !progress.status.is_open()))
 }
 
 /// How many rounds the newest head stands for.

@@ -17,7 +17,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::calendar::iso;
 use crate::hex;
-use crate::log::certificate::threshold;
 use crate::log::{OtherValues, chain, check_values};
 use crate::store::ExperimentRow;
 
@@ -257,7 +256,7 @@ fn declared_mean(problem: &Problem, number: usize) -> Option<[f64; 2]> {
 impl SealedQuantity {
     fn of(problem: &Problem, number: usize) -> Self {
         let quantity = problem.quantity(number);
-        let threshold = threshold(problem, number);
+        let threshold = number.checked_sub(1).map(|cost| problem.threshold(cost));
         let promise = match problem.policy() {
             Policy::Free => "stated; policy free does not keep it",
             Policy::Soft => "kept on average, up to the bound above",

@@ -9,6 +9,7 @@ use anyhow::Result;
 use debora::spec::Spec;
 use debora::{Engine, Key, Plan, VALUES_VERSION};
 
+use crate::log::experiment::check_counts;
 use crate::log::{OtherValues, chain};
 use crate::service::clock::{Moment, Stopwatch};
 use crate::service::counts::Counts;
@@ -338,7 +339,7 @@ impl Transaction<'_> {
                 return Ok(group.iter().map(refuse).collect());
             }
         };
-        resident.check(id, &progress)?;
+        check_counts(id, &progress, resident.engine.problem())?;
         let mut turn = Turn {
             id,
             store: self.store,

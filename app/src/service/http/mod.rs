@@ -9,7 +9,6 @@
 //! [`error::ApiError`] in one place.
 
 pub mod access;
-pub mod alerts;
 pub mod census;
 pub mod decisions;
 pub mod diffs;
@@ -30,7 +29,6 @@ pub mod metrics;
 #[cfg(feature = "describe")]
 pub mod openapi;
 pub mod outcomes;
-pub mod pace;
 pub mod pages;
 pub mod papers;
 pub mod plan;

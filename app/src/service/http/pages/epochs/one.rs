@@ -12,16 +12,15 @@ use super::{grids, hash, kind_badge};
 use crate::chart::{Axis, Chart, Mark};
 use crate::document::{HtmlCell, HtmlTable, facts, numbers};
 use crate::log::cursor_at_epoch;
+use crate::reading::{TestState, share};
 use crate::service::http::AppState;
 use crate::service::http::epochs::detail::{ActionAt, ChainEntry, EpochDetail, LimitHere};
-use crate::service::http::epochs::entry::share;
 use crate::service::http::epochs::{EpochAddress, one_of};
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::QueryParams;
 use crate::service::http::pages::live::Live;
 use crate::service::http::pages::parts::{self, Tab};
 use crate::service::http::pages::{Guest, PageError, page, text};
-use crate::service::http::state::TestState;
 
 /// Actions shown before the rest is folded.
 pub const UNFOLDED: usize = 12;
@@ -43,7 +42,7 @@ pub async fn show(
 ) -> Result<Response, PageError> {
     let (address, QueryParams(query)) = (address?, query?);
     let detail = one_of(&app, &guest.0, &address).await?;
-    let most = app.info(&detail.id).await?.problem.quantities() - 1;
+    let most = detail.quantities - 1;
     if let Some(quantity) = query.quantity.filter(|quantity| *quantity as usize > most) {
         let rule = format!("0 (the reward) to {most}");
         let message = format!("quantity {quantity} is not one of {rule}");
