@@ -577,7 +577,7 @@ async fn the_list_has_every_epoch_and_what_changed() {
     assert!(
         lines.len() == 7
             && lines[1].starts_with("0,explore,,1,1,2023-11-14T")
-            && lines[1].ends_with(&format!("{hash},1.0,0.0")),
+            && lines[1].ends_with(&format!("{hash},1,0")),
         "{}",
         lines[1]
     );

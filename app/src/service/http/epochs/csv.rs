@@ -41,5 +41,5 @@ pub fn table(list: &EpochList) -> String {
             probability(&entry.shares)
         });
     }
-    csv(&table.table())
+    csv(&table.table(), "\r\n")
 }
