@@ -261,7 +261,7 @@ impl App {
     pub async fn answer(&self, request: Request) -> Response {
         let asked = Asked::of(&request);
         let response = watch::observed(&self.state, self.router.clone(), request).await;
-        errors::for_people(asked, response).await
+        errors::for_people(asked, response)
     }
 }
 
