@@ -26,8 +26,8 @@ const NO_KEY: &str = "There is no key yet: the service draws it when the experim
 
 /// And once there is one.
 const COMMITTED: &str = "key_hash is SHA-256(salt, key): salt and key are secret until the end, and no other pair is known to \
-    give it. head is the hash from which the log's chain starts: it is over the spec, the values version and key_hash, \
-    and since rule 2 over the id and the time of creation.";
+    give it. head is the hash from which the log's chain starts: it is over the spec, the values version, key_hash, \
+    the id and the time of creation.";
 
 /// A pre-registration.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -260,14 +260,14 @@ impl Transaction<'_> {
         let engine = Engine::new(spec.problem, experiment.key);
         let head = chain::head(&experiment);
         let mut progress = beginning(engine.problem().actions().len(), head, engine.digest());
-        let mut event = Event {
+        let event = Event {
             at: self.time.at,
             actor: create.actor.clone(),
             what: "created".into(),
             reason: None,
-            position: None,
+            position: progress.next_position,
         };
-        chain::enter_event(&mut event, &mut progress);
+        chain::enter_event(&event, &mut progress);
         let first_epoch = opened(&engine, self.time.at)?;
         // The store decides whether the id is free, and not a look beforehand: another node may
         // create the same one at this moment.
@@ -429,7 +429,6 @@ fn draft(create: &Create, now: i64) -> Result<Result<ExperimentRow, Refusal>> {
         salt: random()?,
         created_at: now,
         values_version: VALUES_VERSION,
-        rule: chain::RULE,
     }))
 }
 

@@ -167,12 +167,12 @@ pub struct ChainEntry {
     pub previous: String,
     /// SHA-256 over the epoch's rounds.
     pub rounds_hash: String,
-    /// SHA-256 over its leases; none if an earlier program closed it, as are those below.
-    pub leases_hash: Option<String>,
+    /// SHA-256 over its leases.
+    pub leases_hash: String,
     /// The position of the next uncounted outcome or event.
-    pub journal_end: Option<u64>,
-    /// The hash over those before.
-    pub journal: Option<String>,
+    pub journal_end: u64,
+    /// The hash over those before; empty if there are none.
+    pub journal: String,
     /// Whether the experiment was closed before the epoch was complete.
     pub early: bool,
 }
@@ -312,9 +312,9 @@ impl Neighbours {
         Some(ChainEntry {
             previous,
             rounds_hash: row.rounds_hash.clone()?,
-            leases_hash: row.leases_hash.clone(),
-            journal_end: row.journal_end,
-            journal: row.journal.clone(),
+            leases_hash: row.leases_hash.clone()?,
+            journal_end: row.journal_end?,
+            journal: row.journal.clone()?,
             // A finished experiment's last epoch was complete, one that was closed by hand left its last one as it was.
             early: last && self.progress.status == Status::Closed,
         })

@@ -302,12 +302,8 @@ fn record(detail: &EpochDetail) -> Markup {
 fn chained(chain: &ChainEntry, made: &str) -> Markup {
     html! {
         p.small {
-            @if chain.leases_hash.is_some() {
-                "The hash is over the hash before, the epoch's record with its strategy and estimates, when it was opened and closed, "
-                "its rounds with their outcomes, the requests they were given to, and all that happened beside them. "
-            } @else {
-                "An earlier program closed this epoch: its hash is over the hash before, the record and the rounds, and no more. "
-            }
+            "The hash is over the hash before, the epoch's record with its strategy and estimates, when it was opened and closed, "
+            "its rounds with their outcomes, the requests they were given to, and all that happened beside them. "
             @if chain.early { "The experiment was closed before the epoch was complete. " }
             "Whoever knows it can tell whether any of this was changed, or anything before."
         }
@@ -315,8 +311,8 @@ fn chained(chain: &ChainEntry, made: &str) -> Markup {
             ("Hash", Some(hash(made))),
             ("Hash before", Some(hash(&chain.previous))),
             ("Over its rounds", Some(hash(&chain.rounds_hash))),
-            ("Over its requests", chain.leases_hash.as_deref().map(hash)),
-            ("Over what else happened", chain.journal.as_deref().filter(|journal| !journal.is_empty()).map(hash)),
+            ("Over its requests", Some(hash(&chain.leases_hash))),
+            ("Over what else happened", (!chain.journal.is_empty()).then(|| hash(&chain.journal))),
         ]))
     }
 }
