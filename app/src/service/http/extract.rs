@@ -20,7 +20,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::service::counts::Shed;
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
-use crate::service::http::json_path::path_at;
 use crate::service::limits::quoted;
 use crate::service::request::{self, Refusal};
 
@@ -62,17 +61,21 @@ pub struct StrangerForm<T>(pub T);
 impl Json {
     /// Reads it.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
-        serde_json::from_slice(&self.0.bytes).map_err(|error| self.refused(&error))
+        serde_json::from_slice(&self.0.bytes).map_err(|error| self.refused::<T>(&error))
     }
 
-    fn refused(&self, error: &serde_json::Error) -> ApiError {
+    fn refused<'a, T: Deserialize<'a>>(&'a self, error: &serde_json::Error) -> ApiError {
         if error.classify() != Category::Data {
             return ApiError::malformed(format!("the body is not JSON: {error}"));
         }
-        let path = path_at(&self.0.bytes, error.line(), error.column());
-        let place = match path.as_str() {
-            "" => String::new(),
-            path => format!(" at {:?}", quoted(path)),
+        // Read again for the path: to keep it on the way would cost every body that is right.
+        let mut reader = serde_json::Deserializer::from_slice(&self.0.bytes);
+        let again = serde_path_to_error::deserialize::<_, T>(&mut reader).err();
+        let path = again.map(|error| error.path().to_string());
+        let place = match path.as_deref() {
+            // The whole.
+            None | Some(".") => String::new(),
+            Some(path) => format!(" at {:?}", quoted(path)),
         };
         ApiError::unfit(format!(
             "the body has missing, unknown or mistyped fields{place}: {error}"

@@ -21,7 +21,6 @@ pub mod flags;
 pub mod gauges;
 pub mod guard;
 pub mod head;
-mod json_path;
 pub mod keys;
 pub mod last_minute;
 pub mod log;
