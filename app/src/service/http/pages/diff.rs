@@ -12,7 +12,7 @@ use super::parts::{self, Tab};
 use super::{Guest, PageError, page};
 use crate::audit::{self, Diff, DivergingEstimate};
 use crate::chart::{Axis, Chart, Mark, legend};
-use crate::document::HtmlTable;
+use crate::document::{self, HtmlTable};
 use crate::log::is_revealed;
 use crate::service::http::AppState;
 use crate::service::http::diffs::diff_of;
@@ -167,7 +167,7 @@ fn result(diff: &Diff, id: &str) -> Markup {
         .flat_map(|one| &one.diverging_estimates);
     let estimates: Vec<&DivergingEstimate> = estimates.collect();
     html! {
-        section.status.finding.(class) { (parts::answer(&audit::compared(diff))) }
+        section.status.finding.(class) { (document::blocks(&audit::compared(diff))) }
         @if !estimates.is_empty() { (drawn(&estimates)) }
         p.small {
             a href={ "/v1/experiments/" (id) "/diff?with=" (other) } { "JSON" } ". The same elsewhere, of two logs: "

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-pub use crate::document::{blocks as answer, scroll, sentence};
+use crate::document;
 use crate::reading::LimitVerdict;
 
 /// The pages of an experiment.
@@ -52,8 +52,8 @@ pub fn verdict(verdict: LimitVerdict) -> [&'static str; 2] {
 pub fn alert(sentence: &str, remedy: &str) -> Markup {
     html! {
         div.alarm role="note" {
-            p { strong { (self::sentence(sentence)) } }
-            @if !remedy.is_empty() { p { (self::sentence(remedy)) } }
+            p { strong { (document::sentence(sentence)) } }
+            @if !remedy.is_empty() { p { (document::sentence(remedy)) } }
         }
     }
 }
@@ -64,20 +64,6 @@ pub fn choices(label: &str, options: &[(&str, String, bool)]) -> Markup {
         nav.choices aria-label=(label) {
             @for (text, address, chosen) in options {
                 a href=(address) aria-current=[chosen.then_some("true")] { (text) }
-            }
-        }
-    }
-}
-
-/// A figure with what it shows in words, and the numbers behind it: `data` is their address without the ending.
-pub fn figure(drawing: &Markup, legend: &Markup, caption: &str, data: &str) -> Markup {
-    html! {
-        figure {
-            (drawing)
-            (legend)
-            figcaption {
-                (caption) " "
-                span.data { "Data: " a href={ (data) ".csv" } { "CSV" } ", " a href={ (data) ".json" } { "JSON" } "." }
             }
         }
     }

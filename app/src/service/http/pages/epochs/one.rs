@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{grids, hash, kind_badge};
 use crate::chart::{Axis, Chart, Mark};
-use crate::document::{HtmlCell, HtmlTable, facts, numbers};
+use crate::document::{self, HtmlCell, HtmlTable, facts, numbers};
 use crate::log::cursor_at_epoch;
 use crate::reading::{TestState, share};
 use crate::service::http::AppState;
@@ -72,7 +72,7 @@ fn shown(detail: &EpochDetail, quantity: Option<u32>) -> Markup {
         (around(detail))
         h2.epoch { "Epoch " (whole(detail.entry.epoch)) " " (kind_badge(detail.entry.kind, detail.entry.rule)) }
         section.status {
-            @for (place, sentence) in detail.why.iter().enumerate() { p.first[place == 0] { (parts::sentence(sentence)) } }
+            @for (place, sentence) in detail.why.iter().enumerate() { p.first[place == 0] { (document::sentence(sentence)) } }
         }
         (about(detail))
         h2 { "Strategy" }

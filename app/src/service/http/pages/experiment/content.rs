@@ -1,5 +1,6 @@
 //! The content of the page, in the order in which it is asked for: the answer, what to do, what comes next, numbers, figures.
 
+use debora::measure::answer::row_for_each;
 use debora::measure::words::{amount, counted, whole};
 use debora::{Policy, record::Kind};
 use maud::{Markup, html};
@@ -9,6 +10,7 @@ use super::strategy::{Along, RoundScale, TimeAxis, drawn};
 use super::view::ExperimentView;
 use super::{alerts, answer, counts, holdback, limits, means, parts, text};
 use crate::calendar::utc;
+use crate::document::{self, HtmlTable, figure};
 use crate::reading::{AdvisedQuantity, AdvisedStrategy, Reading};
 use crate::store::Status;
 
@@ -37,9 +39,9 @@ fn status(view: &ExperimentView) -> Markup {
     let class = reading.run_state().word();
     html! {
         section.status.(class) aria-label="The answer" {
-            p.first { strong { (parts::sentence(&answer::headline(view))) } }
-            @if let Some(sentence) = answer::limits(reading) { p { (parts::sentence(&sentence)) } }
-            @for sentence in text::sentences(reading) { p { (parts::sentence(&sentence)) } }
+            p.first { strong { (document::sentence(&answer::headline(view))) } }
+            @if let Some(sentence) = answer::limits(reading) { p { (document::sentence(&sentence)) } }
+            @for sentence in text::sentences(reading) { p { (document::sentence(&sentence)) } }
             // A pause is said below, with what to do about it.
             @if reading.progress.status == Status::Closed { p { "It was closed" (view.stopped_by()) } }
             progress value=(reading.progress.rounds()) max=(reading.problem().horizon()) aria-label="Rounds decided" {}
@@ -53,36 +55,32 @@ fn alarms(view: &ExperimentView) -> Markup {
     html! {
         @for alert in &alerts { (parts::alert(&alert.sentence, &alert.remedy)) }
         @for note in alerts::notes(view) {
-            div.note role="note" { p { strong { (parts::sentence(&note.sentence)) } } p { (parts::sentence(&note.remedy)) } }
+            div.note role="note" { p { strong { (document::sentence(&note.sentence)) } } p { (document::sentence(&note.remedy)) } }
         }
         @if more > 0 { p.small { "There are " (whole(more as u64)) " more alerts; the state has all." } }
         // That the check was passed is worth knowing, too.
-        @if !ratio.mismatch { p.small { (parts::sentence(&ratio.sentence)) } }
+        @if !ratio.mismatch { p.small { (document::sentence(&ratio.sentence)) } }
     }
 }
 
 fn next(view: &ExperimentView) -> Markup {
     html! {
         h2 { "What comes next" }
-        ul.sentences { @for sentence in &view.next.sentences { li { (parts::sentence(sentence)) } } }
+        ul.sentences { @for sentence in &view.next.sentences { li { (document::sentence(sentence)) } } }
     }
 }
 
 fn plan(view: &ExperimentView) -> Markup {
     let lines = view.plan.lines(&view.reading, view.rate.as_ref());
-    let table = html! {
-        table.cards {
-            thead { tr { th scope="col" { "" span.unseen { "What" } } th scope="col" { "Planned" } th scope="col" { "Now" } } }
-            tbody {
-                @for (what, planned, now) in &lines {
-                    tr { th scope="row" { (what) } td data-label="Planned" { (planned) } td data-label="Now" { (now) } }
-                }
-            }
-        }
-    };
+    let table = row_for_each(&lines)
+        .words("What", |(what, ..)| what)
+        .words("Planned", |(_, planned, _)| planned)
+        .words("Now", |(.., now)| now);
+    let what = html! { span.unseen { "What" } };
+    let table = HtmlTable::cards("Plan and progress", table.table()).head(0, what);
     html! {
         h2 { "Plan and progress" }
-        (parts::scroll("Plan and progress", &table))
+        (table)
         @if let Some(sentence) = pace(view) { p.small { (sentence) } }
     }
 }
@@ -121,22 +119,18 @@ fn strategy(view: &ExperimentView, shape: &Shape) -> Markup {
 }
 
 fn over_time(view: &ExperimentView, shape: &Shape) -> Markup {
-    let caption = "The strategy over time: the probability of each action, epoch by epoch.";
     match shape {
-        Shape::Page { id, along } => {
-            let (drawing, legend) = drawn(view, *along);
-            html! {
-                h3 { "Over time" }
-                (choices(id, *along))
-                (parts::figure(&drawing, &legend, caption, &format!("/experiments/{id}/figures/strategy")))
-            }
-        }
+        Shape::Page { id, along } => html! {
+            h3 { "Over time" }
+            (choices(id, *along))
+            (figure(&drawn(view, *along, Some(format!("/experiments/{id}/figures/strategy")))))
+        },
         // Nothing can be chosen in a file, so it has both.
         Shape::File => html! {
             h3 { "Over time" }
             @for x in [Along::Rounds, Along::Clock] {
-                @let (drawing, legend) = drawn(view, TimeAxis { x, scale: RoundScale::Log });
-                figure { (drawing) (legend) figcaption { (caption) } }
+                @let along = TimeAxis { x, scale: RoundScale::Log };
+                (figure(&drawn(view, along, None)))
             }
         },
     }
@@ -162,7 +156,7 @@ fn cautious(reading: &Reading, cautious: &AdvisedStrategy) -> Markup {
         @if cautious.shares == *reading.shares() {
             p { "It is also the cautious strategy: the best that is sure to keep every limit." }
         } @else {
-            p { "The cautious strategy, the best that is sure to keep every limit: " (parts::sentence(&cautious.shares.words())) "." }
+            p { "The cautious strategy, the best that is sure to keep every limit: " (document::sentence(&cautious.shares.words())) "." }
             (expected(reading.policy(), &cautious.quantities))
         }
     }

@@ -1,13 +1,14 @@
 //! Decided, told, outstanding, imputed, late, overtime: in all and action by action.
 
+use debora::measure::answer::row_for_each;
 use debora::measure::words::whole;
 use maud::{Markup, html};
 
-use super::parts;
 use super::shape::Shape;
 use super::view::ExperimentView;
 use crate::document;
-use crate::reading::{ActionCounts, OutcomeCounts, share};
+use crate::document::HtmlTable;
+use crate::reading::{ActionCounts, OutcomeCounts};
 
 /// The most actions in the table: the rest is one row, and in the data.
 const ROWS_MAX: usize = 24;
@@ -32,43 +33,36 @@ pub fn table(view: &ExperimentView, shape: &Shape) -> Markup {
         });
     }
     let others = actions.split_off(all.min(ROWS_MAX));
-    let table = html! {
-        table.cards {
-            thead {
-                tr {
-                    th scope="col" { "Action" } th.number scope="col" { "Probability" } th.number scope="col" { "Decided" }
-                    th.number scope="col" { "Told" } th.number scope="col" { "Outstanding" } th.number scope="col" { "Imputed" }
-                }
-            }
-            tbody {
-                @for action in &actions {
-                    (row(&html! { bdi { (action.0.name) } }, std::slice::from_ref(action)))
-                }
-                @if !others.is_empty() {
-                    (row(&html! { (whole(others.len() as u64)) " others" }, &others))
-                }
-            }
-        }
-    };
+    let mut rows: Vec<(String, &[(&ActionCounts, f64)])> = actions
+        .iter()
+        .map(|action| (action.0.name.clone(), std::slice::from_ref(action)))
+        .collect();
+    if !others.is_empty() {
+        let name = format!("{} others", whole(others.len() as u64));
+        rows.push((name, &others));
+    }
+    let table = row_for_each(rows)
+        .words("Action", |(name, _)| name.clone())
+        .probabilities("Probability", |(_, actions)| {
+            let played: f64 = actions.iter().map(|(_, share)| share).sum();
+            played.clamp(0.0, 1.0)
+        })
+        .numbers("Decided", |(_, actions)| {
+            sum(actions, |action| action.decided)
+        })
+        .numbers("Told", |(_, actions)| sum(actions, |action| action.told))
+        .numbers("Outstanding", |(_, actions)| {
+            sum(actions, ActionCounts::outstanding)
+        })
+        .numbers("Imputed", |(_, actions)| {
+            sum(actions, |action| action.imputed)
+        });
     html! {
-        (parts::scroll("The strategy and the counts of each action", &table))
+        (HtmlTable::cards("The strategy and the counts of each action", table.table()))
         p.small { "Decided = told + imputed + outstanding. " (shape.data("counts")) }
     }
 }
 
-fn row(name: &Markup, actions: &[(&ActionCounts, f64)]) -> Markup {
-    let sum = |count: fn(&ActionCounts) -> u64| -> u64 {
-        actions.iter().map(|(action, _)| count(action)).sum()
-    };
-    let played: f64 = actions.iter().map(|(_, share)| share).sum();
-    html! {
-        tr {
-            th scope="row" { (name) }
-            td.number data-label="Probability" { (share(played.clamp(0.0, 1.0))) }
-            td.number data-label="Decided" { (whole(sum(|action| action.decided))) }
-            td.number data-label="Told" { (whole(sum(|action| action.told))) }
-            td.number data-label="Outstanding" { (whole(sum(ActionCounts::outstanding))) }
-            td.number data-label="Imputed" { (whole(sum(|action| action.imputed))) }
-        }
-    }
+fn sum(actions: &[(&ActionCounts, f64)], count: fn(&ActionCounts) -> u64) -> u64 {
+    actions.iter().map(|(action, _)| count(action)).sum()
 }

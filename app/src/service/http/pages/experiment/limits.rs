@@ -1,6 +1,7 @@
 //! Each limit beside what was spent: in all rounds, in the last epoch, in overtime.
 
 use debora::Policy;
+use debora::measure::answer::{AnswerCell, row_for_each};
 use debora::measure::words::amount;
 use maud::{Markup, html};
 
@@ -9,6 +10,7 @@ use super::parts;
 use super::shape::Shape;
 use super::view::ExperimentView;
 use crate::chart::{Chart, Mark};
+use crate::document::{self, HtmlTable};
 use crate::reading::LimitState;
 
 /// With more limits than this, the table says it all.
@@ -18,22 +20,25 @@ const SENTENCES_MAX: usize = 4;
 pub fn section(view: &ExperimentView, shape: &Shape) -> Markup {
     let reading = &view.reading;
     let limits = reading.limits();
-    let table = html! {
-        table.cards {
-            thead {
-                tr {
-                    th scope="col" { "Cost" } th.number scope="col" { "Threshold" } th.number scope="col" { "Average" }
-                    th.number scope="col" { "Last epoch" } th.number scope="col" { "Overtime" } th scope="col" { "Kept?" }
-                    th.drawn scope="col" { "Average and interval of the mean" }
-                }
-            }
-            tbody { @for limit in limits { (row(limit)) } }
-        }
-    };
+    let table = row_for_each(limits)
+        .words("Cost", |limit| &limit.name)
+        .numbers("Threshold", |limit| limit.threshold)
+        .numbers("Average", |limit| AnswerCell::or_none(limit.all.realised))
+        .numbers("Last epoch", |limit| {
+            AnswerCell::or_none(limit.last_epoch.realised)
+        })
+        .numbers("Overtime", |limit| {
+            AnswerCell::or_none(limit.realised_overtime)
+        })
+        .words("Kept?", |limit| {
+            let [class, word] = parts::verdict(limit.all.verdict);
+            parts::badge(class, word)
+        })
+        .drawings("Average and interval of the mean", |limit| strip(limit));
     html! {
         @if !limits.is_empty() {
             h2 { "Were the limits kept?" }
-            (parts::scroll("Limits", &table))
+            (HtmlTable::cards("Limits", table.table()))
             // Under policy free a threshold is stated, and decides nothing.
             @if reading.policy() == Policy::Free { p.small { "Policy free does not try to keep limits." } }
             @for limit in limits.iter().take(SENTENCES_MAX) { (sentences(limit, reading.progress.epoch)) }
@@ -41,22 +46,6 @@ pub fn section(view: &ExperimentView, shape: &Shape) -> Markup {
                 "The interval is of the mean of what was played; it holds at every look, but for a chance of one in a hundred. "
                 (shape.data("limits"))
             }
-        }
-    }
-}
-
-fn row(limit: &LimitState) -> Markup {
-    let average = |value: Option<f64>| value.map_or("none".into(), amount);
-    let [class, word] = parts::verdict(limit.all.verdict);
-    html! {
-        tr {
-            th scope="row" { bdi { (limit.name) } }
-            td.number data-label="Threshold" { (amount(limit.threshold)) }
-            td.number data-label="Average" { (average(limit.all.realised)) }
-            td.number data-label="Last epoch" { (average(limit.last_epoch.realised)) }
-            td.number data-label="Overtime" { (average(limit.realised_overtime)) }
-            td data-label="Kept?" { (parts::badge(class, word)) }
-            td.drawn { (strip(limit)) }
         }
     }
 }
@@ -86,9 +75,9 @@ fn strip(limit: &LimitState) -> Markup {
 
 fn sentences(limit: &LimitState, epoch: u64) -> Markup {
     html! {
-        p { (parts::sentence(&limit.all.sentence)) }
+        p { (document::sentence(&limit.all.sentence)) }
         // An epoch that has just begun has nothing to say.
-        @if limit.last_epoch.count > 0 { p.small { "In epoch " (epoch) ": " (parts::sentence(&limit.last_epoch.sentence)) } }
+        @if limit.last_epoch.count > 0 { p.small { "In epoch " (epoch) ": " (document::sentence(&limit.last_epoch.sentence)) } }
         @if let Some(average) = limit.realised_overtime {
             p.small { "Overtime decisions cost " (amount(average)) " of " bdi { (limit.name) } " on average." }
         }

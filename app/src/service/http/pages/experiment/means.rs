@@ -1,13 +1,14 @@
 //! What was observed beside the estimates that replicate: a table for each quantity, whose rows are drawn on one scale.
 
+use debora::measure::answer::row_for_each;
 use debora::measure::words::{amount, percent, whole};
 use debora::record::{Interval, Kind};
 use maud::{Markup, html};
 
-use super::parts;
 use super::shape::Shape;
 use super::view::ExperimentView;
 use crate::chart::{Axis, Chart, Mark, legend};
+use crate::document::{HtmlTable, RowMark};
 use crate::reading::{ActionMean, METHODS, Reading};
 
 /// The most rows of all tables together, and of one: the rest is in the data.
@@ -61,46 +62,38 @@ fn quantity(reading: &Reading, name: &str, threshold: Option<f64>, rows: usize) 
         means.truncate(rows);
     }
     let scale = scale(&means, threshold);
-    let strip = |mean: &ActionMean| strip(mean, threshold, scale);
-    let table = html! {
-        table.means {
-            thead {
-                tr {
-                    th scope="col" { "Action" } th.number scope="col" { "Observed" } th.number scope="col" { "Interval" }
-                    th.number scope="col" { "Told" } th.number scope="col" { "Estimate" } th.number scope="col" { "± width" }
-                    th.drawn scope="col" { span.unseen { "Drawn" } (axis(scale).scale()) }
-                }
-            }
-            tbody { @for mean in &means { (row(mean, &strip(mean))) } }
-        }
-    };
+    let table = row_for_each(&means)
+        .words("Action", |mean| &mean.name)
+        .numbers("Observed", |mean| mean.observed.mean)
+        .numbers("Interval", |mean| between(&mean.observed.interval))
+        .numbers("Told", |mean| mean.observed.count)
+        .numbers("Estimate", |mean| {
+            mean.estimate.as_ref().map(|estimate| estimate.value)
+        })
+        .numbers("± width", |mean| {
+            mean.estimate.as_ref().map(|estimate| estimate.width)
+        })
+        .drawings("Drawn", |mean| strip(mean, threshold, scale));
+    // The reason stands where the numbers differ, and takes no room until it is asked for; unless the cell does not even hold
+    // what was observed.
+    let marks = means.iter().map(|mean| RowMark {
+        why: Some(mean.why.clone()),
+        is_told: mean.is_surprising(),
+        ..RowMark::default()
+    });
+    let label = format!("Means of {name}");
+    let head = html! { span.unseen { "Drawn" } (axis(scale).scale()) };
+    let table = HtmlTable::plain(&label, table.table()).class("means");
+    let table = table.head(6, head).marked(marks);
     html! {
         h3 {
             bdi { (name) }
             @if let Some(threshold) = threshold { ", threshold " (amount(threshold)) }
         }
-        (parts::scroll(&format!("Means of {name}"), &table))
+        (table)
         @if all > rows {
             p.small { "The " (whole(rows as u64)) " of " (whole(all as u64)) " actions that were played most; the data has all." }
         }
-    }
-}
-
-fn row(mean: &ActionMean, strip: &Markup) -> Markup {
-    let estimate = mean.estimate.as_ref();
-    html! {
-        // The reason stands where the numbers differ, and takes no room until it is asked for.
-        tr title=(mean.why) {
-            th scope="row" { bdi { (mean.name) } }
-            td.number { (mean.observed.mean.map(amount).unwrap_or_default()) }
-            td.number { (between(&mean.observed.interval)) }
-            td.number { (whole(mean.observed.count)) }
-            td.number { (estimate.map(|estimate| amount(estimate.value)).unwrap_or_default()) }
-            td.number { (estimate.map(|estimate| amount(estimate.width)).unwrap_or_default()) }
-            td.drawn { (strip) }
-        }
-        // Where the cell does not even hold what was observed, the reason is not left to a pointer that hovers.
-        @if mean.is_surprising() { tr { td colspan="7" { small { (parts::sentence(&mean.why)) } } } }
     }
 }
 

@@ -20,12 +20,14 @@ mod view;
 use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use debora::measure::answer::AnswerCell;
 use maud::{Markup, html};
 
 use super::admin::changes;
 use super::live::{self, Live};
 use super::parts::{self, Tab};
 use super::{Guest, PageError, page, text};
+use crate::document;
 use crate::log::chain::key_hash;
 use crate::reading::Reading;
 use crate::service::http::AppState;
@@ -94,13 +96,12 @@ fn documents(view: &ExperimentView) -> Markup {
 fn facts(reading: &Reading) -> Markup {
     let (experiment, progress) = (&reading.experiment, &reading.progress);
     let key_hash = key_hash(experiment.salt, experiment.key);
-    html! {
-        dl.facts {
-            dt { "Id" } dd { code { (experiment.id) } }
-            dt { "Created" } dd { (text::time(experiment.created_at)) }
-            dt { "Key hash" } dd.hash { (key_hash) }
-            dt { "Decisions" } dd.hash { (progress.digest) }
-            dt { "Head" } dd.hash { (progress.head) }
-        }
-    }
+    let code = |text: &str| AnswerCell::Code(text.to_owned());
+    document::facts([
+        ("Id", code(&experiment.id)),
+        ("Created", text::time(experiment.created_at).into()),
+        ("Key hash", code(&key_hash)),
+        ("Decisions", code(&progress.digest)),
+        ("Head", code(&progress.head)),
+    ])
 }

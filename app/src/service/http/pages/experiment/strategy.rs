@@ -1,7 +1,7 @@
 //! The strategy over time: the probability of each action, stacked, in steps from epoch to epoch.
 
+use debora::measure::answer::AnswerFigure;
 use debora::measure::words::whole;
-use maud::Markup;
 use serde::{Deserialize, Serialize};
 
 use super::view::ExperimentView;
@@ -11,6 +11,9 @@ use crate::reading::share;
 
 /// The narrowest step that is drawn, as a share of the figure: thinner ones are not seen, and there may be thousands.
 const STEP_MIN: f64 = 0.001;
+
+/// What the figure shows.
+const CAPTION: &str = "The strategy over time: the probability of each action, epoch by epoch.";
 
 /// What the figure's axis shows: the query of its page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -52,11 +55,11 @@ impl TimeAxis {
     }
 }
 
-/// The figure and its legend.
-pub fn drawn(view: &ExperimentView, along: TimeAxis) -> (Markup, Markup) {
+/// The figure with its legend, and where its numbers are.
+pub fn drawn(view: &ExperimentView, along: TimeAxis, data: Option<String>) -> AnswerFigure {
     let bands = Bands::of(view);
     let chart = Chart {
-        label: "The strategy over time: the probability of each action, epoch by epoch.".into(),
+        label: CAPTION.into(),
         x: axis(view, along),
         y: Axis::shares(),
         marks: Vec::new(),
@@ -75,7 +78,12 @@ pub fn drawn(view: &ExperimentView, along: TimeAxis) -> (Markup, Markup) {
         tips,
         ..chart
     };
-    (chart.svg(), legend::legend(bands.legend()))
+    let legend = legend::legend(bands.legend());
+    AnswerFigure {
+        drawing: chart.svg().into_string() + &legend.into_string(),
+        caption: CAPTION.into(),
+        data,
+    }
 }
 
 fn axis(view: &ExperimentView, along: TimeAxis) -> Axis {

@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::NewPage;
 use crate::chart::{Axis, Chart, Mark};
-use crate::document::HtmlTable;
-use crate::service::http::pages::parts;
+use crate::document::{self, HtmlTable};
 use crate::service::http::simulate::{SimulatedLimit, SimulatedPairs};
 
 /// More guesses than this are folded.
@@ -60,7 +59,7 @@ fn guesses(view: &NewPage, quantity: usize) -> Markup {
 fn found(simulated: &SimulatedPairs) -> Markup {
     let short = simulated.pairs < simulated.asked;
     html! {
-        @for sentence in &simulated.sentences { p.said { (parts::sentence(sentence)) } }
+        @for sentence in &simulated.sentences { p.said { (document::sentence(sentence)) } }
         @for name in simulated.limits.iter().filter(|limit| limit.median > limit.threshold).map(|limit| &limit.name) {
             p.said { "In half of the runs or more " bdi { (name) } " is above its threshold on average." }
         }
