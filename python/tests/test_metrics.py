@@ -76,6 +76,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     Client.create(url, SHORT, id="waits", blind=True).ask_many(1)
     Client(url, "paused").pause()
     Client(url, "closed").close_experiment()
+    deadline = time.monotonic() + 30
+    # A scrape gives up on experiments after a second, which is short while other tests run; later ones show what was read.
+    while len(set(re.findall(r'_strategy_ratio{experiment="(\w+)"', get(f"{url}/metrics")))) < 4:
+        assert time.monotonic() < deadline, "the experiments have no metrics"
+        time.sleep(0.1)
     yield url
     server.stop()
 
