@@ -77,7 +77,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     Client(url, "paused").pause()
     Client(url, "closed").close_experiment()
     deadline = time.monotonic() + 30
-    # A scrape gives up on experiments after a second, which is short while other tests run; later ones show what was read.
+    # A scrape gives up on experiments after a second, which is short while other tests run; the next shows it.
     while len(set(re.findall(r'_strategy_ratio{experiment="(\w+)"', get(f"{url}/metrics")))) < 4:
         assert time.monotonic() < deadline, "the experiments have no metrics"
         time.sleep(0.1)
