@@ -3,9 +3,11 @@
 
 pub mod alone;
 pub mod binary;
+pub mod dice;
 pub mod fixtures;
 pub mod kept;
 pub mod play;
+pub mod requests;
 pub mod schema;
 pub mod scratch;
 pub mod server;

@@ -7,13 +7,11 @@ use debora::key::Label;
 use debora_cli::audit::{Credentials, Log, LogSource, Verdict, audit};
 use debora_cli::log::{Line, page};
 use debora_cli::service::clock::Moment;
-use debora_cli::service::request::{
-    Change, Create, Decide, DecisionId, Granted, MakeChange, Refusal, Request, Tell, Tick,
-    ToldOutcome,
-};
+use debora_cli::service::request::{Change, DecisionId, Granted, Refusal, Request, ToldOutcome};
 use debora_cli::service::transaction::Executor;
 use debora_cli::store::{DecisionKind, Location, Progress, Purpose, Status, Store};
 
+use crate::kit::requests::{ask_by_key, create, tell, tick, to_change};
 use crate::kit::scratch::Scratch;
 
 /// Two costs, estimates that count, outcomes that are imputed, overtime.
@@ -198,16 +196,8 @@ impl Trial {
             draws: 0,
             open: Vec::new(),
         };
-        let (id, key, actor) = (trial.id.into(), Some(key.into()), "tester".into());
-        trial
-            .ask(Request::Create(Create {
-                id,
-                spec: spec.into(),
-                key,
-                blind: true,
-                actor,
-            }))
-            .unwrap();
+        let create = create(trial.id, spec, Some(key.into()));
+        trial.ask(create).unwrap();
         trial
     }
 
@@ -227,26 +217,13 @@ impl Trial {
     }
 
     pub fn change(&mut self, change: Change) {
-        let (id, actor) = (self.id.into(), "tester".into());
-        self.ask(Request::Change(MakeChange {
-            id,
-            change,
-            actor,
-            reason: None,
-        }))
-        .unwrap();
+        self.ask(to_change(self.id, change)).unwrap();
     }
 
     pub fn decide(&mut self, rounds: u64) {
         let drawn = self.draw() < 0.5;
         let request_key = (drawn || self.keyed).then(|| format!("request {}", self.draws));
-        match self.ask(Request::Decide(Decide {
-            id: self.id.into(),
-            rounds,
-            request_key,
-            seen: 0,
-            actor: "tester".into(),
-        })) {
+        match self.ask(ask_by_key(self.id, rounds, request_key)) {
             Ok(Granted::Decided(decided)) => {
                 let lease = decided.lease;
                 let numbers = (lease.first..).take(lease.actions.len());
@@ -278,15 +255,14 @@ impl Trial {
         let of = self.open.swap_remove(place);
         let reward = self.draw();
         let costs = (0..self.costs).map(|_| self.draw()).collect();
-        let told = self.ask(Request::Tell(Tell {
-            id: self.id.into(),
-            outcomes: vec![ToldOutcome {
+        let told = self.ask(tell(
+            self.id,
+            vec![ToldOutcome {
                 decision: of,
                 reward,
                 costs,
             }],
-            actor: "tester".into(),
-        }));
+        ));
         assert!(
             matches!(told, Ok(Granted::Told(_)) | Err(Refusal::Closed { .. })),
             "{told:?}"
@@ -305,9 +281,7 @@ impl Trial {
     pub fn tick(&mut self) {
         // A long backlog takes several.
         loop {
-            let ticked = self
-                .ask(Request::Tick(Tick { id: self.id.into() }))
-                .unwrap();
+            let ticked = self.ask(tick(self.id)).unwrap();
             if matches!(ticked, Granted::Ticked(0)) {
                 return;
             }

@@ -8,6 +8,7 @@ mod forgery;
 mod fuzz;
 #[path = "../kit/mod.rs"]
 mod kit;
+mod simulation;
 mod time;
 mod transaction;
 mod went_back;

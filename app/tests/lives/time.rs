@@ -8,13 +8,12 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use debora_cli::service::clock::Moment;
-use debora_cli::service::request::{
-    Change, Create, Decide, DecisionId, Granted, MakeChange, Request, Tell, ToldOutcome,
-};
+use debora_cli::service::request::{Change, Granted};
 use debora_cli::service::tick::Ticked;
 use debora_cli::service::transaction::Executor;
 use debora_cli::store::{Location, Progress, Purpose, Status};
 
+use crate::kit::requests::{ask, create, tell, to_change, told};
 use crate::kit::stores::{Server, Store, stores};
 
 /// One long epoch.
@@ -81,7 +80,7 @@ impl<'a> World<'a> {
         };
         world.set_database_ahead(0);
         world.start(0);
-        create(&mut world.nodes[0], world.time, &[id.into()], SPEC);
+        create_all(&mut world.nodes[0], world.time, &[id.into()], SPEC);
         world
     }
 
@@ -112,13 +111,7 @@ impl<'a> World<'a> {
 
     fn decide(&mut self, node: usize, rounds: u64) {
         let node = &mut self.nodes[node];
-        let ask = Request::Decide(Decide {
-            id: self.id.into(),
-            rounds,
-            request_key: None,
-            seen: 0,
-            actor: "tester".into(),
-        });
+        let ask = ask(self.id, rounds);
         let answer = node.executor.serve(&[ask], node.moment(self.time)).pop();
         assert!(
             matches!(answer, Some(Ok(Granted::Decided(_)))),
@@ -207,16 +200,8 @@ fn tick(node: &mut Node, time: i64) -> u64 {
     }
 }
 
-fn create(node: &mut Node, time: i64, ids: &[String], spec: &str) {
-    let create = |id: &String| {
-        Request::Create(Create {
-            id: id.clone(),
-            spec: spec.into(),
-            key: None,
-            blind: true,
-            actor: "test".into(),
-        })
-    };
+fn create_all(node: &mut Node, time: i64, ids: &[String], spec: &str) {
+    let create = |id: &String| create(id, spec, None);
     let requests: Vec<_> = ids.iter().map(create).collect();
     let answers = node.executor.serve(&requests, node.moment(time));
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
@@ -350,7 +335,7 @@ fn experiments_with_nothing_due_cost_a_tick_nothing() {
         let ids: Vec<_> = (0..200)
             .map(|number| format!("{}-{number}", world.id))
             .collect();
-        create(node, world.time, &ids, SPEC);
+        create_all(node, world.time, &ids, SPEC);
         world.decide(0, 3);
         world.pass(28);
         let node = &mut world.nodes[0];
@@ -376,7 +361,7 @@ fn an_experiment_that_is_over_waits_for_nothing() {
         let done = format!("{}-done", world.id);
         let short = "profile = 'paper'\nhorizon = 1\n";
         let spec = SPEC.replace("horizon = 1e7\n", short);
-        create(node, world.time, std::slice::from_ref(&done), &spec);
+        create_all(node, world.time, std::slice::from_ref(&done), &spec);
         world.decide(0, 3);
         let node = &mut world.nodes[0];
         let mut serve = |request| {
@@ -384,35 +369,15 @@ fn an_experiment_that_is_over_waits_for_nothing() {
                 .serve(&[request], node.moment(world.time))
                 .remove(0)
         };
-        let ask = Request::Decide(Decide {
-            id: done.clone(),
-            rounds: 1,
-            request_key: None,
-            seen: 0,
-            actor: "tester".into(),
-        });
+        let ask = ask(&done, 1);
         serve(ask).unwrap();
         let mut reader = world.location.open(Purpose::Read).unwrap();
         let mut due = |id: &str| reader.lock(id).unwrap().unwrap().due.is_some();
         assert!(due(world.id) && due(&done));
-        let outcomes = vec![ToldOutcome {
-            decision: DecisionId::Round(1),
-            reward: 1.0,
-            costs: Vec::new(),
-        }];
+        let outcomes = vec![told(1, 1.0, [])];
         let id = done.clone();
-        serve(Request::Tell(Tell {
-            id,
-            outcomes,
-            actor: "tester".into(),
-        }))
-        .unwrap();
-        let close = Request::Change(MakeChange {
-            id: world.id.into(),
-            change: Change::Close,
-            actor: "test".into(),
-            reason: None,
-        });
+        serve(tell(id, outcomes)).unwrap();
+        let close = to_change(world.id, Change::Close);
         serve(close).unwrap();
         assert!(!due(world.id) && !due(&done));
         assert_eq!(
@@ -431,19 +396,14 @@ fn what_is_marked_as_due_is_looked_at_once() {
             format!("{}-patient", world.id),
             format!("{}-closed", world.id),
         );
-        create(
+        create_all(
             node,
             world.time,
             std::slice::from_ref(&patient),
             &SPEC.replace("outcome_wait", "# outcome_wait"),
         );
-        create(node, world.time, std::slice::from_ref(&closed), SPEC);
-        let close = Request::Change(MakeChange {
-            id: closed.clone(),
-            change: Change::Close,
-            actor: "test".into(),
-            reason: None,
-        });
+        create_all(node, world.time, std::slice::from_ref(&closed), SPEC);
+        let close = to_change(&closed, Change::Close);
         let closed_now = node.executor.serve(&[close], node.moment(world.time));
         assert!(closed_now[0].is_ok(), "{closed_now:?}");
         world.decide(0, 3);

@@ -11,7 +11,7 @@ use debora::{Engine, Key, Kind, VALUES_VERSION};
 use debora_cli::log::observed::Observed;
 use debora_cli::service::clock::Moment;
 use debora_cli::service::request::{
-    Change, Create, Decide, DecisionId, Granted, MakeChange, Receipt, Refusal, Request, Tell, Tick,
+    Change, Create, Decide, DecisionId, Granted, MakeChange, Receipt, Refusal, Request, Tell,
     ToldOutcome, token_hash,
 };
 use debora_cli::service::sessions::{LogIn, LogOut};
@@ -19,6 +19,7 @@ use debora_cli::service::transaction::Executor;
 use debora_cli::store::{DecisionKind, ExperimentRow, Location, Progress, Purpose, Status};
 use proptest::prelude::*;
 
+use crate::kit::requests::{ask, ask_by_key, tell, tick, to_change, told};
 use crate::kit::stores::{Server, Store, stores};
 
 /// Epochs of a few rounds: profile paper doubles from one on.
@@ -359,23 +360,16 @@ impl<'a> Play<'a> {
         let id = self.id.clone();
         let outcomes = match *step {
             Step::Decide { rounds, key } => {
-                return Some(Request::Decide(Decide {
+                return Some(ask_by_key(
                     id,
                     rounds,
-                    request_key: key.map(|key| format!("request {key}")),
-                    seen: 0,
-                    actor: "tester".into(),
-                }));
+                    key.map(|key| format!("request {key}")),
+                ));
             }
             Step::Change(change) => {
-                return Some(Request::Change(MakeChange {
-                    id,
-                    change,
-                    actor: "test".into(),
-                    reason: None,
-                }));
+                return Some(to_change(id, change));
             }
-            Step::Tick => return Some(Request::Tick(Tick { id })),
+            Step::Tick => return Some(tick(id)),
             Step::Tell {
                 rounds,
                 backwards,
@@ -428,11 +422,7 @@ impl<'a> Play<'a> {
                 return None;
             }
         };
-        Some(Request::Tell(Tell {
-            id,
-            outcomes,
-            actor: "tester".into(),
-        }))
+        Some(tell(id, outcomes))
     }
 
     /// Serves a group: outcomes come first, then ticks, then the rest in order.
@@ -605,13 +595,7 @@ fn decide_as_one(
         let mut turn = 0;
         while !until(&engine) {
             let expected = engine.ask_many(7);
-            let ask = Request::Decide(Decide {
-                id: id.into(),
-                rounds: 7,
-                request_key: None,
-                seen: 0,
-                actor: "tester".into(),
-            });
+            let ask = ask(id, 7);
             let Granted::Decided(decided) = serve(turn, ask) else {
                 panic!("not decisions")
             };
@@ -624,16 +608,8 @@ fn decide_as_one(
                 turn += 1;
                 let (reward, costs) = feedback(decision.round, decision.action);
                 engine.tell(decision.round, reward, &costs).unwrap();
-                let outcomes = vec![ToldOutcome {
-                    decision: DecisionId::Round(decision.round),
-                    reward,
-                    costs,
-                }];
-                let tell = Request::Tell(Tell {
-                    id: id.into(),
-                    outcomes,
-                    actor: "tester".into(),
-                });
+                let outcomes = vec![told(decision.round, reward, costs)];
+                let tell = tell(id, outcomes);
                 let Granted::Told(receipts) = serve(turn, tell) else {
                     panic!("not receipts")
                 };
@@ -777,15 +753,7 @@ fn a_bad_request_key_fails_nobody_else() {
     for store in stores() {
         store.fresh(|location, id| {
             let mut play = Play::new(location, id, SHORT);
-            let ask = |key: &str| {
-                Request::Decide(Decide {
-                    id: id.into(),
-                    rounds: 1,
-                    request_key: Some(key.into()),
-                    seen: 0,
-                    actor: "tester".into(),
-                })
-            };
+            let ask = |key: &str| ask_by_key(id, 1, Some(key.into()));
             let answers = play.executor.as_mut().unwrap().serve(
                 &[ask("a\0"), ask(&"k".repeat(200)), ask("b")],
                 Moment::both(play.now),
@@ -824,12 +792,8 @@ fn overtime_told_again_is_judged_by_what_is_stored() {
                     epoch: 0,
                     serial: 1,
                 };
-                let outcomes = values.iter().map(|&value| play.told(of, value)).collect();
-                Request::Tell(Tell {
-                    id: id.into(),
-                    outcomes,
-                    actor: "tester".into(),
-                })
+                let outcomes = values.iter().map(|&value| play.told(of, value));
+                tell(id, outcomes)
             };
             for (values, expected) in [
                 (
@@ -879,7 +843,7 @@ fn a_damaged_experiment_fails_nobody_else() {
             let opened = writer.epochs(id, 0, 1).unwrap().remove(0);
             assert!(writer.create(&experiment, &progress, &opened).unwrap());
             writer.commit().unwrap();
-            let ask = |id: &str| Request::Decide(Decide { id: id.into(), rounds: 1, request_key: None, seen: 0, actor: "tester".into() });
+            let ask = |id: &str| ask(id, 1);
             let answers = executor.serve(&[ask(&other), ask(id), ask(&later)], Moment::both(0));
             assert!(
                 matches!(&answers[0], Err(Refusal::Store { detail }) if detail.contains("impossible")),

@@ -3,13 +3,11 @@
 
 use debora_cli::audit::{Credentials, LogSource, Verdict, audit};
 use debora_cli::service::clock::Moment;
-use debora_cli::service::request::{
-    Change, Create, Decide, DecisionId, Granted, MakeChange, Receipt, Refusal, Request, Tell, Tick,
-    ToldOutcome,
-};
+use debora_cli::service::request::{Change, Granted, Receipt, Refusal, Request};
 use debora_cli::service::transaction::{Answered, Executor};
 use debora_cli::store::{Event, Location, Progress, Purpose, StartRow, Status};
 
+use crate::kit::requests::{ask, create, tell, tick, to_change, told};
 use crate::kit::stores::{Server, Store, stores};
 
 /// Short epochs.
@@ -80,13 +78,7 @@ impl<'a> World<'a> {
             time: 0,
         };
         world.start();
-        let create = Request::Create(Create {
-            id: id.into(),
-            spec: spec.into(),
-            key: None,
-            blind: true,
-            actor: "test".into(),
-        });
+        let create = create(id, spec, None);
         world.serve(0, create).unwrap();
         world
     }
@@ -103,13 +95,7 @@ impl<'a> World<'a> {
     }
 
     fn decide(&mut self, node: usize, rounds: u64) -> Result<Vec<u64>, Refusal> {
-        let ask = Request::Decide(Decide {
-            id: self.id.into(),
-            rounds,
-            request_key: None,
-            seen: 0,
-            actor: "tester".into(),
-        });
+        let ask = ask(self.id, rounds);
         match self.serve(node, ask)? {
             Granted::Decided(decided) => {
                 let lease = decided.lease;
@@ -120,16 +106,8 @@ impl<'a> World<'a> {
     }
 
     fn tell(&mut self, node: usize, rounds: &[u64], reward: f64) -> Result<Vec<Receipt>, Refusal> {
-        let outcome = |round: &u64| ToldOutcome {
-            decision: DecisionId::Round(*round),
-            reward,
-            costs: vec![0.25],
-        };
-        let tell = Request::Tell(Tell {
-            id: self.id.into(),
-            outcomes: rounds.iter().map(outcome).collect(),
-            actor: "tester".into(),
-        });
+        let outcome = |round: &u64| told(*round, reward, [0.25]);
+        let tell = tell(self.id, rounds.iter().map(outcome));
         match self.serve(node, tell)? {
             Granted::Told(receipts) => Ok(receipts),
             other => panic!("{other:?}"),
@@ -137,17 +115,7 @@ impl<'a> World<'a> {
     }
 
     fn change(&mut self, change: Change) {
-        let (id, actor) = (self.id.into(), "ann".into());
-        self.serve(
-            0,
-            Request::Change(MakeChange {
-                id,
-                change,
-                actor,
-                reason: None,
-            }),
-        )
-        .unwrap();
+        self.serve(0, to_change(self.id, change)).unwrap();
     }
 
     fn save(&mut self) {
@@ -444,8 +412,7 @@ fn what_another_node_stores_after_the_end_is_not_lost() {
                     let moment = Moment::both(world.time);
                     world.nodes[node].due(moment).unwrap();
                 }
-                let id = world.id.into();
-                world.serve(0, Request::Tick(Tick { id })).unwrap();
+                world.serve(0, tick(world.id)).unwrap();
             }
         }
         loop {

@@ -4,8 +4,9 @@ use debora::key::Label;
 use debora::spec::Spec;
 use debora::{Ask, Engine, EpochRecord, Estimate, Told, WorldKey};
 use debora_cli::audit::{Diff, DivergingEstimate, diff};
-use debora_cli::service::request::{Decide, DecisionId, Granted, Request, Tell, ToldOutcome};
+use debora_cli::service::request::Granted;
 
+use crate::kit::requests::{ask, tell, told};
 use crate::kit::trial::{CLEAR, FREE, HARD, SOFT, Trial, read, text};
 
 /// A world's feedback of a round, around means that every world has of its own, so that divergence is no rare event.
@@ -42,13 +43,7 @@ fn live_run(spec: &str, key: u64, world: WorldKey, rounds: u64) -> Trial {
     loop {
         let next = trial.progress().next_round;
         let asked = 25.min((rounds + 1).saturating_sub(next));
-        let decide = Request::Decide(Decide {
-            id: trial.id.into(),
-            rounds: asked,
-            request_key: None,
-            seen: 0,
-            actor: "tester".into(),
-        });
+        let decide = ask(trial.id, asked);
         if asked == 0 {
             return trial;
         }
@@ -60,17 +55,9 @@ fn live_run(spec: &str, key: u64, world: WorldKey, rounds: u64) -> Trial {
                 .zip(&decided.lease.actions)
                 .map(|(round, &action)| {
                     let (reward, costs) = feedback(world, round, action, costs);
-                    ToldOutcome {
-                        decision: DecisionId::Round(round),
-                        reward,
-                        costs,
-                    }
+                    told(round, reward, costs)
                 });
-        let tell = Request::Tell(Tell {
-            id: trial.id.into(),
-            outcomes: outcomes.collect(),
-            actor: "tester".into(),
-        });
+        let tell = tell(trial.id, outcomes);
         trial.ask(tell).unwrap();
     }
 }
@@ -245,27 +232,13 @@ fn keys_that_are_not_revealed_are_told_apart_by_the_grids() {
 /// The first stage of an experiment in which `b` gives this much more than `a`.
 fn one_stage(lead: f64) -> Trial {
     let mut trial = Trial::new(CLEAR, 42, 0);
-    let decide = Request::Decide(Decide {
-        id: trial.id.into(),
-        rounds: 1_000,
-        request_key: None,
-        seen: 0,
-        actor: "tester".into(),
-    });
+    let decide = ask(trial.id, 1_000);
     let Ok(Granted::Decided(decided)) = trial.ask(decide) else {
         panic!("nothing is decided")
     };
     let outcomes = (decided.lease.first..).zip(&decided.lease.actions);
-    let outcomes = outcomes.map(|(round, &action)| ToldOutcome {
-        decision: DecisionId::Round(round),
-        reward: lead * f64::from(action),
-        costs: Vec::new(),
-    });
-    let tell = Request::Tell(Tell {
-        id: trial.id.into(),
-        outcomes: outcomes.collect(),
-        actor: "tester".into(),
-    });
+    let outcomes = outcomes.map(|(round, &action)| told(round, lead * f64::from(action), []));
+    let tell = tell(trial.id, outcomes);
     trial.ask(tell).unwrap();
     trial
 }

@@ -5,11 +5,10 @@ use debora::record::Kind;
 use debora_cli::audit::{Audited, Verdict};
 use debora_cli::log::{Line, page};
 use debora_cli::reading::certificate::{Certificate, Certification};
-use debora_cli::service::request::{
-    Change, Decide, DecisionId, Granted, Request, Tell, ToldOutcome,
-};
+use debora_cli::service::request::{Change, Granted};
 use debora_cli::store::{Progress, Status};
 
+use crate::kit::requests::{ask, tell, told};
 use crate::kit::trial::{CLEAR, FREE, HARD, LEVELS, PAPER, SOFT, Trial, audit_text, text};
 
 pub fn equal(verdict: anyhow::Result<Verdict>) -> Audited {
@@ -375,27 +374,13 @@ fn the_certificate_says_what_happened() {
 
 /// Rewards far apart: after 64 rounds of each action the run commits, if its key's threshold allows it.
 fn told_of_a_clear_world(trial: &mut Trial, rounds: u64) -> bool {
-    let decide = Request::Decide(Decide {
-        id: trial.id.into(),
-        rounds,
-        request_key: None,
-        seen: 0,
-        actor: "tester".into(),
-    });
+    let decide = ask(trial.id, rounds);
     let Ok(Granted::Decided(decided)) = trial.ask(decide) else {
         return false;
     };
     let outcomes = (decided.lease.first..).zip(&decided.lease.actions);
-    let outcomes = outcomes.map(|(round, &action)| ToldOutcome {
-        decision: DecisionId::Round(round),
-        reward: f64::from(action),
-        costs: Vec::new(),
-    });
-    let tell = Request::Tell(Tell {
-        id: trial.id.into(),
-        outcomes: outcomes.collect(),
-        actor: "tester".into(),
-    });
+    let outcomes = outcomes.map(|(round, &action)| told(round, f64::from(action), []));
+    let tell = tell(trial.id, outcomes);
     trial.ask(tell).unwrap();
     true
 }

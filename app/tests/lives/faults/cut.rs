@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Dice;
+use crate::kit::dice::Dice;
 
 /// The part of a write that a disk writes whole.
 const SECTOR: u64 = 512;

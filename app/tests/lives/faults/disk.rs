@@ -7,8 +7,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::Dice;
 use super::cut::{Files, Traced};
+use crate::kit::dice::Dice;
 use crate::kit::play::serve;
 use crate::kit::scratch::Scratch;
 

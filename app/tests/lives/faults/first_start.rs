@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::disk::Disk;
-use super::{Dice, times};
+use super::times;
+use crate::kit::dice::Dice;
 use crate::kit::play::{self, SPEC};
 use crate::kit::scratch::Scratch;
 use crate::kit::server::start;

@@ -13,9 +13,6 @@ mod power;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use debora::Key;
-use debora::key::Label;
-
 /// So many in an ordinary run, more in a long one.
 fn times(ordinary: u64) -> u64 {
     let factor = std::env::var("DEBORA_FAULTS").map_or(1, |factor| {
@@ -30,25 +27,5 @@ fn wait_for(condition: impl Fn() -> bool, missing: impl Fn() -> String) {
     while !condition() {
         assert!(begun.elapsed() < Duration::from_secs(10), "{}", missing());
         thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// Chance as a function of a number that counts up.
-struct Dice {
-    key: Key,
-    thrown: u64,
-}
-
-impl Dice {
-    fn new(key: u64) -> Self {
-        Self {
-            key: Key::from(key),
-            thrown: 0,
-        }
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.thrown += 1;
-        self.key.block(Label::Feedback, [self.thrown, 0, 0])[0] % limit
     }
 }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::disk::{Disk, EIO, SYNC};
-use super::{Dice, times, wait_for};
+use super::{times, wait_for};
+use crate::kit::dice::Dice;
 use crate::kit::play::{Cluster, SPEC, disturbed};
 use crate::kit::server::start;
 

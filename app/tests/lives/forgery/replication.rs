@@ -3,10 +3,11 @@
 use std::fs;
 
 use debora_cli::audit::{Diff, PairStanding, diff};
-use debora_cli::service::request::{Decide, DecisionId, Granted, Request, Tell, ToldOutcome};
+use debora_cli::service::request::Granted;
 use serde_json::Value;
 
 use crate::kit::binary::debora;
+use crate::kit::requests::{ask, tell, told};
 use crate::kit::trial::{CLEAR, FREE, HARD, SHORT, Trial, read, text};
 
 /// An experiment whose outcomes depend on round and action alone.
@@ -14,27 +15,14 @@ fn live(spec: &str, key: u64, rounds: u64, reward: impl Fn(u64, u32) -> f64) -> 
     let mut trial = Trial::new(spec, key, 0);
     let costs = spec.matches("[[cost]]").count();
     while trial.progress().next_round <= rounds {
-        let decide = Request::Decide(Decide {
-            id: trial.id.into(),
-            rounds: 25,
-            request_key: None,
-            seen: 0,
-            actor: "tester".into(),
-        });
+        let decide = ask(trial.id, 25);
         let Ok(Granted::Decided(decided)) = trial.ask(decide) else {
             break;
         };
         let given = (decided.lease.first..).zip(&decided.lease.actions);
-        let outcomes = given.map(|(round, &action)| ToldOutcome {
-            decision: DecisionId::Round(round),
-            reward: reward(round, action),
-            costs: vec![0.25; costs],
-        });
-        let tell = Request::Tell(Tell {
-            id: trial.id.into(),
-            outcomes: outcomes.collect(),
-            actor: "tester".into(),
-        });
+        let outcomes =
+            given.map(|(round, &action)| told(round, reward(round, action), vec![0.25; costs]));
+        let tell = tell(trial.id, outcomes);
         trial.ask(tell).unwrap();
     }
     trial
