@@ -14,7 +14,7 @@ use maud::{Markup, PreEscaped, html};
 pub use cell::HtmlCell;
 pub use data::{csv, json, word};
 pub use direction::sentence;
-pub use table::{HtmlTable, RowMark, scroll, values_table};
+pub use table::{HtmlTable, RowMark, values_table};
 
 /// An answer, block by block.
 pub fn blocks(answer: &Answer) -> Markup {

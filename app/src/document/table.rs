@@ -157,6 +157,51 @@ pub fn values_table(table: &AnswerTable) -> Markup {
 }
 
 /// Something that scrolls by itself where the page is narrower: by keyboard too, which cannot scroll what it cannot reach.
-pub fn scroll(label: &str, content: &Markup) -> Markup {
+fn scroll(label: &str, content: &Markup) -> Markup {
     html! { div.scroll tabindex="0" role="region" aria-label=(label) { (content) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use debora::measure::answer::row_for_each;
+
+    use super::*;
+
+    fn table() -> AnswerTable<HtmlCell> {
+        row_for_each([("<a>", 0.25, 1_000_u64), ("b", 0.75, 2)])
+            .words("name", |(name, ..)| *name)
+            .shares("share", |(_, share, _)| *share)
+            .when(true, |table| table.numbers("told", |(.., told)| *told))
+            .when(false, |table| table.words("never", |_| "never"))
+            .table()
+    }
+
+    #[test]
+    fn headings_labels_and_row_headers_are_made_of_the_columns() {
+        let html = HtmlTable::cards("Actions", table()).markup().into_string();
+        for part in [
+            "aria-label=\"Actions\"",
+            "<th scope=\"col\">name</th><th class=\"number\" scope=\"col\">share</th>",
+            "<th scope=\"row\"><bdi>&lt;a&gt;</bdi></th>",
+            "<td class=\"number\" data-label=\"share\">25 %</td>",
+            "<td class=\"number\" data-label=\"told\">1,000</td>",
+        ] {
+            assert!(html.contains(part), "{part} is not in {html}");
+        }
+        assert!(!html.contains("never"), "{html}");
+    }
+
+    #[test]
+    fn a_reason_is_told_below_its_row_if_it_must_not_be_overlooked() {
+        let told = |is_told| RowMark {
+            why: Some("as it is".into()),
+            is_told,
+            ..RowMark::default()
+        };
+        let table = HtmlTable::plain("Actions", table()).marked([told(false), told(true)]);
+        let html = table.markup().into_string();
+        assert_eq!(html.matches("<tr title=\"as it is\">").count(), 2);
+        assert_eq!(html.matches("<td colspan=\"3\">").count(), 1);
+        assert!(!html.contains("data-label"), "a table that scrolls: {html}");
+    }
 }
