@@ -2,10 +2,10 @@
 
 use anyhow::{Context as _, Result, ensure};
 use debora::spec::Spec;
-use debora::{Engine, Problem};
+use debora::{Engine, EpochRecord, Problem};
 
 use crate::log::check_values;
-use crate::store::{ExperimentRow, Progress, Store};
+use crate::store::{EpochRow, ExperimentRow, Progress, Store};
 
 /// An experiment whose spec is parsed and whose engine is restored.
 pub struct StoredExperiment {
@@ -51,6 +51,12 @@ impl StoredExperiment {
             spec,
         })
     }
+}
+
+/// Parses the whole record of an epoch.
+pub fn parse_record(row: &EpochRow) -> Result<EpochRecord> {
+    serde_json::from_str(&row.record)
+        .with_context(|| format!("the record of epoch {} cannot be read", row.epoch))
 }
 
 /// Refuses counts that cannot be: a store may be damaged, and nothing that follows is to stumble over it.

@@ -14,6 +14,7 @@ use debora::mean::FIXED_ONE;
 use debora::{Engine, EpochRecord, Kind, Policy, Problem, Profile};
 use serde::{Deserialize, Serialize};
 
+use crate::log::experiment::parse_record;
 use crate::store::{DecisionKind, Progress, Status, Store};
 
 /// Rows read at once where sums are made again.
@@ -152,7 +153,7 @@ impl Observed {
                 observed.add_uncounted(store, id, epoch, kind, engine.problem())?;
             }
             for row in store.epochs(id, epoch, 1)? {
-                let record: EpochRecord = serde_json::from_str(&row.record)?;
+                let record = parse_record(&row)?;
                 if record.epoch < progress.epoch {
                     observed.expect(record.rounds, &record.strategy);
                 }
@@ -190,7 +191,7 @@ impl Observed {
         problem: &Problem,
     ) -> Result<()> {
         for row in store.epochs(id, epoch, 1)? {
-            let record: EpochRecord = serde_json::from_str(&row.record)?;
+            let record = parse_record(&row)?;
             let (decided, told) = rounds_of(store, id, &record)?;
             let counts = EpochCounts {
                 strategy: &record.strategy,

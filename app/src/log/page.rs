@@ -8,6 +8,7 @@ use debora::{EpochRecord, Key};
 use super::cursor::{BadCursor, Cursor, CursorMark, LogSection};
 use super::line::{Heading, LOG_VERSION, LeaseLine, Line, OutsideOutcome};
 use crate::hex;
+use crate::log::experiment::parse_record;
 use crate::log::{chain, check_values};
 use crate::store::{
     DecisionKind, EpochRow, Event, ExperimentRow, JournalRow, Progress, Status, Store,
@@ -144,7 +145,7 @@ pub fn closed_rounds(store: &mut Store, id: &str, progress: &Progress) -> Result
     if row.closed_at.is_some() {
         return Ok(progress.rounds());
     }
-    let record: EpochRecord = serde_json::from_str(&row.record)?;
+    let record = parse_record(&row)?;
     Ok(record.first_round - 1)
 }
 
@@ -230,8 +231,7 @@ impl PageWalk<'_> {
                 .into_iter()
                 .find(|row| row.epoch == epoch);
             let row = row.with_context(|| format!("epoch {epoch} is missing"))?;
-            let record: EpochRecord = serde_json::from_str(&row.record)
-                .with_context(|| format!("the record of epoch {epoch} cannot be read"))?;
+            let record = parse_record(&row)?;
             // Another text for the same record would hash to something else than what the reader of the log computes.
             let written = chain::record_text(&record);
             ensure!(

@@ -63,7 +63,7 @@ impl Shares {
     }
 
     /// The probability of an action.
-    pub fn of(&self, action: u32) -> f64 {
+    pub fn probability_of(&self, action: u32) -> f64 {
         self.0[action as usize].probability
     }
 

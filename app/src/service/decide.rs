@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
+use debora::Kind;
 use debora::spec::OnWait;
-use debora::{EpochRecord, Kind};
 use sha2::{Digest as _, Sha256};
 
 use crate::log::ROUNDS_MAX;
+use crate::log::experiment::parse_record;
 use crate::service::limits::{is_name, quoted};
 use crate::service::request::{
     Decide, Decided, EpochLabels, Evaluate, FlagAdvice, Granted, Refusal, Request,
@@ -252,8 +253,8 @@ impl Turn<'_> {
                 self.id
             )
         })?;
-        let record: EpochRecord = serde_json::from_str(&row.record)?;
-        Ok(Arc::new(EpochLabels::new(actions, record.strategy)))
+        let strategy = parse_record(row)?.strategy;
+        Ok(Arc::new(EpochLabels::new(actions, strategy)))
     }
 
     /// Hands out the next rounds, fewer where the epoch ends; beyond its end, overtime or nothing. To a request that is held back,

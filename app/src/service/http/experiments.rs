@@ -367,7 +367,7 @@ pub async fn show(
         progress,
     };
     Ok(Reply(Shown {
-        listed: Listed::of(line, &Facts::of(&info)),
+        listed: Listed::of(line, &Facts::from_info(&info)),
         key_hash: chain::key_hash(experiment.salt, experiment.key),
         // The plan of other values is not what the experiment runs by.
         plan: match check_values(&experiment) {

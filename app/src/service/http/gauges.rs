@@ -101,7 +101,7 @@ fn looked(app: &AppState, store: &mut Store) -> Result<Board> {
     let shown: Vec<GaugeLine> = open
         .into_iter()
         .map(|line| GaugeLine {
-            summary: app.summaries.of(&line.id),
+            summary: app.summaries.last(&line.id),
             line: line.clone(),
         })
         .collect();

@@ -81,7 +81,7 @@ pub struct Glance {
 }
 
 impl Facts {
-    pub fn of(info: &ExperimentInfo) -> Self {
+    pub fn from_info(info: &ExperimentInfo) -> Self {
         Self {
             name: info.name.clone(),
             horizon: info.problem.horizon(),
@@ -128,7 +128,7 @@ impl Summaries {
     }
 
     /// The summary made last, if there is one.
-    pub fn of(&self, id: &str) -> Option<Arc<LineSummary>> {
+    pub fn last(&self, id: &str) -> Option<Arc<LineSummary>> {
         lock(&self.made).get_mut(id).cloned()
     }
 
@@ -136,7 +136,7 @@ impl Summaries {
     pub fn refresh(&self, store: &mut Store, lines: &[&ExperimentLine], now: i64, end: Instant) {
         let mut changed: Vec<_> = lines
             .iter()
-            .map(|line| (self.of(&line.id), line))
+            .map(|line| (self.last(&line.id), line))
             .filter(|(made, line)| !made.as_ref().is_some_and(|made| made.holds_for(line)))
             .collect();
         changed.sort_by_key(|(made, _)| made.as_ref().map(|made| made.made_at));
@@ -307,7 +307,7 @@ mod tests {
             let (mut store, lines) = lines(&location);
             let asked: Vec<_> = lines[from..].iter().collect();
             summaries.refresh(&mut store, &asked, now, Instant::now());
-            let made = lines.iter().map(|line| summaries.of(&line.id));
+            let made = lines.iter().map(|line| summaries.last(&line.id));
             made.map(|made| made.map_or(-1, |made| made.made_at))
                 .collect::<Vec<_>>()
         };

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::entry::{self, EpochEntry};
 use super::words;
+use crate::log::experiment::parse_record;
 use crate::log::{chain, check_values};
 use crate::reading::epoch::{EpochHead, check_probabilities, estimates_made};
 use crate::store::{EpochRow, ExperimentRow, Progress, Status, Store};
@@ -243,7 +244,7 @@ impl Neighbours {
         let heads = EpochHead::parse_all(&self.rows, &self.progress, problem)?;
         let entry = entry::entries(&heads, problem).pop();
         let (row, entry) = self.rows.last().zip(entry).context("an epoch")?;
-        let record: EpochRecord = serde_json::from_str(&row.record)?;
+        let record = parse_record(row)?;
         let estimates: Vec<Estimate> = in_force.values().map(|(latest, _)| *latest).collect();
         // With other values the same estimates may have led elsewhere: then only what is recorded is shown.
         let why = check_values(&self.experiment)

@@ -97,7 +97,7 @@ pub enum EpochRange {
 
 impl EpochRange {
     /// The first, and how many at most, of so many.
-    fn of(self, count: u64) -> (u64, u64) {
+    fn first_and_limit(self, count: u64) -> (u64, u64) {
         match self {
             Self::From(from, limit) => (from, limit),
             Self::Before(before, limit) => {
@@ -116,7 +116,7 @@ pub fn read(store: &mut Store, id: &str, range: EpochRange) -> Result<Option<Epo
     };
     let spec = Spec::parse(&experiment.spec, id)?;
     let count = progress.epoch + 1;
-    let (from, limit) = range.of(count);
+    let (from, limit) = range.first_and_limit(count);
     // One earlier, for what changed since; beyond the last there is nothing, and PostgreSQL could not even be asked.
     let first = from.saturating_sub(1).min(count);
     let rows = store.epochs(id, first, limit as usize + 1)?;

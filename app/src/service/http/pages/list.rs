@@ -155,7 +155,7 @@ fn find(
     let changed: Vec<&ExperimentLine> = rows.iter().map(|(row, _)| row).collect();
     app.summaries.refresh(store, &changed, now, begun + BUDGET);
     let lines = rows.into_iter().map(|(row, facts)| ListLine {
-        summary: app.summaries.of(&row.id),
+        summary: app.summaries.last(&row.id),
         row,
         facts,
         now,

@@ -48,9 +48,18 @@ impl ToTell {
         let Some((experiment, progress)) = store.experiment(id)? else {
             return Ok(None);
         };
-        let rows = store.epochs(id, from, EPOCHS_MAX)?;
-        let problem = Spec::parse(&experiment.spec, id)?.problem;
-        let epochs = EpochHead::parse_all(&rows, &progress, &problem)?;
+        let (spec, rows) = (experiment.spec.clone(), store.epochs(id, from, EPOCHS_MAX)?);
+        // An experiment of another values version has a record, and this program can find no more of it.
+        let reading = Reading::from_row(store, experiment, progress.clone()).ok();
+        let parsed;
+        let problem = match &reading {
+            Some(reading) => reading.problem(),
+            None => {
+                parsed = Spec::parse(&spec, id)?.problem;
+                &parsed
+            }
+        };
+        let epochs = EpochHead::parse_all(&rows, &progress, problem)?;
         let more = epochs.len() == EPOCHS_MAX;
         // Of the last that was read, what follows is not known yet: it is told at the next look.
         let tellable = epochs.len() - usize::from(more);
@@ -58,15 +67,13 @@ impl ToTell {
             .iter()
             .filter(|epoch| epoch.closed_at.is_some());
         let mut to_tell = Self {
-            record: find_in_record(id, &problem, &epochs, tellable),
+            record: find_in_record(id, problem, &epochs, tellable),
             alerts: None,
             waiting: None,
             epoch: from + closed.count() as u64,
             ended: !more && !progress.status.is_open(),
             more,
         };
-        // An experiment of another values version has a record, and this program can find no more of it.
-        let reading = Reading::from_row(store, experiment, progress.clone()).ok();
         if to_tell.ended {
             let at = epochs
                 .last()

@@ -26,7 +26,7 @@ fn against(view: &ExperimentView) -> String {
     let least = |cost: &str| -> f64 {
         let weighted = reading
             .means_of(cost)
-            .map(|mean| reading.shares().of(mean.action) * mean.observed.interval.low);
+            .map(|mean| reading.shares().probability_of(mean.action) * mean.observed.interval.low);
         weighted.sum()
     };
     let limits = reading.limits().iter();
