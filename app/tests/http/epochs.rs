@@ -315,22 +315,6 @@ async fn soft_limits_bind_where_the_optimist_costs_the_threshold() {
         }
         assert!(bound > 0, "no limit binds in {id}");
     }
-    let page = house.get("/experiments/two/epochs/1").await.text();
-    for word in [
-        "Limits",
-        "At least",
-        "Estimates in force",
-        "the mean&#39;s cell",
-        "svg class=\"strip\"",
-        "rel=\"prev\"",
-        "rel=\"next\"",
-        "medium",
-    ] {
-        assert!(
-            page.contains(word) || page.contains(&word.replace("&#39;", "'")),
-            "{word} is not in\n{page}"
-        );
-    }
 }
 
 #[tokio::test]
@@ -355,14 +339,6 @@ async fn limits_that_cannot_be_kept_are_told_with_their_excess() {
         debora::measure::words::amount(excess + 0.2)
     );
     assert!(sentences(last).contains(&told), "{}", sentences(last));
-    let page = house
-        .get(&format!("/experiments/soft/epochs/{}", details.len() - 1))
-        .await
-        .text();
-    assert!(
-        page.contains("badge bad") && page.contains("cannot be kept"),
-        "{page}"
-    );
 }
 
 #[tokio::test]

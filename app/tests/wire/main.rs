@@ -14,6 +14,7 @@ mod kit;
 mod live;
 mod masked;
 mod routes;
+mod states;
 mod verbs;
 
 use std::thread;
@@ -40,6 +41,11 @@ async fn what_is_said_is_what_is_kept() {
     routes::all(&house, &mut http).await;
     routes::every_route_is_kept(&house, &http).await;
     house.stop();
+    let stages = House::new();
+    states::first_epochs(&stages, &mut http).await;
+    states::ends(&stages, &mut http).await;
+    states::alerts(&stages, &mut http).await;
+    stages.stop();
     let mut verbs = specs.join().expect("what specs have said");
     verbs::of_a_store(&house.folder, &mut verbs);
     verbs::every_verb_is_kept(&verbs);
