@@ -114,8 +114,7 @@ impl SealedHoldback {
 }
 
 /// A moment at which actions are compared.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct PlannedLook {
     /// Outcomes of each action.
     pub samples: u64,

@@ -8,8 +8,7 @@ use serde::Serialize;
 use super::Reading;
 
 /// A clear test: policy free commits to an action that is ahead by more than a keyed threshold.
-#[derive(Clone, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Serialize, utoipa::ToSchema)]
 pub struct TestState {
     /// Its stage, from 0.
     pub stage: u32,

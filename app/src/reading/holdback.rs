@@ -18,8 +18,7 @@ use super::sums::{RoundSpan, mean_of};
 use crate::log::observed::ToldSums;
 
 /// Those who are held back, beside the experiment.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct HoldbackState {
     /// The share of request keys that is held back.
     pub share: f64,
@@ -38,8 +37,7 @@ pub struct HoldbackState {
 }
 
 /// A quantity in the experiment and among those held back, in the spec's units.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct LiftState {
     /// The reward or a cost, by name.
     pub quantity: String,
@@ -50,15 +48,14 @@ pub struct LiftState {
     /// The first mean minus the second; none unless both are there.
     pub lift: Option<f64>,
     /// Where the difference of the means of what was played lies, at any time one looks.
-    #[cfg_attr(feature = "describe", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub interval: Interval,
     /// The same in words.
     pub sentence: String,
 }
 
 /// One side of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct SideMean {
     /// The plain mean; none if nothing was told.
     pub mean: Option<f64>,

@@ -14,8 +14,7 @@ use super::sums::{RoundSpan, mean_of};
 use crate::log::observed::ToldSums;
 
 /// Whether a limit was kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LimitVerdict {
     /// All of the interval is within the threshold.
@@ -47,8 +46,7 @@ impl LimitVerdict {
 }
 
 /// What estimates say that some rounds cost on average.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct ExpectedCost {
     /// By the estimates themselves.
     pub value: f64,
@@ -59,8 +57,7 @@ pub struct ExpectedCost {
 }
 
 /// The average of a cost over some rounds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct CostAverage {
     /// Rounds with an outcome, told or imputed.
     pub count: u64,
@@ -69,7 +66,7 @@ pub struct CostAverage {
     /// The average of those that were told.
     pub realised_told: Option<f64>,
     /// The average of the means of what was played lies in here, at any time one looks.
-    #[cfg_attr(feature = "describe", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub interval: Interval,
     /// What the strategies that were played cost on average, by the estimates. None while an action that they play is not
     /// estimated, and under policy free.
@@ -81,8 +78,7 @@ pub struct CostAverage {
 }
 
 /// A cost and its limit.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct LimitState {
     /// The cost's name.
     pub name: String,

@@ -11,8 +11,7 @@ use super::sums::mean_of;
 use crate::log::observed::ToldSums;
 
 /// How the intervals are made.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct IntervalMethods {
     /// Of the mean of an action.
     pub mean: &'static str,
@@ -34,26 +33,24 @@ pub const METHODS: IntervalMethods = IntervalMethods {
 };
 
 /// A mean as it was told.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct ObservedMean {
     /// The plain mean; none if nothing was told.
     pub mean: Option<f64>,
     /// Where the true mean lies, at any time one looks: each interval for itself misses with the probability that `intervals` says.
-    #[cfg_attr(feature = "describe", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub interval: Interval,
     /// How many outcomes were told.
     pub count: u64,
 }
 
 /// A mean as it decides.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct ReplicableMean {
     /// The rounded mean.
     pub value: f64,
     /// The cell of the grid that held the mean: any mean in it gives the same estimate.
-    #[cfg_attr(feature = "describe", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub cell: Interval,
     /// Where the true mean lies: the estimate and its width, within the range.
     #[serde(skip)]
@@ -65,8 +62,7 @@ pub struct ReplicableMean {
 }
 
 /// A mean of an action, as it was observed and as it decides.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct ActionMean {
     /// The action's number in the spec, from 0.
     pub action: u32,

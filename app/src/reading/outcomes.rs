@@ -57,9 +57,8 @@ impl OutcomeCounts {
 }
 
 /// An action's counts: decided = told + imputed + outstanding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "describe", schema(as = ActionState))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = ActionState)]
 pub struct ActionCounts {
     /// Its number in the spec, from 0.
     pub action: u32,

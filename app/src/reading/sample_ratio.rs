@@ -11,8 +11,7 @@ use super::Reading;
 use crate::log::observed::counts;
 
 /// Told outcomes against decided rounds, and decided rounds against the strategy, action by action.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct SampleRatio {
     /// If it does not depend on the action whether and when an outcome is told, the chance that this experiment *ever* shows a
     /// value as small as this is at most this: it may be looked at after every outcome.

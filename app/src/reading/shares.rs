@@ -10,9 +10,8 @@ use serde::{Serialize, Serializer};
 const NAMED_MAX: usize = 4;
 
 /// How often an action is played.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "describe", schema(as = ShareState))]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = ShareState)]
 pub struct ActionShare {
     /// The action's number in the spec, from 0.
     pub action: u32,

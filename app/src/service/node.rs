@@ -24,8 +24,7 @@ const RESIDENTS_MAX: usize = 1_000;
 ///
 /// A copy has the identity of its original, and both count their starts: whoever noted the two of the one that was served last can
 /// tell a copy that is behind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct StoreStart {
     /// What tells the store from others, and not from its copies: 32 hexadecimal digits.
     pub identity: String,

@@ -20,29 +20,27 @@ use crate::service::request::{Decide, Decided, Refusal};
 use crate::store::{DecisionKind, Role};
 
 /// What is asked for.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "describe", schema(as = Ask))]
+#[schema(as = Ask)]
 pub struct DecisionRequest {
     /// How many rounds at most.
-    #[cfg_attr(feature = "describe", schema(minimum = 1, maximum = 10_000))]
+    #[schema(minimum = 1, maximum = 10_000)]
     n: u64,
     /// With the same key the same rounds are given again, so that a request whose answer was lost can be repeated.
-    #[cfg_attr(feature = "describe", schema(min_length = 1, max_length = 128))]
+    #[schema(min_length = 1, max_length = 128)]
     request_key: Option<String>,
     /// The highest round that the client has seen decided. If the store has decided less, which happens to one restored or
     /// copied, the answer is 409 `behind`: it would decide these rounds a second time.
     #[serde(default)]
-    #[cfg_attr(feature = "describe", schema(default = 0))]
+    #[schema(default = 0)]
     seen: u64,
 }
 
 /// Decisions of one epoch, in order.
-#[derive(Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "describe", schema(as = Decisions))]
+#[schema(as = Decisions)]
 pub struct DecisionsBody {
     /// The epoch of all of them.
     pub epoch: u64,
@@ -53,20 +51,19 @@ pub struct DecisionsBody {
 }
 
 /// A decision.
-#[derive(Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "describe", schema(as = Decision))]
+#[schema(as = Decision)]
 pub struct DecisionBody {
     /// The round, from 1; null outside the horizon.
     pub round: Option<u64>,
     /// Outside the horizon: the serial within the epoch, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub overtime: Option<u64>,
     /// Held back from the experiment: the serial within the epoch, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub holdback: Option<u64>,
     /// The epoch, from 0.
     pub epoch: u64,
@@ -85,9 +82,9 @@ pub struct DecisionBody {
 /// decisions if the spec says `on_wait = "serve"`. If the spec has a `holdback`, a share of request keys gets its action instead,
 /// always and even while waiting, and a request without a `request_key` is refused with 422 `request_key_needed`. The header
 /// Idempotency-Key may stand for `request_key`.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/experiments/{id}/decisions", tag = "experiments",
+#[utoipa::path(post, path = "/v1/experiments/{id}/decisions", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")), request_body = DecisionRequest,
-    responses((status = 200, description = "What to do", body = DecisionsBody))))]
+    responses((status = 200, description = "What to do", body = DecisionsBody)))]
 pub async fn decide(
     State(app): State<AppState>,
     caller: Caller,

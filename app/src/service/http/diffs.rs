@@ -23,10 +23,9 @@ use crate::store::Role;
 const COMPARE_MAX: Duration = Duration::from_secs(10);
 
 /// The experiment to compare with.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::IntoParams))]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "describe", into_params(parameter_in = Query))]
+#[into_params(parameter_in = Query)]
 pub struct DiffQuery {
     /// The other experiment's id.
     with: String,
@@ -41,10 +40,10 @@ struct LogsTooLong;
 ///
 /// Role read. Both must be in the caller's scope. What `debora diff --json` says: whether specs and keys agree, the first epoch and round where decisions
 /// differ, and which estimate or test made them. Nothing is used that the logs do not show to the caller.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/diff", tag = "experiments",
+#[utoipa::path(get, path = "/v1/experiments/{id}/diff", tag = "experiments",
     params(("id" = String, Path, description = "The experiment"), DiffQuery),
     responses((status = 200, description = "The comparison", body = Object),
-              (status = 422, description = "Codes `unfit` (it is the same experiment) and `logs_too_long`", body = ApiError, content_type = "application/problem+json"))))]
+              (status = 422, description = "Codes `unfit` (it is the same experiment) and `logs_too_long`", body = ApiError, content_type = "application/problem+json")))]
 pub async fn diff(
     State(app): State<AppState>,
     caller: Caller,

@@ -35,9 +35,9 @@ const ATTEMPTS: u32 = 60;
 ///
 /// Role read; what it shows is what the pages of `/log` show, in order. `debora audit` takes the file. If the store fails in the
 /// middle, the file ends with a line of type `error`, and no audit takes it for a log.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/log/download", tag = "experiments",
+#[utoipa::path(get, path = "/v1/experiments/{id}/log/download", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
-    responses((status = 200, description = "The log", body = String, content_type = "application/x-ndjson"))))]
+    responses((status = 200, description = "The log", body = String, content_type = "application/x-ndjson")))]
 pub async fn download(
     State(app): State<AppState>,
     caller: Caller,

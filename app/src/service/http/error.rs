@@ -24,41 +24,40 @@ const RETRY_SECONDS: u16 = 1;
 const TEXT_BYTES_MAX: usize = 4_000;
 
 /// Why a request was not done. Nothing has changed, unless the code is `store`, `stopping` or `internal`.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 pub struct ApiError {
     /// As in the answer's head.
     #[serde(serialize_with = "problems::write_status")]
-    #[cfg_attr(feature = "describe", schema(value_type = u16, example = 409))]
+    #[schema(value_type = u16, example = 409)]
     pub status: StatusCode,
     /// Stable, in lower case and underscores; programs may rely on it.
     #[serde(flatten, serialize_with = "problems::write_kind")]
-    #[cfg_attr(feature = "describe", schema(value_type = problems::ProblemKind))]
+    #[schema(value_type = problems::ProblemKind)]
     pub code: &'static str,
     /// A sentence for a person: what, which value, what to do.
     #[serde(flatten, serialize_with = "problems::write_detail")]
-    #[cfg_attr(feature = "describe", schema(value_type = problems::ProblemDetail))]
+    #[schema(value_type = problems::ProblemDetail)]
     pub message: Box<str>,
     /// The condition that was violated.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(value_type = String, nullable = false))]
+    #[schema(value_type = String, nullable = false)]
     pub rule: Option<Box<str>>,
     /// The value that violated it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(value_type = Value, nullable = false))]
+    #[schema(value_type = Value, nullable = false)]
     // Boxed, as errors are returned through many functions.
     pub value: Option<Box<Value>>,
     /// Of a spec: what is at fault, and where.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub place: Option<Box<FaultPlace>>,
     /// While waiting: decided rounds without an outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub outstanding: Option<u64>,
     /// Seconds after which to ask again, as in the header Retry-After.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub retry_after: Option<u16>,
     /// For the log alone.
     #[serde(skip)]
@@ -66,23 +65,19 @@ pub struct ApiError {
 }
 
 /// Where a spec, or a value beside it, is at fault.
-#[derive(Clone, Debug, Default, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, Default, Serialize, utoipa::ToSchema)]
 pub struct FaultPlace {
     /// The keys that lead to it, entries of lists by their number.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "describe",
-        schema(nullable = false, example = "cost.0.threshold")
-    )]
+    #[schema(nullable = false, example = "cost.0.threshold")]
     pub field: Option<String>,
     /// The line of the spec, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub line: Option<u64>,
     /// The character of that line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub column: Option<u64>,
 }
 

@@ -30,21 +30,17 @@ use crate::store::{ExperimentLine, ExperimentRow, Progress, Role, Status, Store}
 pub const LISTED_MAX: usize = 1_000;
 
 /// A new experiment.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewExperiment {
     /// The spec file's text (TOML), without `[world]` and `key`.
     spec: String,
     /// Its name in addresses; default: drawn at random. If it is given, the request can be repeated.
-    #[cfg_attr(
-        feature = "describe",
-        schema(min_length = 1, max_length = 128, pattern = "^[a-z0-9-]+$")
-    )]
+    #[schema(min_length = 1, max_length = 128, pattern = "^[a-z0-9-]+$")]
     id: Option<String>,
     /// The policy's key, as `openssl rand -hex 16` draws one; default: drawn at random. Give another team's to replicate its
     /// experiment. The first 16 digits must not all be zeros: such a key is a whole number, which others find by trying.
-    #[cfg_attr(feature = "describe", schema(value_type = Option<String>, pattern = "^[0-9a-fA-F]{32}$"))]
+    #[schema(value_type = Option<String>, pattern = "^[0-9a-fA-F]{32}$")]
     key: Option<KeyText>,
     /// Accept a plan that can never compare anything at this horizon.
     #[serde(default)]
@@ -101,8 +97,7 @@ pub fn given_key(text: &str) -> Result<Key, String> {
 }
 
 /// An experiment that is there.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct Created {
     /// Its name in addresses.
     id: String,
@@ -113,8 +108,7 @@ pub struct Created {
 }
 
 /// A line of the list.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct Listed {
     /// Its name in addresses.
     pub id: String,
@@ -147,33 +141,30 @@ impl Listed {
 }
 
 /// Which of the experiments.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::IntoParams))]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "describe", into_params(parameter_in = Query))]
+#[into_params(parameter_in = Query)]
 pub struct ListQuery {
     /// Those created after the one with this id, which is the `next` of the page before; default: from the first.
     after: Option<String>,
     /// How many at most; default 1,000.
-    #[cfg_attr(feature = "describe", param(minimum = 1, maximum = 1_000))]
+    #[param(minimum = 1, maximum = 1_000)]
     limit: Option<u64>,
 }
 
 /// Some of the experiments.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct List {
     /// The oldest first.
     pub experiments: Vec<Listed>,
     /// Where the next page begins; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub next: Option<String>,
 }
 
 /// What an experiment is.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct Shown {
     #[serde(flatten)]
     listed: Listed,
@@ -182,25 +173,24 @@ pub struct Shown {
     /// SHA-256 of salt and key.
     key_hash: String,
     /// Every constant of the run, as `debora plan --json` gives them.
-    #[cfg_attr(feature = "describe", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     plan: Value,
     /// The policy's key: for role admin.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     key: Option<String>,
     /// What the key is hashed with: for role admin.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     salt: Option<String>,
 }
 
 /// Why something is changed: for the log.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReasonBody {
     /// At most 1,000 bytes.
-    #[cfg_attr(feature = "describe", schema(max_length = 1000))]
+    #[schema(max_length = 1000)]
     reason: Option<String>,
 }
 
@@ -216,8 +206,7 @@ async fn reason(request: HttpRequest, app: &AppState) -> Result<Option<String>, 
 }
 
 /// A status after a change.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct Changed {
     /// The experiment.
     id: String,
@@ -229,9 +218,9 @@ pub struct Changed {
 ///
 /// Role admin. With an `id` the request can be repeated: the same spec and key give 200 instead of 201, others 409. A key for
 /// some experiments can create these alone, so it must give the `id`.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/experiments", tag = "experiments", request_body = NewExperiment,
+#[utoipa::path(post, path = "/v1/experiments", tag = "experiments", request_body = NewExperiment,
     responses((status = 201, description = "It is there", body = Created),
-              (status = 200, description = "This very experiment was there before", body = Created))))]
+              (status = 200, description = "This very experiment was there before", body = Created)))]
 pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
@@ -288,8 +277,8 @@ pub async fn created(app: &AppState, create: Create) -> Result<bool, ApiError> {
 ///
 /// Role read. At most 1,000 at a time: `next` is what to send as `after` for those that follow. A key for some experiments sees
 /// these alone.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments", tag = "experiments", params(ListQuery),
-    responses((status = 200, description = "A page of them", body = List))))]
+#[utoipa::path(get, path = "/v1/experiments", tag = "experiments", params(ListQuery),
+    responses((status = 200, description = "A page of them", body = List)))]
 pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
@@ -343,9 +332,9 @@ pub async fn row(app: &AppState, id: &str) -> Result<(ExperimentRow, Progress), 
 ///
 /// Role read; the key and its salt are shown to role admin alone, if all open experiments that have it are within the caller's
 /// scope, and in the certificate.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}", tag = "experiments",
+#[utoipa::path(get, path = "/v1/experiments/{id}", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
-    responses((status = 200, description = "What it is", body = Shown))))]
+    responses((status = 200, description = "What it is", body = Shown)))]
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
@@ -385,9 +374,9 @@ pub async fn show(
 /// Pause an experiment
 ///
 /// Role admin. It decides nothing until it is resumed; outcomes are still taken.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/experiments/{id}/pause", tag = "experiments",
+#[utoipa::path(post, path = "/v1/experiments/{id}/pause", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")), request_body = Option<ReasonBody>,
-    responses((status = 200, description = "It is paused", body = Changed))))]
+    responses((status = 200, description = "It is paused", body = Changed)))]
 pub async fn pause(
     State(app): State<AppState>,
     caller: Caller,
@@ -400,9 +389,9 @@ pub async fn pause(
 /// Resume an experiment
 ///
 /// Role admin. It decides again.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/experiments/{id}/resume", tag = "experiments",
+#[utoipa::path(post, path = "/v1/experiments/{id}/resume", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")), request_body = Option<ReasonBody>,
-    responses((status = 200, description = "It is running", body = Changed))))]
+    responses((status = 200, description = "It is running", body = Changed)))]
 pub async fn resume(
     State(app): State<AppState>,
     caller: Caller,
@@ -415,9 +404,9 @@ pub async fn resume(
 /// Close an experiment
 ///
 /// Role admin. It ends before its horizon, for good; there is a certificate of it.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/experiments/{id}/close", tag = "experiments",
+#[utoipa::path(post, path = "/v1/experiments/{id}/close", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")), request_body = Option<ReasonBody>,
-    responses((status = 200, description = "It is closed", body = Changed))))]
+    responses((status = 200, description = "It is closed", body = Changed)))]
 pub async fn close(
     State(app): State<AppState>,
     caller: Caller,

@@ -15,8 +15,7 @@ use crate::service::request::{Publish, Refusal};
 use crate::store::{Role, Status, Store};
 
 /// The newest head.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct NewestHead {
     /// The experiment.
     id: String,
@@ -32,18 +31,16 @@ pub struct NewestHead {
 }
 
 /// Where a head is published: for the log.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublishBody {
     /// An address, a journal, a person: at most 1,000 bytes.
-    #[cfg_attr(feature = "describe", schema(min_length = 1, max_length = 1000))]
+    #[schema(min_length = 1, max_length = 1000)]
     r#where: String,
 }
 
 /// A head that the log says is published.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct PublishedHead {
     /// The experiment.
     id: String,
@@ -55,9 +52,9 @@ pub struct PublishedHead {
 ///
 /// Role read. Publish it now and then, or keep it where the operator of the service cannot change it: `debora audit --head` then
 /// finds any change of what was closed before.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/head", tag = "experiments",
+#[utoipa::path(get, path = "/v1/experiments/{id}/head", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
-    responses((status = 200, description = "The head", body = NewestHead))))]
+    responses((status = 200, description = "The head", body = NewestHead)))]
 pub async fn head(
     State(app): State<AppState>,
     caller: Caller,
@@ -87,9 +84,9 @@ fn read(store: &mut Store, id: &str, at: String) -> anyhow::Result<Option<Newest
 ///
 /// Role admin. The answer has the head: publish it at the place that was named. The log says in an event who did it, when, which
 /// head and where; `debora audit` checks that the head is in the chain. To repeat the request is safe.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/experiments/{id}/publish", tag = "experiments", request_body = PublishBody,
+#[utoipa::path(post, path = "/v1/experiments/{id}/publish", tag = "experiments", request_body = PublishBody,
     params(("id" = String, Path, description = "The experiment")),
-    responses((status = 200, description = "It is in the log", body = PublishedHead))))]
+    responses((status = 200, description = "It is in the log", body = PublishedHead)))]
 pub async fn publish(
     State(app): State<AppState>,
     caller: Caller,

@@ -17,27 +17,22 @@ use crate::service::keys::{AddKey, NewKey, RevokeKey};
 use crate::store::{ApiKey, Role};
 
 /// A key that is asked for.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewKeyBody {
     /// What it is called: in the log, with all that it asks, tells and changes. Never given again. Not one or two dots alone.
-    #[cfg_attr(
-        feature = "describe",
-        schema(max_length = 64, pattern = "^[A-Za-z0-9._@-]+$")
-    )]
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9._@-]+$")]
     pub name: String,
     /// What it allows; each role may do what those before it may.
-    #[cfg_attr(feature = "describe", schema(value_type = KeyRole))]
+    #[schema(value_type = KeyRole)]
     pub role: Role,
     /// The ids of the experiments it is for, which need not exist yet; default: all.
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub experiments: Option<Vec<String>>,
 }
 
 /// What a key allows: to look; to ask and tell, too; everything.
 // Beside the store's Role, which knows nothing of HTTP.
-#[cfg(feature = "describe")]
 #[derive(utoipa::ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[allow(dead_code, reason = "it only describes")]
@@ -48,13 +43,12 @@ pub enum KeyRole {
 }
 
 /// A key that was made.
-#[derive(Clone, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Serialize, utoipa::ToSchema)]
 pub struct MadeKey {
     /// What it is called.
     pub name: String,
     /// What it allows.
-    #[cfg_attr(feature = "describe", schema(value_type = KeyRole))]
+    #[schema(value_type = KeyRole)]
     pub role: Role,
     /// The experiments it is for; null for all.
     pub experiments: Option<Vec<String>>,
@@ -63,13 +57,12 @@ pub struct MadeKey {
 }
 
 /// A key, without the key.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct ListedKey {
     /// What it is called.
     pub name: String,
     /// What it allows.
-    #[cfg_attr(feature = "describe", schema(value_type = KeyRole))]
+    #[schema(value_type = KeyRole)]
     pub role: Role,
     /// The experiments it is for; null for all.
     pub experiments: Option<Vec<String>>,
@@ -96,16 +89,14 @@ impl From<ApiKey> for ListedKey {
 }
 
 /// All keys.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct KeyList {
     /// By name, revoked ones too.
     keys: Vec<ListedKey>,
 }
 
 /// A key that works no more.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct RevokedKey {
     /// What it is called.
     name: String,
@@ -146,8 +137,8 @@ pub async fn body_of_admin<T: DeserializeOwned>(
 /// List the API keys
 ///
 /// Role admin; a key for some experiments is refused. Without the keys themselves, of which only hashes are kept.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/keys", tag = "keys",
-    responses((status = 200, description = "All keys, by name", body = KeyList))))]
+#[utoipa::path(get, path = "/v1/keys", tag = "keys",
+    responses((status = 200, description = "All keys, by name", body = KeyList)))]
 pub async fn list(State(app): State<AppState>, caller: Caller) -> Result<Reply<KeyList>, ApiError> {
     require_admin_of_all(&caller)?;
     let keys = listed(&app).await?;
@@ -165,8 +156,8 @@ pub async fn listed(app: &AppState) -> Result<Vec<ListedKey>, ApiError> {
 /// Role admin; a key for some experiments is refused. The answer has the key, which is not shown again. Other nodes know it within
 /// two seconds. The first key ends the time in which everyone on the machine is admin, so it must have role admin for all
 /// experiments.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/keys", tag = "keys", request_body = NewKeyBody,
-    responses((status = 201, description = "It is made", body = MadeKey))))]
+#[utoipa::path(post, path = "/v1/keys", tag = "keys", request_body = NewKeyBody,
+    responses((status = 201, description = "It is made", body = MadeKey)))]
 pub async fn make(
     State(app): State<AppState>,
     caller: Caller,
@@ -209,10 +200,10 @@ pub async fn made(app: &AppState, caller: &Caller, new: NewKey) -> Result<MadeKe
 ///
 /// Role admin; a key for some experiments is refused. Its sessions end with it; other nodes refuse it within two seconds. The last
 /// admin key for all experiments is not revoked here, as nobody could make another.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/keys/{name}/revoke", tag = "keys",
+#[utoipa::path(post, path = "/v1/keys/{name}/revoke", tag = "keys",
     params(("name" = String, Path, description = "The key")),
     responses((status = 200, description = "It is revoked", body = RevokedKey),
-              (status = 404, description = "Code `no_such_key`", body = ApiError, content_type = "application/problem+json"))))]
+              (status = 404, description = "Code `no_such_key`", body = ApiError, content_type = "application/problem+json")))]
 pub async fn revoke(
     State(app): State<AppState>,
     caller: Caller,

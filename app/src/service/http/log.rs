@@ -21,15 +21,14 @@ use crate::store::{Role, Store};
 const LINES: usize = 1_000;
 
 /// Which page of the log: where it begins, and how long it is.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::IntoParams))]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "describe", into_params(parameter_in = Query))]
+#[into_params(parameter_in = Query)]
 pub struct LogPageQuery {
     /// The cursor that the page before gave in the header `debora-next`; default: the beginning.
     after: Option<String>,
     /// How many lines at most; default 1,000.
-    #[cfg_attr(feature = "describe", param(minimum = 1, maximum = 10_000))]
+    #[param(minimum = 1, maximum = 10_000)]
     limit: Option<u64>,
 }
 
@@ -39,10 +38,10 @@ pub struct LogPageQuery {
 /// every experiment that has it is over. A page is at most `limit` lines, and
 /// about a mebibyte; the header `debora-next` has the cursor of the next page, and is absent on the last. `debora audit` reads all
 /// pages, in order.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/log", tag = "experiments",
+#[utoipa::path(get, path = "/v1/experiments/{id}/log", tag = "experiments",
     params(("id" = String, Path, description = "The experiment"), LogPageQuery),
     responses((status = 200, description = "A page", body = String, content_type = "application/x-ndjson",
-               headers(("debora-next" = String, description = "The cursor of the next page; absent on the last"))))))]
+               headers(("debora-next" = String, description = "The cursor of the next page; absent on the last")))))]
 pub async fn log(
     State(app): State<AppState>,
     caller: Caller,
@@ -130,10 +129,10 @@ fn bad_cursor(bad: BadCursor) -> ApiError {
 /// Role read. What it was, what it found, its key, and how to check all of it; 409 `not_over` before the end. While another
 /// experiment that has the same key is not over, `key`, `salt` and `fingerprint` are null, and
 /// `key_withheld` says why, for all but role admin with that experiment in its scope.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/certificate", tag = "experiments",
+#[utoipa::path(get, path = "/v1/experiments/{id}/certificate", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "The certificate", body = Object),
-              (status = 409, description = "Code `not_over`", body = ApiError, content_type = "application/problem+json"))))]
+              (status = 409, description = "Code `not_over`", body = ApiError, content_type = "application/problem+json")))]
 pub async fn certificate(
     State(app): State<AppState>,
     caller: Caller,

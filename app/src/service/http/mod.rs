@@ -25,7 +25,6 @@ pub mod keys;
 pub mod last_minute;
 pub mod log;
 pub mod metrics;
-#[cfg(feature = "describe")]
 pub mod openapi;
 pub mod outcomes;
 pub mod pages;

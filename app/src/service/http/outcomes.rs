@@ -24,37 +24,35 @@ pub const OUTCOMES_MAX: usize = 10_000;
 
 /// What came of a decision: of a `round`, of the `overtime` or `holdback` decision with this serial in this `epoch`, or of the
 /// decision that a `request_key` was given.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome<'a> {
     /// The round; absent or null outside the horizon.
-    #[cfg_attr(feature = "describe", schema(minimum = 1))]
+    #[schema(minimum = 1)]
     round: Option<u64>,
     /// Of an overtime or holdback decision: its epoch.
     epoch: Option<u64>,
     /// Of an overtime decision: its serial.
-    #[cfg_attr(feature = "describe", schema(minimum = 1))]
+    #[schema(minimum = 1)]
     overtime: Option<u64>,
     /// Of whatever decision was given to this key.
     #[serde(borrow, default)]
-    #[cfg_attr(feature = "describe", schema(value_type = Option<String>, min_length = 1, max_length = 128))]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 128)]
     request_key: Option<Cow<'a, str>>,
     /// Which of the decisions that the key was given, from 0; may be absent if that is one.
     index: Option<u64>,
     /// Of a holdback decision: its serial.
-    #[cfg_attr(feature = "describe", schema(minimum = 1))]
+    #[schema(minimum = 1)]
     holdback: Option<u64>,
     /// In the spec's units.
     reward: f64,
     /// In the spec's units: by name, or in the spec's order. May be absent if the spec has no costs.
     #[serde(borrow, default)]
-    #[cfg_attr(feature = "describe", schema(value_type = CostsShape))]
+    #[schema(value_type = CostsShape)]
     costs: GivenCosts<'a>,
 }
 
 /// Costs by name, or in the spec's order.
-#[cfg(feature = "describe")]
 #[derive(utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum CostsShape {
@@ -115,8 +113,7 @@ impl<'de> Visitor<'de> for CostsVisitor {
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A receipt for each outcome, and how many of each there are.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Receipts {
     /// In the order in which the outcomes were sent.
     pub receipts: Vec<Receipt>,
@@ -125,9 +122,8 @@ pub struct Receipts {
 }
 
 /// How many outcomes have each receipt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "describe", schema(as = Counts))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Counts)]
 pub struct ReceiptCounts {
     /// They count.
     pub recorded: u64,
@@ -172,9 +168,9 @@ impl ReceiptCounts {
 /// Role decide. In any order, at most 10,000 a request, and safe to repeat: each gets a receipt, and what is `recorded` is
 /// durable. If a value is refused, none of the request is recorded. If no round of the request was ever decided in this
 /// experiment, the answer is 404 `no_such_round`.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/experiments/{id}/outcomes", tag = "experiments",
+#[utoipa::path(post, path = "/v1/experiments/{id}/outcomes", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")), request_body = Vec<Outcome>,
-    responses((status = 200, description = "What became of each", body = Receipts))))]
+    responses((status = 200, description = "What became of each", body = Receipts)))]
 pub async fn tell(
     State(app): State<AppState>,
     caller: Caller,

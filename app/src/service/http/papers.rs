@@ -33,9 +33,9 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 ///
 /// Role read. Spec, plan, what will be seen and when, thresholds, premises, key commitment, values version and the head that the
 /// chain starts from. Publish it before the first decision. The same bytes whenever it is asked for.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/seal", tag = "experiments",
+#[utoipa::path(get, path = "/v1/experiments/{id}/seal", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
-    responses((status = 200, description = "The seal", body = Object))))]
+    responses((status = 200, description = "The seal", body = Object)))]
 pub async fn seal(
     State(app): State<AppState>,
     caller: Caller,
@@ -47,9 +47,9 @@ pub async fn seal(
 /// The seal as a page
 ///
 /// Role read. One file without scripts, which loads nothing: for people, to print and to mail.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/seal.html", tag = "experiments",
+#[utoipa::path(get, path = "/v1/experiments/{id}/seal.html", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
-    responses((status = 200, description = "The seal", body = String, content_type = "text/html"))))]
+    responses((status = 200, description = "The seal", body = String, content_type = "text/html")))]
 pub async fn seal_page(
     State(app): State<AppState>,
     caller: Caller,
@@ -64,10 +64,10 @@ pub async fn seal_page(
 ///
 /// Role read. What was promised, what happened, what to deploy, who did what, and how to verify it: one file without scripts,
 /// which loads nothing. 409 `not_over` before the end.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/certificate.html", tag = "experiments",
+#[utoipa::path(get, path = "/v1/experiments/{id}/certificate.html", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
     responses((status = 200, description = "The certificate", body = String, content_type = "text/html"),
-              (status = 409, description = "Code `not_over`", body = ApiError, content_type = "application/problem+json"))))]
+              (status = 409, description = "Code `not_over`", body = ApiError, content_type = "application/problem+json")))]
 pub async fn certificate(
     State(app): State<AppState>,
     caller: Caller,

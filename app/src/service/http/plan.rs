@@ -24,8 +24,7 @@ use crate::store::Role;
 const GAP_ESTIMATES_MAX: usize = 2_048;
 
 /// What is to be planned.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanBody {
     /// The spec file's text (TOML).
@@ -36,13 +35,12 @@ pub struct PlanBody {
 }
 
 /// A plan, for programs and for people.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct Planned {
     /// What the spec calls itself.
     pub name: Option<String>,
     /// Every constant of the run, as `debora plan --json` gives them.
-    #[cfg_attr(feature = "describe", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub plan: Value,
     /// What `debora plan` says; warnings first.
     pub sentences: Vec<String>,
@@ -58,7 +56,7 @@ pub struct Planned {
     pub looks: Vec<PlannedLook>,
     /// How a blind plan can be made to see; absent if it is not blind.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub remedy: Option<BlindRemedy>,
     /// What `debora plan` shows in tables, for the page.
     #[serde(skip)]
@@ -66,8 +64,7 @@ pub struct Planned {
 }
 
 /// How long actions are only explored.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct PlannedExploration {
     /// Its rounds; with hard limits, on the expected path. None if the plan is blind.
     pub rounds: Option<u64>,
@@ -76,8 +73,7 @@ pub struct PlannedExploration {
 }
 
 /// What would make a blind plan see. Both may be missing: then fewer actions or costs are needed.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct BlindRemedy {
     /// The smallest horizon known to be enough.
     pub horizon: Option<u64>,
@@ -90,8 +86,8 @@ pub struct BlindRemedy {
 /// Plan an experiment
 ///
 /// Role read. Nothing is created. Of a spec that is refused, `field` names the value at fault, `line` and `column` its place.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/plan", tag = "planning", request_body = PlanBody,
-    responses((status = 200, description = "The plan", body = Planned))))]
+#[utoipa::path(post, path = "/v1/plan", tag = "planning", request_body = PlanBody,
+    responses((status = 200, description = "The plan", body = Planned)))]
 pub async fn plan(
     State(app): State<AppState>,
     caller: Caller,

@@ -82,24 +82,22 @@ pub const CODES: &[(u16, &str, &str)] = &[
 ];
 
 /// What kind of error it is.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct ProblemKind {
     /// Where it is explained, an address of this service; `about:blank` if the status says it all.
     #[serde(rename = "type")]
-    #[cfg_attr(feature = "describe", schema(example = "/api#error-no_experiment"))]
+    #[schema(example = "/api#error-no_experiment")]
     reference: String,
     /// What happened in general; the same for all errors with this code.
-    #[cfg_attr(feature = "describe", schema(value_type = String))]
+    #[schema(value_type = String)]
     title: &'static str,
     /// What happened, for programs; it never changes.
-    #[cfg_attr(feature = "describe", schema(value_type = String))]
+    #[schema(value_type = String)]
     code: &'static str,
 }
 
 /// What happened in this case.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct ProblemDetail<'a> {
     /// A sentence for a person: what, which value, what to do.
     detail: &'a str,

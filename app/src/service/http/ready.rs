@@ -42,14 +42,13 @@ impl Readiness {
 }
 
 /// That the service can commit.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct Ready {
     /// "ready".
-    #[cfg_attr(feature = "describe", schema(value_type = String, example = "ready"))]
+    #[schema(value_type = String, example = "ready")]
     status: &'static str,
     /// The program's version.
-    #[cfg_attr(feature = "describe", schema(value_type = String))]
+    #[schema(value_type = String)]
     version: &'static str,
     /// The version of the values: two services with the same one decide alike.
     values_version: u32,
@@ -61,10 +60,10 @@ pub struct Ready {
 ///
 /// It has just written to its store, at most a second ago. Needs no key. While it says no, requests that change something are
 /// refused, and nothing that was not committed is acknowledged.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/ready", tag = "service", security(()),
+#[utoipa::path(get, path = "/ready", tag = "service", security(()),
     responses((status = 200, description = "It can commit", body = Ready),
               (status = 503, description = "Codes `disk_full`, `read_only`, `io_error`, `store_gone`, `store_replaced`, \
-               `database_away`, `stuck`, `store`, `stopping`, `busy`", body = ApiError, content_type = "application/problem+json"))))]
+               `database_away`, `stuck`, `store`, `stopping`, `busy`", body = ApiError, content_type = "application/problem+json")))]
 pub async fn ready(State(app): State<AppState>) -> Result<axum::Json<Ready>, ApiError> {
     let unready =
         |code, message: &str| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message);

@@ -1,7 +1,6 @@
 //! The interface for programs: one list of routes, and the text that describes them.
 //!
-//! The text is `app/openapi.json`. The feature `describe` makes it of the handlers and their types, for the tests alone
-//! (`openapi.rs`): what the program needs is the text, and making it would cost each build of it seconds.
+//! The text is `app/openapi.json`, which a test compares with what `openapi.rs` makes of the handlers and their types.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,7 +31,6 @@ macro_rules! interface {
         }
 
         /// The description of each, and of what it takes and answers.
-        #[cfg(feature = "describe")]
         #[derive(utoipa::OpenApi)]
         #[openapi(paths($($($handler)::+),+))]
         pub struct Described;
@@ -103,8 +101,8 @@ impl Handler<(), AppState> for AnyHandler {
 /// This document
 ///
 /// Needs no key.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/openapi.json", tag = "service", security(()),
-    responses((status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json"))))]
+#[utoipa::path(get, path = "/openapi.json", tag = "service", security(()),
+    responses((status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json")))]
 pub async fn openapi() -> Response {
     ([(CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }

@@ -40,8 +40,7 @@ const TIME: Duration = Duration::from_secs(1);
 const SIMULATED_MAX: usize = 4_200;
 
 /// What is to be simulated.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SimulateBody {
     /// The spec file's text (TOML), without `[world]`.
@@ -49,13 +48,12 @@ pub struct SimulateBody {
     /// The guessed mean of each quantity of each action, by their names, in the quantity's units.
     means: BTreeMap<String, BTreeMap<String, f64>>,
     /// Pairs of runs at most; default 300.
-    #[cfg_attr(feature = "describe", schema(minimum = 1, maximum = 10_000))]
+    #[schema(minimum = 1, maximum = 10_000)]
     pairs: Option<u64>,
 }
 
 /// What pairs of runs on guessed means gave.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct SimulatedPairs {
     /// Pairs that were run: as many as were asked for, or as a second had room for.
     pub pairs: u64,
@@ -64,7 +62,7 @@ pub struct SimulatedPairs {
     /// What `debora replicate` says of them; warnings first.
     pub sentences: Vec<String>,
     /// Identical rate, regret and bounds, as `debora replicate --json` gives them.
-    #[cfg_attr(feature = "describe", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub found: Value,
     /// Each cost's average over a run, by the means of the actions that it played.
     pub limits: Vec<SimulatedLimit>,
@@ -73,8 +71,7 @@ pub struct SimulatedPairs {
 }
 
 /// A cost's average, in its units.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct SimulatedLimit {
     /// The cost.
     pub name: String,
@@ -94,8 +91,8 @@ pub struct SimulatedLimit {
 ///
 /// Role admin. It takes a second of a core, and creates nothing. Pairs of runs with one key on fresh data, each action's rewards
 /// and costs drawn at the ends of their ranges with the guessed means. One at a time: others are answered 503 `busy`.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/simulate", tag = "planning", request_body = SimulateBody,
-    responses((status = 200, description = "What was found", body = SimulatedPairs))))]
+#[utoipa::path(post, path = "/v1/simulate", tag = "planning", request_body = SimulateBody,
+    responses((status = 200, description = "What was found", body = SimulatedPairs)))]
 pub async fn simulate(
     State(app): State<AppState>,
     caller: Caller,

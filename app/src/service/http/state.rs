@@ -18,8 +18,7 @@ use crate::service::request::Refusal;
 use crate::store::{Role, Status};
 
 /// Where an experiment stands.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct State<'a> {
     /// Its name in addresses.
     id: &'a str,
@@ -39,10 +38,10 @@ pub struct State<'a> {
     epoch: u64,
     /// How its strategy was found: explore, estimate, infeasible (no strategy seems to keep all thresholds), or commit (one
     /// action is clearly ahead and is played to the horizon).
-    #[cfg_attr(feature = "describe", schema(value_type = String))]
+    #[schema(value_type = String)]
     kind: Kind,
     /// Which of its strategies policy hard plays, mix or plan; none for the others.
-    #[cfg_attr(feature = "describe", schema(value_type = Option<String>))]
+    #[schema(value_type = Option<String>)]
     rule: Option<HardRule>,
     /// The clear test made at its start, if one was due.
     test: Option<TestState>,
@@ -50,7 +49,7 @@ pub struct State<'a> {
     /// loss.
     committed: Option<String>,
     /// The probability of each action, by name.
-    #[cfg_attr(feature = "describe", schema(value_type = std::collections::BTreeMap<String, f64>))]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>)]
     strategy: ByName<'a>,
     /// Counts per action.
     actions: Vec<ActionCounts>,
@@ -88,8 +87,7 @@ pub struct State<'a> {
 }
 
 /// What is known of an action's quantity.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct EstimateState<'a> {
     /// The action's number in the spec, from 0.
     action: u32,
@@ -110,14 +108,13 @@ pub struct EstimateState<'a> {
 }
 
 /// What to deploy.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct RecommendationState<'a> {
     /// The probability of each action, by name.
-    #[cfg_attr(feature = "describe", schema(value_type = std::collections::BTreeMap<String, f64>))]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>)]
     strategy: ByName<'a>,
     /// How it was found; while exploring it says nothing about which action is best.
-    #[cfg_attr(feature = "describe", schema(value_type = String))]
+    #[schema(value_type = String)]
     kind: Kind,
     /// What it is known to give: the reward first, then the costs.
     expected: Vec<Expected<'a>>,
@@ -126,19 +123,17 @@ pub struct RecommendationState<'a> {
 }
 
 /// The strategy that is sure to keep every limit.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct CautiousState<'a> {
     /// The probability of each action, by name.
-    #[cfg_attr(feature = "describe", schema(value_type = std::collections::BTreeMap<String, f64>))]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>)]
     strategy: ByName<'a>,
     /// What it is known to give: the reward first, then the costs.
     expected: Vec<Expected<'a>>,
 }
 
 /// What a strategy is known to give of a quantity.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct Expected<'a> {
     /// The reward or a cost, by name.
     quantity: &'a str,
@@ -154,9 +149,9 @@ pub struct Expected<'a> {
 ///
 /// Role read. Epoch, strategy, estimates with intervals beside thresholds, counts, what is outstanding, imputed, late and
 /// overtime, and whether some actions' outcomes go missing more often.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/state", tag = "experiments",
+#[utoipa::path(get, path = "/v1/experiments/{id}/state", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
-    responses((status = 200, description = "Where it stands", body = State))))]
+    responses((status = 200, description = "Where it stands", body = State)))]
 pub async fn state(
     Shared(app): Shared<AppState>,
     caller: Caller,

@@ -40,14 +40,13 @@ static ROUTES: LazyLock<Vec<&str>> = LazyLock::new(|| {
 });
 
 /// That the service is alive.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct Health {
     /// "ok".
-    #[cfg_attr(feature = "describe", schema(value_type = String, example = "ok"))]
+    #[schema(value_type = String, example = "ok")]
     status: &'static str,
     /// The program's version.
-    #[cfg_attr(feature = "describe", schema(value_type = String))]
+    #[schema(value_type = String)]
     version: &'static str,
     /// The version of the values: two services with the same one decide alike.
     values_version: u32,
@@ -56,8 +55,8 @@ pub struct Health {
 /// Whether the service is alive
 ///
 /// It answers, and its writer is there; if not, start it again. Whether it can commit, `/ready` says. Needs no key.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/health", tag = "service", security(()),
-    responses((status = 200, description = "It is alive", body = Health))))]
+#[utoipa::path(get, path = "/health", tag = "service", security(()),
+    responses((status = 200, description = "It is alive", body = Health)))]
 pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, ApiError> {
     // The store is not asked: to start again a process whose disk is full would not help it.
     // A writer that panicked leaves a process that reads and never writes: it must be started anew.
@@ -80,8 +79,8 @@ pub async fn health(State(app): State<AppState>) -> Result<axum::Json<Health>, A
 ///
 /// Role read; a key for some experiments is refused. Requests by route and status with their latency, decisions, outcomes by receipt,
 /// and the 200 experiments that were active last: rounds, strategy, limits and alerts. As OpenMetrics if Accept names it.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/metrics", tag = "service",
-    responses((status = 200, description = "Prometheus's text format, or OpenMetrics", body = String, content_type = "text/plain"))))]
+#[utoipa::path(get, path = "/metrics", tag = "service",
+    responses((status = 200, description = "Prometheus's text format, or OpenMetrics", body = String, content_type = "text/plain")))]
 pub async fn metrics(
     State(app): State<AppState>,
     caller: Caller,

@@ -9,8 +9,7 @@ use crate::store::codec::{self, bound};
 use crate::store::database::{Columns, text, values};
 
 /// Whether an experiment decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// It decides and learns.

@@ -22,8 +22,7 @@ const ROWS_A_READ: usize = 64;
 const TIGHT: f64 = 1e-9;
 
 /// An epoch, with all that its strategy follows from.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct EpochDetail {
     /// The experiment.
     pub id: String,
@@ -61,8 +60,7 @@ pub struct EpochDetail {
 }
 
 /// An action in an epoch.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct ActionAt {
     /// Its number in the spec, from 0.
     pub action: u32,
@@ -79,8 +77,7 @@ pub struct ActionAt {
 }
 
 /// A limit in an epoch, in the cost's units.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct LimitHere {
     /// The cost.
     pub name: String,
@@ -99,8 +96,7 @@ pub struct LimitHere {
 }
 
 /// What a strategy gives of a quantity by the estimates.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct ExpectedHere {
     /// The reward or a cost, by name.
     pub quantity: String,
@@ -109,8 +105,7 @@ pub struct ExpectedHere {
 }
 
 /// An estimate in force, in its quantity's units.
-#[derive(Clone, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Serialize, utoipa::ToSchema)]
 pub struct EstimateHere {
     /// The action's number in the spec, from 0.
     pub action: u32,
@@ -137,7 +132,7 @@ pub struct EstimateHere {
     /// The grid's step.
     pub step: f64,
     /// The cell that holds the mean, within the range: any mean in it gives the same estimate.
-    #[cfg_attr(feature = "describe", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub cell: Interval,
     /// The cell's number; none if the cell is the whole range.
     pub index: Option<i64>,
@@ -161,8 +156,7 @@ impl EstimateHere {
 }
 
 /// An epoch's entry in the hash chain.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct ChainEntry {
     /// The hash before: of the epoch before, or what the chain starts from.
     pub previous: String,

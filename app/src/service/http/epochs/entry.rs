@@ -14,8 +14,7 @@ use crate::store::{Status, Store};
 const ROUNDING: f64 = 1e-12;
 
 /// Some epochs of an experiment.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct EpochList {
     /// The experiment.
     pub id: String,
@@ -34,16 +33,15 @@ pub struct EpochList {
 }
 
 /// An epoch, as a list has it.
-#[derive(Clone, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Serialize, utoipa::ToSchema)]
 pub struct EpochEntry {
     /// Its number, from 0.
     pub epoch: u64,
     /// How its strategy was found: explore, estimate, infeasible or commit.
-    #[cfg_attr(feature = "describe", schema(value_type = String))]
+    #[schema(value_type = String)]
     pub kind: Kind,
     /// Which of its strategies policy hard plays, mix or plan; none for the others.
-    #[cfg_attr(feature = "describe", schema(value_type = Option<String>))]
+    #[schema(value_type = Option<String>)]
     pub rule: Option<HardRule>,
     /// Its first round.
     pub first_round: u64,
@@ -66,8 +64,7 @@ pub struct EpochEntry {
 }
 
 /// An action's probability before and after.
-#[derive(Clone, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Clone, Serialize, utoipa::ToSchema)]
 pub struct ShareChange {
     /// The action's number in the spec, from 0.
     pub action: u32,

@@ -29,15 +29,14 @@ use entry::{EpochList, EpochRange};
 pub const EPOCHS_MAX: u64 = 1_000;
 
 /// Which epochs are listed.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::IntoParams))]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "describe", into_params(parameter_in = Query))]
+#[into_params(parameter_in = Query)]
 pub struct EpochsQuery {
     /// The first; default 0.
     from: Option<u64>,
     /// How many at most; default 1,000.
-    #[cfg_attr(feature = "describe", param(minimum = 1, maximum = 1_000))]
+    #[param(minimum = 1, maximum = 1_000)]
     limit: Option<u64>,
 }
 
@@ -45,9 +44,9 @@ pub struct EpochsQuery {
 ///
 /// Role read. When each began and ended, how its strategy was found, what it plays and what changed. `next` is where the
 /// next answer begins; null at the end.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/epochs", tag = "experiments",
+#[utoipa::path(get, path = "/v1/experiments/{id}/epochs", tag = "experiments",
     params(("id" = String, Path, description = "The experiment"), EpochsQuery),
-    responses((status = 200, description = "The epochs", body = EpochList))))]
+    responses((status = 200, description = "The epochs", body = EpochList)))]
 pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
@@ -68,9 +67,9 @@ pub async fn list(
 /// The epochs as a table
 ///
 /// Role read. A line an epoch, with the probability of each action in a column of its own; at most the first 1,000.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/epochs.csv", tag = "experiments",
+#[utoipa::path(get, path = "/v1/experiments/{id}/epochs.csv", tag = "experiments",
     params(("id" = String, Path, description = "The experiment")),
-    responses((status = 200, description = "The table", body = String, content_type = "text/csv"))))]
+    responses((status = 200, description = "The table", body = String, content_type = "text/csv")))]
 pub async fn table(
     State(app): State<AppState>,
     caller: Caller,
@@ -85,11 +84,11 @@ pub async fn table(
 ///
 /// Role read. Why its strategy is played, in words and in numbers: what changed, every estimate in force with the cell that
 /// held its mean, the clear test, what the limits allow, and its entry in the hash chain.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/experiments/{id}/epochs/{epoch}", tag = "experiments",
+#[utoipa::path(get, path = "/v1/experiments/{id}/epochs/{epoch}", tag = "experiments",
     params(("id" = String, Path, description = "The experiment"),
            ("epoch" = u64, Path, description = "Its number, from 0")),
     responses((status = 200, description = "The epoch", body = EpochDetail),
-              (status = 404, description = "Codes `no_experiment`, `no_such_epoch`", body = ApiError, content_type = "application/problem+json"))))]
+              (status = 404, description = "Codes `no_experiment`, `no_such_epoch`", body = ApiError, content_type = "application/problem+json")))]
 pub async fn one(
     State(app): State<AppState>,
     caller: Caller,

@@ -17,56 +17,54 @@ pub const NO_TARGETING_KEY: &str = "targeting_key";
 const CODE_DEFAULT: &str = "default";
 
 /// A flag's value.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct EvaluatedFlag {
     /// The experiment.
     key: String,
     /// The name of the action; absent if the application is to use its default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     value: Option<String>,
     /// The same name; "default" without a value.
     pub variant: String,
     /// "SPLIT" if it was drawn, "STATIC" if everyone gets it, "DISABLED" without a value.
-    #[cfg_attr(feature = "describe", schema(value_type = String, example = "SPLIT"))]
+    #[schema(value_type = String, example = "SPLIT")]
     pub reason: &'static str,
     metadata: FlagMetadata,
 }
 
 /// Where a flag's value comes from.
-#[derive(Debug, Default, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Debug, Default, Serialize, utoipa::ToSchema)]
 pub struct FlagMetadata {
     /// The round that was decided for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     round: Option<u64>,
     /// Outside the horizon: the serial within the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     serial: Option<u64>,
     /// The epoch, from 0.
     epoch: u64,
     /// With which probability the epoch's strategy plays the action.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     probability: Option<f64>,
     /// True outside the horizon: the experiment waited, and the outcome will not count.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     overtime: Option<bool>,
     /// True if the user is held back from the experiment.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     holdback: Option<bool>,
     /// Of an experiment that is over or paused: whether it recommends something to users whom it has given nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     recommendation: Option<bool>,
     /// Of an experiment that is over or paused: which of these it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     status: Option<Status>,
 }
 
@@ -126,16 +124,14 @@ impl EvaluatedFlag {
 }
 
 /// The flags of a user.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Flags {
     /// In the order in which the experiments were created.
     pub flags: Vec<FlagOutcome>,
 }
 
 /// A flag's value, or why it has none.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum FlagOutcome {
     /// Its value.
@@ -157,8 +153,7 @@ impl From<FlagFailure> for FlagOutcome {
 }
 
 /// Why a flag has no value.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct FlagFailure {
     /// The flag that was asked for.
     key: String,
@@ -177,15 +172,14 @@ impl FlagFailure {
 }
 
 /// Why flags have no values.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BulkFailure {
     /// As OpenFeature has them.
-    #[cfg_attr(feature = "describe", schema(value_type = String, example = "TARGETING_KEY_MISSING"))]
+    #[schema(value_type = String, example = "TARGETING_KEY_MISSING")]
     error_code: &'static str,
     /// A sentence for a person.
-    #[cfg_attr(feature = "describe", schema(value_type = String))]
+    #[schema(value_type = String)]
     error_details: Box<str>,
 }
 

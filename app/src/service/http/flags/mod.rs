@@ -31,24 +31,19 @@ use answer::{NO_TARGETING_KEY, failure, is_worth_repeating};
 const FLAGS_MAX: usize = 100;
 
 /// Whose flags are asked for.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Deserialize, utoipa::ToSchema)]
 pub struct FlagRequest {
     /// Required by the protocol; without it there is no targeting key.
-    #[cfg_attr(feature = "describe", schema(value_type = FlagContext, required))]
+    #[schema(value_type = FlagContext, required)]
     context: Option<Object<FlagContext>>,
 }
 
 /// What is known of a user. Everything but the targeting key is ignored: a decision depends on no attribute.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Deserialize, utoipa::ToSchema)]
 pub struct FlagContext {
     /// The request key of the decision: the same user keeps the same value.
     #[serde(rename = "targetingKey")]
-    #[cfg_attr(
-        feature = "describe",
-        schema(min_length = 1, max_length = 128, required, nullable = false)
-    )]
+    #[schema(min_length = 1, max_length = 128, required, nullable = false)]
     targeting_key: Option<String>,
 }
 
@@ -57,13 +52,13 @@ pub struct FlagContext {
 /// Role decide. OFREP 0.3. The first time it is a decision for one round, which the user keeps, whatever becomes of the experiment;
 /// in overtime while the experiment waits. While it is paused new users get the application's default, after its end what it
 /// recommends. Tell the outcome by `request_key`.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/ofrep/v1/evaluate/flags/{id}", tag = "flags",
+#[utoipa::path(post, path = "/ofrep/v1/evaluate/flags/{id}", tag = "flags",
     params(("id" = String, Path, description = "The experiment")), request_body = FlagRequest,
     responses((status = 200, description = "Its value; without one the application uses its default", body = EvaluatedFlag),
         (status = 400, description = "`PARSE_ERROR`, `TARGETING_KEY_MISSING`, `INVALID_CONTEXT` or `GENERAL`", body = FlagFailure),
         (status = 404, description = "`FLAG_NOT_FOUND`", body = FlagFailure),
         (status = 429, description = "The service is busy; ask again after Retry-After", body = FlagFailure),
-        (status = 503, description = "The store failed or the service stops; ask again after Retry-After", body = FlagFailure))))]
+        (status = 503, description = "The store failed or the service stops; ask again after Retry-After", body = FlagFailure)))]
 pub async fn evaluate(
     State(app): State<AppState>,
     caller: Result<Caller, ApiError>,
@@ -98,14 +93,14 @@ async fn evaluate_one(
 ///
 /// Role decide. OFREP 0.3. All experiments that the API key is for, at most 100: each gives the user a decision, so use a key for
 /// those whose flags are needed. With the ETag of the last answer in If-None-Match, 304 says that nothing has changed.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/ofrep/v1/evaluate/flags", tag = "flags",
+#[utoipa::path(post, path = "/ofrep/v1/evaluate/flags", tag = "flags",
     params(("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier answer")), request_body = FlagRequest,
     responses((status = 200, description = "Their values", body = Flags,
             headers(("ETag" = String, description = "Of these values"))),
         (status = 304, description = "They are as they were"),
         (status = 400, description = "`PARSE_ERROR`, `TARGETING_KEY_MISSING`, `INVALID_CONTEXT` or `GENERAL`", body = BulkFailure),
         (status = 429, description = "The service is busy; ask again after Retry-After", body = BulkFailure),
-        (status = 503, description = "The store failed or the service stops; ask again after Retry-After", body = BulkFailure))))]
+        (status = 503, description = "The store failed or the service stops; ask again after Retry-After", body = BulkFailure)))]
 pub async fn evaluate_all(
     State(app): State<AppState>,
     caller: Result<Caller, ApiError>,

@@ -42,10 +42,10 @@ pub async fn compressed(response: Response) -> Response {
         return response;
     }
     let (mut head, body) = response.into_parts();
-    let Ok(body) = body.collect().await else {
-        unreachable!("a body whose size is known is in memory")
-    };
-    let bytes = body.to_bytes();
+    let body = body.collect().await;
+    let bytes = body
+        .expect("a body whose size is known is in memory")
+        .to_bytes();
     // Away from the threads that serve requests: a large page takes milliseconds.
     let smaller = tokio::task::spawn_blocking(move || gzip(&bytes)).await;
     let smaller = smaller.expect("compressing does not panic");

@@ -54,7 +54,10 @@ pub async fn show(
         .map(str::trim)
         .filter(|with| !with.is_empty());
     let compared = match with {
-        Some(with) => Some(diff_of(&app, &guest.0, [&id, with]).await),
+        Some(with) => match diff_of(&app, &guest.0, [&id, with]).await {
+            Err(error) if !error.status.is_client_error() => return Err(error.into()),
+            compared => Some(compared),
+        },
         None => None,
     };
     let name = app.info(&id).await?.name.clone();
@@ -62,13 +65,7 @@ pub async fn show(
     let choices = choices(&app, &guest, &id).await?;
     let status = match &compared {
         // Said above the form, with what was typed, where it can be mended.
-        Some(Err(error)) if error.status.is_client_error() => error.status,
-        Some(Err(_)) => {
-            let Some(Err(error)) = compared else {
-                unreachable!("looked at above")
-            };
-            return Err(error.into());
-        }
+        Some(Err(error)) => error.status,
         _ => StatusCode::OK,
     };
     let content = html! {

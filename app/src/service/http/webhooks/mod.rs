@@ -24,42 +24,35 @@ use crate::store::Webhook;
 pub const WAIT_SECONDS: u64 = 3_600;
 
 /// A webhook that is asked for.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewWebhookBody {
     /// What it is called. Not one or two dots alone.
-    #[cfg_attr(
-        feature = "describe",
-        schema(max_length = 64, pattern = "^[A-Za-z0-9._@-]+$")
-    )]
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9._@-]+$")]
     pub name: String,
     /// Where messages are posted: http or https.
-    #[cfg_attr(feature = "describe", schema(max_length = 2048))]
+    #[schema(max_length = 2048)]
     pub url: String,
     /// The shape of messages; default: standard.
-    #[cfg_attr(feature = "describe", schema(nullable = false, value_type = Option<WebhookFormat>))]
+    #[schema(nullable = false, value_type = Option<WebhookFormat>)]
     pub format: Option<String>,
     /// Of format slack: its text, in which {experiment}, {event}, {words} and {link} are replaced. Default: `*{experiment}*: {words}`.
-    #[cfg_attr(feature = "describe", schema(nullable = false, max_length = 2048))]
+    #[schema(nullable = false, max_length = 2048)]
     pub template: Option<String>,
     /// The events it is told; default: all.
-    #[cfg_attr(feature = "describe", schema(nullable = false, value_type = Option<Vec<WebhookEvent>>))]
+    #[schema(nullable = false, value_type = Option<Vec<WebhookEvent>>)]
     pub events: Option<Vec<String>>,
     /// The ids of the experiments, which need not exist yet; default: all.
-    #[cfg_attr(feature = "describe", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub experiments: Option<Vec<String>>,
     /// How long outcomes may be waited for before `outcomes.waiting` is sent; default: an hour.
-    #[cfg_attr(
-        feature = "describe",
-        schema(nullable = false, minimum = 1, maximum = 31536000)
-    )]
+    #[schema(nullable = false, minimum = 1, maximum = 31536000)]
     pub wait_seconds: Option<u64>,
 }
 
 /// `{type, timestamp, data}`, or what Slack's incoming webhooks take.
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "describe", schema(rename_all = "lowercase"))]
+#[derive(utoipa::ToSchema)]
+#[schema(rename_all = "lowercase")]
 #[allow(dead_code, reason = "describes a text that the service checks")]
 pub enum WebhookFormat {
     Standard,
@@ -67,33 +60,32 @@ pub enum WebhookFormat {
 }
 
 /// What can happen.
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(utoipa::ToSchema)]
 #[allow(
     dead_code,
     reason = "describes the service's EventKind, which knows nothing of HTTP"
 )]
 pub enum WebhookEvent {
-    #[cfg_attr(feature = "describe", schema(rename = "epoch.closed"))]
+    #[schema(rename = "epoch.closed")]
     EpochClosed,
-    #[cfg_attr(feature = "describe", schema(rename = "experiment.committed"))]
+    #[schema(rename = "experiment.committed")]
     Committed,
-    #[cfg_attr(feature = "describe", schema(rename = "experiment.infeasible"))]
+    #[schema(rename = "experiment.infeasible")]
     Infeasible,
-    #[cfg_attr(feature = "describe", schema(rename = "experiment.done"))]
+    #[schema(rename = "experiment.done")]
     Done,
-    #[cfg_attr(feature = "describe", schema(rename = "limit.exceeded"))]
+    #[schema(rename = "limit.exceeded")]
     LimitExceeded,
-    #[cfg_attr(feature = "describe", schema(rename = "sample_ratio.uneven"))]
+    #[schema(rename = "sample_ratio.uneven")]
     SampleRatio,
-    #[cfg_attr(feature = "describe", schema(rename = "premise.contradicted"))]
+    #[schema(rename = "premise.contradicted")]
     FalseMeans,
-    #[cfg_attr(feature = "describe", schema(rename = "outcomes.waiting"))]
+    #[schema(rename = "outcomes.waiting")]
     Waiting,
 }
 
 /// A webhook that was made.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct MadeWebhook {
     /// What it is called.
     pub name: String,
@@ -102,20 +94,19 @@ pub struct MadeWebhook {
 }
 
 /// A webhook, without what is secret.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct ListedWebhook {
     /// What it is called.
     pub name: String,
     /// Scheme and host of its address; the rest may be secret, and is not shown again.
     pub url: String,
     /// The shape of its messages.
-    #[cfg_attr(feature = "describe", schema(value_type = WebhookFormat))]
+    #[schema(value_type = WebhookFormat)]
     pub format: String,
     /// The text of format slack; null for the default.
     pub template: Option<String>,
     /// The events it is told; null for all.
-    #[cfg_attr(feature = "describe", schema(value_type = Option<Vec<WebhookEvent>>))]
+    #[schema(value_type = Option<Vec<WebhookEvent>>)]
     pub events: Option<Vec<String>>,
     /// The experiments it is for; null for all.
     pub experiments: Option<Vec<String>>,
@@ -163,24 +154,21 @@ impl ListedWebhook {
 }
 
 /// All webhooks.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct WebhookList {
     /// By name.
     webhooks: Vec<ListedWebhook>,
 }
 
 /// A webhook that is gone.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct RemovedWebhook {
     /// What it was called.
     name: String,
 }
 
 /// A message that is on its way.
-#[derive(Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct TestMessage {
     /// Its id.
     id: String,
@@ -189,8 +177,8 @@ pub struct TestMessage {
 /// List the webhooks
 ///
 /// Role admin; a key for some experiments is refused. Without secrets and without the paths of addresses, which may be secret, too.
-#[cfg_attr(feature = "describe", utoipa::path(get, path = "/v1/webhooks", tag = "webhooks",
-    responses((status = 200, description = "All webhooks, by name", body = WebhookList))))]
+#[utoipa::path(get, path = "/v1/webhooks", tag = "webhooks",
+    responses((status = 200, description = "All webhooks, by name", body = WebhookList)))]
 pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
@@ -216,8 +204,8 @@ pub async fn listed(app: &AppState) -> Result<Vec<ListedWebhook>, ApiError> {
 ///
 /// Role admin; a key for some experiments is refused. It is told what happens from now on. The answer has the secret that its messages
 /// are signed with, which is not shown again.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/webhooks", tag = "webhooks", request_body = NewWebhookBody,
-    responses((status = 201, description = "It is there", body = MadeWebhook))))]
+#[utoipa::path(post, path = "/v1/webhooks", tag = "webhooks", request_body = NewWebhookBody,
+    responses((status = 201, description = "It is there", body = MadeWebhook)))]
 pub async fn make(
     State(app): State<AppState>,
     caller: Caller,
@@ -255,10 +243,10 @@ pub async fn made(
 /// Remove a webhook
 ///
 /// Role admin; a key for some experiments is refused. What waits to be sent to it goes with it.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/webhooks/{name}/remove", tag = "webhooks",
+#[utoipa::path(post, path = "/v1/webhooks/{name}/remove", tag = "webhooks",
     params(("name" = String, Path, description = "The webhook")),
     responses((status = 200, description = "It is gone", body = RemovedWebhook),
-              (status = 404, description = "Code `no_such_webhook`", body = ApiError, content_type = "application/problem+json"))))]
+              (status = 404, description = "Code `no_such_webhook`", body = ApiError, content_type = "application/problem+json")))]
 pub async fn remove(
     State(app): State<AppState>,
     caller: Caller,
@@ -279,10 +267,10 @@ pub async fn removed(app: &AppState, caller: &Caller, name: String) -> Result<()
 /// Try a webhook
 ///
 /// Role admin; a key for some experiments is refused. Sends a message of type `webhook.test`; the list says what became of it.
-#[cfg_attr(feature = "describe", utoipa::path(post, path = "/v1/webhooks/{name}/test", tag = "webhooks",
+#[utoipa::path(post, path = "/v1/webhooks/{name}/test", tag = "webhooks",
     params(("name" = String, Path, description = "The webhook")),
     responses((status = 200, description = "It is on its way", body = TestMessage),
-              (status = 404, description = "Code `no_such_webhook`", body = ApiError, content_type = "application/problem+json"))))]
+              (status = 404, description = "Code `no_such_webhook`", body = ApiError, content_type = "application/problem+json")))]
 pub async fn test(
     State(app): State<AppState>,
     caller: Caller,
