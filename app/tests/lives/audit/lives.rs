@@ -426,7 +426,10 @@ fn a_committed_experiment_never_waits_and_is_audited_as_it_is() {
     let recommended = certificate.recommendation;
     assert_eq!(recommended.kind, Kind::Commit);
     let cautious = recommended.cautious.unwrap().shares;
-    assert_eq!([0, 1].map(|action| cautious.probability_of(action)), [0.0, 1.0]);
+    assert_eq!(
+        [0, 1].map(|action| cautious.probability_of(action)),
+        [0.0, 1.0]
+    );
 }
 
 /// A world without a leader goes on to the next stage: rounds end it there, too.
