@@ -9,6 +9,7 @@
 //! outcomes and, a few hundred times in an experiment's life, on the next epoch: a lock on one row of progress is enough.
 
 mod behind;
+mod cache;
 pub mod clock;
 pub mod counts;
 mod decide;

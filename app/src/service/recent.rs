@@ -1,20 +1,30 @@
 //! What was used last, up to a limit: memory does not grow with the number of experiments.
+//!
+//! The writer's own values stand here as they are, to be changed in place; what threads share is in a [`super::cache::Cache`].
 
 use std::collections::HashMap;
 
 /// Values by id, those used least recently dropped first.
 pub struct Recent<T> {
     most: usize,
+    weight: usize,
     uses: u64,
     // By hash, as nothing here is seen in the map's order: the code of a B-tree is three times as long, for each type of value.
-    values: HashMap<String, (u64, T)>,
+    values: HashMap<String, Used<T>>,
+}
+
+struct Used<T> {
+    at: u64,
+    weight: usize,
+    value: T,
 }
 
 impl<T> Recent<T> {
-    /// At most this many, whenever [`Recent::trim`] is called.
+    /// At most this many of weight 1, or as many others as weigh no more, whenever [`Recent::trim`] is called.
     pub fn new(most: usize) -> Self {
         Self {
             most,
+            weight: 0,
             uses: 0,
             values: HashMap::new(),
         }
@@ -23,30 +33,45 @@ impl<T> Recent<T> {
     /// Uses a value.
     pub fn get_mut(&mut self, id: &str) -> Option<&mut T> {
         self.uses += 1;
-        let (used, value) = self.values.get_mut(id)?;
-        *used = self.uses;
-        Some(value)
+        let used = self.values.get_mut(id)?;
+        used.at = self.uses;
+        Some(&mut used.value)
+    }
+
+    /// Sets a value of weight 1.
+    pub fn insert(&mut self, id: &str, value: T) {
+        self.insert_weighing(id, 1, value);
     }
 
     /// Sets a value.
-    pub fn insert(&mut self, id: &str, value: T) {
+    pub fn insert_weighing(&mut self, id: &str, weight: usize, value: T) {
         self.uses += 1;
+        self.weight += weight;
+        let used = Used {
+            at: self.uses,
+            weight,
+            value,
+        };
         // Nearly always there: then no id is copied.
         if let Some(place) = self.values.get_mut(id) {
-            *place = (self.uses, value);
+            self.weight -= place.weight;
+            *place = used;
         } else {
-            self.values.insert(id.to_owned(), (self.uses, value));
+            self.values.insert(id.to_owned(), used);
         }
     }
 
     /// Drops a value.
     pub fn remove(&mut self, id: &str) {
-        self.values.remove(id);
+        if let Some(used) = self.values.remove(id) {
+            self.weight -= used.weight;
+        }
     }
 
     /// Drops all.
     pub fn clear(&mut self) {
         self.values.clear();
+        self.weight = 0;
     }
 
     /// How many there are.
@@ -57,14 +82,27 @@ impl<T> Recent<T> {
 
     /// Drops what was used least recently, if there is too much.
     pub fn trim(&mut self) {
-        if self.values.len() <= self.most {
+        if self.weight <= self.most {
             return;
         }
         // Down to half the limit, so that a search through all of them is rare.
-        let mut uses: Vec<u64> = self.values.values().map(|(used, _)| *used).collect();
-        uses.sort_unstable();
-        let oldest = uses[uses.len() - self.most.div_ceil(2)];
-        self.values.retain(|_, (used, _)| *used >= oldest);
+        let mut used: Vec<_> = self
+            .values
+            .values()
+            .map(|used| (used.at, used.weight))
+            .collect();
+        used.sort_unstable_by(|one, two| two.cmp(one));
+        let room = self.most.div_ceil(2);
+        let (mut oldest, mut kept) = (u64::MAX, 0);
+        for (at, weight) in used {
+            // The newest stays in any case: whoever set it is about to use it.
+            if kept > 0 && kept + weight > room {
+                break;
+            }
+            (oldest, kept) = (at, kept + weight);
+        }
+        self.values.retain(|_, used| used.at >= oldest);
+        self.weight = kept;
     }
 }
 
@@ -85,5 +123,17 @@ mod tests {
         let mut left: Vec<_> = recent.values.keys().map(String::as_str).collect();
         left.sort_unstable();
         assert_eq!(left, ["a", "e"]);
+    }
+
+    #[test]
+    fn what_is_replaced_or_removed_weighs_nothing() {
+        let mut recent = Recent::new(4);
+        for weight in [3, 2, 4] {
+            recent.insert_weighing("a", weight, ());
+        }
+        assert_eq!(recent.weight, 4);
+        recent.insert("b", ());
+        recent.remove("a");
+        assert_eq!(recent.weight, 1);
     }
 }

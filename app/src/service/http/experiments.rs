@@ -17,11 +17,10 @@ use serde_json::Value;
 
 use crate::hex;
 use crate::log::{chain, check_values};
-use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object, QueryParams};
-use crate::service::http::summary::Facts;
+use crate::service::http::{AppState, ExperimentInfo};
 use crate::service::limits;
 use crate::service::request::{Change, Create, MakeChange, Refusal, draw_id};
 use crate::store::{ExperimentLine, ExperimentRow, Progress, Role, Status, Store};
@@ -127,13 +126,13 @@ pub struct Listed {
 }
 
 impl Listed {
-    fn of(line: ExperimentLine, facts: &Facts) -> Self {
+    fn of(line: ExperimentLine, info: &ExperimentInfo) -> Self {
         Self {
-            name: facts.name.clone(),
+            name: info.name.clone(),
             status: line.progress.status,
             epoch: line.progress.epoch,
             decided: line.progress.rounds(),
-            horizon: facts.horizon,
+            horizon: info.problem.horizon(),
             created_at: line.created_at,
             id: line.id,
         }
@@ -313,8 +312,8 @@ pub async fn listed(
         let mut experiments = Vec::new();
         // One experiment that cannot be parsed fails the list: to leave it out would hide the damage.
         for line in lines {
-            let facts = shared.summaries.facts(store, &line.id)?;
-            experiments.push(Listed::of(line, &facts));
+            let info = shared.infos.read(store, &line.id)?;
+            experiments.push(Listed::of(line, &info));
         }
         Ok(List { experiments, next })
     };
@@ -356,7 +355,7 @@ pub async fn show(
         progress,
     };
     Ok(Reply(Shown {
-        listed: Listed::of(line, &Facts::from_info(&info)),
+        listed: Listed::of(line, &info),
         key_hash: chain::key_hash(experiment.salt, experiment.key),
         // The plan of other values is not what the experiment runs by.
         plan: match check_values(&experiment) {

@@ -21,6 +21,7 @@ pub mod flags;
 pub mod gauges;
 pub mod guard;
 pub mod head;
+mod info;
 pub mod keys;
 pub mod last_minute;
 pub mod log;
@@ -46,7 +47,7 @@ pub mod trace;
 pub mod watch;
 pub mod webhooks;
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -54,11 +55,8 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::Response;
-use debora::Problem;
-use debora::spec::Spec;
 use tokio::sync::Semaphore;
 
-use crate::service::recent::Recent;
 use crate::service::request::Refusal;
 use crate::service::writer::Service;
 use crate::store::Store;
@@ -66,6 +64,8 @@ use access::Access;
 use census::Census;
 use error::ApiError;
 use gauges::Gauges;
+pub use info::ExperimentInfo;
+use info::Infos;
 use last_minute::LastMinute;
 use metrics::Metrics;
 use pages::errors::{self, Asked};
@@ -79,9 +79,6 @@ pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What all bodies that are being read or worked on may take together: 32 of the longest.
 const BODIES_KIBIBYTES: usize = 256 << 10;
-
-/// Specs kept in memory: those that were asked for last.
-const INFOS_MAX: usize = 1_000;
 
 /// What all handlers share.
 pub struct Shared {
@@ -103,7 +100,7 @@ pub struct Shared {
     census: Census,
     gauges: Gauges,
     bodies: Arc<Semaphore>,
-    infos: Mutex<Recent<Arc<ExperimentInfo>>>,
+    infos: Infos,
     renderings: Renderings,
     lists: Lists,
     shown_keys: ShownKeys,
@@ -112,14 +109,6 @@ pub struct Shared {
 
 /// A handle on it.
 pub type AppState = Arc<Shared>;
-
-/// What never changes about an experiment, read once.
-pub struct ExperimentInfo {
-    /// What it is called.
-    pub name: Option<String>,
-    /// Its actions, costs and horizon.
-    pub problem: Arc<Problem>,
-}
 
 impl Shared {
     /// As it is before the first request.
@@ -137,7 +126,7 @@ impl Shared {
             access: Access::default(),
             timeout,
             bodies: Arc::new(Semaphore::new(BODIES_KIBIBYTES)),
-            infos: Mutex::new(Recent::new(INFOS_MAX)),
+            infos: Infos::default(),
             renderings: Renderings::default(),
             lists: Lists::default(),
             shown_keys: ShownKeys::default(),
@@ -195,7 +184,7 @@ impl Shared {
 
     /// What never changes about an experiment.
     pub async fn info(self: &Arc<Self>, id: &str) -> Result<Arc<ExperimentInfo>, ApiError> {
-        if let Some(info) = self.known_info(id) {
+        if let Some(info) = self.infos.get(id) {
             return Ok(info);
         }
         let asked = id.to_owned();
@@ -206,33 +195,7 @@ impl Shared {
 
     /// The same, of an experiment whose spec is at hand.
     pub fn info_of(&self, id: &str, spec: &str) -> Result<Arc<ExperimentInfo>, ApiError> {
-        self.parsed(id, spec).map_err(ApiError::store)
-    }
-
-    /// The same, where the store is read.
-    pub fn parsed(&self, id: &str, spec: &str) -> Result<Arc<ExperimentInfo>> {
-        // Every request that tells needs it, and it never changes.
-        if let Some(info) = self.known_info(id) {
-            return Ok(info);
-        }
-        let spec = Spec::parse(spec, id)?;
-        let info = Arc::new(ExperimentInfo {
-            name: spec.name,
-            problem: Arc::new(spec.problem),
-        });
-        let mut infos = self.lock_infos();
-        infos.insert(id, Arc::clone(&info));
-        infos.trim();
-        drop(infos);
-        Ok(info)
-    }
-
-    fn known_info(&self, id: &str) -> Option<Arc<ExperimentInfo>> {
-        self.lock_infos().get_mut(id).cloned()
-    }
-
-    fn lock_infos(&self) -> MutexGuard<'_, Recent<Arc<ExperimentInfo>>> {
-        self.infos.lock().expect("no panic while reading specs")
+        self.infos.parse(id, spec).map_err(ApiError::store)
     }
 }
 

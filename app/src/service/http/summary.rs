@@ -2,26 +2,22 @@
 //!
 //! A summary restores an engine, which takes a tenth of a millisecond or more: too long for a thousand lines. So a request makes
 //! those whose progress has changed, the oldest first, until its time is up; the others are shown as they were, and the next
-//! request goes on from there. Names never change, and are read once.
+//! request goes on from there.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use debora::Policy;
 use debora::record::Kind;
-use debora::spec::Spec;
 
 use crate::log::OtherValues;
 use crate::reading::alerts::Alert;
 use crate::reading::pace::{DecisionPace, DecisionRate};
 use crate::reading::{ActionShare, LimitState, Reading, RunState, Shares};
-use crate::service::http::ExperimentInfo;
-use crate::service::recent::Recent;
+use crate::service::cache::Cache;
+use crate::service::http::info::not_there;
 use crate::store::{ExperimentLine, Progress, Status, Store};
-
-/// Names kept: as many experiments as a search looks at.
-pub const FACTS_MAX: usize = 20_000;
 
 /// Summaries kept: two pages of the list.
 const SUMMARIES_MAX: usize = 2_000;
@@ -32,14 +28,6 @@ pub const ACTIONS_MAX: usize = 20;
 /// How long after its beginning a request makes summaries: if it must read names first, fewer. With the rest of the page it
 /// stays below 50 milliseconds.
 pub const BUDGET: Duration = Duration::from_millis(20);
-
-/// What never changes about an experiment, as far as a list shows it.
-pub struct Facts {
-    /// What it is called.
-    pub name: Option<String>,
-    /// Rounds in all.
-    pub horizon: u64,
-}
 
 /// An experiment as it stood when its summary was made.
 pub struct LineSummary {
@@ -80,56 +68,19 @@ pub struct Glance {
     pub alerts: Vec<Alert>,
 }
 
-impl Facts {
-    pub fn from_info(info: &ExperimentInfo) -> Self {
-        Self {
-            name: info.name.clone(),
-            horizon: info.problem.horizon(),
-        }
-    }
-}
-
 /// The summaries in memory.
-pub struct Summaries {
-    facts: Mutex<Recent<Arc<Facts>>>,
-    made: Mutex<Recent<Arc<LineSummary>>>,
-}
+pub struct Summaries(Cache<LineSummary>);
 
 impl Default for Summaries {
     fn default() -> Self {
-        Self {
-            facts: Mutex::new(Recent::new(FACTS_MAX)),
-            made: Mutex::new(Recent::new(SUMMARIES_MAX)),
-        }
+        Self(Cache::new(SUMMARIES_MAX))
     }
-}
-
-fn lock<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
-    kept.lock().expect("no panic while a summary is kept")
 }
 
 impl Summaries {
-    /// What never changes about an experiment that is there.
-    pub fn facts(&self, store: &mut Store, id: &str) -> Result<Arc<Facts>> {
-        if let Some(facts) = lock(&self.facts).get_mut(id) {
-            return Ok(Arc::clone(facts));
-        }
-        let row = store.experiment(id)?;
-        let (experiment, _) = row.with_context(|| not_there(id))?;
-        let spec = Spec::parse(&experiment.spec, id)?;
-        let facts = Arc::new(Facts {
-            name: spec.name,
-            horizon: spec.problem.horizon(),
-        });
-        let mut kept = lock(&self.facts);
-        kept.insert(id, Arc::clone(&facts));
-        kept.trim();
-        Ok(facts)
-    }
-
     /// The summary made last, if there is one.
     pub fn last(&self, id: &str) -> Option<Arc<LineSummary>> {
-        lock(&self.made).get_mut(id).cloned()
+        self.0.get(id)
     }
 
     /// Makes summaries of experiments that have changed, the oldest first, until its time is up.
@@ -141,20 +92,13 @@ impl Summaries {
             .collect();
         changed.sort_by_key(|(made, _)| made.as_ref().map(|made| made.made_at));
         for (_, line) in changed {
-            let summary = Arc::new(LineSummary::read(store, line, now));
-            let mut made = lock(&self.made);
-            made.insert(&line.id, summary);
-            made.trim();
+            self.0.put(&line.id, LineSummary::read(store, line, now));
             // Looked at after each, so that every request makes at least one.
             if Instant::now() >= end {
                 return;
             }
         }
     }
-}
-
-fn not_there(id: &str) -> String {
-    format!("the store lists an experiment {id:?} that is not there")
 }
 
 impl From<anyhow::Error> for Unreadable {

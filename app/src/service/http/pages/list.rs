@@ -6,7 +6,7 @@
 mod line;
 mod view;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -23,13 +23,14 @@ use super::live::{self, Live};
 use super::{Guest, PageError, page};
 use crate::document::{HtmlTable, RowMark};
 use crate::reading::RunState;
+use crate::service::cache::Cache;
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::experiments::LISTED_MAX;
 use crate::service::http::extract::QueryParams;
-use crate::service::http::summary::{BUDGET, FACTS_MAX};
-use crate::service::recent::Recent;
+use crate::service::http::info::INFOS_MAX;
+use crate::service::http::summary::BUDGET;
 use crate::store::{ExperimentLine, Role, Store};
 
 /// How long a search reads names that it does not know yet.
@@ -95,25 +96,23 @@ async fn shared_content(
 }
 
 /// Lists as they were written last.
-pub struct Lists(Mutex<Recent<(i64, Arc<Markup>)>>);
+pub struct Lists(Cache<(i64, Arc<Markup>)>);
 
 impl Default for Lists {
     fn default() -> Self {
-        Self(Mutex::new(Recent::new(LISTS_MAX)))
+        Self(Cache::new(LISTS_MAX))
     }
 }
 
 impl Lists {
     fn fresh(&self, key: &str, now: i64) -> Option<Arc<Markup>> {
-        let mut lists = self.0.lock().expect("no panic while finding a list");
-        let (at, list) = lists.get_mut(key)?;
-        (now - *at < FRESH).then(|| Arc::clone(list))
+        let written = self.0.get(key)?;
+        let (at, list) = &*written;
+        (now - at < FRESH).then(|| Arc::clone(list))
     }
 
     fn keep(&self, key: &str, now: i64, list: &Arc<Markup>) {
-        let mut lists = self.0.lock().expect("no panic while keeping a list");
-        lists.insert(key, (now, Arc::clone(list)));
-        lists.trim();
+        self.0.put(key, (now, Arc::clone(list)));
     }
 }
 
@@ -135,11 +134,11 @@ fn find(
         page.truncate(LISTED_MAX);
         let mut page = page.into_iter();
         for row in page.by_ref() {
-            let facts = app.summaries.facts(store, &row.id)?;
+            let info = app.infos.read(store, &row.id)?;
             last = Some(row.id.clone());
             looked += 1;
-            if view.finds(&row.id, facts.name.as_deref()) {
-                rows.push((row, facts));
+            if view.finds(&row.id, info.name.as_deref()) {
+                rows.push((row, info));
             }
             let late = !view.text.is_empty() && Instant::now() >= end;
             if late || rows.len() == LISTED_MAX {
@@ -147,17 +146,17 @@ fn find(
             }
         }
         let stopped = page.len() > 0;
-        let full = rows.len() == LISTED_MAX || looked >= FACTS_MAX || Instant::now() >= end;
+        let full = rows.len() == LISTED_MAX || looked >= INFOS_MAX || Instant::now() >= end;
         if stopped || !more || full {
             break stopped || more;
         }
     };
     let changed: Vec<&ExperimentLine> = rows.iter().map(|(row, _)| row).collect();
     app.summaries.refresh(store, &changed, now, begun + BUDGET);
-    let lines = rows.into_iter().map(|(row, facts)| ListLine {
+    let lines = rows.into_iter().map(|(row, info)| ListLine {
         summary: app.summaries.last(&row.id),
         row,
-        facts,
+        info,
         now,
     });
     Ok(Found {

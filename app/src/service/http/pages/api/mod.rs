@@ -6,7 +6,7 @@
 pub mod examples;
 mod schema;
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+use std::sync::{Arc, LazyLock};
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -21,11 +21,11 @@ use super::compress::{gzip, takes_gzip};
 use super::errors::PageError;
 use super::{Guest, lasting_page, parts};
 use crate::document::{HtmlCell, HtmlTable, RowMark};
+use crate::service::cache::Cache;
 use crate::service::http::error::ApiError;
 use crate::service::http::problems::{CODES, MEDIA_TYPE};
 use crate::service::http::routes::OPENAPI;
 use crate::service::http::{AppState, session};
-use crate::service::recent::Recent;
 use examples::{ADDRESS, EXAMPLES, Example};
 use schema::{ApiDocument, prose};
 
@@ -66,29 +66,11 @@ pub struct KeptPage {
 
 /// The pages that were asked for last. It is long and the same for all but its head, and who has no key may ask for it, too: so
 /// it is written and compressed once.
-pub struct KeptPages(Mutex<Recent<Arc<KeptPage>>>);
+pub struct KeptPages(Cache<KeptPage>);
 
 impl Default for KeptPages {
     fn default() -> Self {
-        Self(Mutex::new(Recent::new(WRITTEN_MAX)))
-    }
-}
-
-impl KeptPages {
-    fn lock(&self) -> MutexGuard<'_, Recent<Arc<KeptPage>>> {
-        self.0.lock().expect("no panic while a page is kept")
-    }
-
-    fn of(&self, name: &str) -> Option<Arc<KeptPage>> {
-        self.lock().get_mut(name).cloned()
-    }
-
-    fn keep(&self, name: &str, page: KeptPage) -> Arc<KeptPage> {
-        let page = Arc::new(page);
-        let mut kept = self.lock();
-        kept.insert(name, Arc::clone(&page));
-        kept.trim();
-        page
+        Self(Cache::new(WRITTEN_MAX))
     }
 }
 
@@ -121,20 +103,18 @@ async fn written(
         (&caller.name, caller.role, all)
     });
     let name = format!("{:?}", (&sender.address, sender.keyed, caller));
-    if let Some(page) = app.kept_pages.of(&name) {
+    if let Some(page) = app.kept_pages.0.get(&name) {
         return Ok(page);
     }
     let shared = Arc::clone(app);
     let write = move || {
-        // Asked again: many may have waited for the first.
-        let kept = shared.kept_pages.of(&name);
-        kept.unwrap_or_else(|| {
+        // Looked for again: many may have waited for the first.
+        shared.kept_pages.0.get_or_make(&name, || {
             let Html(text) = write(guest.as_ref(), &sender);
-            let page = KeptPage {
+            KeptPage {
                 compressed: gzip(text.as_bytes()).into(),
                 plain: text.into(),
-            };
-            shared.kept_pages.keep(&name, page)
+            }
         })
     };
     app.compute(write).await

@@ -1,7 +1,7 @@
 //! What is rendered of an experiment, shared by those who look at it: however many pages are open, one a second is rendered.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
 use maud::Markup;
@@ -11,10 +11,10 @@ use super::content::content;
 use super::shape::Shape;
 use super::strategy::TimeAxis;
 use super::view::{self, ExperimentView};
+use crate::service::cache::Cache;
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
 use crate::service::http::readers::WAIT_MAX;
-use crate::service::recent::Recent;
 use crate::service::request::Refusal;
 
 /// How long a rendering is good for refreshes, in milliseconds. Pages ask every few seconds, so nobody notices.
@@ -45,24 +45,11 @@ struct RenderingPlace {
 }
 
 /// What was rendered last.
-pub struct Renderings(Mutex<Recent<Arc<RenderingPlace>>>);
+pub struct Renderings(Cache<RenderingPlace>);
 
 impl Default for Renderings {
     fn default() -> Self {
-        Self(Mutex::new(Recent::new(KEPT_MAX)))
-    }
-}
-
-impl Renderings {
-    fn place(&self, key: &str) -> Arc<RenderingPlace> {
-        let mut places = self.0.lock().expect("no panic while finding a place");
-        if let Some(place) = places.get_mut(key) {
-            return Arc::clone(place);
-        }
-        let place = Arc::<RenderingPlace>::default();
-        places.insert(key, Arc::clone(&place));
-        places.trim();
-        place
+        Self(Cache::new(KEPT_MAX))
     }
 }
 
@@ -74,7 +61,8 @@ pub async fn rendered(
     along: TimeAxis,
     refresh: bool,
 ) -> Result<Arc<RenderedView>, ApiError> {
-    let place = app.renderings.place(&format!("{id}{}", along.query()));
+    let key = format!("{id}{}", along.query());
+    let place = app.renderings.0.get_or_make(&key, RenderingPlace::default);
     let asked = place.begun.load(Ordering::SeqCst);
     // As long as for a place among the readers: those behind would wait longer still.
     let last = timeout(WAIT_MAX, place.last.lock()).await;

@@ -8,8 +8,9 @@ use maud::{Markup, html};
 
 use crate::calendar::iso;
 use crate::reading::{ActionShare, LimitState, LimitVerdict, RunState, share};
+use crate::service::http::ExperimentInfo;
 use crate::service::http::pages::{parts, text};
-use crate::service::http::summary::{Facts, Glance, LineSummary, Unreadable, run_state};
+use crate::service::http::summary::{Glance, LineSummary, Unreadable, run_state};
 use crate::store::ExperimentLine;
 
 /// Costs whose verdict is shown one by one; of more, the rest is counted.
@@ -19,7 +20,7 @@ const LIMITS_SHOWN: usize = 3;
 pub struct ListLine {
     /// As it is stored.
     pub row: ExperimentLine,
-    pub facts: Arc<Facts>,
+    pub info: Arc<ExperimentInfo>,
     /// `None` until there was time to make one.
     pub summary: Option<Arc<LineSummary>>,
     /// What time it is.
@@ -29,7 +30,7 @@ pub struct ListLine {
 impl ListLine {
     /// What it is called.
     pub fn title(&self) -> &str {
-        self.facts.name.as_ref().unwrap_or(&self.row.id)
+        self.info.name.as_ref().unwrap_or(&self.row.id)
     }
 
     pub fn glance(&self) -> Option<&Glance> {
@@ -43,7 +44,7 @@ impl ListLine {
 
     /// Rounds decided, of all.
     pub fn share(&self) -> f64 {
-        self.row.progress.rounds() as f64 / self.facts.horizon as f64
+        self.row.progress.rounds() as f64 / self.info.problem.horizon() as f64
     }
 
     /// Rounds decided a second; `None` while nothing is known.
@@ -80,7 +81,7 @@ impl ListLine {
     pub fn named(&self) -> Markup {
         html! {
             a href={ "/experiments/" (self.row.id) } title=(self.title()) { bdi { (self.title()) } }
-            @if self.facts.name.is_some() { span.small { (self.row.id) } }
+            @if self.info.name.is_some() { span.small { (self.row.id) } }
         }
     }
 
@@ -90,7 +91,7 @@ impl ListLine {
     }
 
     pub fn progress(&self) -> Markup {
-        let (rounds, horizon) = (self.row.progress.rounds(), self.facts.horizon);
+        let (rounds, horizon) = (self.row.progress.rounds(), self.info.problem.horizon());
         html! {
             span { (whole(rounds)) " of " (whole(horizon)) }
             progress value=(rounds) max=(horizon) aria-label="Rounds decided" title=(percent(self.share())) {}
