@@ -88,7 +88,7 @@ impl Engine {
 
     /// Refuses the first sum that exceeds its count, if there is one.
     fn check_sums(&self, epoch: &Tally, impossible: Option<(usize, usize)>) -> Result<(), Error> {
-        let Some((action, quantity)) = impossible else {
+        let Some((action, quantity)) = impossible.or_else(|| self.known_told(epoch)) else {
             return Ok(());
         };
         Err(Error::TallySum {
@@ -96,6 +96,20 @@ impl Engine {
             quantity,
             count: epoch.counts()[action],
         })
+    }
+
+    /// The first action and quantity with a sum above zero where the value is known: its entries are all zero.
+    fn known_told(&self, epoch: &Tally) -> Option<(usize, usize)> {
+        if !self.problem().has_ranges_by_action() {
+            return None;
+        }
+        let actions = 0..epoch.counts().len();
+        let entries = actions.flat_map(|action| (1..epoch.quantities()).map(move |q| (action, q)));
+        let mut known = entries.filter(|&(action, quantity)| {
+            let quantity = self.problem().quantity(quantity);
+            quantity.known(action as u32).is_some()
+        });
+        known.find(|&(action, quantity)| epoch.sum(action as u32, quantity) > 0)
     }
 
     /// The counts of an epoch of permuted blocks are known before it begins.
