@@ -13,7 +13,7 @@ use crate::line::Line;
 use crate::problem::{Problem, Range};
 
 /// Per action; per limited cost and action, row by row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Bounds {
     /// Optimistic rewards.
     pub index: Vec<f64>,

@@ -242,6 +242,12 @@ impl Engine {
         &self.strategy
     }
 
+    /// What a round of the open epoch may lose, as a share of the reward's range: 1 while exploring, the strategy's span by the
+    /// estimates after it, and after a pick what the trial's samples leave open. None in profile paper.
+    pub fn span(&self) -> Option<f64> {
+        self.span_of_round()
+    }
+
     /// The count at which an action ends the open epoch, if it can.
     #[inline]
     pub fn target(&self, action: u32) -> Option<u64> {

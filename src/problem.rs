@@ -366,6 +366,16 @@ impl Problem {
         }
     }
 
+    /// A share of an action's own range, on the quantity's scale.
+    pub fn on_scale(&self, quantity: usize, action: u32, share: f64) -> f64 {
+        let quantity = self.quantity(quantity);
+        if quantity.by_action.is_empty() {
+            return share;
+        }
+        let entry = quantity.entry(action);
+        entry.low + entry.span() * share
+    }
+
     /// Whether some cost has a range for each action.
     pub fn has_ranges_by_action(&self) -> bool {
         self.by_action

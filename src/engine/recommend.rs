@@ -13,8 +13,8 @@ use crate::bounds::Place;
 use crate::line::Line;
 use crate::lp::{self, Solver};
 use crate::policy::{self, View};
-use crate::problem::{Policy, Safe};
-use crate::record::{Interval, Prospect, Recommendation};
+use crate::problem::{Policy, Profile, Safe};
+use crate::record::{Interval, Kind, Prospect, Recommendation};
 use crate::strategy::Strategy;
 use crate::width::radius;
 
@@ -145,6 +145,26 @@ impl Engine {
             // Without an estimate all that is known is the range; of a known value, that it is one.
             None => [entry.low, entry.high],
         }
+    }
+
+    pub(super) fn span_of_round(&self) -> Option<f64> {
+        if self.problem().profile() == Profile::Paper {
+            return None;
+        }
+        if self.exploring().is_some() {
+            return Some(1.0);
+        }
+        let Some((kind, played)) = self.open.decided() else {
+            let span = self.strategy.expectation(&self.estimates.bounds.span);
+            return Some(span);
+        };
+        // A commitment is to the best action but for a chance that the budget of delta holds.
+        if kind == Kind::Commit {
+            return Some(0.0);
+        }
+        let highs = (0..self.asked.len()).map(|action| self.reward_tried(action)[1]);
+        let [low, _] = self.reward_tried(played as usize);
+        Some((highs.fold(0.0, f64::max) - low).clamp(0.0, 1.0))
     }
 
     /// What the trial's samples say of a reward: all actions together with probability 1 - delta.

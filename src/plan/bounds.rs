@@ -38,6 +38,10 @@ impl Plan {
     /// what a run's record says, once it is over.
     pub fn bounds_of_spans(&self, spans: f64, rounds: u64) -> (f64, f64) {
         let rounds = rounds as f64;
+        // Free draws nothing that counts: its exploration has fixed counts, and then it plays one action.
+        if self.problem.policy() == Policy::Free {
+            return (spans.min(rounds), 0.0);
+        }
         self.of_spans(spans + self.drawn(rounds), rounds)
     }
 
