@@ -76,7 +76,14 @@ impl Bounds {
     }
 
     /// Notes a cost on the line, by its number among the limited ones; `entry` is where its action's range lies.
-    pub fn set_cost(&mut self, cost: usize, action: usize, place: Place, entry: Range, caution: f64) {
+    pub fn set_cost(
+        &mut self,
+        cost: usize,
+        action: usize,
+        place: Place,
+        entry: Range,
+        caution: f64,
+    ) {
         let at = cost * self.index.len() + action;
         let on_scale = |mean: f64| entry.low + entry.span() * mean;
         self.low[at] = on_scale(place.at(-1.0));
@@ -119,7 +126,10 @@ mod tests {
     #[test]
     fn costs_are_on_their_own_scale_and_a_known_one_is_its_low_end() {
         let mut bounds = Bounds::before(&problem());
-        assert_eq!((bounds.low.clone(), bounds.high.clone()), (vec![0.0, 0.5, 0.25], vec![0.25, 0.5, 1.0]));
+        assert_eq!(
+            (bounds.low.clone(), bounds.high.clone()),
+            (vec![0.0, 0.5, 0.25], vec![0.25, 0.5, 1.0])
+        );
         let line = Line::new(100, 1.0);
         let place = Place {
             line,
@@ -144,7 +154,14 @@ mod tests {
         let mut bounds = Bounds::before(&problem());
         for (action, middle) in [(0, most - 0.05), (1, most - 0.02), (2, least)] {
             let width = if action == 2 { 2.0 } else { 0.1 };
-            bounds.set_reward(action, Place { line, middle, width });
+            bounds.set_reward(
+                action,
+                Place {
+                    line,
+                    middle,
+                    width,
+                },
+            );
         }
         assert!((bounds.index[0] - 1.05).abs() < 1e-12 && (bounds.index[1] - 1.08).abs() < 1e-12);
         assert_eq!((bounds.reward_low[2], bounds.index[2]), (0.0, 1.0));

@@ -162,7 +162,9 @@ impl Estimates {
         self.values[place * self.epochs.len() + action] = on_scale;
         let Some(at) = close::place_of(plan, estimate) else {
             let width = estimate.width;
-            return self.bounds.set_plain(place, action, estimate.estimate, width);
+            return self
+                .bounds
+                .set_plain(place, action, estimate.estimate, width);
         };
         match place.checked_sub(1) {
             None => self.bounds.set_reward(action, at),

@@ -106,7 +106,9 @@ pub enum Error {
     RangesWithPaper { name: String },
 
     /// Another number of ranges than there are actions.
-    #[error("cost {name:?} has {got} ranges for {actions} actions; give one for each, or one for all")]
+    #[error(
+        "cost {name:?} has {got} ranges for {actions} actions; give one for each, or one for all"
+    )]
     RangeCount {
         name: String,
         got: usize,

@@ -27,10 +27,7 @@ pub struct Line {
 impl Line {
     /// The line for means of `count` samples, moved by `offset_c`.
     pub fn new(count: u64, offset_c: f64) -> Self {
-        let least = libm::atan2(
-            libm::sqrt(offset_c),
-            libm::sqrt(count as f64 + offset_c),
-        );
+        let least = libm::atan2(libm::sqrt(offset_c), libm::sqrt(count as f64 + offset_c));
         Self {
             count,
             offset_c,
@@ -114,8 +111,14 @@ mod tests {
         let whole = u128::from(count) * u128::from(FIXED_ONE);
         let short = |by: u128| FRAC_PI_2 - line.of_sum(whole - by * u128::from(FIXED_ONE));
         for by in [1u128, 2, 3, 10] {
-            let exact = libm::atan(libm::sqrt((by as f64 + 1.0) / (count as f64 - by as f64 + 1.0)));
-            assert!((short(by) / exact - 1.0).abs() < 1e-8, "{by}: {}", short(by));
+            let exact = libm::atan(libm::sqrt(
+                (by as f64 + 1.0) / (count as f64 - by as f64 + 1.0),
+            ));
+            assert!(
+                (short(by) / exact - 1.0).abs() < 1e-8,
+                "{by}: {}",
+                short(by)
+            );
         }
     }
 }

@@ -127,9 +127,7 @@ impl LookRule {
 
 /// The means of these sums.
 pub(crate) fn means(sums: &[u128], count: u64) -> Vec<f64> {
-    sums.iter()
-        .map(|&sum| Tally::mean_of(sum, count))
-        .collect()
+    sums.iter().map(|&sum| Tally::mean_of(sum, count)).collect()
 }
 
 /// The first of the largest places but the leader's.
@@ -161,9 +159,17 @@ mod tests {
     /// By hand: 10,000 / 8^(k + 1/2) is 3,535.5, 441.9, 55.2; at 56 samples a lead is at most 9.1, below every threshold.
     #[test]
     fn counts_are_spaced_by_the_same_factor_and_stop_where_none_can_pass() {
-        let counts: Vec<_> = rule(10_000).looks(0.5).iter().map(|look| (look.look, look.count)).collect();
+        let counts: Vec<_> = rule(10_000)
+            .looks(0.5)
+            .iter()
+            .map(|look| (look.look, look.count))
+            .collect();
         assert_eq!(counts, [(1, 442), (0, 3_536)]);
-        let all: Vec<_> = rule(10_000).looks(0.0).iter().map(|look| look.count).collect();
+        let all: Vec<_> = rule(10_000)
+            .looks(0.0)
+            .iter()
+            .map(|look| look.count)
+            .collect();
         assert_eq!(all, [157, 1_250, 10_000]);
         assert_eq!(rule(20).looks(0.3), []);
     }
@@ -173,7 +179,14 @@ mod tests {
         assert_eq!(runner_up(&[0.5, 0.9, 0.9, 0.2], 1), 2);
         assert_eq!(runner_up(&[0.9, 0.2, 0.5, 0.5], 0), 2);
         let one = 1u128 << 53;
-        let test = rule(10_000).test(Key::from(1u64), LookAt { look: 0, count: 4 }, &[one, 2 * one, 2 * one]);
-        assert_eq!((test.leader, test.runner_up, test.lead, test.passed), (1, 2, 0.0, false));
+        let test = rule(10_000).test(
+            Key::from(1u64),
+            LookAt { look: 0, count: 4 },
+            &[one, 2 * one, 2 * one],
+        );
+        assert_eq!(
+            (test.leader, test.runner_up, test.lead, test.passed),
+            (1, 2, 0.0, false)
+        );
     }
 }

@@ -331,9 +331,7 @@ impl Plan {
     /// The count at which exploration ends; `u64::MAX` if it lasts to the horizon. Of profile tight.
     pub(crate) fn explored_count(&self) -> u64 {
         let trial = self.trial.as_ref().map(|trial| trial.count);
-        trial
-            .or(self.first_informative_count)
-            .unwrap_or(u64::MAX)
+        trial.or(self.first_informative_count).unwrap_or(u64::MAX)
     }
 
     /// What is played, whatever the estimates, in an epoch that begins with these counts; none once all are tried. No

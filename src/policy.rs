@@ -383,8 +383,15 @@ mod tests {
     /// for that, and less does not.
     #[test]
     fn the_moderate_strategy_is_played_exactly_where_its_spans_pay() {
-        for (span, rule) in [(0.08 + 1e-9, Rule::Moderate), (0.08 - 1e-9, Rule::Optimistic)] {
-            let bounds = of(&[0.6, 1.0], [&[0.0, 0.45], &[0.3, 0.8], &[0.45, 0.95]], span);
+        for (span, rule) in [
+            (0.08 + 1e-9, Rule::Moderate),
+            (0.08 - 1e-9, Rule::Optimistic),
+        ] {
+            let bounds = of(
+                &[0.6, 1.0],
+                [&[0.0, 0.45], &[0.3, 0.8], &[0.45, 0.95]],
+                span,
+            );
             let choice = soft(&View::Estimate(&bounds), &[0.5]);
             let played = choice.strategy.probabilities()[1];
             let wanted = if rule == Rule::Moderate { 0.4 } else { 1.0 };
@@ -437,7 +444,7 @@ mod tests {
     fn without_limits_hard_is_soft() {
         for index in [[0.7; 3], [0.1, 0.7, 0.7], [0.9, 0.1, 0.3]] {
             let bounds = known(&index, &[], &[]);
-        let view = View::Estimate(&bounds);
+            let view = View::Estimate(&bounds);
             let safe = Safe {
                 strategy: Strategy::uniform(3, |_| true),
                 margins: vec![],

@@ -391,6 +391,11 @@ impl Problem {
         &self.thresholds
     }
 
+    /// The limited costs and their thresholds in the user's units.
+    pub fn limits(&self) -> impl Iterator<Item = (&Quantity, f64)> {
+        self.draft.limited()
+    }
+
     /// A cost's threshold in the user's units, if it has one; costs are numbered from 0.
     pub fn threshold(&self, cost: usize) -> Option<f64> {
         // The value is returned as it was given: scaled to the unit interval and back it might differ in the last bit.
@@ -448,7 +453,11 @@ impl Problem {
         }
         self.within(&self.draft.reward, self.draft.reward.range, reward)?;
         for (cost, &value) in self.draft.costs.iter().zip(costs) {
-            let may_be_known = cost.quantity.by_action.iter().any(|own| own.low == own.high);
+            let may_be_known = cost
+                .quantity
+                .by_action
+                .iter()
+                .any(|own| own.low == own.high);
             if !(may_be_known && value.is_nan()) {
                 self.within(&cost.quantity, cost.quantity.range, value)?;
             }
@@ -498,7 +507,12 @@ impl Problem {
         if let Some(range) = self.cost_range() {
             return to_fixed_all(range, costs, fixed_costs);
         }
-        let ranges = self.draft.costs.iter().map(|cost| cost.quantity.range).cycle();
+        let ranges = self
+            .draft
+            .costs
+            .iter()
+            .map(|cost| cost.quantity.range)
+            .cycle();
         for ((entry, value), range) in fixed_costs.iter_mut().zip(costs).zip(ranges) {
             *entry = to_fixed_within(range, *value);
         }

@@ -671,7 +671,10 @@ impl<'a> Reader<'a> {
         let quantity = Quantity::with_ranges(name, read);
         let same = (&quantity.by_action, quantity.range) == (&by_action, range);
         // NaN is unequal to itself, and refused with the problem.
-        check(same || by_action.is_empty(), "a cost's ranges do not make up its own")?;
+        check(
+            same || by_action.is_empty(),
+            "a cost's ranges do not make up its own",
+        )?;
         Ok(quantity)
     }
 

@@ -63,13 +63,8 @@ impl Engine {
         let thresholds = problem.thresholds();
         match (problem.policy(), safe) {
             (_, Some(safe)) => {
-                let (own, sigma) = policy::best_with_safe(
-                    rewards,
-                    high,
-                    thresholds,
-                    safe,
-                    &mut Solver::default(),
-                );
+                let (own, sigma) =
+                    policy::best_with_safe(rewards, high, thresholds, safe, &mut Solver::default());
                 Some(Mixture {
                     own,
                     sigma,
@@ -141,7 +136,9 @@ impl Engine {
         let estimate = self.estimates.epochs[action]
             .and_then(|epoch| self.estimate(epoch, action as u32, place?));
         match estimate {
-            Some(estimate) => estimate.interval().map(|end| entry.low + entry.span() * end),
+            Some(estimate) => estimate
+                .interval()
+                .map(|end| entry.low + entry.span() * end),
             // Without an estimate all that is known is the range; of a known value, that it is one.
             None => [entry.low, entry.high],
         }

@@ -161,7 +161,11 @@ fn means(problem: &Problem, law: RewardLaw, gap: f64, number: u64, key: WorldKey
             if entry.span() == 0.0 {
                 return 0.0;
             }
-            let most = if cheap[action] { affordable(problem, quantity) } else { 1.0 };
+            let most = if cheap[action] {
+                affordable(problem, quantity)
+            } else {
+                1.0
+            };
             // Of the action's own range, what is affordable; none of it may be.
             let high = entry.to_unit(most).clamp(0.0, 1.0);
             high * draw(quantity, action as u64)
@@ -212,7 +216,9 @@ fn cheap_actions(problem: &Problem, draw: f64) -> Vec<bool> {
             played.map(|probability| *probability > 0.0).collect()
         }
         None => {
-            let able: Vec<usize> = (0..actions).filter(|&action| can_keep(problem, action)).collect();
+            let able: Vec<usize> = (0..actions)
+                .filter(|&action| can_keep(problem, action))
+                .collect();
             let one = match able.len() {
                 0 => (draw * actions as f64) as usize,
                 some => able[(draw * some as f64) as usize],

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{Kind, Plan};
 use crate::lab::metrics::{Run, Spread, clopper_pearson, lower_limit};
 use crate::lab::replicate::Pair;
 use crate::problem::Policy;
+use crate::{Kind, Plan};
 
 /// How often a wrong alarm may be raised over each promise: the one-sided limits that decide have 99.9 % confidence.
 pub const ALARM: f64 = 0.001;
@@ -81,7 +81,9 @@ pub struct Conclusion {
 impl Conclusion {
     fn of(pairs: &[Pair]) -> Self {
         // Neighbours have keys of their own; one member of each, so that no run is compared with itself.
-        let neighbours = pairs.windows(2).map(|two| (&two[0].runs[0], &two[1].runs[1]));
+        let neighbours = pairs
+            .windows(2)
+            .map(|two| (&two[0].runs[0], &two[1].runs[1]));
         let same = neighbours.map(|(one, two)| f64::from(u8::from(is_same(one, two))));
         let runs = pairs.iter().flat_map(|pair| &pair.runs);
         let best = runs.filter_map(|run| run.ends_best);

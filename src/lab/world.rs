@@ -209,7 +209,9 @@ impl World for Bernoulli {
     #[inline]
     fn pull(&self, key: WorldKey, action: u32, pull: u64, values: &mut [f64]) {
         // A word each: reading every quantity off one word would tie rewards to costs.
-        for (block, (values, means)) in (0..).zip(values.chunks_mut(4).zip(self.means.shares().chunks(4))) {
+        for (block, (values, means)) in
+            (0..).zip(values.chunks_mut(4).zip(self.means.shares().chunks(4)))
+        {
             let words = key.block(Label::Feedback, [u64::from(action), pull, block]);
             for ((value, row), word) in values.iter_mut().zip(means).zip(words) {
                 *value = f64::from(u8::from(to_uniform(word) < row[action as usize]));

@@ -70,7 +70,10 @@ impl Plan {
 
     /// F, linear between integers.
     fn span_sum(&self, pulls: f64) -> f64 {
-        let first = self.levels.first().map_or(f64::INFINITY, |first| first.count as f64);
+        let first = self
+            .levels
+            .first()
+            .map_or(f64::INFINITY, |first| first.count as f64);
         let mut sum = pulls.min(first);
         for (k, level) in self.levels.iter().enumerate() {
             let end = self
@@ -112,7 +115,10 @@ impl Plan {
             * std::f64::consts::SQRT_2
             * width::paper(share, 1).width
             * (2.0 * libm::sqrt(actions * rounds) + drawn);
-        let factor = self.problem.margin_min().map_or(1.0, |margin| 1.0 + 1.0 / margin);
+        let factor = self
+            .problem
+            .margin_min()
+            .map_or(1.0, |margin| 1.0 + 1.0 / margin);
         let violation = match policy {
             Policy::Free => None,
             Policy::Soft => Some(sum.min(rounds)),

@@ -26,9 +26,15 @@ mod tests {
     #[test]
     fn a_last_bit_below_or_above_is_a_whole_number() {
         let next = |value: f64, bits: i64| f64::from_bits((value.to_bits() as i64 + bits) as u64);
-        assert_eq!((floor(next(1000.0, -3)), ceil(next(1000.0, 3))), (1000, 1000));
+        assert_eq!(
+            (floor(next(1000.0, -3)), ceil(next(1000.0, 3))),
+            (1000, 1000)
+        );
         assert_eq!((floor(999.999), ceil(1000.001)), (999, 1001));
         // Thirty bits away is another number.
-        assert_eq!((floor(next(1000.0, -60)), ceil(next(1000.0, 60))), (999, 1001));
+        assert_eq!(
+            (floor(next(1000.0, -60)), ceil(next(1000.0, 60))),
+            (999, 1001)
+        );
     }
 }

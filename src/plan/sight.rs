@@ -49,10 +49,16 @@ impl Plan {
 impl Sight {
     /// Whether two means, as shares of their range, are told apart.
     pub fn tells_apart(&self, one: f64, other: f64) -> bool {
-        match &self.line {
-            Some(line) => (line.of_mean(one) - line.of_mean(other)).abs() >= self.apart,
-            None => (one - other).abs() >= self.apart,
-        }
+        self.ease(one, other) >= 1.0
+    }
+
+    /// How many times the least distance two means lie apart.
+    pub fn ease(&self, one: f64, other: f64) -> f64 {
+        let apart = match &self.line {
+            Some(line) => line.of_mean(one) - line.of_mean(other),
+            None => one - other,
+        };
+        apart.abs() / self.apart
     }
 
     /// The least difference from a mean that is found, towards 1/2; none if the range has no room for it.

@@ -200,7 +200,10 @@ fn horizon_giving(share: f64, rounds_per_sample: f64, count: u64) -> u64 {
     let enough = |horizon: u64| floor(share * horizon as f64 / rounds_per_sample) >= count;
     let guess = ceil(count as f64 * rounds_per_sample / share);
     // The closed form may miss by a last bit, which for long horizons is more than one round.
-    let (mut low, mut high) = (guess - guess / (1 << 40) - guess.min(2), guess + guess / (1 << 40) + 2);
+    let (mut low, mut high) = (
+        guess - guess / (1 << 40) - guess.min(2),
+        guess + guess / (1 << 40) + 2,
+    );
     while low < high {
         let middle = low + (high - low) / 2;
         if enough(middle) {

@@ -146,8 +146,8 @@ pub(super) struct AnytimeWidth {
 impl AnytimeWidth {
     pub fn of(problem: &Problem) -> Self {
         // A union bound over every count up to T, which is why it holds whenever an epoch happens to end.
-        let estimates =
-            (problem.actions().len() * (problem.limited().len() + 1)) as f64 * problem.horizon() as f64;
+        let estimates = (problem.actions().len() * (problem.limited().len() + 1)) as f64
+            * problem.horizon() as f64;
         Self {
             at_one: hoeffding(problem.delta() / estimates, 1),
         }

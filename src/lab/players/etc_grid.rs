@@ -70,7 +70,11 @@ mod tests {
     /// Numbers from a line of Python: T = 1e6, rho = .1, K = 5.
     #[test]
     fn constants_are_those_of_the_formula() {
-        let problem = |horizon| Problem::free(["a", "b", "c", "d", "e"], horizon, 0.1).build().unwrap();
+        let problem = |horizon| {
+            Problem::free(["a", "b", "c", "d", "e"], horizon, 0.1)
+                .build()
+                .unwrap()
+        };
         let rule = EtcGrid::new(&problem(1_000_000), Key::from(1u64));
         assert_eq!(rule.each, 12_577);
         assert!((rule.cell - 0.251_544).abs() < 1e-5, "{}", rule.cell);

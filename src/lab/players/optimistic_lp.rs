@@ -64,7 +64,12 @@ impl EpochRule for OptimisticLp {
         };
         let bounds = Bounds {
             index: row(0).collect(),
-            low: self.problem.limited().iter().flat_map(|&cost| row(cost)).collect(),
+            low: self
+                .problem
+                .limited()
+                .iter()
+                .flat_map(|&cost| row(cost))
+                .collect(),
             ..Bounds::default()
         };
         // Policy soft of the paper itself decides, on other numbers: rivals differ in their widths, not in their linear program.
@@ -95,7 +100,12 @@ mod tests {
                 .cost("cost", [0.0, 1.0], 0.25);
         let mut rule = OptimisticLp::new(&Arc::new(problem.build().unwrap()));
         assert_eq!(
-            [0, 1].map(|quantity| optimistic((&rule.problem, rule.width), &Tally::new(2, 2), 1, quantity)),
+            [0, 1].map(|quantity| optimistic(
+                (&rule.problem, rule.width),
+                &Tally::new(2, 2),
+                1,
+                quantity
+            )),
             [1.0, 0.0]
         );
         assert_eq!(rule.choose(&Tally::new(2, 2)), Strategy::pure(0, 2));

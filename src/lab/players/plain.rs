@@ -97,8 +97,7 @@ impl Plain {
                     bounds.set_plain(0, action, mean, width);
                     continue;
                 };
-                let on_scale =
-                    |share: f64| self.problem.on_scale(quantity, action as u32, share);
+                let on_scale = |share: f64| self.problem.on_scale(quantity, action as u32, share);
                 bounds.low[cost * actions + action] = on_scale((mean - width).max(0.0));
                 bounds.high[cost * actions + action] = on_scale((mean + width).min(1.0));
             }

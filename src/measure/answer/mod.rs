@@ -3,22 +3,22 @@
 //! Colours, widths and line breaks are the reader's. The program lays an answer out for a terminal and for its report, and
 //! Python for a console and a notebook, each from these items; none has to take text apart.
 
-mod clear;
 mod gaps;
 mod import;
 mod pairs;
 mod plan;
 mod run;
 mod sweep;
+mod trial;
 
 use serde::Serialize;
 
-pub use clear::{clear_leads, clear_test};
 pub use import::imported;
 pub use pairs::measured;
 pub use plan::{holdback, plan};
 pub use run::run;
 pub use sweep::swept;
+pub use trial::{look_test, picked};
 
 /// Paragraphs, tables and notes, in the order in which they are read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -1,10 +1,9 @@
 //! What `debora plan` says.
 
 use crate::measure::WorldGap;
-use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, clear, gaps};
-use crate::measure::words::{amount, counted, listed, percent, whole};
+use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, gaps, trial};
+use crate::measure::words::{amount, counted, percent, whole};
 use crate::plan::Level;
-use crate::problem::Range;
 use crate::spec::ServiceSpec;
 use crate::{Plan, Policy, Problem};
 
@@ -24,10 +23,10 @@ pub fn plan(
     // What can be relied on first, then what it costs.
     let sentences = [
         Some(replicability(plan)),
-        declared_means(plan),
         exploration(plan),
-        clear::when(plan),
-        detectable_gap(plan),
+        trial::when(plan),
+        trial::sooner(plan),
+        detectable(plan),
         gap.map(|(gap, horizon)| gap_needs(plan, gap, horizon)),
         Some(bounds(plan)),
     ];
@@ -40,11 +39,17 @@ pub fn plan(
     answer.table(constants(plan));
     if !plan.levels.is_empty() {
         answer.table(levels(plan));
-        answer.note("cell and width as shares of a range, the largest over the quantities");
+        answer.note(match plan.offset_c {
+            Some(_) => "cell and width on the line where variance is constant: around a mean of 1/2, about shares of the range",
+            None => "cell and width as shares of a range",
+        });
     }
-    if let Some(test) = &plan.clear {
-        answer.table(clear::stages(plan, test));
-        answer.note("rounds each; the key draws the lead that commits between the two");
+    if let Some(trial) = plan.trial.as_ref().filter(|trial| !trial.looks.is_empty()) {
+        answer.table(trial::looks(plan, trial));
+        answer.note(
+            "for the median draw of where looks are; rounds each, and the lead that commits, which the key draws between the two \
+             (around the middle of the range; near its ends smaller ones do)",
+        );
     }
     answer
 }
@@ -84,28 +89,6 @@ fn replicability(plan: &Plan) -> String {
     )
 }
 
-/// What the plan takes for granted of the means.
-fn declared_means(plan: &Plan) -> Option<String> {
-    let problem = &plan.problem;
-    let declared: Vec<String> = (0..problem.quantities())
-        .filter(|&quantity| problem.means(quantity) != Range::UNIT)
-        .map(|number| {
-            let quantity = problem.quantity(number);
-            let means = problem.means(number);
-            let [low, high] =
-                [means.low, means.high].map(|end| amount(quantity.range.to_user(end)));
-            format!("{} from {low} to {high}", quantity.name)
-        })
-        .collect();
-    // Narrow means need smaller widths to be told apart, so that a declaration may also cost rounds.
-    (!declared.is_empty()).then(|| {
-        format!(
-            "All this rests on the declared means: {}. Without them the plan would be another.",
-            listed(&declared)
-        )
-    })
-}
-
 /// How long exploration takes. A blind plan never ends it, and its warning says so.
 fn exploration(plan: &Plan) -> Option<String> {
     let rounds = plan.exploration_rounds.filter(|_| !plan.blind)?;
@@ -121,26 +104,27 @@ fn exploration(plan: &Plan) -> Option<String> {
     ))
 }
 
-fn detectable_gap(plan: &Plan) -> Option<String> {
+/// Of policy free the trial's own sentence says it.
+fn detectable(plan: &Plan) -> Option<String> {
     let reward = plan.problem.quantity(0);
-    let gap = plan.detectable_gap? * reward.range.span();
+    let found = plan.detectable.filter(|_| plan.trial.is_none())? * reward.range.span();
     Some(format!(
-        "By the end, gaps of {} or more in {} can be detected.",
-        amount(gap),
+        "By the end, differences of {} or more in {} are found.",
+        amount(found),
         reward.name
     ))
 }
 
 fn gap_needs(plan: &Plan, gap: f64, horizon: Option<u64>) -> String {
     let gap = format!(
-        "a gap of {} in {}",
+        "a difference of {} in {}",
         amount(gap),
         plan.problem.quantity(0).name
     );
     match horizon {
-        Some(horizon) => format!("To see {gap} takes {} rounds.", whole(horizon)),
+        Some(horizon) => format!("To find {gap} takes {} rounds.", whole(horizon)),
         // 2^53 is the largest horizon: rounds are counted exactly up to it, in doubles as well.
-        None => format!("No horizon up to 2^53 shows {gap}."),
+        None => format!("No horizon up to 2^53 finds {gap}."),
     }
 }
 
@@ -160,7 +144,7 @@ fn bounds(plan: &Plan) -> String {
     match plan.violation_bound {
         None => bound + ".",
         // Hard limits hold in every round, except in an event of probability delta: there is no average to bound.
-        Some(0.0) => format!(
+        Some(0.0) if problem.policy() == Policy::Hard => format!(
             "{bound}; with probability {} every round is safe.",
             percent(1.0 - problem.delta())
         ),
@@ -174,17 +158,39 @@ fn bounds(plan: &Plan) -> String {
 fn constants(plan: &Plan) -> AnswerTable {
     // Profile paper has no growth to choose: its epochs end when a count has doubled.
     let growth = plan.growth.map_or("2".into(), |growth| growth.to_string());
-    let informative = plan.first_informative_count.map_or("none".into(), whole);
+    let trial = plan.trial.as_ref();
+    let informative = plan.first_informative_count.map(whole);
+    let estimates = plan.rho_share.is_some();
     let rows = [
-        ("profile", plan.profile.name().to_owned()),
-        ("growth", growth),
-        ("share of rho", amount(plan.rho_share)),
-        ("share of delta", amount(plan.delta_share)),
-        ("first informative count", informative),
-        ("epochs at most", whole(plan.epochs_max)),
+        ("profile", Some(plan.profile.name().to_owned())),
+        ("growth", Some(growth)),
+        ("explore", plan.explore.map(amount)),
+        ("caution", plan.caution.map(amount)),
+        ("share of rho", plan.rho_share.map(amount)),
+        ("share of delta", plan.delta_share.map(amount)),
+        (
+            "offset of the line",
+            plan.offset_c
+                .or(trial.map(|trial| trial.offset_c))
+                .map(amount),
+        ),
+        ("rounds each tried", trial.map(|trial| whole(trial.count))),
+        (
+            "least threshold of looks",
+            trial.map(|trial| amount(trial.threshold)),
+        ),
+        ("scale of the pick", trial.map(|trial| amount(trial.scale))),
+        (
+            "first informative count",
+            estimates.then(|| informative.unwrap_or("none".into())),
+        ),
+        ("epochs at most", Some(whole(plan.epochs_max))),
     ];
-    let rows = rows.map(|(name, value)| vec![name.to_owned(), value]);
-    AnswerTable::of_numbers(["constant", "value"], rows.into())
+    let row = |(name, value): (&str, Option<String>)| Some(vec![name.to_owned(), value?]);
+    AnswerTable::of_numbers(
+        ["constant", "value"],
+        rows.into_iter().filter_map(row).collect(),
+    )
 }
 
 fn levels(plan: &Plan) -> AnswerTable {
