@@ -90,7 +90,7 @@ mod tests {
             let line = Line::new(count, offset_c);
             for part in 0..=1_000u64 {
                 let mean = part as f64 / 1_000.0;
-                let sum = (mean * (count * FIXED_ONE) as f64) as u128;
+                let sum = (mean * count as f64 * FIXED_ONE as f64) as u128;
                 let back = line.mean(line.of_sum(sum));
                 assert!((back - mean).abs() < 1e-9, "{count} {mean}: {back}");
                 assert!((line.of_mean(mean) - line.of_sum(sum)).abs() < 1e-9);

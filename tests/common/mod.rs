@@ -132,14 +132,9 @@ pub fn smooth_epoch(engine: &Engine, means: &[Vec<f64>]) -> Tally {
 fn smooth_counts(engine: &Engine, left: u64) -> Vec<u64> {
     let record = engine.open_record();
     if is_in_blocks(engine) {
-        let stages = engine
-            .plan()
-            .clear
-            .as_ref()
-            .map(|clear| clear.stages.clone());
-        let next = stages.and_then(|stages| stages.into_iter().find(|&m| m > record.counts[0]));
-        let end = next.or(engine.plan().first_informative_count);
-        let each = end.expect("a plan that is not blind") - record.counts[0];
+        // Blocks have the same counts for all actions, whatever ends the epoch.
+        let rounds = engine.last_round() + 1 - record.first_round;
+        let each = rounds / record.counts.len() as u64;
         return vec![each; record.counts.len()];
     }
     let need = |action: usize| {

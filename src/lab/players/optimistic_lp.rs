@@ -112,8 +112,10 @@ mod tests {
         let mut tally = Tally::new(2, 2);
         tally.add_sums(0, 64, &[32 << 53, 16 << 53]);
         tally.add_sums(1, 400, &[360 << 53, 240 << 53]);
-        let [u0, u1] = [0, 1].map(|action| optimistic(rule.width, &tally, action, 0));
-        let [l0, l1] = [0, 1].map(|action| optimistic(rule.width, &tally, action, 1));
+        let [u0, u1] =
+            [0, 1].map(|action| optimistic((&rule.problem, rule.width), &tally, action, 0));
+        let [l0, l1] =
+            [0, 1].map(|action| optimistic((&rule.problem, rule.width), &tally, action, 1));
         assert!((u0 - (0.5 + 0.33407421269469184)).abs() < 1e-14 && u1 == 1.0 && l0 == 0.0);
         assert!((l1 - (0.6 - 0.13362968507787673)).abs() < 1e-14);
         // The better action as often as its optimistic cost lets it.
