@@ -147,13 +147,11 @@ fn the_same_run_two_ways() {
         ),
         (
             Problem::free(names(3), 30_000, 0.9)
-                .delta(0.4)
-                .mean("reward", [0.0, 0.04]),
+                .delta(0.4),
             &small[..1],
         ),
         (
             cost(Problem::hard(names(3), 30_000, 0.9))
-                .mean("cost", [0.1, 0.8])
                 .safe_with_margins([0.5, 0.5, 0.0], [0.1])
                 .delta(0.4)
                 .growth(2),
@@ -180,8 +178,8 @@ fn the_same_run_two_ways() {
             ("regret", &|run| run.regret.unwrap()),
             ("violation", &|run| run.violation),
             ("epochs", &|run| run.epochs as f64),
-            ("commitment", &|run| {
-                run.committed_at.map_or(0.0, |round| round as f64)
+            ("decision", &|run| {
+                run.decided_at.map_or(0.0, |round| round as f64)
             }),
         ];
         for (what, number_of) in numbers {
@@ -200,7 +198,7 @@ fn the_same_run_two_ways() {
         }
         let committed = runs.each_ref().map(|pairs| {
             let runs = pairs.iter().flat_map(|pair| &pair.runs);
-            runs.filter(|run| run.committed_at.is_some()).count()
+            runs.filter(|run| run.decided_by == Some(debora::Kind::Commit)).count()
         });
         let [fast, slow] = runs.map(|pairs| {
             pairs

@@ -40,7 +40,9 @@ impl Coins {
 pub fn feedback(problem: &Problem, world: &Coins, round: u64, action: u32) -> [f64; 4] {
     let mut values = world.draw(round, action);
     for (quantity, value) in values.iter_mut().enumerate().take(problem.quantities()) {
-        *value = problem.quantity(quantity).range.to_user(*value);
+        let own = problem.quantity(quantity).range_of(action);
+        // A coin of a known cost has one side.
+        *value = if own.low == own.high { own.low } else { own.to_user(*value) };
     }
     values
 }
@@ -88,10 +90,12 @@ pub fn draw_epoch(engine: &Engine, world: &Coins, key: Key) -> Tally {
             }
         }
         for &action in &ahead {
-            tally.add(
-                action,
-                &world.draw(round, action).map(to_fixed)[..problem.quantities()],
-            );
+            let mut fixed = world.draw(round, action).map(to_fixed);
+            for (quantity, value) in fixed.iter_mut().enumerate().take(problem.quantities()) {
+                let is_known = problem.quantity(quantity).known(action).is_some();
+                *value *= u64::from(!is_known);
+            }
+            tally.add(action, &fixed[..problem.quantities()]);
             round += 1;
             let counts: Vec<u64> = before
                 .iter()
@@ -310,7 +314,7 @@ pub fn is_clean(world: &Coins, records: &[EpochRecord]) -> bool {
         .flat_map(|record| &record.estimates)
         .all(|estimate| {
             let truth = world.means[estimate.quantity as usize][estimate.action as usize];
-            (estimate.estimate - truth).abs() <= estimate.width
+            (estimate.low..=estimate.high).contains(&truth)
         })
 }
 
