@@ -4,7 +4,7 @@ mod common;
 
 use common::{Coins, draw_epoch, names, ones};
 use debora::problem::{Draft, Outside};
-use debora::{Ask, Engine, Error, Key, Kind, Plan, Problem, Tally};
+use debora::{Ask, Engine, Error, Key, Kind, Plan, Problem, Tally, Told};
 use proptest::prelude::*;
 use sha2::{Digest as _, Sha256};
 
@@ -129,7 +129,10 @@ fn every_rule_of_a_problem_has_its_error() {
             r#"range [NaN, NaN] of "wait" is not two finite numbers in increasing order; give [least, largest]"#,
         ),
         (
-            soft().paper().delta(0.01).watch("wait", vec![[0.0, 1.0], [0.5, 0.5], [0.0, 0.5]]),
+            soft()
+                .paper()
+                .delta(0.01)
+                .watch("wait", vec![[0.0, 1.0], [0.5, 0.5], [0.0, 0.5]]),
             r#"cost "wait" has a range for each action, which profile paper does not know; give one range or use profile tight"#,
         ),
         (
@@ -981,7 +984,10 @@ fn feedback_is_judged_by_the_range_of_its_action() {
         assert_eq!(error, wanted[action]);
         assert_eq!(engine.tell(round, 0.5, &[f64::NAN]).is_ok(), action == 1);
         let again = engine.tell(round, 0.5, &[right]).unwrap();
-        assert_eq!(again == Told::Repeated || again == Told::AlreadyTold, action == 1);
+        assert_eq!(
+            again == Told::Repeated || again == Told::AlreadyTold,
+            action == 1
+        );
         seen[action] += 1;
     }
     assert!(seen[0] > 10 && seen[1] > 10);

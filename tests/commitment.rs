@@ -20,7 +20,12 @@ fn tried() -> Problem {
 fn looks(engine: &Engine) -> Vec<u64> {
     let first = Engine::new(engine.problem().clone(), Key::from(0u64));
     assert_eq!(first.open_record().first_round, 1);
-    engine.open_record().looks.clone().expect("a first record").counts
+    engine
+        .open_record()
+        .looks
+        .clone()
+        .expect("a first record")
+        .counts
 }
 
 /// The threshold of a look, from the formulas of docs/theory.md and the key.
@@ -104,12 +109,19 @@ fn recompute(test: &LookTest, engine: &Engine, key: Key) {
         .collect();
     assert_eq!(test.means, means);
     let (leader, runner_up) = if means[1] > means[0] { (1, 0) } else { (0, 1) };
-    assert_eq!((test.leader, test.runner_up), (leader, runner_up), "the first of equals leads");
+    assert_eq!(
+        (test.leader, test.runner_up),
+        (leader, runner_up),
+        "the first of equals leads"
+    );
     let line = line(engine, test.count);
     let places: Vec<f64> = means.iter().map(|&mean| line.of_mean(mean)).collect();
     let gap = places[leader as usize] - places[runner_up as usize];
     assert!((test.lead - gap * (test.count as f64).sqrt()).abs() < 1e-12);
-    assert_eq!(test.uniform, key.uniform(Label::Look, [u64::from(test.look) + 1, 0, 0]));
+    assert_eq!(
+        test.uniform,
+        key.uniform(Label::Look, [u64::from(test.look) + 1, 0, 0])
+    );
     assert!((test.threshold - threshold(engine, key, test.look)).abs() < 1e-12);
     assert_eq!(test.passed, test.lead > test.threshold);
     let [shown, needed] = test.gap_and_threshold();
@@ -211,7 +223,10 @@ fn a_committed_run_recommends_its_leader() {
     );
     // What the trial's samples say of it: all of them were ones.
     let reward = recommendation.current.reward;
-    assert!(reward.high == 1.0 && reward.low > 0.5, "{reward:?} of {looked}");
+    assert!(
+        reward.high == 1.0 && reward.low > 0.5,
+        "{reward:?} of {looked}"
+    );
 }
 
 /// No target ends a commitment: levels mean nothing any more, and the whole rest is one epoch.
@@ -246,11 +261,7 @@ fn a_commitment_is_one_epoch_to_the_horizon() {
 /// Between looks, after a commitment and after a pick: snapshots go on as if nothing had been.
 #[test]
 fn snapshots_hold_between_looks_and_after_the_decision() {
-    for (gap, kind) in [
-        (0.0, Kind::Pick),
-        (0.25, Kind::Commit),
-        (0.9, Kind::Commit),
-    ] {
+    for (gap, kind) in [(0.0, Kind::Pick), (0.25, Kind::Commit), (0.9, Kind::Commit)] {
         let world = Coins::new(&[&[0.05, 0.05 + gap]], 3);
         let mut whole = Engine::new(tried(), Key::from(6u64));
         let records = run(&mut whole, &world);
@@ -330,7 +341,11 @@ fn thresholds_belong_to_the_key_and_the_look() {
     };
     let (one, same, other) = (thresholds(1, 0.0), thresholds(1, 2.0), thresholds(2, 0.0));
     assert_eq!(one, same);
-    assert!(one.iter().zip(&other).all(|(one, other)| one.1 != other.1 && one.0 != other.0));
+    assert!(
+        one.iter()
+            .zip(&other)
+            .all(|(one, other)| one.1 != other.1 && one.0 != other.0)
+    );
     // One draw per look.
     assert!(one.windows(2).all(|two| two[0].1 != two[1].1));
 }

@@ -170,7 +170,12 @@ fn plans(text: &mut String) {
             .unwrap();
         }
         if let Some(trial) = &plan.trial {
-            let constants = [trial.offset_c, trial.threshold, trial.scale, trial.picked_lead];
+            let constants = [
+                trial.offset_c,
+                trial.threshold,
+                trial.scale,
+                trial.picked_lead,
+            ];
             let looks: Vec<u64> = trial.looks.iter().map(|look| look.count).collect();
             let constants = constants.map(bits);
             writeln!(text, "trial {} {looks:?} {constants:?}", trial.count).unwrap();
@@ -188,7 +193,13 @@ fn means(text: &mut String) {
         writeln!(text, "mean {} {index:?} {}", bits(mean), bits(estimate)).unwrap();
         let line = debora::line::Line::new(round as u64 + 1, 1.5);
         let place = line.of_sum(tally.sums()[0]);
-        writeln!(text, "place {} {}", bits(place), bits(line.mean(place + 0.125))).unwrap();
+        writeln!(
+            text,
+            "place {} {}",
+            bits(place),
+            bits(line.mean(place + 0.125))
+        )
+        .unwrap();
     }
 }
 
@@ -301,7 +312,10 @@ fn digests(text: &mut String) {
             writeln!(text, "pick {} {uniforms:?} {}", pick.count, pick.action).unwrap();
         }
         if name == "soft tight" || name == "soft own" {
-            let rules: Vec<String> = records.iter().map(|one| format!("{:?}", one.rule)).collect();
+            let rules: Vec<String> = records
+                .iter()
+                .map(|one| format!("{:?}", one.rule))
+                .collect();
             writeln!(text, "rules {}", rules.join(", ")).unwrap();
         }
         if name == "hard tight" || name == "hard own" {

@@ -13,7 +13,7 @@ use debora::lab::replicate::{Contestant, Experiment, Pair, Simulator};
 use debora::lab::summary::{Promise, Summary};
 use debora::lab::world::{Bernoulli, Beta, Discrete, Recorded, Truth, World};
 use debora::problem::Draft;
-use debora::{Kind, Key, Plan, Problem, WorldKey};
+use debora::{Key, Kind, Plan, Problem, WorldKey};
 
 fn soft(horizon: u64) -> Draft {
     Problem::soft(names(3), horizon, 0.5).cost("price", [0.0, 2.0], 1.0)

@@ -145,11 +145,7 @@ fn the_same_run_two_ways() {
                 .paper(),
             &means,
         ),
-        (
-            Problem::free(names(3), 30_000, 0.9)
-                .delta(0.4),
-            &small[..1],
-        ),
+        (Problem::free(names(3), 30_000, 0.9).delta(0.4), &small[..1]),
         (
             cost(Problem::hard(names(3), 30_000, 0.9))
                 .safe_with_margins([0.5, 0.5, 0.0], [0.1])
@@ -198,7 +194,8 @@ fn the_same_run_two_ways() {
         }
         let committed = runs.each_ref().map(|pairs| {
             let runs = pairs.iter().flat_map(|pair| &pair.runs);
-            runs.filter(|run| run.decided_by == Some(debora::Kind::Commit)).count()
+            runs.filter(|run| run.decided_by == Some(debora::Kind::Commit))
+                .count()
         });
         let [fast, slow] = runs.map(|pairs| {
             pairs

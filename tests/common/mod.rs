@@ -42,7 +42,11 @@ pub fn feedback(problem: &Problem, world: &Coins, round: u64, action: u32) -> [f
     for (quantity, value) in values.iter_mut().enumerate().take(problem.quantities()) {
         let own = problem.quantity(quantity).range_of(action);
         // A coin of a known cost has one side.
-        *value = if own.low == own.high { own.low } else { own.to_user(*value) };
+        *value = if own.low == own.high {
+            own.low
+        } else {
+            own.to_user(*value)
+        };
     }
     values
 }
