@@ -244,9 +244,15 @@ pub enum Error {
         rule: String,
     },
 
-    /// A tally whose sum for an action exceeds its count, or is above zero where the value is known.
+    /// A tally with a sum of what is known beforehand.
     #[error(
-        "the tally's sum for action {action:?}, quantity {quantity}, exceeds its count {count}, or its value is known and has no sum"
+        "the tally has a sum of {name:?} for action {action:?}, whose value is known; shares of a range without length are 0"
+    )]
+    TallyKnown { action: String, name: String },
+
+    /// A tally whose sum for an action exceeds its count.
+    #[error(
+        "the tally's sum for action {action:?}, quantity {quantity}, exceeds its count {count}"
     )]
     TallySum {
         action: String,

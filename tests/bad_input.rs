@@ -734,7 +734,6 @@ fn run_to_the_end(engine: &mut Engine) -> Result<(), Error> {
 fn a_long_epoch_is_restored_from_its_counts() {
     let mut engine = long_engine();
     let bytes = engine.to_bytes();
-    assert_eq!(bytes[15], 3, "a snapshot with counts");
     let mut restored = Engine::from_bytes(&bytes).unwrap();
     assert_eq!(restored.to_bytes(), bytes);
     for engine in [&mut engine, &mut restored] {
@@ -743,7 +742,6 @@ fn a_long_epoch_is_restored_from_its_counts() {
     }
     assert_eq!(restored.to_bytes(), engine.to_bytes());
     // Of a run that is over all is drawn again, as nothing would compare the counts later.
-    assert_eq!(engine.to_bytes()[15], 2);
     assert!(Engine::from_bytes(&engine.to_bytes()).is_ok());
 }
 
@@ -753,21 +751,6 @@ fn places_of_counts(bytes: &[u8]) -> [usize; 2] {
     let after_counts = 3 * 2 * 16 + 8 + 8 + told_above.count() * 3 * 8 + 32;
     let told = bytes.len() - after_counts - 3 * 8;
     [told - 3 * 8, told]
-}
-
-/// As programs wrote it that drew every round again.
-#[test]
-fn a_long_epoch_without_its_counts_is_read_too() {
-    let mut engine = long_engine();
-    let mut bytes = engine.to_bytes();
-    let [asked, told] = places_of_counts(&bytes);
-    bytes.drain(asked..told);
-    bytes[15] = 2;
-    let mut restored = Engine::from_bytes(&resealed(bytes)).unwrap();
-    assert_eq!(restored.to_bytes(), engine.to_bytes());
-    run_to_the_end(&mut restored).unwrap();
-    run_to_the_end(&mut engine).unwrap();
-    assert_eq!(restored.to_bytes(), engine.to_bytes());
 }
 
 /// The snapshot with one round more of action 0, one fewer of action 1, at each of these places.
@@ -877,15 +860,11 @@ fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
 #[test]
 fn a_snapshot_of_another_version_is_refused_with_the_reason() {
     for (place, message) in [
-        (
-            15,
-            "it has version 1, and this program reads versions 2 and 3",
-        ),
-        (23, "it has values version 1, and this program has 2"),
+        (15, "it has version 9, and this program reads version 1"),
+        (23, "it has values version 9, and this program has 3"),
     ] {
         let mut bytes = busy_snapshot();
-        assert_eq!(bytes[place..place + 8], 2u64.to_le_bytes());
-        bytes[place] = 1;
+        bytes[place] = 9;
         let error = Engine::from_bytes(&resealed(bytes)).unwrap_err();
         assert!(
             matches!(&error, Error::Snapshot { reason } if reason == message),
@@ -1005,6 +984,6 @@ fn feedback_is_judged_by_the_range_of_its_action() {
     tally.add_sums(1, each, &[0, 1]);
     assert!(matches!(
         whole.tell_epoch(&tally),
-        Err(Error::TallySum { quantity: 1, .. })
+        Err(Error::TallyKnown { .. })
     ));
 }

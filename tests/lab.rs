@@ -124,7 +124,7 @@ fn parts_that_do_not_fit_are_refused_with_the_reason() {
     other.values_version += 1;
     refused(
         &[one.clone(), other],
-        "shard number 1 has values version 2, shard number 2 has 3",
+        "shard number 1 has values version 3, shard number 2 has 4",
     );
     let mut other = two.clone();
     other.total = 7;

@@ -529,14 +529,12 @@ fn soft_strategies_follow_from_the_estimates() {
     assert!(seen.moderate > 100 && seen.optimistic > 5, "{seen:?}");
 }
 
-/// Mixing is rare, as it ends the doubt it lives on; where it takes over exactly is tested beside the rule.
+/// Mixing is rarer than these cases reach, as spans pay for most of what a plan gives up: where it takes over is tested beside
+/// the rule, and in `safety.rs` on a world that comes to it.
 #[test]
 fn hard_strategies_follow_from_the_estimates() {
     let seen = play(Policy::Hard, false, 300);
-    assert!(
-        seen.mix >= 5 && seen.plan > 500 && seen.planned_mixtures > 50,
-        "{seen:?}"
-    );
+    assert!(seen.plan > 500 && seen.planned_mixtures > 50, "{seen:?}");
     assert!(seen.cautious > 100, "{seen:?}");
 }
 

@@ -88,8 +88,8 @@ impl Engine {
 
     /// Refuses the first sum that exceeds its count, if there is one.
     fn check_sums(&self, epoch: &Tally, impossible: Option<(usize, usize)>) -> Result<(), Error> {
-        let Some((action, quantity)) = impossible.or_else(|| self.known_told(epoch)) else {
-            return Ok(());
+        let Some((action, quantity)) = impossible else {
+            return self.check_known(epoch);
         };
         Err(Error::TallySum {
             action: self.name_of(action),
@@ -98,18 +98,24 @@ impl Engine {
         })
     }
 
-    /// The first action and quantity with a sum above zero where the value is known: its entries are all zero.
-    fn known_told(&self, epoch: &Tally) -> Option<(usize, usize)> {
+    /// Refuses a sum above zero where the value is known: its entries are all zero.
+    fn check_known(&self, epoch: &Tally) -> Result<(), Error> {
         if !self.problem().has_ranges_by_action() {
-            return None;
+            return Ok(());
         }
-        let actions = 0..epoch.counts().len();
-        let entries = actions.flat_map(|action| (1..epoch.quantities()).map(move |q| (action, q)));
-        let mut known = entries.filter(|&(action, quantity)| {
-            let quantity = self.problem().quantity(quantity);
-            quantity.known(action as u32).is_some()
-        });
-        known.find(|&(action, quantity)| epoch.sum(action as u32, quantity) > 0)
+        for quantity in 1..epoch.quantities() {
+            let cost = self.problem().quantity(quantity);
+            for action in 0..epoch.counts().len() {
+                let known = cost.known(action as u32).is_some();
+                if known && epoch.sum(action as u32, quantity) > 0 {
+                    return Err(Error::TallyKnown {
+                        action: self.name_of(action),
+                        name: cost.name.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The counts of an epoch of permuted blocks are known before it begins.

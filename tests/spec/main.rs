@@ -571,8 +571,13 @@ fn errors_know_the_keys_that_lead_to_them() {
             "actions.1",
         ),
         (HARD, "\"medium\",", "7,", "actions.1"),
-        (HARD, "threshold = 0.5", "threshold = 5", "cost.1.threshold"),
-        (HARD, "threshold = 0.5", "", "cost.1.threshold"),
+        (
+            HARD,
+            "threshold = 0.5",
+            "threshold = -5",
+            "cost.1.threshold",
+        ),
+        (HARD, "threshold = 0.5", "", "safe.cost.wait"),
         (
             HARD,
             "threshold = 0.005",
