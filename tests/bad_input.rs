@@ -402,7 +402,7 @@ fn run_to_kind(engine: &mut Engine, kind: Kind) {
 #[test]
 fn a_tally_must_end_the_epoch_exactly() {
     let mut engine = Engine::new(
-        Problem::free(names(2), 5_000, 0.9)
+        Problem::soft(names(2), 5_000, 0.9)
             .growth(4)
             .build()
             .unwrap(),
