@@ -1,11 +1,15 @@
 """The documentation as a site, from the pages as they stand in the repository; `scripts/site` builds it."""
 
+import os
 import tomllib
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# When the page about Python imports it, LiteLLM would look for newer prices in the network.
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
 project = "debora"
 author = copyright = "The debora developers"

@@ -98,8 +98,8 @@
   document.addEventListener("scroll", () => (tip.hidden = true), true);
   document.addEventListener("DOMContentLoaded", () => document.body.append(tip));
 
-  // A second click would have the browser drop the answer to the first. Not for good: a download leaves the page as it is, and
-  // so does a person who stops it.
+  // A second click would have the browser drop the answer to the first. Not for good: a person who stops it
+  // stays on the page.
   const SENT_FOR = 10_000;
   const sent = new Set();
 

@@ -97,7 +97,7 @@
     open();
     // To the name of the new row; and a row that is gone takes the focus with it.
     const names = { "add-action": "actions", "add-cost": "cost" }[asked];
-    const inputs = names ? document.querySelectorAll(`input[name^="${names}."]:not([name$=safe])`) : [];
+    const inputs = names ? document.querySelectorAll(`input[name^="${names}."]`) : [];
     const last = [...inputs].filter((input) => /^(actions\.\d+|cost\.\d+\.name)$/.test(input.name)).pop();
     if (last) {
       last.focus();
@@ -110,7 +110,7 @@
   function isAnothers(input) {
     const list = input.name?.match(/^actions(?=\.\d+$)|^cost(?=\.\d+\.name$)/)?.[0];
     if (!list) return false;
-    const names = [...form().querySelectorAll(list === "cost" ? 'input[name^="cost."][name$=".name"]' : 'input[name^="actions."]:not([name$=".safe"])')];
+    const names = [...form().querySelectorAll(list === "cost" ? 'input[name^="cost."][name$=".name"]' : 'input[name^="actions."]')];
     return names.some((other) => other !== input && other.value.trim() === input.value.trim());
   }
 

@@ -5,7 +5,7 @@
 //! its pace changes; two that run one after the other do not.
 
 mod raw;
-#[path = "../tests/common/scratch.rs"]
+#[path = "../tests/kit/scratch.rs"]
 mod scratch;
 
 use std::io;
@@ -34,9 +34,9 @@ fn main() {
 }
 
 /// A store with the experiment that is written to.
-fn created(location: &Location) -> Box<dyn Store> {
+fn created(location: &Location) -> Store {
     let mut store = location.open(Purpose::Serve).expect("a new store");
-    raw::create(&mut *store);
+    raw::create(&mut store);
     store
 }
 
@@ -52,13 +52,13 @@ fn measure(name: &str, location: &Location) {
         (16, "in no order"),
     ] {
         let leases = next_leases(&mut first, LEASES, order);
-        let rate = LEASES as f64 / raw::lease_seconds(&mut *store, &leases, group);
+        let rate = LEASES as f64 / raw::lease_seconds(&mut store, &leases, group);
         println!(
             "{name}: {rate:.0} leases/s of {ROUNDS} actions in commits of {group}, request keys {order}"
         );
     }
     for batch in [100, 1000, 10_000] {
-        let outcomes = raw::outcomes_per_second(&mut *store, batch, time);
+        let outcomes = raw::outcomes_per_second(&mut store, batch, time);
         println!("{name}: {outcomes:.0} outcomes/s in commits of {batch}");
     }
 }
@@ -75,12 +75,12 @@ fn take_turns(location: &Location) {
         let seconds = match words[..] {
             ["leases", group, count, order] => {
                 let leases = next_leases(&mut first, number(count), order);
-                raw::lease_seconds(&mut *store, &leases, number(group) as usize)
+                raw::lease_seconds(&mut store, &leases, number(group) as usize)
                     / leases.len() as f64
             }
             ["outcomes", batch, milliseconds] => {
                 let time = Duration::from_millis(number(milliseconds));
-                1.0 / raw::outcomes_per_second(&mut *store, number(batch), time)
+                1.0 / raw::outcomes_per_second(&mut store, number(batch), time)
             }
             _ => panic!("{line:?} is not a turn"),
         };

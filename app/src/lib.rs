@@ -8,13 +8,14 @@ pub mod audit;
 mod calendar;
 pub mod chart;
 pub mod commands;
+pub mod document;
 pub mod files;
 pub mod hex;
 pub mod log;
 pub mod papers;
 pub mod report;
 #[cfg(test)]
-#[path = "../tests/common/scratch.rs"]
+#[path = "../tests/kit/scratch.rs"]
 mod scratch;
 pub mod service;
 pub mod store;

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use debora::{Ask, Key, Told};
+use debora::{Ask, EpochRecord, Key, Told};
 use numpy::{
     IntoPyArray as _, PyArray1, PyArrayMethods as _, PyReadonlyArray1, PyReadonlyArray2,
     ToPyArray as _,
@@ -16,11 +16,12 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt as _;
 use pyo3::types::{PyBytes, PyIterator, PyString, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit, intern};
+use serde_json::json;
 
 use crate::arrays::{self, RoundCosts, to_round};
 use crate::error::{Error, refused, waiting, warn_if_blind};
 use crate::problem::PyProblem;
-use crate::record::{PyEpochRecord, PyEstimate, PyObservedMean, PyRecommendation, PyToldMany};
+use crate::record::{epoch_record, observed_mean, recommendation, records};
 use crate::value::{Whole, to_key};
 
 /// The rounds of one batch at most: its arrays take a third of a gigabyte.
@@ -29,43 +30,27 @@ const BATCH_MAX: u64 = 1 << 24;
 /// What to do in a round.
 #[pyclass(name = "Decision", module = "debora", frozen)]
 pub struct PyDecision {
+    /// The round, from 1.
+    #[pyo3(get)]
     round: u64,
+    /// The epoch it belongs to, from 0.
+    #[pyo3(get)]
     epoch: u64,
+    /// The number of the action to play, from 0.
+    #[pyo3(get)]
     action: u32,
+    /// With which probability the epoch's strategy plays it.
+    #[pyo3(get)]
     probability: f64,
     names: Py<PyTuple>,
 }
 
 #[pymethods]
 impl PyDecision {
-    /// The round, from 1.
-    #[getter]
-    fn round(&self) -> u64 {
-        self.round
-    }
-
-    /// The epoch it belongs to, from 0.
-    #[getter]
-    fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// The number of the action to play, from 0.
-    #[getter]
-    fn action(&self) -> u32 {
-        self.action
-    }
-
     /// The action's name.
     #[getter]
     fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.names.bind(py).get_item(self.action as usize)
-    }
-
-    /// With which probability the epoch's strategy plays it.
-    #[getter]
-    fn probability(&self) -> f64 {
-        self.probability
     }
 
     fn __eq__(&self, other: &Self) -> bool {
@@ -91,9 +76,17 @@ impl PyDecision {
 /// Decisions of consecutive rounds of one epoch: as arrays, or one by one.
 #[pyclass(name = "Decisions", module = "debora", frozen)]
 pub struct PyDecisions {
+    /// The epoch they belong to.
+    #[pyo3(get)]
     epoch: u64,
+    /// The rounds, in order.
+    #[pyo3(get)]
     rounds: Py<PyArray1<u64>>,
+    /// The number of the action to play in each round.
+    #[pyo3(get)]
     actions: Py<PyArray1<u32>>,
+    /// With which probability the epoch's strategy plays it.
+    #[pyo3(get)]
     probabilities: Py<PyArray1<f64>>,
     /// Of all actions.
     names: Py<PyTuple>,
@@ -101,30 +94,6 @@ pub struct PyDecisions {
 
 #[pymethods]
 impl PyDecisions {
-    /// The epoch they belong to.
-    #[getter]
-    fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// The rounds, in order.
-    #[getter]
-    fn rounds(&self, py: Python<'_>) -> Py<PyArray1<u64>> {
-        self.rounds.clone_ref(py)
-    }
-
-    /// The number of the action to play in each round.
-    #[getter]
-    fn actions(&self, py: Python<'_>) -> Py<PyArray1<u32>> {
-        self.actions.clone_ref(py)
-    }
-
-    /// With which probability the epoch's strategy plays it.
-    #[getter]
-    fn probabilities(&self, py: Python<'_>) -> Py<PyArray1<f64>> {
-        self.probabilities.clone_ref(py)
-    }
-
     /// The name of the action to play in each round.
     #[getter]
     fn names<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
@@ -172,6 +141,46 @@ impl PyDecisions {
             self.__len__(py)?,
             self.epoch
         ))
+    }
+}
+
+/// What telling many rounds did.
+#[pyclass(name = "ToldMany", module = "debora", frozen)]
+pub struct PyToldMany {
+    /// Rounds whose feedback counts.
+    #[pyo3(get)]
+    recorded: u64,
+    /// Rounds told before with the same feedback.
+    #[pyo3(get)]
+    repeated: u64,
+    /// Rounds told before whose feedback is no longer remembered.
+    #[pyo3(get)]
+    already_told: u64,
+    record: Option<Box<EpochRecord>>,
+}
+
+#[pymethods]
+impl PyToldMany {
+    /// The epoch's record, if these were its last rounds.
+    #[getter]
+    fn closed<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        // Made when it is asked for: with many actions it takes longer than to tell their rounds.
+        let closed = self.record.as_ref();
+        closed.map(|closed| epoch_record(py, closed)).transpose()
+    }
+
+    fn __repr__(&self) -> String {
+        let Self {
+            recorded,
+            repeated,
+            already_told,
+            record,
+        } = self;
+        // A record's own text would be longer than all the rest.
+        let closed = record.as_ref().map_or("None", |_| "an EpochRecord");
+        format!(
+            "ToldMany(recorded={recorded}, repeated={repeated}, already_told={already_told}, closed={closed})"
+        )
     }
 }
 
@@ -231,12 +240,11 @@ impl PyEngine {
     }
 
     /// Calls back with a closed epoch's record. The engine has moved on already, whatever the callback raises.
-    fn closed(&self, py: Python<'_>, record: debora::EpochRecord) -> PyResult<Py<PyEpochRecord>> {
-        let record = Py::new(py, PyEpochRecord { inner: record })?;
+    fn call_back(&self, py: Python<'_>, closed: &EpochRecord) -> PyResult<()> {
         if let Some(callback) = self.on_epoch(py) {
-            callback.call1(py, (record.clone_ref(py),))?;
+            callback.call1(py, (epoch_record(py, closed)?,))?;
         }
-        Ok(record)
+        Ok(())
     }
 }
 
@@ -349,7 +357,7 @@ impl PyEngine {
             Told::Repeated => Ok(intern!(py, "repeated")),
             Told::AlreadyTold => Ok(intern!(py, "already told")),
             Told::Closed(record) => {
-                self.closed(py, *record)?;
+                self.call_back(py, &record)?;
                 Ok(intern!(py, "closed"))
             }
         }
@@ -378,13 +386,16 @@ impl PyEngine {
             .map_or(Ok(&[][..]), |costs| costs.as_slice())?;
         // Read in place: the arrays cannot change meanwhile, as the interpreter is held.
         let told = self.state(py).tell_many(rounds, rewards, costs);
-        let mut told = told.map_err(refused)?;
-        let closed = told
-            .closed
-            .take()
-            .map(|record| self.closed(py, *record))
-            .transpose()?;
-        Ok(PyToldMany::new(&told, closed))
+        let told = told.map_err(refused)?;
+        if let Some(closed) = &told.closed {
+            self.call_back(py, closed)?;
+        }
+        Ok(PyToldMany {
+            recorded: told.recorded,
+            repeated: told.repeated,
+            already_told: told.already_told,
+            record: told.closed,
+        })
     }
 
     /// The number of the open epoch, from 0; after the end, of the last.
@@ -395,11 +406,10 @@ impl PyEngine {
 
     /// The open epoch as far as it is handed out; after the end, the last.
     #[getter]
-    fn record(&self, py: Python<'_>) -> PyEpochRecord {
-        PyEpochRecord {
-            // A copy, since the engine goes on and a record does not change.
-            inner: self.state(py).open_record().clone(),
-        }
+    fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        // A copy, so that the lock is free when Python's code runs.
+        let open = self.state(py).open_record().clone();
+        epoch_record(py, &open)
     }
 
     /// The strategy of the open epoch: a probability per action.
@@ -418,33 +428,36 @@ impl PyEngine {
 
     /// The latest estimate of each quantity of each action that has one.
     #[getter]
-    fn estimates(&self, py: Python<'_>) -> Vec<PyEstimate> {
-        self.state(py).estimates().map(PyEstimate::from).collect()
+    fn estimates<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let estimates: Vec<_> = self.state(py).estimates().collect();
+        records(py, "Estimate", &json!(estimates))
     }
 
     /// The plain mean of each quantity of each action, as it was told, with an interval that holds at any time one looks: all
     /// looks together miss the true mean with probability `miss` at most, each interval for itself. No decision sees them.
     #[pyo3(signature = (miss = 0.01))]
-    fn observed(&self, py: Python<'_>, miss: f64) -> PyResult<Vec<PyObservedMean>> {
+    fn observed<'py>(&self, py: Python<'py>, miss: f64) -> PyResult<Bound<'py, PyAny>> {
         if !(miss > 0.0 && miss < 1.0) {
             return Err(Error::new_err(format!(
                 "miss {miss} is outside (0, 1); give the chance that an interval ever misses, say 0.01"
             )));
         }
         let state = self.state(py);
-        let problem = state.problem();
-        let quantities = problem.quantities() as u32;
-        let actions = 0..problem.actions().len() as u32;
+        let quantities = self.problem.quantities() as u32;
+        let actions = 0..self.problem.actions().len() as u32;
         let of_action = |action| {
             let engine = &state;
-            (0..quantities).map(move |quantity| PyObservedMean::of(engine, action, quantity, miss))
+            (0..quantities).map(move |quantity| observed_mean(engine, action, quantity, miss))
         };
-        Ok(actions.flat_map(of_action).collect())
+        let observed: Vec<_> = actions.flat_map(of_action).collect();
+        drop(state);
+        records(py, "ObservedMean", &json!(observed))
     }
 
     /// The current strategy and what it is known to give: what to deploy when the experiment ends.
-    fn recommendation(&self, py: Python<'_>) -> PyRecommendation {
-        PyRecommendation::of(&self.state(py))
+    fn recommendation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let recommended = self.state(py).recommendation();
+        recommendation(py, &recommended, &self.problem)
     }
 
     /// SHA-256 over the strategies and lengths of all closed epochs: with one key, equal digests mean equal decisions.

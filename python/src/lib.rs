@@ -10,6 +10,7 @@ mod own;
 mod own_player;
 mod own_world;
 mod part;
+mod plan;
 mod problem;
 mod record;
 mod spec;
@@ -24,7 +25,7 @@ mod _debora {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::engine::{PyDecision, PyDecisions, PyEngine};
+    use super::engine::{PyDecision, PyDecisions, PyEngine, PyToldMany};
     #[pymodule_export]
     use super::error::{Conflict, Error, Waiting};
     #[pymodule_export]
@@ -32,12 +33,7 @@ mod _debora {
     #[pymodule_export]
     use super::part::PyPart;
     #[pymodule_export]
-    use super::problem::{PyClear, PyLevel, PyPlan, PyProblem};
-    #[pymodule_export]
-    use super::record::{
-        PyClearTest, PyEpochRecord, PyEstimate, PyObservedMean, PyProspect, PyRecommendation,
-        PyToldMany,
-    };
+    use super::problem::PyProblem;
     #[pymodule_export]
     use super::spec::{PySpec, PyWorld};
     #[pymodule_export]

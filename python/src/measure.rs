@@ -1,5 +1,8 @@
 //! Runs, and measurements of many pairs.
 
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -9,7 +12,8 @@ use debora::lab::epochs::Stretch;
 use debora::lab::metrics::Run;
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
 use debora::measure::{
-    FirstRun, Io, Measurement, answer, check_names, check_speed, choose, json, warnings, world_gaps,
+    FirstRun, Io, Measurement, SpecText, answer, check_names, check_speed, choose, json, warnings,
+    world_gaps,
 };
 use numpy::{IntoPyArray as _, PyArray2, PyArrayMethods as _};
 use pyo3::prelude::*;
@@ -261,20 +265,29 @@ impl PyMeasurement {
         threads: Option<Whole>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let part = self._measure(py, shard, threads, progress)?;
+        let part = self._measure(py, shard, threads, progress, None)?;
         // The text grows with the pairs; other threads go on meanwhile.
         let bytes = py.detach(|| part.inner.to_json());
         Ok(PyBytes::new(py, bytes.as_bytes()))
     }
 
-    /// The same as a part.
-    #[pyo3(signature = (shard = None, threads = None, progress = None))]
+    /// The files that its worlds are read from, for machines that do not have them.
+    #[getter]
+    fn _tables(&self) -> Vec<PathBuf> {
+        let first = (!self.code.has_world()).then_some(&self.inner.spec);
+        let specs = first.into_iter().chain(&self.inner.other);
+        specs.filter_map(SpecText::table).collect()
+    }
+
+    /// Measures and gives the part itself; `tables` has the bytes of files that are not read from where they are.
+    #[pyo3(signature = (shard = None, threads = None, progress = None, tables = None))]
     fn _measure(
         &self,
         py: Python<'_>,
         shard: Option<(u64, u64)>,
         threads: Option<Whole>,
         progress: Option<&Bound<'_, PyAny>>,
+        tables: Option<BTreeMap<PathBuf, Vec<u8>>>,
     ) -> PyResult<PyPart> {
         let total = self.inner.pairs_in(shard).map_err(measure_refused)?;
         let measurement = Arc::clone(&self.inner);
@@ -290,10 +303,15 @@ impl PyMeasurement {
             .code
             .own(py, &measurement.spec, measurement.pairs, &failure)?;
         let watched = Arc::clone(&failure);
+        let tables = tables.unwrap_or_default();
         let measured = beside(py, progress, move |watch| {
             watched.watch(watch);
             let work = || {
                 let begun = Instant::now();
+                let open = move |path: &Path| match tables.get(path) {
+                    Some(bytes) => Ok(Box::new(Cursor::new(bytes.clone())) as Box<dyn Read>),
+                    None => open(path),
+                };
                 // Threads report out of order, and a bar must not go back.
                 let done = |done: u64| {
                     watch.done.fetch_max(done, Ordering::Relaxed);

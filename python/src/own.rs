@@ -67,6 +67,11 @@ impl OwnCode {
         Ok((names, code))
     }
 
+    /// Whether there is a world, which then stands in place of the spec's.
+    pub fn has_world(&self) -> bool {
+        self.world.is_some()
+    }
+
     /// What `read` can read again.
     pub fn objects<'py>(&self, py: Python<'py>) -> (Vec<Bound<'py, PyAny>>, Option<Py<PyAny>>) {
         let players = self.players.iter();

@@ -1,18 +1,16 @@
-//! Problems from keyword arguments, and their plans.
+//! Problems from keyword arguments.
 
 use std::sync::Arc;
 
-use debora::measure::{WorldGap, answer, json, warnings};
 use debora::problem::Outside;
 use debora::spec::Spec;
 use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use serde_json::json;
-
 use crate::error::{Error, refused};
-use crate::value::{answer_items, to_python, to_toml};
+use crate::plan::plan;
+use crate::value::to_toml;
 
 /// What is asked of an experiment, checked. The words are those of the spec file.
 ///
@@ -119,18 +117,10 @@ impl PyProblem {
     /// >>> plan.blind, plan.exploration_rounds, plan.horizon_for_gap
     /// (False, 183184, 12059486)
     #[pyo3(signature = (*, gap = None))]
-    fn plan(&self, gap: Option<f64>) -> PyResult<PyPlan> {
-        let inner = Arc::new(debora::Plan::of(Arc::clone(&self.inner)));
-        let horizon = |gap| inner.horizon_for_gap(gap).map(|horizon| (gap, horizon));
-        let gap = gap.map(horizon).transpose().map_err(refused)?;
-        Ok(PyPlan {
-            // A problem has no name; the answer needs one to begin with.
-            name: "plan".into(),
-            warnings: warnings(&inner, None),
-            inner,
-            gap,
-            gaps: None,
-        })
+    fn plan<'py>(&self, py: Python<'py>, gap: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        let computed = debora::Plan::of(Arc::clone(&self.inner));
+        // A problem has no name; the answer needs one to begin with.
+        plan(py, "plan", &computed, None, gap)
     }
 
     /// free, soft or hard.
@@ -305,234 +295,4 @@ fn by_action<'py>(
     }
     safe.set_item("strategy", named)?;
     Ok(safe)
-}
-
-/// A count at which an action is estimated, with the grid's cell and the width that then hold, as shares of a range.
-#[pyclass(name = "Level", module = "debora", frozen, get_all)]
-pub struct PyLevel {
-    /// Its number, from 0.
-    level: u32,
-    /// The number of samples.
-    count: u64,
-    /// The grid's step, the largest over the quantities.
-    cell: f64,
-    /// Half-length of the confidence interval, the largest over the quantities.
-    width: f64,
-    /// The grid's step of each estimated quantity.
-    cells: Vec<f64>,
-    /// Half-length of the confidence interval of each estimated quantity.
-    widths: Vec<f64>,
-}
-
-#[pymethods]
-impl PyLevel {
-    fn __repr__(&self) -> String {
-        let Self {
-            level,
-            count,
-            cell,
-            width,
-            ..
-        } = self;
-        format!("Level(level={level}, count={count}, cell={cell:?}, width={width:?})")
-    }
-}
-
-/// The clear test of policy free: when it is made, and where its thresholds begin.
-#[pyclass(name = "Clear", module = "debora", frozen, get_all)]
-pub struct PyClear {
-    /// The counts of every action after which it is made, in increasing order.
-    stages: Vec<u64>,
-    /// Where the thresholds of the last stage begin, in leads times the root of the count.
-    c0: f64,
-    /// Where the thresholds before the last stage begin.
-    c1: f64,
-}
-
-#[pymethods]
-impl PyClear {
-    fn __repr__(&self) -> String {
-        let Self { stages, c0, c1 } = self;
-        format!("Clear(stages={stages:?}, c0={c0:?}, c1={c1:?})")
-    }
-}
-
-/// Every constant of a run. Bounds are in the reward's units and in shares of a cost's range.
-#[pyclass(name = "Plan", module = "debora", frozen)]
-pub struct PyPlan {
-    pub name: String,
-    pub inner: Arc<debora::Plan>,
-    pub gap: Option<(f64, Option<u64>)>,
-    /// What the horizon sees of the spec's world, if it has one.
-    pub gaps: Option<Vec<WorldGap>>,
-    pub warnings: Vec<String>,
-}
-
-impl PyPlan {
-    fn span(&self) -> f64 {
-        self.inner.problem.quantity(0).range.span()
-    }
-
-    /// The answer, laid out by a function of `debora._answer`, which lays out all others.
-    fn shown(&self, py: Python<'_>, layout: &str) -> PyResult<String> {
-        let answer = answer::plan(
-            &self.name,
-            &self.inner,
-            &self.warnings,
-            self.gap,
-            self.gaps.as_deref().unwrap_or_default(),
-        );
-        py.import("debora._answer")?
-            .getattr(layout)?
-            .call1((answer_items(py, &answer)?,))?
-            .extract()
-    }
-}
-
-#[pymethods]
-impl PyPlan {
-    /// tight or paper.
-    #[getter]
-    fn profile(&self) -> &'static str {
-        self.inner.profile.name()
-    }
-
-    /// By what counts grow between estimates; None in profile paper.
-    #[getter]
-    fn growth(&self) -> Option<u32> {
-        self.inner.growth
-    }
-
-    /// What each estimate may spend of rho.
-    #[getter]
-    fn rho_share(&self) -> f64 {
-        self.inner.rho_share
-    }
-
-    /// What each estimate may spend of delta.
-    #[getter]
-    fn delta_share(&self) -> f64 {
-        self.inner.delta_share
-    }
-
-    /// Whether nothing will ever be compared: the horizon is too short for rho.
-    #[getter]
-    fn blind(&self) -> bool {
-        self.inner.blind
-    }
-
-    /// The count at which actions are first estimated (tight), or from which widths are below 1/2 (paper).
-    #[getter]
-    fn first_informative_count(&self) -> Option<u64> {
-        self.inner.first_informative_count
-    }
-
-    /// Rounds until all actions have that count.
-    #[getter]
-    fn exploration_rounds(&self) -> Option<u64> {
-        self.inner.exploration_rounds
-    }
-
-    /// The levels that are estimated.
-    #[getter]
-    fn levels(&self) -> Vec<PyLevel> {
-        let level = |level: &debora::plan::Level| PyLevel {
-            level: level.level,
-            count: level.count,
-            cell: level.cell,
-            width: level.width,
-            cells: level.cells.clone(),
-            widths: level.widths.clone(),
-        };
-        self.inner.levels.iter().map(level).collect()
-    }
-
-    /// The clear test of policy free; None if there are too few rounds for one.
-    #[getter]
-    fn clear(&self) -> Option<PyClear> {
-        let clear = self.inner.clear.as_ref()?;
-        Some(PyClear {
-            stages: clear.stages.clone(),
-            c0: clear.c0,
-            c1: clear.c1,
-        })
-    }
-
-    /// Epochs at most.
-    #[getter]
-    fn epochs_max(&self) -> u64 {
-        self.inner.epochs_max
-    }
-
-    /// Differences in reward above it show at the end.
-    #[getter]
-    fn detectable_gap(&self) -> Option<f64> {
-        self.inner.detectable_gap.map(|gap| gap * self.span())
-    }
-
-    /// The regret is at most this, with probability `bound_probability`.
-    #[getter]
-    fn regret_bound(&self) -> f64 {
-        self.inner.regret_bound * self.span()
-    }
-
-    /// The violation is at most this, with probability `bound_probability`.
-    #[getter]
-    fn violation_bound(&self) -> Option<f64> {
-        self.inner.violation_bound
-    }
-
-    /// The probability of the bounds.
-    #[getter]
-    fn bound_probability(&self) -> f64 {
-        self.inner.bound_probability
-    }
-
-    /// If blind: the smallest horizon known not to be.
-    #[getter]
-    fn horizon_needed(&self) -> Option<u64> {
-        self.inner.horizon_needed
-    }
-
-    /// If blind: any rho above this would not be.
-    #[getter]
-    fn rho_needed(&self) -> Option<f64> {
-        self.inner.rho_needed
-    }
-
-    /// The horizon at which the gap that was asked for shows.
-    #[getter]
-    fn horizon_for_gap(&self) -> Option<u64> {
-        self.gap.and_then(|(_, horizon)| horizon)
-    }
-
-    /// What a person must know before anything else.
-    #[getter]
-    fn warnings(&self) -> Vec<String> {
-        self.warnings.clone()
-    }
-
-    /// Differences of the world's means, the hardest to see first, and whether this horizon is sure to see them; empty
-    /// without a world.
-    #[getter]
-    fn gaps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &json!(self.gaps.as_deref().unwrap_or_default()))
-    }
-
-    /// The document of `debora plan --json`.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let mut document = json::plan(&self.inner, self.gap);
-        if let Some(gaps) = &self.gaps {
-            document = json::with_gaps(document, gaps);
-        }
-        to_python(py, &document)
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        self.shown(py, "text")
-    }
-
-    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
-        self.shown(py, "html")
-    }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use debora::measure::{SpecText, warnings, world_gaps};
+use debora::measure::SpecText;
 use debora::spec::{Simulated, quoted};
 use numpy::{PyArray2, PyArrayMethods as _, ToPyArray as _};
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
@@ -13,8 +13,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::engine::PyEngine;
-use crate::error::{ARGUMENTS, Error, refused, spec_refused, warn_if_blind};
-use crate::problem::{PyPlan, PyProblem};
+use crate::error::{ARGUMENTS, Error, spec_refused, warn_if_blind};
+use crate::plan::plan;
+use crate::problem::PyProblem;
 use crate::value::{Whole, key_number, to_key, to_toml};
 
 /// What errors call a spec that was not read from a file.
@@ -184,19 +185,11 @@ impl PySpec {
 
     /// The plan of the problem, and what it sees of the world; `gap` as `Problem.plan` takes it.
     #[pyo3(signature = (*, gap = None))]
-    fn plan(&self, gap: Option<f64>) -> PyResult<PyPlan> {
-        let plan = &self.spec_text.plan;
-        let horizon = |gap| plan.horizon_for_gap(gap).map(|horizon| (gap, horizon));
+    fn plan<'py>(&self, py: Python<'py>, gap: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         // A plan needs no world; one that cannot be read is the business of what simulates it.
         let world = self.simulated().ok();
         let world = world.as_ref().map(|simulated| &*simulated.world);
-        Ok(PyPlan {
-            name: self.spec_text.name().to_owned(),
-            inner: Arc::clone(plan),
-            gap: gap.map(horizon).transpose().map_err(refused)?,
-            gaps: world.map(|world| world_gaps(plan, world)),
-            warnings: warnings(plan, world),
-        })
+        plan(py, self.spec_text.name(), &self.spec_text.plan, world, gap)
     }
 
     /// The engine of one pair of a replication. Pair 0 is what `run` simulates: each pair has a key derived from the spec's.

@@ -7,21 +7,18 @@ import json
 import math
 import os
 import pickle
-import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import debora
-from conftest import ROOT
+from conftest import Server, binary
 from debora.client import Behind, Client, Served, ServiceError
 
 KEY = "70000000000000000000000000000007"
-
-PROGRAM = Path(os.environ.get("DEBORA_PROGRAM", ROOT / "target/debug/debora"))
 
 SPEC = """
 policy = "soft"
@@ -35,44 +32,6 @@ name = "price"
 range = [0, 2]
 threshold = 1
 """
-
-
-class Server:
-    """A server that can be killed and started again at the same address."""
-
-    def __init__(self, store: Path | str) -> None:
-        self.store = store
-        self.url = ""
-        self.start("127.0.0.1:0")
-
-    def start(self, listen: str) -> None:
-        command = [str(PROGRAM), "serve", "--store", str(self.store), "--listen", listen, "--log", "error"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        self.url = self.process.stdout.readline().split("http://")[1].split(",")[0].strip()
-        self.url = f"http://{self.url}"
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.forget()
-
-    def forget(self) -> None:
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-
-    def restart(self) -> None:
-        self.kill()
-        self.start(self.url.removeprefix("http://"))
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    server = Server(tmp_path / "store.db")
-    yield server
-    server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(10) == 0
-    server.forget()
 
 
 def outcome(round: int, action: int) -> tuple[float, float]:
@@ -152,7 +111,7 @@ def test_an_experiment_ends_with_a_certificate_and_an_audited_log(server: Server
     assert client.certificate()["key_hash"] == seal["key_hash"]
     log = tmp_path / "log.jsonl"
     log.write_text("".join(json.dumps(line) + "\n" for line in client.log()))
-    audit = subprocess.run([PROGRAM, "audit", log], capture_output=True, text=True, check=True)
+    audit = subprocess.run([binary(), "audit", log], capture_output=True, text=True, check=True)
     assert "all equal" in audit.stdout
 
 
@@ -227,7 +186,7 @@ def test_a_store_behind_what_the_client_has_seen_gives_nothing_out(server: Serve
 
     play()
     copy = tmp_path / "copy.db"
-    subprocess.run([PROGRAM, "backup", "--store", server.store, copy], check=True)
+    subprocess.run([binary(), "backup", "--store", server.store, copy], check=True)
     for _ in range(3):
         play()
     assert client.seen == 4

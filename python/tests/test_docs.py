@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
 import debora
+from debora import _records
 from pages import ROOT, check
 
 
@@ -33,6 +36,16 @@ def test_docstrings(name: str, text: str, capsys: pytest.CaptureFixture[str]) ->
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     runner.run(test)
     assert runner.failures == 0, capsys.readouterr().out
+
+
+def test_every_field_of_a_record_is_explained_below_it() -> None:
+    """Such a text is no docstring when the program runs: editors and the site read it from the source."""
+    classes = [one for one in ast.parse(inspect.getsource(_records)).body if isinstance(one, ast.ClassDef)]
+    for one in classes:
+        for entry, below in pairwise([*one.body, ast.Pass()]):
+            if isinstance(entry, ast.AnnAssign) and not ast.unparse(entry.target).startswith("_"):
+                text = ast.unparse(below).strip("'\"") if isinstance(below, ast.Expr) else ""
+                assert text, f"{one.name}.{ast.unparse(entry.target)} is not explained"
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/models.md", "python/PYPI.md"])

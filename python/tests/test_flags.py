@@ -18,12 +18,10 @@ from openfeature.exception import ErrorCode
 from openfeature.flag_evaluation import FlagEvaluationDetails, Reason
 
 import debora
-from conftest import ROOT, program
+from conftest import ROOT, Server, program
 from debora.client import Client, ServiceError
-from test_client import KEY, Server, server
+from test_client import KEY
 from test_service_page import run
-
-__all__ = ["server"]
 
 SPEC = """
 policy = "soft"

@@ -21,19 +21,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import litellm
 import pytest
 
-# Prices are the tests' own; LiteLLM would look for newer ones in the network, which takes seconds where there is none.
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-
-import litellm
-
 import debora
-from conftest import ROOT, binary, program
+from conftest import ROOT, Server, binary, program
 from debora.litellm import Routing
-from test_client import Server, server
-
-__all__ = ["server"]
 
 # LiteLLM and what it is made of warn of themselves, and leave sockets and loops to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -128,16 +128,13 @@ def test_tables_travel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for keywords in ({"world.file": str(rows)}, {"world": debora.worlds.table(rows)}):
         moved = spec.replace(**keywords)
         measurement = debora.Measurement.replicate(moved, pairs=6)
-        here, sent = (
-            measurement.measure((2, 3)),
-            pickle.dumps((measurement, debora.ray._shipped(measurement, moved, None))),
-        )
+        here, sent = measurement.measure((2, 3)), pickle.dumps(debora.ray._sent(measurement))
         table = rows.read_bytes()
         rows.unlink()
         assert debora.ray._measure_shard(pickle.loads(sent), (2, 3)) == here
         rows.write_bytes(table)
-    with pytest.raises(debora.Error, match=r"other world, .*recorded.toml, is a table"):
-        debora.ray.replicate(spec, pairs=6, other=spec)
+    both = debora.ray.replicate(spec, pairs=6, shards=2, other=spec)
+    assert both.to_bytes() == debora.replicate(spec, pairs=6, other=spec).to_bytes()
 
 
 @pytest.mark.usefixtures("cluster")
@@ -207,7 +204,7 @@ class Diary:
         self.path, real = path, debora.ray._measure_shard
         path.touch()
 
-        def noted(sent: tuple[debora.Measurement, bytes | None], shard: tuple[int, int]) -> bytes:
+        def noted(sent: debora.ray.Sent, shard: tuple[int, int]) -> bytes:
             def note(what: str) -> None:
                 with path.open("a") as file:
                     file.write(f"{what} {shard[0]} {os.getpid()} {ray.get_runtime_context().get_node_id()}\n")

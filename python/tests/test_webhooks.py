@@ -12,7 +12,6 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,17 +19,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from conftest import ROOT
-from test_client import Server
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    server = Server(tmp_path / "store.db")
-    yield server
-    server.process.terminate()
-    assert server.process.wait(10) == 0
-    server.forget()
+from conftest import ROOT, Server
 
 
 def post(url: str, body: object) -> Any:

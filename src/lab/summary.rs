@@ -203,6 +203,11 @@ impl Summary {
         broken
     }
 
+    /// The share of runs with an unsafe round.
+    pub fn unsafe_share(&self) -> f64 {
+        self.unsafe_runs as f64 / self.runs as f64
+    }
+
     /// The promise as broken, if this many bad runs show that they are more frequent than `chance`.
     fn exceeded(&self, promise: Promise, bad_runs: u64, chance: f64) -> Option<Broken> {
         let limit = lower_limit(bad_runs, self.runs, ALARM);

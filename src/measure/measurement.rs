@@ -58,7 +58,7 @@ pub struct Measurement {
 
 /// A measurement as files hold it: texts, since a spec is known by what was written, and is checked again when read.
 #[derive(Serialize, Deserialize)]
-// The order of the fields is that of the files: `debora.ray` replaces these bytes at the beginning of a part.
+// The order of the fields is that of the files.
 struct Written {
     verb: MeasuredVerb,
     text: String,

@@ -1,12 +1,12 @@
 //! A spec as it was read, with what it means.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::lab::metrics::checkpoints;
 use crate::lab::replicate::{Experiment, Simulator};
-use crate::spec::{Simulated, Spec, SpecError};
+use crate::spec::{Simulated, Spec, SpecError, WorldKind};
 use crate::{Plan, Problem};
 
 /// Opens a table's file.
@@ -59,9 +59,21 @@ impl SpecText {
 
     /// Its world. A table is read from its file, so ask once.
     pub fn world(&self, open: &OpenTable) -> Result<Simulated, SpecError> {
-        // Beside the spec, wherever the program was started.
+        self.spec.world(&mut |name| open(&self.beside(name)))
+    }
+
+    /// The file that its world is read from, if that is a table.
+    pub fn table(&self) -> Option<PathBuf> {
+        match &self.spec.world.as_ref()?.kind {
+            WorldKind::Table { file, .. } => Some(self.beside(file)),
+            _ => None,
+        }
+    }
+
+    /// Tables are looked for beside the spec, wherever the program was started.
+    fn beside(&self, name: &str) -> PathBuf {
         let folder = Path::new(&self.file).parent().unwrap_or(Path::new(""));
-        self.spec.world(&mut |name| open(&folder.join(name)))
+        folder.join(name)
     }
 
     /// The spec as the lab simulates it on a world that [`SpecText::world`] built.

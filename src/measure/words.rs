@@ -1,5 +1,8 @@
 //! Numbers and lists as a person reads them.
 
+/// How far a share may be from a rounded one by the rounding of its sums.
+const SUMS_OFF: f64 = 1e-12;
+
 /// 9981 as 9,981.
 pub fn whole(number: u64) -> String {
     let digits = number.to_string();
@@ -17,6 +20,19 @@ pub fn whole(number: u64) -> String {
 pub fn percent(share: f64) -> String {
     let decimals = percent_decimals(share.min(1.0 - share).abs());
     format!("{} %", trimmed(format!("{:.decimals$}", 100.0 * share)))
+}
+
+/// A share of one to a tenth of a percent: enough to compare two.
+pub fn share_to_tenths(share: f64) -> String {
+    let rounded = (share * 1e3).round() / 1e3;
+    // What is nearly certain or nearly impossible must not read as if it were.
+    percent(
+        if (rounded == 0.0 || rounded == 1.0) && (share - rounded).abs() > SUMS_OFF {
+            share
+        } else {
+            rounded
+        },
+    )
 }
 
 /// The decimals that tell a percentage from 0 and 100, given its share's distance from 0 and 1.

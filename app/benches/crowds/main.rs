@@ -7,12 +7,12 @@
 //! cargo bench -p debora-cli --bench crowds -- 47x readers                 # some of them
 //! ```
 
-#[path = "../../tests/common/binary.rs"]
+#[path = "../../tests/kit/binary.rs"]
 mod binary;
 mod client;
-#[path = "../../tests/common/scratch.rs"]
+#[path = "../../tests/kit/scratch.rs"]
 mod scratch;
-#[path = "../../tests/common/server.rs"]
+#[path = "../../tests/kit/server.rs"]
 mod server;
 
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use binary::debora;
 use client::{Client, Outcomes};
 use debora_cli::service::clock;
-use debora_cli::service::request::{Create, Request};
+use debora_cli::service::request::{Create, Decide, Request};
 use debora_cli::service::transaction::Executor;
 use debora_cli::store::{Location, Purpose};
 use scratch::Scratch;
@@ -365,7 +365,7 @@ fn create(store: &str, busy: u64, idle: u64) {
     let ids: Vec<String> = busy.chain(idle).collect();
     let create = |id: &String| {
         Request::Create(Create {
-            id: Some(id.clone()),
+            id: id.clone(),
             spec: SPEC.to_owned(),
             key: None,
             blind: true,
@@ -373,12 +373,14 @@ fn create(store: &str, busy: u64, idle: u64) {
         })
     };
     // One outcome of each is outstanding: the wait for it has begun.
-    let ask = |id: &String| Request::Decide {
-        id: id.clone(),
-        rounds: 1,
-        request_key: None,
-        seen: 0,
-        actor: "bench".into(),
+    let ask = |id: &String| {
+        Request::Decide(Decide {
+            id: id.clone(),
+            rounds: 1,
+            request_key: None,
+            seen: 0,
+            actor: "bench".into(),
+        })
     };
     for group in ids.chunks(1_000) {
         for requests in [

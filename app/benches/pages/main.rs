@@ -7,14 +7,14 @@
 //! cargo bench -p debora-cli --bench pages -- / /experiments/large         # some pages
 //! ```
 
-#[path = "../../tests/common/binary.rs"]
+#[path = "../../tests/kit/binary.rs"]
 mod binary;
 mod browser;
 #[path = "../crowds/client.rs"]
 mod client;
-#[path = "../../tests/common/scratch.rs"]
+#[path = "../../tests/kit/scratch.rs"]
 mod scratch;
-#[path = "../../tests/common/server.rs"]
+#[path = "../../tests/kit/server.rs"]
 mod server;
 
 use std::sync::Arc;
@@ -24,7 +24,9 @@ use std::time::{Duration, Instant};
 use binary::debora;
 use client::{Client, Outcomes};
 use debora_cli::service::clock;
-use debora_cli::service::request::{Create, DecisionId, Granted, Request, ToldOutcome};
+use debora_cli::service::request::{
+    Create, Decide, DecisionId, Granted, Request, Tell, ToldOutcome,
+};
 use debora_cli::service::transaction::Executor;
 use debora_cli::store::{Location, Purpose};
 use scratch::Scratch;
@@ -300,7 +302,7 @@ fn fill(store: &str) {
     let ids: Vec<String> = small.chain(["busy".into()]).collect();
     let create = |id: &str, spec: &str| {
         Request::Create(Create {
-            id: Some(id.to_owned()),
+            id: id.to_owned(),
             spec: spec.to_owned(),
             key: None,
             blind: true,
@@ -329,13 +331,13 @@ fn fill(store: &str) {
 /// Decides some rounds and tells their outcomes: how many.
 fn play(executor: &mut Executor, id: &str, rounds: u64) -> usize {
     let clock = clock::system();
-    let ask = Request::Decide {
+    let ask = Request::Decide(Decide {
         id: id.to_owned(),
         rounds,
         request_key: None,
         seen: 0,
         actor: "bench".into(),
-    };
+    });
     let answer = executor.serve(&[ask], clock()).pop().expect("an answer");
     let Ok(Granted::Decided(decided)) = answer else {
         panic!("{id} gave no decisions");
@@ -354,11 +356,11 @@ fn play(executor: &mut Executor, id: &str, rounds: u64) -> usize {
         .map(outcome)
         .collect();
     let count = outcomes.len();
-    let tell = Request::Tell {
+    let tell = Request::Tell(Tell {
         id: id.to_owned(),
         outcomes,
         actor: "bench".into(),
-    };
+    });
     executor
         .serve(&[tell], clock())
         .pop()

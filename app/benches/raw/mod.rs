@@ -8,7 +8,7 @@ use debora_cli::store::{EpochRow, ExperimentRow, Lease, OutcomeRow, Progress, St
 const ID: &str = "raw";
 
 /// Adds the experiment that is written to.
-pub fn create(store: &mut dyn Store) {
+pub fn create(store: &mut Store) {
     let digits = "0".repeat(64);
     let experiment = ExperimentRow {
         id: ID.into(),
@@ -62,7 +62,7 @@ pub fn create(store: &mut dyn Store) {
 }
 
 /// Seconds for leases in commits of `group`, each with the progress.
-pub fn lease_seconds(store: &mut dyn Store, leases: &[Lease], group: usize) -> f64 {
+pub fn lease_seconds(store: &mut Store, leases: &[Lease], group: usize) -> f64 {
     let mut progress = progress_of(store);
     let begun = Instant::now();
     for group in leases.chunks(group) {
@@ -82,7 +82,7 @@ pub fn lease_seconds(store: &mut dyn Store, leases: &[Lease], group: usize) -> f
 }
 
 /// Outcomes per second in commits of `batch`, with a reward and two costs each and the progress, for this long.
-pub fn outcomes_per_second(store: &mut dyn Store, batch: u64, time: Duration) -> f64 {
+pub fn outcomes_per_second(store: &mut Store, batch: u64, time: Duration) -> f64 {
     let mut progress = progress_of(store);
     per_second(time, || {
         store.begin().expect("begins");
@@ -107,7 +107,7 @@ pub fn outcomes_per_second(store: &mut dyn Store, batch: u64, time: Duration) ->
 }
 
 /// As it is stored. The service, too, parses no text that it wrote itself.
-fn progress_of(store: &mut dyn Store) -> Progress {
+fn progress_of(store: &mut Store) -> Progress {
     store.experiment(ID).expect("reads").expect("is there").1
 }
 

@@ -9,14 +9,14 @@
 //! DEBORA_BENCH_STORE=postgres://... cargo bench -p debora-cli --bench service
 //! ```
 
-#[path = "../../tests/common/binary.rs"]
+#[path = "../../tests/kit/binary.rs"]
 mod binary;
 mod load;
 #[path = "../raw/mod.rs"]
 mod raw;
-#[path = "../../tests/common/scratch.rs"]
+#[path = "../../tests/kit/scratch.rs"]
 mod scratch;
-#[path = "../../tests/common/server.rs"]
+#[path = "../../tests/kit/server.rs"]
 mod server;
 mod single;
 
@@ -27,7 +27,9 @@ use std::time::{Duration, Instant};
 use binary::debora;
 use debora::Key;
 use debora_cli::service::clock::Moment;
-use debora_cli::service::request::{Create, DecisionId, Granted, Request, ToldOutcome};
+use debora_cli::service::request::{
+    Create, Decide, DecisionId, Granted, Request, Tell, ToldOutcome,
+};
 use debora_cli::service::transaction::Executor;
 use debora_cli::store::{DecisionKind, Lease, Location, Progress, Purpose};
 use load::{Measured, load};
@@ -115,7 +117,7 @@ async fn asking(store: &str, executor_store: &str, raw_store: &str, id: &str) {
     let mut yardstick = Location::of(raw_store)
         .open(Purpose::Serve)
         .expect("a store");
-    raw::create(&mut *yardstick);
+    raw::create(&mut yardstick);
     let (mut service, mut bare) = (Measured::default(), Measured::default());
     let (mut turns, mut groups) = (Vec::new(), 0);
     let mut beside = None;
@@ -140,7 +142,7 @@ async fn asking(store: &str, executor_store: &str, raw_store: &str, id: &str) {
         );
         let seconds = [
             executor_seconds(&mut executor, &leases, group),
-            raw::lease_seconds(&mut *yardstick, &leases, group),
+            raw::lease_seconds(&mut yardstick, &leases, group),
         ];
         let [at_executor, alone] = seconds.map(|seconds| leases.len() as f64 / seconds);
         turns.push([asked.rate(), answered.rate(), at_executor, alone]);
@@ -176,12 +178,14 @@ async fn asking(store: &str, executor_store: &str, raw_store: &str, id: &str) {
 
 /// Seconds that an executor without HTTP takes for the requests that got these leases.
 fn executor_seconds(executor: &mut Executor, leases: &[Lease], group: usize) -> f64 {
-    let ask = |lease: &Lease| Request::Decide {
-        id: BESIDE.into(),
-        rounds: lease.asked,
-        request_key: lease.request_key.clone(),
-        seen: 0,
-        actor: "tester".into(),
+    let ask = |lease: &Lease| {
+        Request::Decide(Decide {
+            id: BESIDE.into(),
+            rounds: lease.asked,
+            request_key: lease.request_key.clone(),
+            seen: 0,
+            actor: "tester".into(),
+        })
     };
     let begun = Instant::now();
     for group in leases.chunks(group) {
@@ -202,7 +206,7 @@ fn asking_alone(store: &str, raw_store: &str, folder: &Path, id: &str) {
     let mut yardstick = Location::of(raw_store)
         .open(Purpose::Serve)
         .expect("a store");
-    raw::create(&mut *yardstick);
+    raw::create(&mut yardstick);
     let names = ["service", "store alone"];
     let names: Vec<&str> = names
         .into_iter()
@@ -215,7 +219,7 @@ fn asking_alone(store: &str, raw_store: &str, folder: &Path, id: &str) {
         let asked = single::request_latencies(&server.address, &path, TURN, |number| {
             format!(r#"{{"n":1,"request_key":"alone-{turn}-{number:08}"}}"#)
         });
-        let committed = single::commit_latencies(&mut *yardstick, &leases(store, id, first));
+        let committed = single::commit_latencies(&mut yardstick, &leases(store, id, first));
         let file = folder.join("appended");
         let synced = FILE_SYNCS.map(|way| way.latencies(&file, TURN / 3));
         let mut middles = Vec::new();
@@ -353,7 +357,7 @@ async fn telling(store: &str, raw_store: &str, id: &str) -> u64 {
     let mut yardstick = Location::of(raw_store)
         .open(Purpose::Serve)
         .expect("a store");
-    let raw = raw::outcomes_per_second(&mut *yardstick, BATCH, TIME);
+    let raw = raw::outcomes_per_second(&mut yardstick, BATCH, TIME);
     let rate = service.rate() * BATCH as f64;
     println!("telling: {BATCH} outcomes a request, {connections} connections");
     row("service", &service, service.rate(), rate / raw);
@@ -432,7 +436,7 @@ fn begin(store: &str, id: &str) -> Executor {
     .expect("starts");
     let spec = SPEC.to_owned();
     let create = Create {
-        id: Some(id.to_owned()),
+        id: id.to_owned(),
         spec,
         key: Some(Key::from(1u64)),
         blind: true,
@@ -444,13 +448,13 @@ fn begin(store: &str, id: &str) -> Executor {
         .expect("an experiment");
     let mut told = 0;
     while told < BEFORE {
-        let ask = Request::Decide {
+        let ask = Request::Decide(Decide {
             id: id.to_owned(),
             rounds: 10_000,
             request_key: None,
             seen: 0,
             actor: "tester".into(),
-        };
+        });
         let Ok(Granted::Decided(decided)) = executor.serve(&[ask], Moment::both(0)).swap_remove(0)
         else {
             panic!("no decisions")
@@ -461,11 +465,11 @@ fn begin(store: &str, id: &str) -> Executor {
             reward: (round % 2) as f64,
             costs: vec![0.25, 0.5],
         };
-        let tell = Request::Tell {
+        let tell = Request::Tell(Tell {
             id: id.to_owned(),
             outcomes: (first..first + count).map(one).collect(),
             actor: "tester".into(),
-        };
+        });
         executor
             .serve(&[tell], Moment::both(0))
             .swap_remove(0)

@@ -83,7 +83,7 @@ fn write_at(file: &File, bytes: &[u8], place: u64) {
 }
 
 /// How long each commit of one of these leases takes.
-pub fn commit_latencies(store: &mut dyn Store, leases: &[Lease]) -> Vec<Duration> {
+pub fn commit_latencies(store: &mut Store, leases: &[Lease]) -> Vec<Duration> {
     let seconds = |lease| raw::lease_seconds(store, std::slice::from_ref(lease), 1);
     leases
         .iter()

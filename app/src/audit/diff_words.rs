@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use debora::measure::answer::{Answer, AnswerTable, Sentence, Tone};
+use debora::measure::answer::{Answer, AnswerCell, AnswerTable, Sentence, Tone, row_for_each};
 use debora::measure::words::{counted, listed, percent, significant, whole};
 
 use super::{Diff, Divergence, DivergingEstimate, DivergingTest, PairStanding, SpecDifference};
@@ -328,16 +328,15 @@ fn first_different(divergence: &Divergence) -> String {
 /// The probability of each action, by name: first the actions of A, then those that only B has.
 fn strategies(actions: &[Vec<String>; 2], divergence: &Divergence) -> AnswerTable {
     let added = actions[1].iter().filter(|name| !actions[0].contains(name));
-    let rows = actions[0].iter().chain(added).map(|action| {
-        let share = |side: usize| {
-            let place = actions[side].iter().position(|own| own == action);
-            place.map_or("none".into(), |place| {
-                percent(divergence.strategies[side][place])
-            })
-        };
-        vec![name(action), share(0), share(1)]
-    });
-    AnswerTable::of_numbers(["action", "A", "B"], rows.collect())
+    let share = |action: &String, side: usize| {
+        let place = actions[side].iter().position(|own| own == action);
+        AnswerCell::or_none(place.map(|place| divergence.strategies[side][place]))
+    };
+    row_for_each(actions[0].iter().chain(added))
+        .words("action", |action| name(action))
+        .shares("A", |action| share(action, 0))
+        .shares("B", |action| share(action, 1))
+        .table()
 }
 
 #[cfg(test)]

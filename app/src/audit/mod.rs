@@ -188,31 +188,18 @@ pub enum Verdict {
 
 /// Audits a log; `head` is one that was published earlier, and must be in its chain.
 pub fn audit(log: &mut Log, head: Option<&str>) -> Result<Verdict> {
-    let verdict = audit_while(log, head, |_| true)?;
-    Ok(verdict.expect("an audit that may go on comes to its end"))
-}
-
-/// The same, as long as `go_on` allows it, which is asked before every line and told what is equal so far; `None` if it ended that.
-pub fn audit_while(
-    log: &mut Log,
-    head: Option<&str>,
-    mut go_on: impl FnMut(&Audited) -> bool,
-) -> Result<Option<Verdict>> {
     let mut auditor = Auditor {
         wanted: head.map(str::to_lowercase),
         ..Auditor::default()
     };
     let mut number = 0u64;
     let checked = loop {
-        if !go_on(&auditor.audited) {
-            return Ok(None);
-        }
         let Some(line) = log.next() else {
             break auditor.finish()?;
         };
         number += 1;
         if let Err(mut difference) = auditor.take(line?)? {
-            // The first one alone: whatever follows from a wrong line is wrong as well.
+            // Only the first one: whatever follows from a wrong line is wrong as well.
             difference.place = format!("line {}, {}", whole(number), difference.place);
             break Err(difference);
         }
@@ -222,10 +209,10 @@ pub fn audit_while(
         Ok(()) => log.check_rows(&auditor)?,
         difference => difference,
     };
-    Ok(Some(match checked {
+    Ok(match checked {
         Ok(()) => Verdict::Equal(auditor.audited),
         Err(difference) => Verdict::Different(auditor.audited, difference),
-    }))
+    })
 }
 
 /// Takes a log line by line. A difference ends it; an error means that it cannot be audited.

@@ -12,7 +12,7 @@ use crate::store::{EpochRow, Store};
 const CHUNK: usize = 64;
 
 /// Checks an experiment whose log has been found equal.
-pub fn check(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check> {
+pub fn check(store: &mut Store, id: &str, auditor: &Auditor) -> Result<Check> {
     let mut from = 0;
     loop {
         let rows = store.epochs(id, from, CHUNK)?;
@@ -35,7 +35,7 @@ pub fn check(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check
 }
 
 /// The sums that are kept beside the progress, which people look at.
-fn observed(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check> {
+fn observed(store: &mut Store, id: &str, auditor: &Auditor) -> Result<Check> {
     let Some(Replay::Keyed { opening, .. }) = &auditor.replay else {
         return Ok(Ok(()));
     };
@@ -95,7 +95,7 @@ fn check_epoch(row: &EpochRow, auditor: &Auditor) -> Check {
 }
 
 /// Rows that no line shows: beyond what was decided they would be in the way of what comes, and anywhere they hide something.
-fn strays(store: &mut dyn Store, id: &str, auditor: &Auditor) -> Result<Check> {
+fn strays(store: &mut Store, id: &str, auditor: &Auditor) -> Result<Check> {
     let found = store.row_counts(id)?;
     let shown = &auditor.counts.rows;
     let tables = [

@@ -173,7 +173,7 @@ impl Log {
     /// Checks what a store has beside its log.
     pub(super) fn check_rows(&mut self, auditor: &Auditor) -> Result<Check> {
         match &mut self.0 {
-            LogReader::Store(log) => rows::check(&mut *log.store, &log.id, auditor),
+            LogReader::Store(log) => rows::check(&mut log.store, &log.id, auditor),
             LogReader::Text { .. } | LogReader::Pages(..) | LogReader::Web(_) => Ok(Ok(())),
         }
     }
@@ -258,7 +258,7 @@ impl TextLines {
 }
 
 struct StoreLog {
-    store: Box<dyn Store>,
+    store: Store,
     id: String,
     lines: PagedLines,
 }
@@ -267,7 +267,7 @@ impl StoreLog {
     fn next(&mut self) -> Option<Result<Line>> {
         let Self { store, id, lines } = self;
         // The key is included: whoever can read the file has it anyway.
-        lines.next(|cursor| log::page(&mut **store, id, cursor, LINES_A_PAGE, true))
+        lines.next(|cursor| log::page(&mut *store, id, cursor, LINES_A_PAGE, true))
     }
 }
 

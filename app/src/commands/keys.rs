@@ -1,6 +1,7 @@
 //! `debora keys`: who may do what. A key is shown once; the store has its hash.
 
 use anyhow::Result;
+use debora::measure::answer::row_for_each;
 use debora::measure::words::listed;
 use serde_json::{Value, json};
 
@@ -43,7 +44,7 @@ fn add(
     let made = !location.is_made()?;
     let mut store = location.open(if made { Purpose::Serve } else { Purpose::Write })?;
     store.begin()?;
-    let key = new.add(&mut *store, now())??;
+    let key = new.add(&mut store, now())??;
     store.commit()?;
     if common.json {
         let document = json!({ "name": name, "role": role, "experiments": scope, "key": key });
@@ -75,18 +76,15 @@ fn list(location: &Location, common: &Common) -> Result<()> {
     if keys.is_empty() {
         return print("no keys; `debora keys add NAME --role admin` makes one\n");
     }
-    let rows: Vec<_> = keys.iter().map(row).collect();
-    print(&table(
-        &[
-            "name",
-            "role",
-            "for",
-            "created (UTC)",
-            "last used (UTC)",
-            "revoked (UTC)",
-        ],
-        &rows,
-    ))
+    let time = |at: Option<i64>| at.map_or("-".into(), utc);
+    let keys = row_for_each(&keys)
+        .words("name", |key| &key.name)
+        .words("role", |key| key.role.name())
+        .words("for", |key| scope_words(key.experiments.as_deref()))
+        .words("created (UTC)", |key| utc(key.created_at))
+        .words("last used (UTC)", |key| time(key.last_used_at))
+        .words("revoked (UTC)", |key| time(key.revoked_at));
+    print(&table(&keys.table()))
 }
 
 fn document(key: &ApiKey) -> Value {
@@ -101,22 +99,11 @@ fn document(key: &ApiKey) -> Value {
     })
 }
 
-fn row(key: &ApiKey) -> Vec<String> {
-    vec![
-        key.name.clone(),
-        key.role.name().into(),
-        scope_words(key.experiments.as_deref()),
-        utc(key.created_at),
-        key.last_used_at.map_or("-".into(), utc),
-        key.revoked_at.map_or("-".into(), utc),
-    ]
-}
-
 fn revoke(location: &Location, name: &str) -> Result<()> {
     let mut store = location.open(Purpose::Write)?;
     // One transaction for look and write.
     store.begin()?;
-    revoke_key(&mut *store, name, now())??;
+    revoke_key(&mut store, name, now())??;
     store.commit()?;
     print(&format!(
         "key {name} is revoked; servers refuse it within two seconds\n"

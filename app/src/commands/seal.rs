@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow};
+use debora::measure::answer::Answer;
 use debora::spec::Spec;
 
 use crate::args::Common;
@@ -26,7 +27,7 @@ pub fn seal(file: &Path, common: &Common) -> Result<bool> {
     let json = format!("{:#}\n", serde_json::to_value(&seal)?);
     if let Some(out) = &common.out {
         let out = OutDir::for_report(out, common.force)?;
-        let page = document(&papers::seal::title(&seal), &papers::seal::content(&seal));
+        let page = document(&papers::seal::title(&seal), &papers::seal::answer(&seal));
         out.write("seal.json", json.as_bytes())?;
         out.write("seal.html", page.into_string().as_bytes())?;
     }
@@ -34,7 +35,9 @@ pub fn seal(file: &Path, common: &Common) -> Result<bool> {
         print(&json)?;
         return Ok(true);
     }
-    let answer = laid_out(&papers::seal::answer(&seal), ink_for_stdout());
-    print(&format!("{answer}\n{}", seal.spec))?;
+    let mut shown = Answer::default();
+    shown.heading(papers::seal::title(&seal));
+    shown.items.extend(papers::seal::answer(&seal).items);
+    print(&laid_out(&shown, ink_for_stdout()))?;
     Ok(true)
 }

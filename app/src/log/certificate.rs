@@ -163,7 +163,7 @@ const WITHHELD: &str = "Another experiment of this store has the same key and is
     its decisions. The key is shown here once all of them are over.";
 
 /// Whether a key can be shown to everyone: it tells all decisions to come of every experiment that has it.
-pub fn is_revealed(store: &mut dyn Store, key: Key) -> Result<bool> {
+pub fn is_revealed(store: &mut Store, key: Key) -> Result<bool> {
     let sharing = store.experiments_of_key(key)?;
     Ok(sharing
         .iter()
@@ -174,7 +174,7 @@ pub fn is_revealed(store: &mut dyn Store, key: Key) -> Result<bool> {
 /// everyone once all experiments that have it are over.
 ///
 /// The reads must see one state: call it within a transaction.
-pub fn of(store: &mut dyn Store, id: &str, reveal: bool) -> Result<Option<Certificate>> {
+pub fn of(store: &mut Store, id: &str, reveal: bool) -> Result<Option<Certificate>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
@@ -224,7 +224,7 @@ impl Certificate {
     }
 }
 
-fn events(store: &mut dyn Store, id: &str) -> Result<Vec<HistoryEntry>> {
+fn events(store: &mut Store, id: &str) -> Result<Vec<HistoryEntry>> {
     let events = store.events(id, 0, usize::MAX)?;
     Ok(events.into_iter().map(HistoryEntry::of).collect())
 }

@@ -129,12 +129,7 @@ impl Observed {
     }
 
     /// An experiment's, as it is stored; made again from its rows where an earlier version has not kept it.
-    pub fn read(
-        store: &mut dyn Store,
-        id: &str,
-        progress: &Progress,
-        engine: &Engine,
-    ) -> Result<Self> {
+    pub fn read(store: &mut Store, id: &str, progress: &Progress, engine: &Engine) -> Result<Self> {
         match store.observed(id)? {
             Some(text) => Self::parse(&text, engine.problem()),
             None => Self::of_rows(store, id, progress, engine),
@@ -143,7 +138,7 @@ impl Observed {
 
     /// Made again from what is stored: all but what was missing in closed epochs, and at looks that are past.
     pub fn of_rows(
-        store: &mut dyn Store,
+        store: &mut Store,
         id: &str,
         progress: &Progress,
         engine: &Engine,
@@ -170,7 +165,7 @@ impl Observed {
     /// missing at their time.
     pub fn recomputed(
         stored: &Self,
-        store: &mut dyn Store,
+        store: &mut Store,
         id: &str,
         progress: &Progress,
         engine: &Engine,
@@ -188,7 +183,7 @@ impl Observed {
 
     fn check_closed(
         &mut self,
-        store: &mut dyn Store,
+        store: &mut Store,
         id: &str,
         epoch: u64,
         last: bool,
@@ -213,7 +208,7 @@ impl Observed {
         Ok(())
     }
 
-    fn add_open_epoch(&mut self, store: &mut dyn Store, id: &str, engine: &Engine) -> Result<()> {
+    fn add_open_epoch(&mut self, store: &mut Store, id: &str, engine: &Engine) -> Result<()> {
         let mut from = engine.open_record().first_round;
         let mut fixed = vec![0; engine.problem().quantities()];
         loop {
@@ -236,7 +231,7 @@ impl Observed {
 
     fn add_uncounted(
         &mut self,
-        store: &mut dyn Store,
+        store: &mut Store,
         id: &str,
         epoch: u64,
         kind: DecisionKind,
@@ -317,11 +312,7 @@ impl Observed {
 }
 
 /// Rounds of a closed epoch, per action: decided, and told.
-fn rounds_of(
-    store: &mut dyn Store,
-    id: &str,
-    record: &EpochRecord,
-) -> Result<(Vec<u64>, Vec<u64>)> {
+fn rounds_of(store: &mut Store, id: &str, record: &EpochRecord) -> Result<(Vec<u64>, Vec<u64>)> {
     let mut counts = (
         vec![0; record.strategy.len()],
         vec![0; record.strategy.len()],

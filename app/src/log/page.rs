@@ -53,7 +53,7 @@ pub struct LogPage {
 /// Salt and key are shown if `reveal` says so, and to everyone once all experiments that share the key are over. The reads must
 /// see one state: call it within a transaction.
 pub fn page(
-    store: &mut dyn Store,
+    store: &mut Store,
     id: &str,
     cursor: Option<&str>,
     limit: usize,
@@ -64,7 +64,7 @@ pub fn page(
 
 /// The same without the lines of outcomes, which are nearly all of a log: for those who follow what was decided.
 pub fn page_of_decisions(
-    store: &mut dyn Store,
+    store: &mut Store,
     id: &str,
     cursor: Option<&str>,
     limit: usize,
@@ -74,7 +74,7 @@ pub fn page_of_decisions(
 }
 
 fn page_with(
-    store: &mut dyn Store,
+    store: &mut Store,
     id: &str,
     cursor: Option<&str>,
     limit: usize,
@@ -128,7 +128,7 @@ fn parsed(text: &str, progress: &Progress) -> Result<Cursor> {
 }
 
 /// How many rounds the newest head stands for.
-pub fn closed_rounds(store: &mut dyn Store, id: &str, progress: &Progress) -> Result<u64> {
+pub fn closed_rounds(store: &mut Store, id: &str, progress: &Progress) -> Result<u64> {
     let row = store.epochs(id, progress.epoch, 1)?.into_iter().next();
     let row = row.with_context(|| format!("epoch {} is missing", progress.epoch))?;
     // The last epoch, complete or not, is closed with the experiment.
@@ -141,7 +141,7 @@ pub fn closed_rounds(store: &mut dyn Store, id: &str, progress: &Progress) -> Re
 
 /// A walk through the rows in the log's order.
 struct PageWalk<'a> {
-    store: &'a mut dyn Store,
+    store: &'a mut Store,
     experiment: ExperimentRow,
     progress: Progress,
     /// None after the last line.

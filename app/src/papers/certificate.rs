@@ -1,19 +1,15 @@
 //! The certificate for people: what was promised, what happened, what to deploy, who did what, and how to verify it.
 
 use debora::Policy;
-use debora::measure::answer::{Align, AnswerTable};
+use debora::measure::answer::{Answer, AnswerCell, AnswerTable, Sentence, Tone, row_for_each};
 use debora::measure::words::{amount, counted, percent, whole};
 use debora::record::{Interval, Kind};
-use maud::{Markup, html};
 
-use super::{between, columns, facts, sentences};
+use super::between;
 use crate::log::certificate::{
-    ActionCounts, ActionShare, Certificate, HistoryEntry, KnownQuantity, KnownStrategy,
+    ActionCounts, Certificate, HistoryEntry, KnownQuantity, KnownStrategy,
 };
-use crate::log::holdback::{HoldbackState, LiftState, SideMean};
 use crate::log::kept::LimitVerdict;
-use crate::log::means::ActionMean;
-use crate::report::html::table;
 use crate::store::Status;
 
 /// Where the log can be had, and what it takes.
@@ -30,48 +26,39 @@ pub fn title(certificate: &Certificate) -> String {
     format!("Certificate of {named}")
 }
 
-/// What a page shows.
-pub fn content(certificate: &Certificate, address: &LogAddress) -> Markup {
-    html! {
-        p.first { (ending(certificate)) }
-        (facts(&[
-            ("Experiment", Some(&certificate.id)),
-            ("Created", Some(&certificate.created)),
-            ("Ended", Some(&certificate.ended)),
-        ]))
-        @for sentence in alarms(certificate) { p.alarm { (sentence) } }
-        // In the order in which a reader asks: what was said before, what came of it, what to do, and whether to believe it.
-        h2 { "What was promised" }
-        (sentences(&certificate.promised))
-        h2 { "What happened" }
-        (sentences(&happened(certificate)))
-        (table(&counts(&certificate.actions)))
-        p { (certificate.sample_ratio.sentence) }
-        @if !certificate.limits.is_empty() {
-            h2 { "Were the limits kept?" }
-            (limits(certificate))
-        }
-        @if let Some(holdback) = &certificate.holdback {
-            h2 { "What it gained" }
-            p { (holdback.sentence) }
-            ul { @for lift in &holdback.lifts { li { (lift.sentence) } } }
-            (table(&lifts(holdback)))
-            p.small { "Intervals: " (certificate.intervals.lift) "." }
-        }
-        h2 { "What to deploy" }
-        (deploy(certificate))
-        h2 { "What is known of each action" }
-        (known(certificate))
-        h2 { "Who did what, and when" }
-        (history(&certificate.history))
-        p.small { "Times are those of the service's clock, in UTC. The log also names who asked for each decision and told each outcome." }
-        h2 { "How to verify it" }
-        (verify(certificate, address))
-        h2 { "For the record" }
-        (record(certificate))
-        h2 { "The spec" }
-        pre { (certificate.spec) }
+/// What it says.
+pub fn answer(certificate: &Certificate, address: &LogAddress) -> Answer {
+    let mut answer = Answer::default();
+    answer.paragraph([Sentence::of(Tone::Strong, ending(certificate))]);
+    answer.facts([
+        ("Experiment", code(&certificate.id)),
+        ("Created", code(&certificate.created)),
+        ("Ended", code(&certificate.ended)),
+    ]);
+    for sentence in alarms(certificate) {
+        answer.paragraph([Sentence::of(Tone::Alarm, sentence)]);
     }
+    // In the order in which a reader asks: what was said before, what came of it, what to do, and whether to believe it.
+    answer.heading("What was promised");
+    answer.list(&certificate.promised);
+    answer.heading("What happened");
+    answer.list(happened(certificate));
+    answer.table(counts(&certificate.actions));
+    answer.paragraph([Sentence::plain(&certificate.sample_ratio.sentence)]);
+    limits(&mut answer, certificate);
+    gained(&mut answer, certificate);
+    deploy(&mut answer, certificate);
+    known(&mut answer, certificate);
+    answer.heading("Who did what, and when");
+    answer.facts(certificate.history.iter().map(event));
+    answer.note(
+        "Times are those of the service's clock, in UTC. The log also names who asked for each decision and told each outcome.",
+    );
+    verify(&mut answer, certificate, address);
+    record(&mut answer, certificate);
+    answer.heading("The spec");
+    answer.quotation(&certificate.spec);
+    answer
 }
 
 /// How it ended.
@@ -121,67 +108,63 @@ fn happened(certificate: &Certificate) -> Vec<String> {
 }
 
 fn counts(actions: &[ActionCounts]) -> AnswerTable {
-    let row = |action: &ActionCounts| {
-        let outstanding = action.decided - action.told - action.imputed;
-        let numbers = [action.decided, action.told, action.imputed, outstanding];
-        std::iter::once(action.name.clone())
-            .chain(numbers.map(whole))
-            .collect()
-    };
-    let heading = ["action", "decided", "told", "imputed", "outstanding"];
-    AnswerTable::of_numbers(heading, actions.iter().map(row).collect())
+    row_for_each(actions)
+        .words("action", |action| &action.name)
+        .numbers("decided", |action| action.decided)
+        .numbers("told", |action| action.told)
+        .numbers("imputed", |action| action.imputed)
+        .numbers("outstanding", |action| action.outstanding())
+        .table()
 }
 
-fn lifts(holdback: &HoldbackState) -> AnswerTable {
-    let mean = |side: SideMean| side.mean.map_or("none".into(), amount);
-    let row = |lift: &LiftState| {
-        vec![
-            lift.quantity.clone(),
-            mean(lift.experiment),
-            mean(lift.holdback),
-            lift.lift.map_or("none".into(), amount),
-            between([lift.interval.low, lift.interval.high]),
-        ]
+fn gained(answer: &mut Answer, certificate: &Certificate) {
+    let Some(holdback) = &certificate.holdback else {
+        return;
     };
-    let heading = [
-        "quantity",
-        "experiment",
-        "held back",
-        "difference",
-        "interval",
-    ];
-    AnswerTable::of_numbers(heading, holdback.lifts.iter().map(row).collect())
+    answer.heading("What it gained");
+    answer.paragraph([Sentence::plain(&holdback.sentence)]);
+    answer.list(holdback.lifts.iter().map(|lift| &lift.sentence));
+    let lifts = row_for_each(&holdback.lifts)
+        .words("quantity", |lift| &lift.quantity)
+        .numbers("experiment", |lift| {
+            AnswerCell::or_none(lift.experiment.mean)
+        })
+        .numbers("held back", |lift| AnswerCell::or_none(lift.holdback.mean))
+        .numbers("difference", |lift| AnswerCell::or_none(lift.lift))
+        .numbers("interval", |lift| both(lift.interval));
+    answer.table(lifts.table());
+    answer.note(format!("Intervals: {}.", certificate.intervals.lift));
 }
 
-fn deploy(certificate: &Certificate) -> Markup {
+fn deploy(answer: &mut Answer, certificate: &Certificate) {
     let recommendation = &certificate.recommendation;
-    let policy = certificate.policy;
-    html! {
-        @if recommendation.kind == Kind::Explore {
-            p.alarm { "It ended while it explored: its last strategy says nothing about which action is best." }
-        } @else {
-            p { "The last strategy, the best by what is known, which still learns:" }
-        }
-        (strategy(policy, &recommendation.current))
-        @match &recommendation.cautious {
-            Some(cautious) => {
-                p { "The cautious strategy, the best that is sure to keep every limit:" }
-                (strategy(policy, cautious))
-            }
-            None => p { "There is no cautious strategy: no strategy is sure to keep every limit by what is known." }
-        }
-    }
+    answer.heading("What to deploy");
+    answer.paragraph([if recommendation.kind == Kind::Explore {
+        let nothing =
+            "It ended while it explored: its last strategy says nothing about which action is best.";
+        Sentence::of(Tone::Alarm, nothing)
+    } else {
+        Sentence::plain("The last strategy, the best by what is known, which still learns:")
+    }]);
+    strategy(answer, certificate.policy, &recommendation.current);
+    let Some(cautious) = &recommendation.cautious else {
+        let none = "There is no cautious strategy: no strategy is sure to keep every limit by what is known.";
+        return answer.paragraph([Sentence::plain(none)]);
+    };
+    let sure = "The cautious strategy, the best that is sure to keep every limit:";
+    answer.paragraph([Sentence::plain(sure)]);
+    strategy(answer, certificate.policy, cautious);
 }
 
-fn strategy(policy: Policy, known: &KnownStrategy) -> Markup {
+fn strategy(answer: &mut Answer, policy: Policy, known: &KnownStrategy) {
     // Of many actions a strategy plays a few.
     let played = known.shares.iter().filter(|share| share.probability > 0.0);
-    let row = |share: &ActionShare| vec![share.name.clone(), percent(share.probability)];
-    let shares = AnswerTable::of_numbers(["action", "probability"], played.map(row).collect());
-    html! {
-        (table(&shares))
-        ul { @for quantity in &known.quantities { li { (expected(policy, quantity)) } } }
-    }
+    let shares = row_for_each(played)
+        .words("action", |share| &share.name)
+        .shares("probability", |share| share.probability);
+    answer.table(shares.table());
+    let quantities = known.quantities.iter();
+    answer.list(quantities.map(|quantity| expected(policy, quantity)));
 }
 
 /// What a strategy gives of a quantity, beside its threshold.
@@ -216,50 +199,36 @@ fn expected(policy: Policy, quantity: &KnownQuantity) -> String {
 }
 
 /// What was observed of each action, what decided, and why the two differ.
-fn known(certificate: &Certificate) -> Markup {
-    html! {
-        (table(&means(&certificate.means)))
-        p.small {
-            "Observed is the plain mean of what was told, with " (certificate.intervals.mean) ", each of which ever misses with "
-            "probability at most " (percent(certificate.intervals.miss)) ". The estimate is the rounded mean, which decides: any "
-            "mean in its cell gives the same one."
-        }
-        ul {
-            @for mean in certificate.means.iter().filter(|mean| mean.observed.count > 0) {
-                li { (mean.name) ", " (mean.quantity) ": " (mean.why) }
-            }
-        }
-    }
+fn known(answer: &mut Answer, certificate: &Certificate) {
+    answer.heading("What is known of each action");
+    let means = row_for_each(&certificate.means)
+        .words("action", |mean| &mean.name)
+        .words("quantity", |mean| &mean.quantity)
+        .numbers("observed", |mean| mean.observed.mean)
+        .numbers("interval", |mean| both(mean.observed.interval))
+        .numbers("told", |mean| mean.observed.count)
+        // None before the first estimate, and of costs under policy free.
+        .numbers("estimate", |mean| {
+            AnswerCell::or_none(mean.estimate.as_ref().map(|estimate| estimate.value))
+        })
+        .numbers("cell", |mean| {
+            let estimate = mean.estimate.as_ref();
+            estimate.map(|estimate| both(estimate.cell))
+        });
+    answer.table(means.table());
+    answer.note(format!(
+        "Observed is the plain mean of what was told, with {}, each of which ever misses with probability at most {}. The estimate \
+         is the rounded mean, which decides: any mean in its cell gives the same one.",
+        certificate.intervals.mean,
+        percent(certificate.intervals.miss)
+    ));
+    let told = certificate.means.iter();
+    let told = told.filter(|mean| mean.observed.count > 0);
+    answer.list(told.map(|mean| format!("{}, {}: {}", mean.name, mean.quantity, mean.why)));
 }
 
-fn means(means: &[ActionMean]) -> AnswerTable {
-    let both = |interval: Interval| between([interval.low, interval.high]);
-    let row = |mean: &ActionMean| {
-        // None before the first estimate, and of costs under policy free.
-        let estimate = mean.estimate.as_ref();
-        let observed = &mean.observed;
-        vec![
-            mean.name.clone(),
-            mean.quantity.clone(),
-            observed.mean.map(amount).unwrap_or_default(),
-            both(observed.interval),
-            whole(observed.count),
-            estimate.map_or("none".into(), |estimate| amount(estimate.value)),
-            estimate
-                .map(|estimate| both(estimate.cell))
-                .unwrap_or_default(),
-        ]
-    };
-    let heading = [
-        ("action", Align::Left),
-        ("quantity", Align::Left),
-        ("observed", Align::Right),
-        ("interval", Align::Right),
-        ("told", Align::Right),
-        ("estimate", Align::Right),
-        ("cell", Align::Right),
-    ];
-    columns(heading, means.iter().map(row).collect())
+fn both(interval: Interval) -> String {
+    between([interval.low, interval.high])
 }
 
 /// What must not be overlooked.
@@ -272,63 +241,70 @@ fn alarms(certificate: &Certificate) -> Vec<&str> {
         .collect()
 }
 
-fn limits(certificate: &Certificate) -> Markup {
-    html! {
-        @for limit in &certificate.limits {
-            // Under policy free a threshold is stated only: that it was exceeded is a fact and no alarm.
-            @let alarming = limit.all.verdict == LimitVerdict::Exceeded && certificate.policy != Policy::Free;
-            p.(if alarming { "alarm" } else { "first" }) { (limit.all.sentence) }
-            ul {
-                li { "In the last epoch: " (limit.last_epoch.sentence) }
-                @if let Some(overtime) = limit.realised_overtime {
-                    li { "Over decisions in overtime, which do not count: " (amount(overtime)) " on average." }
-                }
-            }
-        }
-        p.small {
-            "Intervals: " (certificate.intervals.average) ", each of which ever misses with probability at most "
-            (percent(certificate.intervals.miss)) "."
-        }
+fn limits(answer: &mut Answer, certificate: &Certificate) {
+    if certificate.limits.is_empty() {
+        return;
     }
+    answer.heading("Were the limits kept?");
+    for limit in &certificate.limits {
+        // Under policy free a threshold is stated only: that it was exceeded is a fact and no alarm.
+        let exceeded = limit.all.verdict == LimitVerdict::Exceeded;
+        let tone = match certificate.policy {
+            Policy::Soft | Policy::Hard if exceeded => Tone::Alarm,
+            _ => Tone::Strong,
+        };
+        answer.paragraph([Sentence::of(tone, &limit.all.sentence)]);
+        let overtime = limit.realised_overtime.map(|average| {
+            let average = amount(average);
+            format!("Over decisions in overtime, which do not count: {average} on average.")
+        });
+        let last = format!("In the last epoch: {}", limit.last_epoch.sentence);
+        answer.list([last].into_iter().chain(overtime));
+    }
+    answer.note(format!(
+        "Intervals: {}, each of which ever misses with probability at most {}.",
+        certificate.intervals.average,
+        percent(certificate.intervals.miss)
+    ));
 }
 
-fn history(history: &[HistoryEntry]) -> Markup {
-    html! {
-        dl.facts {
-            @for entry in history {
-                dt { (entry.time) }
-                dd.breaks {
-                    (entry.actor) " " (entry.what)
-                    @if let Some(reason) = &entry.reason { ": " (reason) }
-                }
-            }
-        }
-    }
+fn event(entry: &HistoryEntry) -> (&str, String) {
+    let reason = entry.reason.as_ref();
+    let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
+    (
+        &entry.time,
+        format!("{} {}{reason}", entry.actor, entry.what),
+    )
 }
 
-fn verify(certificate: &Certificate, address: &LogAddress) -> Markup {
-    let Certificate { key_hash, .. } = certificate;
+fn verify(answer: &mut Answer, certificate: &Certificate, address: &LogAddress) {
+    answer.heading("How to verify it");
     let (fetch, audit, key) = commands(certificate, address);
-    html! {
-        ol {
-            li { "Take the log." pre { (fetch) } }
-            li {
-                "Recompute every decision, estimate, strategy and hash, and see that this certificate's head is in the chain."
-                pre { (audit) }
-            }
-            @if let Some(key) = key {
-                li { "See that the key was fixed before the first decision: this prints the key hash, which stands in the seal." pre { (key) } }
-            } @else if let Some(why) = certificate.key_withheld {
-                li { "The key cannot be held against its hash yet. " (why) }
-            }
-        }
-        p {
-            "Whoever runs the service could have written another history with hashes of its own. What speaks against that are a seal "
-            "that was published before the first decision, with key hash " span.hash { (key_hash) }
-            ", and heads that were published while it ran: give each to " code { "--head" } ". The events above say where they are. "
-            "An outcome that was told wrongly in the first place is not detected by any of this."
-        }
+    let mut step = |what: &str, command: &str| {
+        answer.paragraph([Sentence::plain(what)]);
+        answer.quotation(command);
+    };
+    step("Take the log.", &fetch);
+    step(
+        "Recompute every decision, estimate, strategy and hash, and see that this certificate's head is in the chain.",
+        &audit,
+    );
+    if let Some(key) = &key {
+        step(
+            "See that the key was fixed before the first decision: this prints the key hash, which stands in the seal.",
+            key,
+        );
+    } else if let Some(why) = certificate.key_withheld {
+        let held = format!("The key cannot be held against its hash yet. {why}");
+        answer.paragraph([Sentence::plain(held)]);
     }
+    let published = "Whoever runs the service could have written another history with hashes of its own. What speaks against that \
+        are a seal that was published before the first decision, with key hash ";
+    let heads = ", and heads that were published while it ran: give each to --head. The events above say where they are. An \
+        outcome that was told wrongly in the first place is not detected by any of this.";
+    answer.paragraph([Sentence::plain(published)
+        .and(Tone::Faint, &certificate.key_hash)
+        .and(Tone::Plain, heads)]);
 }
 
 /// The three commands: fetch, audit, and the key's hash, if the key is shown.
@@ -356,15 +332,22 @@ pub fn commands(
     (fetch, audit, hash)
 }
 
-fn record(certificate: &Certificate) -> Markup {
-    let version = certificate.values_version.to_string();
-    facts(&[
-        ("Head", Some(&certificate.head)),
-        ("Decisions", Some(&certificate.digest)),
-        ("Key hash", Some(&certificate.key_hash)),
-        ("Key", certificate.key.as_deref()),
-        ("Salt", certificate.salt.as_deref()),
-        ("Fingerprint", certificate.fingerprint.as_deref()),
-        ("Values version", Some(&version)),
-    ])
+fn record(answer: &mut Answer, certificate: &Certificate) {
+    answer.heading("For the record");
+    answer.facts([
+        ("Head", code(&certificate.head)),
+        ("Decisions", code(&certificate.digest)),
+        ("Key hash", code(&certificate.key_hash)),
+        ("Key", certificate.key.as_deref().map(code).into()),
+        ("Salt", certificate.salt.as_deref().map(code).into()),
+        (
+            "Fingerprint",
+            certificate.fingerprint.as_deref().map(code).into(),
+        ),
+        ("Values version", certificate.values_version.into()),
+    ]);
+}
+
+fn code(text: &str) -> AnswerCell {
+    AnswerCell::Code(text.to_owned())
 }

@@ -5,12 +5,14 @@
 pub mod certificate;
 pub mod seal;
 
-use debora::measure::answer::{Align, AnswerColumn, AnswerTable};
+use debora::measure::answer::Answer;
 use debora::measure::words::amount;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// A text as a file of its own.
-pub fn document(title: &str, content: &Markup) -> Markup {
+use crate::document::blocks;
+
+/// An answer as a file of its own.
+pub fn document(title: &str, answer: &Answer) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -21,37 +23,8 @@ pub fn document(title: &str, content: &Markup) -> Markup {
                 // Inside the file, which may be mailed or moved alone.
                 style { (PreEscaped(include_str!("paper.css"))) }
             }
-            body { h1 { (title) } (content) }
+            body { h1 { (title) } (blocks(answer)) }
         }
-    }
-}
-
-/// Sentences as a list.
-fn sentences(sentences: &[String]) -> Markup {
-    html! { ul { @for sentence in sentences { li { (sentence) } } } }
-}
-
-/// Names and what they stand for.
-fn facts(facts: &[(&str, Option<&str>)]) -> Markup {
-    html! {
-        dl.facts {
-            // What there is not, such as the key of a spec alone, is left out here and explained in words.
-            @for (name, value) in facts {
-                @if let Some(value) = value { dt { (name) } dd.hash { (value) } }
-            }
-        }
-    }
-}
-
-/// A table, with the side on which each column lines up.
-fn columns<const N: usize>(heading: [(&str, Align); N], rows: Vec<Vec<String>>) -> AnswerTable {
-    let column = |(name, align): (&str, Align)| AnswerColumn {
-        name: name.to_owned(),
-        align,
-    };
-    AnswerTable {
-        columns: heading.map(column).into(),
-        rows,
     }
 }
 

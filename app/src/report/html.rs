@@ -1,12 +1,16 @@
 //! One self-contained page: the answer, the figures, the recommendation, the plan, and how to make it again. No network.
 
 use debora::lab::observed::{MISS, interval_at_any_time};
-use debora::measure::answer::{Align, Answer, AnswerTable, Item, Sentence, Span, Tone, clear_test};
-use debora::measure::words::{amount, percent, whole};
+use debora::measure::answer::{
+    Answer, AnswerCell, AnswerFigure, AnswerTable, Sentence, clear_test, row_for_each,
+};
+use debora::measure::words::{amount, percent};
 use debora::measure::{FirstRun, KnownMean, SpecText};
+use debora::record::Estimate;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::chart::legend::legend;
+use crate::document::{HtmlTable, blocks, facts, figure, values_table};
 use crate::report::plots::Figure;
 
 /// What the page is made of.
@@ -52,11 +56,11 @@ pub fn render(page: &ReportPage) -> Markup {
         h2 { "Recommendation: the strategy at the end of the first run" }
         (advice(page))
         p { "What it is known to give, all intervals together with probability 1 - delta:" }
-        (known_means(page))
-        (observed_means(page))
-        (clear_tests(page))
+        (values_table(&known_means(page)))
+        (blocks(&observed_means(page)))
+        (blocks(&clear_tests(page)))
         h2 { "Plan" }
-        (facts(page.spec))
+        (constants(page.spec))
         h2 { "To reproduce this report" }
         pre { (page.command) }
         details { summary { "The spec" } pre { (page.spec.text) } }
@@ -84,147 +88,102 @@ fn framed(verb: &str, title: &str, answer: &Answer, figures: &[Figure], body: &M
             }
             body {
                 header { h1 { (title) } p { "debora " (verb) } }
-                div.answer { @for item in &answer.items { (block(item)) } }
+                div.answer { (blocks(answer)) }
                 h2 { "Figures" }
-                div.figures { @for drawn in figures { (figure(drawn)) } }
+                div.figures { @for one in figures { (figure(&drawn(one))) } }
                 (body)
             }
         }
     }
 }
 
-fn block(item: &Item) -> Markup {
-    match item {
-        Item::Paragraph(sentences) => html! {
-            @for sentence in sentences { p { (toned(sentence)) } }
-        },
-        Item::Table(rows) => table(rows),
-        Item::Note(note) => html! { p { small { (note) } } },
-    }
-}
-
-fn toned(sentence: &Sentence) -> Markup {
-    html! { @for span in &sentence.0 { (words(span)) } }
-}
-
-fn words(span: &Span) -> Markup {
-    match span.tone {
-        Tone::Plain => html! { (span.text) },
-        Tone::Strong => html! { strong { (span.text) } },
-        Tone::Alarm => html! { strong.alarm { (span.text) } },
-        Tone::Faint => html! { small { (span.text) } },
-    }
-}
-
-/// A table that scrolls by itself: on a phone it is wider than the page, which must not be.
-pub fn table(table: &AnswerTable) -> Markup {
-    let classes: Vec<Option<&str>> = table
-        .columns
-        .iter()
-        .map(|column| (column.align == Align::Right).then_some("right"))
-        .collect();
-    let names: Vec<&str> = table.columns.iter().map(|column| &*column.name).collect();
-    let label = names.join(", ");
-    html! {
-        // Reached by keyboard, too, which cannot scroll what it cannot reach.
-        div.scroll tabindex="0" role="region" aria-label=(label) { table {
-            thead {
-                tr { @for (column, class) in table.columns.iter().zip(&classes) { th scope="col" class=[class] { (column.name) } } }
-            }
-            @for row in &table.rows {
-                tr {
-                    @for (cell, class) in row.iter().zip(&classes) {
-                        // Names may be of any script, whose direction must not turn what stands beside them.
-                        td class=[class] { @if class.is_some() { (cell) } @else { bdi { (cell) } } }
-                    }
-                }
-            }
-        } }
-    }
-}
-
-fn figure(figure: &Figure) -> Markup {
-    html! {
-        figure {
-            (figure.chart.svg_of_height(figure.height))
-            (legend(figure.legend.clone()))
-            figcaption { (figure.caption) }
-        }
+fn drawn(figure: &Figure) -> AnswerFigure {
+    let chart = figure.chart.svg_of_height(figure.height);
+    AnswerFigure {
+        drawing: chart.into_string() + &legend(figure.legend.clone()).into_string(),
+        caption: figure.caption.clone(),
+        data: None,
     }
 }
 
 fn advice(page: &ReportPage) -> Markup {
     let actions = page.spec.problem().actions();
-    html! {
-        table {
-            @for (action, x) in actions.iter().zip(page.first_run.last_strategy()) {
-                tr {
-                    td { (action) }
-                    td { (percent(*x)) }
-                    // A tenth of a percent is finer than a pixel of the bar.
-                    td.bar { i style=(format!("width:{:.1}%", 100.0 * x)) {} }
-                }
-            }
-        }
-    }
+    let shares = actions.iter().zip(page.first_run.last_strategy());
+    let table = row_for_each(shares)
+        .words("action", |(action, _)| *action)
+        .shares("probability", |(_, share)| **share)
+        // A tenth of a percent is finer than a pixel of the bar.
+        .drawings(
+            "share",
+            |(_, share)| html! { i style=(format!("width:{:.1}%", 100.0 * **share)) {} },
+        );
+    HtmlTable::plain("Recommendation", table.table()).markup()
 }
 
-fn known_means(page: &ReportPage) -> Markup {
-    html! {
-        table {
-            @for known in page.first_run.known_means(page.spec.problem()) {
-                @let [low, high] = known.interval.map(amount);
-                tr { td { (known.name) } td { (low) " to " (high) } td { (beside(&known)) } }
-            }
-        }
-    }
+fn known_means(page: &ReportPage) -> AnswerTable {
+    row_for_each(page.first_run.known_means(page.spec.problem()))
+        .words("quantity", |known| known.name.clone())
+        .numbers("mean", |known| span(known.interval))
+        .words("limit", beside)
+        .table()
+}
+
+fn span([low, high]: [f64; 2]) -> String {
+    format!("{} to {}", amount(low), amount(high))
 }
 
 /// What the first run observed of each action when it was last estimated, beside the estimate and its cell.
-fn observed_means(page: &ReportPage) -> Markup {
+fn observed_means(page: &ReportPage) -> Answer {
     let problem = page.spec.problem();
-    let span = |[low, high]: [f64; 2]| format!("{} to {}", amount(low), amount(high));
-    html! {
-        @if !page.first_run.estimates.is_empty() {
-            h2 { "What the first run observed" }
-            // The reader sees two numbers for one thing, and is told which does what.
-            p {
-                "The estimate decides: it is the middle of the cell that held the mean, so that another run with the same key finds "
-                "the same. The observed interval holds the true mean at every look together with probability " (percent(1.0 - MISS)) "."
-            }
-            div.scroll { table {
-                tr {
-                    th { "action" } th { "quantity" } th { "rounds" } th { "observed" } th { "interval" } th { "estimate" } th { "cell" }
-                }
-                @for estimate in &page.first_run.estimates {
-                    @let quantity = problem.quantity(estimate.quantity as usize);
-                    @let user = |end: f64| quantity.range.to_user(end);
-                    @let sum = estimate.mean * estimate.count as f64;
-                    tr {
-                        td { (problem.actions()[estimate.action as usize]) }
-                        td { (quantity.name) }
-                        td { (whole(estimate.count)) }
-                        td { (amount(user(estimate.mean))) }
-                        td { (span(interval_at_any_time(estimate.count, sum, MISS).map(user))) }
-                        td { (amount(user(estimate.estimate.clamp(0.0, 1.0)))) }
-                        td { (span(estimate.cell_ends().map(user))) }
-                    }
-                }
-            } }
-        }
+    let mut answer = Answer::default();
+    let estimates = &page.first_run.estimates;
+    if estimates.is_empty() {
+        return answer;
     }
+    answer.heading("What the first run observed");
+    // The reader sees two numbers for one thing, and is told which does what.
+    answer.paragraph([Sentence::plain(format!(
+        "The estimate decides: it is the middle of the cell that held the mean, so that another run with the same key finds the \
+         same. The observed interval holds the true mean at every look together with probability {}.",
+        percent(1.0 - MISS)
+    ))]);
+    let range = |estimate: &Estimate| problem.quantity(estimate.quantity as usize).range;
+    let user = |estimate: &Estimate, end: f64| range(estimate).to_user(end);
+    let table = row_for_each(estimates)
+        .words("action", |estimate| {
+            &problem.actions()[estimate.action as usize]
+        })
+        .words("quantity", |estimate| {
+            &problem.quantity(estimate.quantity as usize).name
+        })
+        .numbers("rounds", |estimate| estimate.count)
+        .numbers("observed", |estimate| user(estimate, estimate.mean))
+        .numbers("interval", |estimate| {
+            let sum = estimate.mean * estimate.count as f64;
+            let ends = interval_at_any_time(estimate.count, sum, MISS);
+            span(ends.map(|end| user(estimate, end)))
+        })
+        .numbers("estimate", |estimate| {
+            user(estimate, estimate.estimate.clamp(0.0, 1.0))
+        })
+        .numbers("cell", |estimate| {
+            span(estimate.cell_ends().map(|end| user(estimate, end)))
+        });
+    answer.table(table.table());
+    answer
 }
 
 /// The first run's clear tests in words; nothing where none was made.
-fn clear_tests(page: &ReportPage) -> Markup {
+fn clear_tests(page: &ReportPage) -> Answer {
+    let mut answer = Answer::default();
     let tests = &page.first_run.tests;
-    html! {
-        @if !tests.is_empty() {
-            h2 { "Clear tests of the first run" }
-            // Also those that did not pass: they show how far from a commitment it was.
-            ul { @for test in tests { li { (clear_test(page.spec.problem(), test)) } } }
-        }
+    if !tests.is_empty() {
+        answer.heading("Clear tests of the first run");
+        // Also those that did not pass: they show how far from a commitment it was.
+        let problem = page.spec.problem();
+        answer.list(tests.iter().map(|test| clear_test(problem, test)));
     }
+    answer
 }
 
 /// A cost's interval beside its threshold.
@@ -240,31 +199,31 @@ fn beside(known: &KnownMean) -> String {
 }
 
 /// The constants a reader needs to judge the result, and to compare it with another's.
-fn facts(spec: &SpecText) -> Markup {
+fn constants(spec: &SpecText) -> Markup {
     let plan = &spec.plan;
     let problem = spec.problem();
     let reward = problem.quantity(0);
-    let count = |count: Option<u64>| count.map_or("none".into(), whole);
     let regret = amount(plan.regret_bound * reward.range.span());
-    let facts = [
-        ("policy", problem.policy().name().to_owned()),
-        ("rounds", whole(problem.horizon())),
-        ("rho", amount(problem.rho())),
-        ("delta", amount(problem.delta())),
-        ("profile", plan.profile.name().to_owned()),
-        ("rounds of exploration", count(plan.exploration_rounds)),
+    let constants: [(&str, AnswerCell); 12] = [
+        ("policy", problem.policy().name().into()),
+        ("rounds", problem.horizon().into()),
+        ("rho", problem.rho().into()),
+        ("delta", problem.delta().into()),
+        ("profile", plan.profile.name().into()),
+        (
+            "rounds of exploration",
+            AnswerCell::or_none(plan.exploration_rounds),
+        ),
         (
             "first informative count",
-            count(plan.first_informative_count),
+            AnswerCell::or_none(plan.first_informative_count),
         ),
-        ("epochs at most", whole(plan.epochs_max)),
-        ("regret at most", format!("{regret} {}", reward.name)),
-        ("with probability", percent(plan.bound_probability)),
-        ("version", crate::args::VERSION.to_owned()),
+        ("epochs at most", plan.epochs_max.into()),
+        ("regret at most", format!("{regret} {}", reward.name).into()),
+        ("with probability", percent(plan.bound_probability).into()),
+        ("version", crate::args::VERSION.into()),
         // The key of a simulation is not a secret: with it anyone gets the same runs.
-        ("key", spec.spec.key.to_hex()),
+        ("key", AnswerCell::Code(spec.spec.key.to_hex())),
     ];
-    html! {
-        table { @for (name, value) in facts { tr { td { (name) } td { (value) } } } }
-    }
+    facts(constants)
 }

@@ -10,7 +10,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::log::ROUNDS_MAX;
 use crate::service::limits::{is_name, quoted};
-use crate::service::request::{Decided, EpochLabels, FlagAdvice, Granted, Refusal, Request};
+use crate::service::request::{
+    Decide, Decided, EpochLabels, Evaluate, FlagAdvice, Granted, Refusal, Request,
+};
 use crate::service::transaction::Answered;
 use crate::service::turn::Turn;
 use crate::store::{DecisionKind, Lease, Status};
@@ -28,22 +30,22 @@ struct DecisionAsk<'a> {
 impl<'a> DecisionAsk<'a> {
     fn of(request: &'a Request) -> Option<Self> {
         match request {
-            Request::Decide {
+            Request::Decide(Decide {
                 rounds,
                 request_key,
                 seen,
                 actor,
                 ..
-            } => Some(Self {
+            }) => Some(Self {
                 rounds: *rounds,
                 request_key: request_key.as_deref(),
                 seen: *seen,
                 actor,
                 flag: false,
             }),
-            Request::Evaluate {
+            Request::Evaluate(Evaluate {
                 request_key, actor, ..
-            } => Some(Self {
+            }) => Some(Self {
                 rounds: 1,
                 request_key: Some(request_key),
                 seen: 0,
@@ -113,9 +115,8 @@ impl Turn<'_> {
         answers: &mut [Option<Answered>],
     ) -> Result<bool> {
         // Flags are asked for again and again, and an event that a change has stored cannot be taken back.
-        let may_be_new = |request: &&Request| {
-            !matches!(request, Request::Evaluate { .. } | Request::Change { .. })
-        };
+        let may_be_new =
+            |request: &&Request| !matches!(request, Request::Evaluate(_) | Request::Change(_));
         let asked = || group.iter().map(|request| DecisionAsk::of(request));
         let keyed =
             |asked: Option<DecisionAsk<'_>>| asked.is_some_and(|asked| asked.request_key.is_some());
@@ -177,14 +178,8 @@ impl Turn<'_> {
                         .map(Granted::Decided),
                 };
                 answers[place] = Some(answered);
-            } else if let Request::Change {
-                change,
-                actor,
-                reason,
-                ..
-            } = request
-            {
-                answers[place] = Some(self.change(*change, actor, reason.as_deref())?);
+            } else if let Request::Change(change) = request {
+                answers[place] = Some(self.change(change)?);
             }
         }
         Ok(leases)

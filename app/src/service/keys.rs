@@ -7,8 +7,9 @@ use anyhow::Result;
 
 use crate::hex;
 use crate::service::limits::quoted;
+use crate::service::random::random;
+use crate::service::request::of_store::StoreRequest;
 use crate::service::request::{Refusal, is_id, token_hash};
-use crate::service::transaction::random;
 use crate::store::{ApiKey, ITSELF, KEYLESS, Role, Store};
 
 /// The longest name of a key, in bytes.
@@ -58,7 +59,7 @@ impl NewKey {
     }
 
     /// Adds it, within a transaction: the key itself, which is kept nowhere.
-    pub fn add(&self, store: &mut dyn Store, at: i64) -> Result<Result<String, Refusal>> {
+    pub fn add(&self, store: &mut Store, at: i64) -> Result<Result<String, Refusal>> {
         // The prefix makes a leaked key recognisable in a repository or a log.
         let key = format!("debora_{}", hex::encode(&random::<32>()?));
         let row = ApiKey {
@@ -80,27 +81,38 @@ impl NewKey {
             })
         })
     }
+}
 
-    /// Adds it for a caller of the service, who has a key or needs none.
-    pub fn add_for(
-        &self,
-        store: &mut dyn Store,
-        at: i64,
-        keyed: bool,
-    ) -> Result<Result<String, Refusal>> {
+/// Adds a key for a caller of the service, who has one or needs none. Answered with the key, which is stored nowhere.
+#[derive(Clone, Debug)]
+pub struct AddKey {
+    /// What it is to be.
+    pub new: NewKey,
+    /// Whether the caller has a key.
+    pub keyed: bool,
+}
+
+impl StoreRequest for AddKey {
+    type Reply = String;
+
+    fn serve(&self, store: &mut Store, now: i64) -> Result<Result<String, Refusal>> {
+        let Self { new, keyed } = self;
+        if let Err(refusal) = new.check() {
+            return Ok(Err(refusal));
+        }
         // Asked within the transaction: of two who make the first key at the same time, one finds the other's.
         if !keyed && !store.keys()?.is_empty() {
             return Ok(Err(Refusal::KeyNeeded));
         }
-        if !keyed && !self.is_admin_of_all() {
+        if !keyed && !new.is_admin_of_all() {
             return Ok(Err(Refusal::FirstKey));
         }
-        self.add(store, at)
+        new.add(store, now)
     }
 }
 
 /// Revokes the key of this name, within a transaction.
-pub fn revoke(store: &mut dyn Store, name: &str, at: i64) -> Result<Result<(), Refusal>> {
+pub fn revoke(store: &mut Store, name: &str, at: i64) -> Result<Result<(), Refusal>> {
     let keys = store.keys()?;
     let Some(key) = keys.iter().find(|key| key.name == name) else {
         let names = keys.into_iter().map(|key| key.name).collect();
@@ -119,16 +131,27 @@ pub fn revoke(store: &mut dyn Store, name: &str, at: i64) -> Result<Result<(), R
     store.set_key(&revoked).map(Ok)
 }
 
-/// Revokes it for a caller of the service.
-pub fn revoke_for(store: &mut dyn Store, name: &str, at: i64) -> Result<Result<(), Refusal>> {
-    let keys = store.keys()?;
-    let mut admins = keys.iter().filter(|key| {
-        key.role == Role::Admin && key.experiments.is_none() && key.revoked_at.is_none()
-    });
-    let is_last = admins.next().is_some_and(|key| key.name == name) && admins.next().is_none();
-    if is_last {
-        let name = name.to_owned();
-        return Ok(Err(Refusal::LastAdmin { name }));
+/// Revokes a key for a caller of the service.
+#[derive(Clone, Debug)]
+pub struct RevokeKey {
+    /// What it is called.
+    pub name: String,
+}
+
+impl StoreRequest for RevokeKey {
+    type Reply = ();
+
+    fn serve(&self, store: &mut Store, now: i64) -> Result<Result<(), Refusal>> {
+        let name = &self.name;
+        let keys = store.keys()?;
+        let mut admins = keys.iter().filter(|key| {
+            key.role == Role::Admin && key.experiments.is_none() && key.revoked_at.is_none()
+        });
+        let is_last = admins.next().is_some_and(|key| key.name == *name) && admins.next().is_none();
+        if is_last {
+            let name = name.clone();
+            return Ok(Err(Refusal::LastAdmin { name }));
+        }
+        revoke(store, name, now)
     }
-    revoke(store, name, at)
 }

@@ -12,8 +12,9 @@ use crate::hex;
 use crate::service::clock::{Moment, Stopwatch};
 use crate::service::counts::Counts;
 use crate::service::key_uses::KeyUses;
+use crate::service::random::random;
 use crate::service::recent::Recent;
-use crate::service::transaction::{Executor, random};
+use crate::service::transaction::Executor;
 use crate::store::{FileMoved, Store};
 
 /// Experiments kept in memory between groups: those that were asked for last.
@@ -44,7 +45,7 @@ pub struct NodeStart {
 
 impl NodeStart {
     /// Notes a start, within a transaction. The first one gives the store its identity.
-    fn begin(store: &mut dyn Store, at: i64) -> Result<Self> {
+    fn begin(store: &mut Store, at: i64) -> Result<Self> {
         if store.identity()?.is_none() {
             store.set_identity(&hex::encode(&random::<16>()?))?;
         }
@@ -62,7 +63,7 @@ impl NodeStart {
     }
 
     /// Looks for the start on another connection, within a transaction; notes it again if it is not there.
-    pub fn confirmed(&self, store: &mut dyn Store, at: i64) -> Result<Self> {
+    pub fn confirmed(&self, store: &mut Store, at: i64) -> Result<Self> {
         let expected = self.start.identity.clone();
         let found = store.identity()?.unwrap_or_default();
         ensure!(found == expected, FileMoved::OtherStore { expected, found });
@@ -77,7 +78,7 @@ impl NodeStart {
         Ok(confirmed)
     }
 
-    fn start_again(&self, store: &mut dyn Store, at: i64) -> Result<u64> {
+    fn start_again(&self, store: &mut Store, at: i64) -> Result<u64> {
         let incarnation = store.add_start(&self.name, at)?;
         tracing::error!(
             lost = self.start.incarnation,
@@ -91,11 +92,11 @@ impl NodeStart {
 
 impl Executor {
     /// Begins to serve an open store.
-    pub fn start(mut store: Box<dyn Store>, moment: Moment) -> Result<Self> {
+    pub fn start(mut store: Store, moment: Moment) -> Result<Self> {
         store.begin()?;
-        let now = time_of(&*store, moment);
-        let node = NodeStart::begin(&mut *store, now.wall)
-            .context("cannot note the start in the store")?;
+        let now = time_of(&store, moment);
+        let node =
+            NodeStart::begin(&mut store, now.wall).context("cannot note the start in the store")?;
         let shared = store.now().is_some();
         let stopwatch = Stopwatch::of(store.waiting_clock()?, now, shared);
         store.commit()?;
@@ -118,7 +119,7 @@ impl Executor {
             self.confirm_start(moment.after_wait(asked.elapsed()))?;
             self.store.begin()?;
         }
-        let now = time_of(&*self.store, moment.after_wait(asked.elapsed()));
+        let now = time_of(&self.store, moment.after_wait(asked.elapsed()));
         if let Some(jump) = self.stopwatch.jump(now) {
             self.stopwatch.note_jump(now);
             tracing::error!(
@@ -135,7 +136,7 @@ impl Executor {
     /// What was read or even committed on another connection may not be there on this one.
     fn confirm_start(&mut self, moment: Moment) -> Result<()> {
         self.residents.clear();
-        let now = time_of(&*self.store, moment);
+        let now = time_of(&self.store, moment);
         let confirmed = self.read_start(now);
         // Only what was committed is known to be stored.
         (self.node, self.stopwatch) = self.or_rollback(confirmed)?;
@@ -143,7 +144,7 @@ impl Executor {
     }
 
     fn read_start(&mut self, now: Moment) -> Result<(NodeStart, Stopwatch)> {
-        let node = self.node.confirmed(&mut *self.store, now.wall)?;
+        let node = self.node.confirmed(&mut self.store, now.wall)?;
         let shared = self.store.now().is_some();
         let stopwatch = Stopwatch::of(self.store.waiting_clock()?, now, shared);
         self.store.commit()?;
@@ -159,7 +160,7 @@ impl Executor {
 }
 
 /// The moment with the time that all nodes share, if there is one.
-fn time_of(store: &dyn Store, moment: Moment) -> Moment {
+fn time_of(store: &Store, moment: Moment) -> Moment {
     Moment {
         wall: store.now().unwrap_or(moment.wall),
         ..moment
@@ -170,7 +171,7 @@ fn time_of(store: &dyn Store, moment: Moment) -> Moment {
 mod tests {
     use super::*;
     use crate::scratch::Scratch;
-    use crate::service::request::{Create, Request};
+    use crate::service::request::{Create, Decide, Request};
     use crate::store::{Location, Purpose};
 
     /// A group may have more experiments than are kept: all of them are served, and only then dropped.
@@ -182,19 +183,21 @@ mod tests {
         let mut executor = Executor::start(store, Moment::both(0)).unwrap();
         let create = |number: usize| {
             Request::Create(Create {
-                id: Some(format!("e-{number}")),
+                id: format!("e-{number}"),
                 spec: "policy = 'free'\nhorizon = 9\nrho = 0.5\nactions = ['a', 'b']".into(),
                 key: None,
                 blind: true,
                 actor: "test".into(),
             })
         };
-        let decide = |number: usize| Request::Decide {
-            id: format!("e-{number}"),
-            rounds: 1,
-            request_key: None,
-            seen: 0,
-            actor: "tester".into(),
+        let decide = |number: usize| {
+            Request::Decide(Decide {
+                id: format!("e-{number}"),
+                rounds: 1,
+                request_key: None,
+                seen: 0,
+                actor: "tester".into(),
+            })
         };
         let many = 0..RESIDENTS_MAX + 9;
         let requests: Vec<_> = many.clone().map(create).chain(many.map(decide)).collect();

@@ -16,8 +16,8 @@ impl Turn<'_> {
         answers: &mut [Option<Answered>],
     ) -> Result<()> {
         for (place, request) in group.iter().enumerate() {
-            if let Request::Publish { address, actor, .. } = request {
-                let head = self.publish_at(address, actor)?;
+            if let Request::Publish(publish) = request {
+                let head = self.publish_at(&publish.address, &publish.actor)?;
                 answers[place] = Some(Ok(Granted::Published { head }));
             }
         }

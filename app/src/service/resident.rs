@@ -68,7 +68,7 @@ impl Resident {
     }
 
     /// Reads an experiment: its spec and its last epoch, whatever the number of rounds.
-    pub fn read(store: &mut dyn Store, id: &str) -> Result<Option<Self>> {
+    pub fn read(store: &mut Store, id: &str) -> Result<Option<Self>> {
         let Some((experiment, progress)) = store.experiment(id)? else {
             return Ok(None);
         };
@@ -145,7 +145,7 @@ impl Resident {
     /// after a restart, is made up for in steps.
     ///
     /// While a gap stops it, it tries again only after as many more outcomes.
-    pub fn catch_up(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<()> {
+    pub fn catch_up(&mut self, store: &mut Store, id: &str, progress: &Progress) -> Result<()> {
         let told = self.told(progress);
         // Counted from the last try and not from what is added up: one outcome that is missing early in the
         // epoch would otherwise have all later ones read again with every request.
@@ -181,7 +181,7 @@ impl Resident {
     /// Hashes the epoch's leases that are not hashed yet, as far as so many reads go.
     fn read_leases(
         &mut self,
-        store: &mut dyn Store,
+        store: &mut Store,
         id: &str,
         progress: &Progress,
         with_overtime: bool,
@@ -221,7 +221,7 @@ impl Resident {
     /// The hash over the open epoch's leases.
     pub fn leases_hash(
         &mut self,
-        store: &mut dyn Store,
+        store: &mut Store,
         id: &str,
         progress: &Progress,
     ) -> Result<String> {
@@ -232,7 +232,7 @@ impl Resident {
     /// The hash over the rounds of the open epoch that have an outcome, with gaps where they are outstanding.
     pub fn rounds_hash_so_far(
         &self,
-        store: &mut dyn Store,
+        store: &mut Store,
         id: &str,
         progress: &Progress,
     ) -> Result<String> {
@@ -256,7 +256,7 @@ impl Resident {
     }
 
     /// Adds up to a chunk of rounds. False where a gap stops it, or the last decided round.
-    fn add_chunk(&mut self, store: &mut dyn Store, id: &str, progress: &Progress) -> Result<bool> {
+    fn add_chunk(&mut self, store: &mut Store, id: &str, progress: &Progress) -> Result<bool> {
         let before = self.epoch_sum.next;
         let outcomes = store.outcomes(id, before, CHUNK)?;
         // Sums are exact and could be taken in any order, but the hash is over the rounds in order.
@@ -280,7 +280,7 @@ impl Resident {
     /// The whole epoch's rounds.
     pub fn whole_epoch_sum(
         &mut self,
-        store: &mut dyn Store,
+        store: &mut Store,
         id: &str,
         progress: &Progress,
     ) -> Result<&EpochSum> {
@@ -314,7 +314,7 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
     use crate::service::clock::Moment;
-    use crate::service::request::{Create, DecisionId, Request, ToldOutcome};
+    use crate::service::request::{Create, Decide, DecisionId, Request, Tell, ToldOutcome};
     use crate::service::transaction::Executor;
     use crate::store::{Location, Purpose};
 
@@ -332,7 +332,7 @@ mod tests {
             }
         };
         served(&[Request::Create(Create {
-            id: Some("long".into()),
+            id: "long".into(),
             spec: "policy = 'soft'\nhorizon = 1e12\nrho = 0.3\nactions = ['a', 'b']
                 [[cost]]\nname = 'price'\nthreshold = 0.5"
                 .into(),
@@ -340,37 +340,41 @@ mod tests {
             blind: true,
             actor: actor.into(),
         })]);
-        let decide = |_| Request::Decide {
-            id: "long".into(),
-            rounds: 2,
-            request_key: None,
-            seen: 0,
-            actor: actor.into(),
+        let decide = |_| {
+            Request::Decide(Decide {
+                id: "long".into(),
+                rounds: 2,
+                request_key: None,
+                seen: 0,
+                actor: actor.into(),
+            })
         };
         let leases = LEASES_A_READ * (READS_AHEAD + 3 * READS_A_CHUNK);
         for _ in 0..leases.div_ceil(1_000) {
             served(&(0..1_000).map(decide).collect::<Vec<_>>());
         }
-        let tell = |rounds: std::ops::Range<u64>| Request::Tell {
-            id: "long".into(),
-            outcomes: rounds
-                .map(|round| ToldOutcome {
-                    decision: DecisionId::Round(round),
-                    reward: 0.5,
-                    costs: vec![0.5],
-                })
-                .collect(),
-            actor: actor.into(),
+        let tell = |rounds: std::ops::Range<u64>| {
+            Request::Tell(Tell {
+                id: "long".into(),
+                outcomes: rounds
+                    .map(|round| ToldOutcome {
+                        decision: DecisionId::Round(round),
+                        reward: 0.5,
+                        costs: vec![0.5],
+                    })
+                    .collect(),
+                actor: actor.into(),
+            })
         };
         served(&[tell(1..5_001), tell(5_001..10_001)]);
         let mut store = open(Purpose::Read);
         store.begin().unwrap();
         let (_, before) = store.experiment("long").unwrap().unwrap();
-        let mut resident = Resident::read(&mut *store, "long").unwrap().unwrap();
+        let mut resident = Resident::read(&mut store, "long").unwrap().unwrap();
         let mut told = before.clone();
         for step in 1..=4 {
             told.outcomes[0] += CHUNK as u64;
-            resident.catch_up(&mut *store, "long", &told).unwrap();
+            resident.catch_up(&mut store, "long", &told).unwrap();
             let read = (step * LEASES_A_READ * (READS_AHEAD + READS_A_CHUNK)) as u64;
             assert_eq!(
                 resident.leases.next(DecisionKind::Round),
@@ -378,12 +382,12 @@ mod tests {
             );
         }
         assert_eq!(resident.next_untold(), 10_001);
-        let mut at_once = Resident::read(&mut *store, "long").unwrap().unwrap();
+        let mut at_once = Resident::read(&mut store, "long").unwrap().unwrap();
         let mut hashes = |resident: &mut Resident| {
             [
-                resident.leases_hash(&mut *store, "long", &before).unwrap(),
+                resident.leases_hash(&mut store, "long", &before).unwrap(),
                 resident
-                    .rounds_hash_so_far(&mut *store, "long", &before)
+                    .rounds_hash_so_far(&mut store, "long", &before)
                     .unwrap(),
             ]
         };

@@ -68,15 +68,11 @@ impl Turn<'_> {
         let mut accepted: Vec<(usize, Cow<'_, [ToldOutcome]>, &str)> = Vec::new();
         for (place, request) in group.iter().enumerate() {
             let (found, actor) = match request {
-                Request::Tell {
-                    outcomes, actor, ..
-                } => (Ok(Cow::from(outcomes)), actor),
-                Request::TellKeyed {
-                    outcomes,
-                    keyed,
-                    actor,
-                    ..
-                } => (self.find(outcomes, keyed)?.map(Cow::from), actor),
+                Request::Tell(tell) => (Ok(Cow::from(&tell.outcomes)), &tell.actor),
+                Request::TellKeyed(tell) => {
+                    let found = self.find(&tell.outcomes, &tell.keyed)?;
+                    (found.map(Cow::from), &tell.actor)
+                }
                 _ => continue,
             };
             // All outcomes of a request are checked before any is recorded: all or nothing.

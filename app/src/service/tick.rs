@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::service::clock::{Moment, Stopwatch};
 use crate::service::key_uses::KeyUse;
-use crate::service::request::{Granted, Request};
+use crate::service::request::{Granted, Request, Tick};
 use crate::service::transaction::Executor;
 
 /// Experiments that are looked at in one tick, in one transaction. Requests are served before the next, and wait for so many.
@@ -29,7 +29,8 @@ impl Executor {
         if ids.is_empty() {
             return Ok(Ticked::default());
         }
-        let requests: Vec<Request> = ids.into_iter().map(|id| Request::Tick { id }).collect();
+        let ticks = ids.into_iter().map(|id| Tick { id }.into());
+        let requests: Vec<Request> = ticks.collect();
         let answers = self.serve(&requests, moment);
         let (mut imputed, mut failed) = (0, Vec::new());
         for (request, answer) in requests.iter().zip(answers) {

@@ -9,28 +9,20 @@ use anyhow::Result;
 use debora::spec::Spec;
 use debora::{Engine, Key, Plan, VALUES_VERSION};
 
-use crate::hex;
 use crate::log::{OtherValues, chain};
 use crate::service::clock::{Moment, Stopwatch};
 use crate::service::counts::Counts;
 use crate::service::key_uses::KeyUses;
-use crate::service::keys::{self, NewKey};
 use crate::service::limits;
 use crate::service::node::{NodeStart, StoreStart};
+use crate::service::random::random;
 use crate::service::recent::Recent;
-use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_id, token_hash};
+use crate::service::request::of_store::{StoreRequest, StoreTask, Task};
+use crate::service::request::{Create, Granted, Refusal, Request, beginning, is_id};
 use crate::service::resident::Resident;
 use crate::service::turn::{Turn, TurnTime, opened};
 use crate::service::went_back::lost;
-use crate::store::{
-    Event, ExperimentRow, Failure, Locked, Progress, Session, Store, parse_progress,
-};
-
-/// How long a session of the pages lasts: a working day, so that a browser left open does not decide for ever.
-const SESSION_MILLISECONDS: i64 = 12 * 60 * 60 * 1_000;
-
-/// Sessions of a key at a time: a team that shares one, each with some browsers.
-const SESSIONS_MAX: usize = 100;
+use crate::store::{Event, ExperimentRow, Failure, Locked, Progress, Store, parse_progress};
 
 /// A request's answer, or why it was refused.
 pub type Answered = Result<Granted, Refusal>;
@@ -43,7 +35,7 @@ pub(super) type ActorNumbers<'a> = BTreeMap<&'a str, u64>;
 
 /// Serves groups of requests, each in a transaction of its own: one node's only writer.
 pub struct Executor {
-    pub(super) store: Box<dyn Store>,
+    pub(super) store: Store,
     pub(super) residents: Recent<Resident>,
     /// What was seen committed. Kept when residents are dropped: it is what a store that went back is known by.
     pub(super) seen: Recent<Seen>,
@@ -76,8 +68,32 @@ impl Executor {
     /// Serves a group: each request is answered, and what the answers say is durable. If the store fails, nothing of the
     /// group is known to have happened.
     pub fn serve(&mut self, requests: &[Request], moment: Moment) -> Vec<Answered> {
+        self.serve_all(requests, &mut [], moment)
+    }
+
+    /// Serves a request of the store.
+    pub fn serve_store<R: StoreRequest>(
+        &mut self,
+        request: R,
+        moment: Moment,
+    ) -> Result<R::Reply, Refusal> {
+        let (task, mut answer) = Task::new(request);
+        let mut tasks: [Box<dyn StoreTask>; 1] = [Box::new(task)];
+        self.serve_all(&[], &mut tasks, moment);
+        let [task] = tasks;
+        task.answer();
+        answer.try_recv().unwrap_or(Err(Refusal::Stopping))
+    }
+
+    /// Serves a group of requests of experiments and of tasks of the store.
+    pub(super) fn serve_all(
+        &mut self,
+        requests: &[Request],
+        tasks: &mut [Box<dyn StoreTask>],
+        moment: Moment,
+    ) -> Vec<Answered> {
         let mut committing = false;
-        let failure = match self.run(requests, moment, &mut committing) {
+        let failure = match self.run(requests, tasks, moment, &mut committing) {
             Ok(answers) => return answers,
             Err(failure) => failure,
         };
@@ -85,16 +101,15 @@ impl Executor {
         self.forget();
         // A commit that failed may have been kept all the same: serving its requests again could
         // carry them out twice.
-        if !committing && concern_several_experiments(requests) && self.store_answers() {
-            return self.serve_each(requests, moment);
+        if !committing && concern_several(requests, tasks) && self.store_answers() {
+            return self.serve_each(requests, tasks, moment);
         }
         let detail = format!("{failure:#}");
-        let refuse = |_| {
-            Err(Refusal::Store {
-                detail: detail.clone(),
-            })
+        let refusal = || Refusal::Store {
+            detail: detail.clone(),
         };
-        requests.iter().map(refuse).collect()
+        tasks.iter_mut().for_each(|task| task.refuse(refusal()));
+        requests.iter().map(|_| Err(refusal())).collect()
     }
 
     /// Ends the store's connection.
@@ -106,6 +121,7 @@ impl Executor {
     fn run(
         &mut self,
         requests: &[Request],
+        tasks: &mut [Box<dyn StoreTask>],
         moment: Moment,
         committing: &mut bool,
     ) -> Result<Vec<Answered>> {
@@ -114,13 +130,13 @@ impl Executor {
             self.stopwatch = Stopwatch::of(self.store.waiting_clock()?, now, true);
         }
         let mut transaction = Transaction {
-            store: &mut *self.store,
+            store: &mut self.store,
             residents: &mut self.residents,
             seen: &mut self.seen,
             touched: Vec::new(),
             time: TurnTime::of(&self.stopwatch, now),
         };
-        let answers = transaction.serve(requests)?;
+        let answers = transaction.serve(requests, tasks)?;
         let touched = transaction.touched;
         *committing = true;
         self.store.commit()?;
@@ -133,8 +149,16 @@ impl Executor {
         Ok(answers)
     }
 
-    /// Serves each request in a transaction of its own, so that one damaged experiment does not fail its neighbours.
-    fn serve_each(&mut self, requests: &[Request], moment: Moment) -> Vec<Answered> {
+    /// Serves each in a transaction of its own, so that one damaged experiment does not fail its neighbours.
+    fn serve_each(
+        &mut self,
+        requests: &[Request],
+        tasks: &mut [Box<dyn StoreTask>],
+        moment: Moment,
+    ) -> Vec<Answered> {
+        for task in tasks {
+            self.serve_all(&[], std::slice::from_mut(task), moment);
+        }
         requests
             .iter()
             .flat_map(|request| self.serve(std::slice::from_ref(request), moment))
@@ -163,7 +187,7 @@ pub(super) struct Seen {
 
 /// A group of requests and its one commit.
 pub(super) struct Transaction<'a> {
-    pub store: &'a mut dyn Store,
+    pub store: &'a mut Store,
     pub residents: &'a mut Recent<Resident>,
     seen: &'a mut Recent<Seen>,
     /// What the group's experiments are when it is committed.
@@ -172,8 +196,15 @@ pub(super) struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    fn serve(&mut self, requests: &[Request]) -> Result<Vec<Answered>> {
+    fn serve(
+        &mut self,
+        requests: &[Request],
+        tasks: &mut [Box<dyn StoreTask>],
+    ) -> Result<Vec<Answered>> {
         let actors = self.actors(requests)?;
+        for task in tasks {
+            task.serve(self.store, self.time.at)?;
+        }
         let mut answers: Vec<Option<Answered>> = requests.iter().map(|_| None).collect();
         for (id, places) in by_experiment(requests) {
             self.serve_experiment(id, places, requests, &actors, &mut answers)?;
@@ -203,19 +234,10 @@ impl Transaction<'_> {
         answers: &mut [Option<Answered>],
     ) -> Result<()> {
         for &place in &places {
-            answers[place] = match &requests[place] {
-                // Created first, whatever the order: if this group creates it, the other requests are for it.
-                Request::Create(create) => Some(self.create(create)?),
-                Request::LogIn { key_name } => Some(self.log_in(key_name)?),
-                Request::LogOut { hash } => Some(self.log_out(hash)?),
-                Request::AddKey { new, keyed } => Some(self.add_key(new, *keyed)?),
-                Request::RevokeKey { name } => Some(self.revoke_key(name)?),
-                Request::Outbox(request) => {
-                    let served = request.serve(self.store, self.time)?;
-                    Some(served.map(Granted::Outbox))
-                }
-                _ => None,
-            };
+            // Created first, whatever the order: if this group creates it, the other requests are for it.
+            if let Request::Create(create) = &requests[place] {
+                answers[place] = Some(self.create(create)?);
+            }
         }
         places.retain(|&place| answers[place].is_none());
         if places.is_empty() {
@@ -249,62 +271,27 @@ impl Transaction<'_> {
         // The store decides whether the id is free, and not a look beforehand: another node may
         // create the same one at this moment.
         if !self.store.create(&experiment, &progress, &first_epoch)? {
-            return self.created_before(create, experiment.id);
+            return self.created_before(create);
         }
         let id = experiment.id;
         self.store.add_event(&id, &event)?;
         let resident = Resident::new(engine, spec.service, self.time.at);
         self.residents.insert(&id, resident);
-        Ok(Ok(Granted::Created {
-            id,
-            repeated: false,
-        }))
-    }
-
-    /// Begins a session, in the group's transaction like all that is written: a connection of its own would hold up decisions.
-    fn log_in(&mut self, key_name: &str) -> Result<Answered> {
-        // Swept here: nobody begins one without passing by. And bounded, or a key could make as many as it likes, each of
-        // which costs every later log-in time.
-        self.store.end_sessions(self.time.at)?;
-        self.store.end_oldest_sessions(key_name, SESSIONS_MAX - 1)?;
-        let token = hex::encode(&random::<32>()?);
-        self.store.add_session(&Session {
-            hash: token_hash(&token),
-            key_name: key_name.to_owned(),
-            expires_at: self.time.at + SESSION_MILLISECONDS,
-        })?;
-        Ok(Ok(Granted::LoggedIn(token)))
-    }
-
-    fn log_out(&mut self, hash: &str) -> Result<Answered> {
-        self.store.end_session(hash)?;
-        Ok(Ok(Granted::LoggedOut))
-    }
-
-    fn add_key(&mut self, new: &NewKey, keyed: bool) -> Result<Answered> {
-        if let Err(refusal) = new.check() {
-            return Ok(Err(refusal));
-        }
-        let added = new.add_for(self.store, self.time.at, keyed)?;
-        Ok(added.map(Granted::KeyAdded))
-    }
-
-    fn revoke_key(&mut self, name: &str) -> Result<Answered> {
-        let revoked = keys::revoke_for(self.store, name, self.time.at)?;
-        Ok(revoked.map(|()| Granted::KeyRevoked))
+        Ok(Ok(Granted::Created { repeated: false }))
     }
 
     /// The answer where the id is taken: by this very experiment, or by another.
-    fn created_before(&mut self, create: &Create, id: String) -> Result<Answered> {
+    fn created_before(&mut self, create: &Create) -> Result<Answered> {
+        let id = &create.id;
         // A request without a key accepts any, so the one drawn the first time is right. The spec
         // is compared as text: the chain hashes the text, so another spelling is another experiment.
-        let same = self.store.experiment(&id)?.is_some_and(|(before, _)| {
+        let same = self.store.experiment(id)?.is_some_and(|(before, _)| {
             before.spec == create.spec && create.key.is_none_or(|key| key == before.key)
         });
         Ok(if same {
-            Ok(Granted::Created { id, repeated: true })
+            Ok(Granted::Created { repeated: true })
         } else {
-            Err(Refusal::IdTaken { id })
+            Err(Refusal::IdTaken { id: id.clone() })
         })
     }
 
@@ -398,14 +385,16 @@ fn by_experiment(requests: &[Request]) -> BTreeMap<&str, Vec<usize>> {
     groups
 }
 
-fn concern_several_experiments(requests: &[Request]) -> bool {
-    requests.windows(2).any(|pair| pair[0].id() != pair[1].id())
+/// Whether a group concerns several experiments, or has tasks beside something else.
+fn concern_several(requests: &[Request], tasks: &[Box<dyn StoreTask>]) -> bool {
+    let beside_others = !tasks.is_empty() && tasks.len() + requests.len() > 1;
+    beside_others || requests.windows(2).any(|pair| pair[0].id() != pair[1].id())
 }
 
 /// The experiment in memory, read if it is not there or another node has closed its epoch.
 fn resident_at<'a>(
     residents: &'a mut Recent<Resident>,
-    store: &mut dyn Store,
+    store: &mut Store,
     id: &str,
     epoch: u64,
 ) -> Result<&'a mut Resident> {
@@ -424,12 +413,7 @@ fn resident_at<'a>(
 
 /// Checks what a new experiment is made of, and draws what is not given.
 fn draft(create: &Create, now: i64) -> Result<Result<ExperimentRow, Refusal>> {
-    let id = match &create.id {
-        Some(id) => id.clone(),
-        // 64 random bits: the ids of a million experiments collide with probability 3e-8.
-        None => hex::encode(&random::<8>()?),
-    };
-    if let Err(refusal) = check_draft(&id, create) {
+    if let Err(refusal) = check_draft(create) {
         return Ok(Err(refusal));
     }
     let key = match create.key {
@@ -437,7 +421,7 @@ fn draft(create: &Create, now: i64) -> Result<Result<ExperimentRow, Refusal>> {
         None => Key::from(u128::from_be_bytes(random()?)),
     };
     Ok(Ok(ExperimentRow {
-        id,
+        id: create.id.clone(),
         spec: create.spec.clone(),
         key,
         // Without it the published hash of a small key, such as 42, could be guessed by trying.
@@ -448,10 +432,10 @@ fn draft(create: &Create, now: i64) -> Result<Result<ExperimentRow, Refusal>> {
     }))
 }
 
-fn check_draft(id: &str, create: &Create) -> Result<(), Refusal> {
-    if !is_id(id) {
+fn check_draft(create: &Create) -> Result<(), Refusal> {
+    if !is_id(&create.id) {
         return Err(Refusal::IdText {
-            id: limits::quoted(id),
+            id: limits::quoted(&create.id),
         });
     }
     limits::check_length(&create.spec)?;
@@ -464,13 +448,4 @@ fn check_draft(id: &str, create: &Create) -> Result<(), Refusal> {
         return Err(Refusal::Blind(warning));
     }
     Ok(())
-}
-
-/// Random bytes from the operating system.
-pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        anyhow::anyhow!("the operating system's random number generator failed: {error}")
-    })?;
-    Ok(bytes)
 }

@@ -8,7 +8,7 @@ use debora::record::Kind;
 use crate::log::chain::{self, EpochParts};
 use crate::log::observed::Observed;
 use crate::service::clock::{Moment, Stopwatch};
-use crate::service::request::{Change, Granted, Refusal, Request};
+use crate::service::request::{Change, Granted, MakeChange, Refusal, Request};
 use crate::service::resident::Resident;
 use crate::service::transaction::{ActorNumbers, Answered, all_of};
 use crate::store::{DecisionKind, EpochRow, Event, Lease, OutcomeRow, Progress, Status, Store};
@@ -39,7 +39,7 @@ pub(super) fn opened(engine: &Engine, now: i64) -> Result<EpochRow> {
 /// One experiment within a transaction.
 pub(super) struct Turn<'a> {
     pub id: &'a str,
-    pub store: &'a mut dyn Store,
+    pub store: &'a mut Store,
     pub resident: &'a mut Resident,
     /// As it was locked.
     pub before: Progress,
@@ -100,7 +100,7 @@ impl Turn<'_> {
             answers[place] = Some(receipts.map(Granted::Told));
         }
         for (place, request) in group.iter().enumerate() {
-            if let Request::Tick { .. } = request {
+            if let Request::Tick(_) = request {
                 answers[place] = Some(Ok(Granted::Ticked(self.impute_due()?)));
             }
         }
@@ -178,13 +178,8 @@ impl Turn<'_> {
         }))
     }
 
-    pub(super) fn change(
-        &mut self,
-        change: Change,
-        actor: &str,
-        reason: Option<&str>,
-    ) -> Result<Answered> {
-        let status = match (self.progress.status, change) {
+    pub(super) fn change(&mut self, asked: &MakeChange) -> Result<Answered> {
+        let status = match (self.progress.status, asked.change) {
             // Closing is safe to repeat, as its answer may have been lost.
             (Status::Closed, Change::Close) => Status::Closed,
             (Status::Closed, _) => return Ok(Err(self.refuse_closed())),
@@ -198,9 +193,9 @@ impl Turn<'_> {
         if self.progress.status != status {
             let mut event = Event {
                 at: self.time.at,
-                actor: actor.to_owned(),
-                what: past_tense(change).to_owned(),
-                reason: reason.map(str::to_owned),
+                actor: asked.actor.clone(),
+                what: past_tense(asked.change).to_owned(),
+                reason: asked.reason.clone(),
                 position: None,
             };
             // Before the status: the event that ends an experiment is in the hash over its end.

@@ -16,9 +16,10 @@ use crate::service::clock::Clock;
 use crate::service::counts::{Counts, Shed};
 use crate::service::key_uses::KeyUses;
 use crate::service::node::StoreStart;
-use crate::service::request::{Granted, Refusal, Request};
+use crate::service::request::of_store::{StoreRequest, StoreTask, Task};
+use crate::service::request::{Ask, Refusal, Request};
 use crate::service::tick::Ticked;
-use crate::service::transaction::{Executor, Probed};
+use crate::service::transaction::{Answered, Executor, Probed};
 use crate::store::{Failure, Location, Purpose, Store};
 
 /// The most requests in one transaction. Far more than wait at once (64 connections make groups of 16, docs/benchmarks.md): it
@@ -51,10 +52,33 @@ enum Message {
     Probe(oneshot::Sender<Probed>),
 }
 
-/// A request that waits for the writer.
+/// Something that is to be served, and the way to its caller.
+enum Asked {
+    OfExperiment(Request, oneshot::Sender<Answered>),
+    OfStore(Box<dyn StoreTask>),
+}
+
+impl Asked {
+    /// About how many rows it reads or writes.
+    fn rows(&self) -> u64 {
+        match self {
+            Self::OfExperiment(request, _) => request.rows(),
+            Self::OfStore(_) => 1,
+        }
+    }
+
+    /// Whether nobody waits for the answer.
+    fn is_given_up(&self) -> bool {
+        match self {
+            Self::OfExperiment(_, sender) => sender.is_closed(),
+            Self::OfStore(task) => task.is_given_up(),
+        }
+    }
+}
+
+/// What waits for the writer.
 struct Waiting {
-    request: Request,
-    sender: oneshot::Sender<Result<Granted, Refusal>>,
+    asked: Asked,
     since: Instant,
     claim: Claim,
 }
@@ -87,7 +111,7 @@ pub struct Service {
     /// Rows that wait for the writer.
     queued: Arc<AtomicU64>,
     writer: Mutex<Option<JoinHandle<Result<()>>>>,
-    readers: Mutex<Vec<Box<dyn Store>>>,
+    readers: Mutex<Vec<Store>>,
 }
 
 impl Service {
@@ -124,10 +148,27 @@ impl Service {
         }))
     }
 
-    /// Has a request served; what the answer says is durable.
-    pub async fn serve(&self, request: Request) -> Result<Granted, Refusal> {
+    /// Has a request of an experiment served; what the answer says is durable.
+    pub async fn ask<A: Ask>(&self, ask: A) -> Result<A::Reply, Refusal> {
         let (sender, answer) = oneshot::channel();
-        let rows = request.rows();
+        let asked = Asked::OfExperiment(ask.into(), sender);
+        let granted = self.serve(asked, answer).await?;
+        Ok(A::reply(granted).expect("a turn answers each request by its kind"))
+    }
+
+    /// Has a request of the store served; what the answer says is durable.
+    pub async fn ask_store<R: StoreRequest>(&self, request: R) -> Result<R::Reply, Refusal> {
+        let (task, answer) = Task::new(request);
+        self.serve(Asked::OfStore(Box::new(task)), answer).await
+    }
+
+    /// Has the writer serve something, and waits for the answer.
+    async fn serve<T>(
+        &self,
+        asked: Asked,
+        mut answer: oneshot::Receiver<Result<T, Refusal>>,
+    ) -> Result<T, Refusal> {
+        let rows = asked.rows();
         // Added before it is compared, so that many at once cannot all find the last room.
         if self.queued.fetch_add(rows, Ordering::Relaxed) > QUEUE_ROWS_MAX {
             self.queued.fetch_sub(rows, Ordering::Relaxed);
@@ -135,14 +176,12 @@ impl Service {
         }
         let claim = Claim::default();
         self.send(Message::Serve(Waiting {
-            request,
-            sender,
+            asked,
             since: Instant::now(),
             claim: claim.clone(),
         }))?;
         // The writer drops what it was sent only if it panics, and then nobody knows what is stored.
         let lost = |_| Err(Refusal::Stopping);
-        let mut answer = answer;
         match tokio::time::timeout(WAIT_MAX, &mut answer).await {
             Ok(answered) => answered.unwrap_or_else(lost),
             Err(_) if claim.take() => Err(self.shed()),
@@ -182,9 +221,9 @@ impl Service {
     }
 
     /// Reads on a connection of its own. Blocks: from async code, within `spawn_blocking`.
-    pub fn read<T>(&self, read: impl FnOnce(&mut dyn Store) -> Result<T>) -> Result<T> {
+    pub fn read<T>(&self, read: impl FnOnce(&mut Store) -> Result<T>) -> Result<T> {
         let mut store = self.reader()?;
-        let result = read(&mut *store);
+        let result = read(&mut store);
         store.rollback();
         // A connection that failed may be broken, and is not used again.
         if result.is_ok() {
@@ -193,7 +232,7 @@ impl Service {
         result
     }
 
-    fn reader(&self) -> Result<Box<dyn Store>> {
+    fn reader(&self) -> Result<Store> {
         let idle = self.readers.lock().expect("no panic while reading").pop();
         let mut store = match idle {
             Some(store) => store,
@@ -204,7 +243,7 @@ impl Service {
         Ok(store)
     }
 
-    fn keep_reader(&self, store: Box<dyn Store>) {
+    fn keep_reader(&self, store: Store) {
         let mut idle = self.readers.lock().expect("no panic while reading");
         if idle.len() < READERS_IDLE {
             idle.push(store);
@@ -248,7 +287,8 @@ struct Writer {
 #[derive(Default)]
 struct Group {
     requests: Vec<Request>,
-    senders: Vec<oneshot::Sender<Result<Granted, Refusal>>>,
+    senders: Vec<oneshot::Sender<Answered>>,
+    tasks: Vec<Box<dyn StoreTask>>,
     ticks: Vec<oneshot::Sender<Result<Ticked, Refusal>>>,
     probes: Vec<oneshot::Sender<Probed>>,
     rows: u64,
@@ -278,7 +318,8 @@ impl Writer {
         let mut next = Some(first);
         while let Some(message) = next {
             self.add(message, &mut group);
-            let room = group.requests.len() < GROUP_MAX && group.rows < GROUP_ROWS_MAX;
+            let served = group.requests.len() + group.tasks.len();
+            let room = served < GROUP_MAX && group.rows < GROUP_ROWS_MAX;
             next = if room {
                 self.received.try_recv().ok()
             } else {
@@ -291,31 +332,40 @@ impl Writer {
     fn add(&self, message: Message, group: &mut Group) {
         match message {
             Message::Serve(waiting) => {
-                let rows = waiting.request.rows();
+                let rows = waiting.asked.rows();
                 self.queued.fetch_sub(rows, Ordering::Relaxed);
                 // Nobody hears the answer, and a client that hung up asks again: rounds handed out
                 // to it without a request key would be lost.
-                if waiting.sender.is_closed() || !waiting.claim.take() {
+                if waiting.asked.is_given_up() || !waiting.claim.take() {
                     return;
                 }
                 group.rows += rows;
                 group.waited = group.waited.max(waiting.since.elapsed());
-                group.requests.push(waiting.request);
-                group.senders.push(waiting.sender);
+                match waiting.asked {
+                    Asked::OfExperiment(request, sender) => {
+                        group.requests.push(request);
+                        group.senders.push(sender);
+                    }
+                    Asked::OfStore(task) => group.tasks.push(task),
+                }
             }
             Message::Tick(sender) => group.ticks.push(sender),
             Message::Probe(sender) => group.probes.push(sender),
         }
     }
 
-    fn serve(&mut self, group: Group) {
-        if !group.requests.is_empty() {
-            let answers = self.executor.serve(&group.requests, (self.clock)());
+    fn serve(&mut self, mut group: Group) {
+        if !group.requests.is_empty() || !group.tasks.is_empty() {
+            let moment = (self.clock)();
+            let answers = self
+                .executor
+                .serve_all(&group.requests, &mut group.tasks, moment);
             self.counts.groups.inc();
             self.counts.waited.set(group.waited.as_secs_f64());
             for (sender, answer) in group.senders.into_iter().zip(answers) {
                 let _ = sender.send(answer);
             }
+            group.tasks.into_iter().for_each(|task| task.answer());
         }
         // Those who asked while the store was stuck have their answer.
         for sender in group
@@ -344,7 +394,7 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
     use crate::service::clock::Moment;
-    use crate::service::request::Create;
+    use crate::service::request::{Create, Decide};
 
     /// How many groups the writer makes of requests that are all waiting when it starts, for this many rounds each.
     fn groups_of(requests: usize, rounds: u64, hung_up: bool) -> u64 {
@@ -355,7 +405,7 @@ mod tests {
         let mut answers = Vec::new();
         for _ in 0..requests {
             let (answer, answered) = oneshot::channel();
-            let request = Request::Decide {
+            let decide = Decide {
                 id: "none".into(),
                 rounds,
                 request_key: None,
@@ -363,8 +413,7 @@ mod tests {
                 actor: "tester".into(),
             };
             let waiting = Waiting {
-                request,
-                sender: answer,
+                asked: Asked::OfExperiment(decide.into(), answer),
                 since: Instant::now(),
                 claim: Claim::default(),
             };
@@ -413,7 +462,7 @@ mod tests {
         let location = Location::Sqlite(folder.join("store.db"));
         let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
         let ask = || {
-            service.serve(Request::Decide {
+            service.ask(Decide {
                 id: "none".into(),
                 rounds: 1,
                 request_key: None,
@@ -441,13 +490,13 @@ mod tests {
             let (service, id) = (Arc::clone(&service), id.to_owned());
             let spec = "policy = 'free'\nhorizon = 100\nrho = 0.9\nactions = ['a', 'b']\n";
             let create = Create {
-                id: Some(id),
+                id,
                 spec: spec.into(),
                 key: None,
                 blind: true,
                 actor: "test".into(),
             };
-            tokio::spawn(async move { service.serve(Request::Create(create)).await })
+            tokio::spawn(async move { service.ask(create).await })
         };
         let other = rusqlite::Connection::open(path).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -462,16 +511,10 @@ mod tests {
         assert!((WAIT_MAX..2 * WAIT_MAX).contains(&begun.elapsed()));
         assert!(!taken.is_finished());
         other.execute_batch("ROLLBACK").unwrap();
-        assert!(matches!(taken.await.unwrap(), Ok(Granted::Created { .. })));
+        assert!(matches!(taken.await.unwrap(), Ok(false)));
         // The next has the same id, and finds it free.
         let again = create("shed").await.unwrap();
-        assert!(matches!(
-            again,
-            Ok(Granted::Created {
-                repeated: false,
-                ..
-            })
-        ));
+        assert!(matches!(again, Ok(false)));
         service.stop().unwrap();
     }
 }

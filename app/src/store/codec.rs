@@ -4,7 +4,7 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::rows::{DecisionKind, Progress, Role};
+use super::{DecisionKind, Progress, Role};
 
 /// A number to be stored. Stores count to 2^63 - 1; rounds end at 2^53.
 pub fn stored(number: u64) -> Result<i64> {

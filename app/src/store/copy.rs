@@ -15,16 +15,15 @@ pub fn to_file(location: &Location, to: &Path) -> Result<Held> {
     match location {
         Location::Sqlite(from) => copying::copy(from, to)?,
         // Row by row, since a backup is a file that `debora serve` can open, whatever the store was.
-        Location::Postgres(_) => copy(
-            &mut *location.open(Purpose::Read)?,
-            &mut copying::empty(to)?,
-        )?,
+        Location::Postgres(_) => {
+            copy(&mut location.open(Purpose::Read)?, &mut copying::empty(to)?)?
+        }
     }
     copying::check(to)
 }
 
 /// Copies everything into a store that is empty.
-pub fn copy(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
+pub fn copy(from: &mut Store, to: &mut Store) -> Result<()> {
     // One transaction each: the copy is of one moment, though it may take minutes, and whole or not there at all.
     from.begin()?;
     to.begin()?;
@@ -43,7 +42,7 @@ pub fn copy(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
 
 /// What the store says of itself. A copy is the same store, as it was at this moment; sessions are not taken along, as their
 /// browsers know another address.
-fn copy_store(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
+fn copy_store(from: &mut Store, to: &mut Store) -> Result<()> {
     if let Some(identity) = from.identity()? {
         to.set_identity(&identity)?;
     }
@@ -54,7 +53,7 @@ fn copy_store(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
 }
 
 /// Webhooks, and what waits to be sent to them; how far each experiment was looked through comes with the experiment.
-fn copy_webhooks(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
+fn copy_webhooks(from: &mut Store, to: &mut Store) -> Result<()> {
     for webhook in from.webhooks()? {
         to.add_webhook(&webhook)?;
         for message in from.messages(&webhook.name, i64::MAX, i64::MAX, usize::MAX)? {
@@ -67,7 +66,7 @@ fn copy_webhooks(from: &mut dyn Store, to: &mut dyn Store) -> Result<()> {
 /// Numbers of actors in one store, by those in the other: PostgreSQL leaves gaps between them.
 type Actors = Vec<(u64, u64)>;
 
-fn copy_actors(from: &mut dyn Store, to: &mut dyn Store) -> Result<Actors> {
+fn copy_actors(from: &mut Store, to: &mut Store) -> Result<Actors> {
     // In the order of their numbers, by which they are searched for.
     let mut actors = Actors::from([(0, 0)]);
     for (number, name) in from.actors()? {
@@ -89,8 +88,8 @@ fn renumber<'a>(rows: impl Iterator<Item = &'a mut u64>, actors: &Actors) -> Res
 }
 
 fn copy_experiment(
-    from: &mut dyn Store,
-    to: &mut dyn Store,
+    from: &mut Store,
+    to: &mut Store,
     experiment: &ExperimentRow,
     progress: &Progress,
     actors: &Actors,
@@ -144,8 +143,8 @@ fn copy_experiment(
 
 /// Epochs come into a store as they do in life: opened, and closed when the next one is opened.
 fn copy_epochs(
-    from: &mut dyn Store,
-    to: &mut dyn Store,
+    from: &mut Store,
+    to: &mut Store,
     experiment: &ExperimentRow,
     progress: &Progress,
 ) -> Result<()> {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 /// A value on its way into a database. Each kind may be missing, and has a type even then.
 // Typed even where it is missing: PostgreSQL must know what a NULL is a NULL of before it prepares the statement.
@@ -50,6 +50,21 @@ pub trait Columns {
     fn number(&self, column: usize) -> Result<Option<i64>>;
     fn text(&self, column: usize) -> Result<Option<&str>>;
     fn bytes(&self, column: usize) -> Result<Option<&[u8]>>;
+}
+
+pub(super) fn number(row: &dyn Columns, column: usize) -> Result<i64> {
+    row.number(column)?
+        .context("the store lacks a number that must be there")
+}
+
+pub(super) fn text(row: &dyn Columns, column: usize) -> Result<&str> {
+    row.text(column)?
+        .context("the store holds no text where one must be")
+}
+
+pub(super) fn bytes(row: &dyn Columns, column: usize) -> Result<&[u8]> {
+    row.bytes(column)?
+        .context("the store holds no bytes where some must be")
 }
 
 /// Rows that are added many at a time.

@@ -1,9 +1,8 @@
 //! An answer laid out as text.
 
-use debora::measure::answer::{Answer, Item, Sentence};
+use debora::measure::answer::{Answer, AnswerCell, AnswerColumn, Item, Sentence, Tone};
 
 use crate::terminal::Ink;
-use crate::terminal::table::aligned;
 use crate::terminal::untrusted::escaped;
 use crate::terminal::wrap::broken;
 
@@ -15,17 +14,45 @@ pub fn laid_out(answer: &Answer, ink: Ink) -> String {
         if !text.is_empty() && !matches!(item, Item::Note(_)) {
             text.push('\n');
         }
-        match item {
-            Item::Paragraph(sentences) => {
-                for sentence in sentences {
-                    text += &(broken(&toned(sentence, ink)).join("\n") + "\n");
-                }
-            }
-            Item::Table(table) => text += &aligned(table),
-            Item::Note(note) => text += &ink.faint(&format!("  {}\n", escaped(note))),
-        }
+        text += &block(item, ink);
     }
     text
+}
+
+fn block(item: &Item, ink: Ink) -> String {
+    match item {
+        Item::Heading(heading) => lines(&[Sentence::of(Tone::Strong, heading)], ink),
+        Item::Paragraph(sentences) | Item::List(sentences) => lines(sentences, ink),
+        Item::Facts(facts) => {
+            let named = facts.iter().map(|(term, value)| named(term, value));
+            lines(&Vec::from_iter(named), ink)
+        }
+        // As it is, but for what a terminal would obey.
+        Item::Quotation(text) => {
+            let lines = text.lines().map(|line| escaped(line) + "\n");
+            lines.collect()
+        }
+        Item::Table(table) => super::table(table),
+        Item::Figure(figure) => lines(&[Sentence::plain(&figure.caption)], ink),
+        Item::Note(note) => ink.faint(&format!("  {}\n", escaped(note))),
+    }
+}
+
+fn named(term: &str, value: &AnswerCell) -> Sentence {
+    let tone = match value {
+        AnswerCell::Code(_) => Tone::Faint,
+        _ => Tone::Plain,
+    };
+    let value = AnswerColumn::words("").text(value);
+    Sentence::plain(format!("{term} ")).and(tone, value)
+}
+
+/// Each sentence on lines of its own.
+fn lines(sentences: &[Sentence], ink: Ink) -> String {
+    let lines = sentences
+        .iter()
+        .map(|sentence| broken(&toned(sentence, ink)));
+    lines.map(|lines| lines.join("\n") + "\n").collect()
 }
 
 fn toned(sentence: &Sentence, ink: Ink) -> String {
@@ -38,7 +65,7 @@ fn toned(sentence: &Sentence, ink: Ink) -> String {
 
 #[cfg(test)]
 mod tests {
-    use debora::measure::answer::{AnswerTable, Tone};
+    use debora::measure::answer::{Tone, row_for_each};
 
     use super::*;
 
@@ -49,7 +76,7 @@ mod tests {
             Sentence::plain("a: ").and(Tone::Strong, "yes"),
             Sentence::plain("b."),
         ]);
-        answer.table(AnswerTable::of_numbers(["x"], vec![vec!["1".into()]]));
+        answer.table(row_for_each([1_u64]).words("x", |x| *x).table());
         answer.note("more");
         assert_eq!(
             laid_out(&answer, Ink::none()),
@@ -57,7 +84,7 @@ mod tests {
         );
         let wide = "cell ".repeat(30);
         let mut wide_table = Answer::default();
-        wide_table.table(AnswerTable::of_numbers(["x"], vec![vec![wide.clone()]]));
+        wide_table.table(row_for_each([&wide]).words("x", |x| *x).table());
         let lines = laid_out(&wide_table, Ink::none());
         assert!(
             lines.ends_with(&format!("  {}\n", wide.trim_end())),

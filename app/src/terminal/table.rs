@@ -4,22 +4,14 @@ use debora::measure::answer::{Align, AnswerTable};
 
 use super::untrusted::{FIXED_BLANK, escaped};
 
-/// Rows under a heading, columns aligned: the first to the left, the others to the right.
-pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
-    aligned(&AnswerTable::of_numbers(
-        heading.iter().copied(),
-        rows.to_vec(),
-    ))
-}
-
 /// A table, indented so that it stands out from the sentences.
-pub(super) fn aligned(table: &AnswerTable) -> String {
+pub fn table(table: &AnswerTable) -> String {
     let columns = table.columns.iter();
     let heading: Vec<String> = columns.map(|column| escaped(&column.name)).collect();
     // Escaped before widths are taken, as a cell is as wide as it is shown. Rows are not wrapped: their blanks may all be plain.
     let cell = |cell: &String| escaped(cell).replace(FIXED_BLANK, " ");
     let rows: Vec<Vec<String>> = table
-        .rows
+        .texts()
         .iter()
         .map(|row| row.iter().map(cell).collect())
         .collect();
@@ -36,7 +28,7 @@ pub(super) fn aligned(table: &AnswerTable) -> String {
             .zip(&table.columns)
             .zip(&widths)
             .map(|((cell, column), &width)| match column.align {
-                Align::Left => format!("{cell:<width$}"),
+                Align::Left | Align::Wide => format!("{cell:<width$}"),
                 Align::Right => format!("{cell:>width$}"),
             })
             .collect();
@@ -48,17 +40,19 @@ pub(super) fn aligned(table: &AnswerTable) -> String {
 
 #[cfg(test)]
 mod tests {
+    use debora::measure::answer::row_for_each;
+
     use super::*;
 
     #[test]
     fn tables_are_aligned() {
-        let rows = [
-            vec!["x".to_owned(), "10".to_owned()],
-            vec!["long".to_owned(), "9".to_owned()],
-        ];
+        let rows = row_for_each([("x", 1_000_u64), ("long", 9)])
+            .words("a", |(name, _)| *name)
+            .numbers("b", |(_, count)| *count)
+            .table();
         assert_eq!(
-            table(&["a", "b"], &rows),
-            "  a      b\n  x     10\n  long   9\n"
+            table(&rows),
+            "  a         b\n  x     1,000\n  long      9\n"
         );
     }
 }

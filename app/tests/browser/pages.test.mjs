@@ -30,7 +30,6 @@ const PAGES = [
     ["admin", "/admin"],
     ["keys", "/admin/keys"],
     ["webhooks", "/admin/webhooks"],
-    ["backup", "/admin/backup"],
     ["api", "/api", { long: true }],
 ];
 

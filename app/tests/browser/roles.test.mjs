@@ -48,7 +48,7 @@ for (const [role, { places, changes }] of Object.entries(ROLES)) {
             assert.equal(shown, changes.includes(change), `${change}: ${buttons}`);
         }
         await visit.go("/new", places.includes("New experiment") ? 200 : 403);
-        for (const path of ["/admin", "/admin/keys", "/admin/webhooks", "/admin/backup"]) {
+        for (const path of ["/admin", "/admin/keys", "/admin/webhooks"]) {
             await visit.go(path, places.includes("Admin") ? 200 : 403);
         }
         await visit.end();

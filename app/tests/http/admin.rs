@@ -1,10 +1,8 @@
-//! What admins do over HTTP: keys, backups, changes with a reason, and how the service is; and errors for people.
+//! What admins do over HTTP: keys, changes with a reason, and how the service is; and errors for people.
 
 use axum::body::Body;
 use axum::http::Request;
-use axum::response::Response;
-use debora_cli::store::{Location, Purpose, Role};
-use http_body_util::BodyExt as _;
+use debora_cli::store::{Purpose, Role};
 use serde_json::{Value, json};
 
 use crate::access::{set_key, token};
@@ -14,7 +12,7 @@ use crate::{House, Reply, SHORT, outcomes};
 /// What a browser sends with everything.
 const BROWSER: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 
-async fn browse(house: &House, path: &str, cookie: &str) -> Reply {
+pub(crate) async fn browse(house: &House, path: &str, cookie: &str) -> Reply {
     let request = Request::get(path)
         .header("accept", BROWSER)
         .header("host", "localhost:8080")
@@ -38,7 +36,7 @@ fn cookie(reply: &Reply) -> String {
     cookie.split(';').next().unwrap().to_owned()
 }
 
-async fn log_in(house: &House, key: &str) -> String {
+pub(crate) async fn log_in(house: &House, key: &str) -> String {
     cookie(&submit(house, "/login", &[("key", key)], "").await)
 }
 
@@ -163,7 +161,7 @@ async fn only_admins_of_all_experiments_see_and_change_who_may_do_what() {
     let partner = log_in(&house, made["key"].as_str().unwrap()).await;
     let reader = log_in(&house, &token("reader")).await;
     for (cookie, why) in [(&partner, "for all experiments"), (&reader, "role read")] {
-        for path in ["/admin", "/admin/keys", "/admin/webhooks", "/admin/backup"] {
+        for path in ["/admin", "/admin/keys", "/admin/webhooks"] {
             shows(
                 &browse(&house, path, cookie).await,
                 403,
@@ -178,11 +176,6 @@ async fn only_admins_of_all_experiments_see_and_change_who_may_do_what() {
         );
         shows(
             &submit(&house, "/admin/keys/boss/revoke", &[], cookie).await,
-            403,
-            &[why],
-        );
-        shows(
-            &submit(&house, "/admin/backup", &[], cookie).await,
             403,
             &[why],
         );
@@ -534,81 +527,6 @@ async fn a_reason_typed_into_a_form_is_in_the_log() {
 
 async fn submit_one(house: &House, path: &str, reason: String) -> Reply {
     submit(house, path, &[("reason", &reason)], "").await
-}
-
-/// Reads as many bytes as the head says, as clients do, and not until the body ends.
-async fn read_as_declared(answer: Response) {
-    let declared = answer.headers()["content-length"].to_str().unwrap();
-    let mut left: usize = declared.parse().unwrap();
-    let mut body = answer.into_body();
-    while left > 0 {
-        left -= body
-            .frame()
-            .await
-            .unwrap()
-            .unwrap()
-            .into_data()
-            .unwrap()
-            .len();
-    }
-}
-
-#[tokio::test]
-async fn a_backup_is_the_store_and_leaves_nothing_behind() {
-    let house = staffed().await;
-    // Far more than waits to be sent: a download that nobody reads does not end.
-    let long = format!("{SHORT}\n# {}", "x".repeat(900_000));
-    let body = json!({ "id": "long", "spec": long, "blind": true });
-    with_key(&house, "POST", "/v1/experiments", "boss", body)
-        .await
-        .expect(201);
-    let boss = log_in(&house, &token("boss")).await;
-    shows(
-        &browse(&house, "/admin/backup", &boss).await,
-        200,
-        &["contains the keys", "To restore it"],
-    );
-    let left = || {
-        let names = std::fs::read_dir(std::env::temp_dir()).unwrap();
-        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let own = format!("debora-backup-{}-", std::process::id());
-        names.filter(|name| name.starts_with(&own)).count()
-    };
-    assert_eq!(left(), 0);
-    let copy = submit(&house, "/admin/backup", &[], &boss).await;
-    assert_eq!(copy.status, 200, "{:?}", copy.headers);
-    let name = copy.headers["content-disposition"].to_str().unwrap();
-    assert!(
-        name.starts_with("attachment; filename=\"debora-20"),
-        "{name}"
-    );
-    assert_eq!(copy.headers["content-length"], copy.bytes.len().to_string());
-    assert_eq!(left(), 0);
-    let path = house.folder.join("copy.db");
-    std::fs::write(&path, &copy.bytes).unwrap();
-    let mut store = Location::Sqlite(path).open(Purpose::Serve).unwrap();
-    assert_eq!(store.experiments(None, false, 9).unwrap()[0].0.id, "e");
-    assert_eq!(store.keys().unwrap().len(), 3);
-
-    // Whoever has all of one may ask for the next at once.
-    for _ in 0..9 {
-        let request = Request::post("/admin/backup").header("cookie", &boss);
-        let answer = house.app.answer(request.body(Body::empty()).unwrap()).await;
-        assert_eq!(answer.status(), 200);
-        read_as_declared(answer).await;
-    }
-
-    // While one is downloaded there is no other; a client that hangs up makes room.
-    let request = || {
-        let request = Request::post("/admin/backup").header("cookie", &boss);
-        request.body(Body::empty()).unwrap()
-    };
-    let held = house.app.answer(request()).await;
-    assert_eq!(held.status(), 200);
-    let busy = house.send(request()).await;
-    assert_eq!((busy.status.as_u16(), left()), (503, 0));
-    drop(held);
-    while house.send(request()).await.status != 200 {}
 }
 
 #[tokio::test]

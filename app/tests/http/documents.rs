@@ -1,10 +1,12 @@
 //! Certificate and seal within the pages, in every state of an experiment, and all files in one place.
 
+use debora_cli::store::Role;
 use serde_json::json;
 
-use crate::audits::play;
+use crate::access::{set_key, token};
+use crate::admin::{browse, log_in};
 use crate::pages::{form, shows};
-use crate::{House, SHORT};
+use crate::{House, KEY, SHORT, outcomes};
 
 /// Every file but the certificate's, which is there at the end.
 const FILES: [&str; 4] = [
@@ -13,6 +15,14 @@ const FILES: [&str; 4] = [
     "href=\"/v1/experiments/e/seal\"",
     "/experiments/e/report.html",
 ];
+
+/// Decides and tells some rounds.
+async fn play(house: &House, id: &str, leases: usize) {
+    for _ in 0..leases {
+        let decided = house.decide(id, 64).await;
+        house.tell(id, &outcomes(&decided, 1.0, 0.01)).await;
+    }
+}
 
 #[tokio::test]
 async fn before_the_end_the_certificate_page_says_when_there_will_be_one() {
@@ -124,4 +134,48 @@ async fn the_end_and_the_seal_have_the_frame_of_the_experiment() {
             "<th scope=\"col\">action</th>",
         ],
     );
+}
+
+#[tokio::test]
+async fn the_audit_is_run_elsewhere_by_three_commands() {
+    let house = House::new();
+    house.create("e", SHORT).await;
+    play(&house, "e", 2).await;
+    let head = house.state("e").await["head"].as_str().unwrap().to_owned();
+    let by_log = format!("debora audit e.jsonl --head {head}");
+    let by_store = "debora audit STORE --experiment e";
+    let commands = [
+        "debora audit http://127.0.0.1:8080/experiments/e",
+        &by_log,
+        by_store,
+    ];
+    let page = house.get("/experiments/e/audit").await;
+    shows(&page, 200, &commands);
+    shows(
+        &page,
+        200,
+        &["not that it is honest", "/v1/experiments/e/log/download"],
+    );
+    assert!(!page.text().contains("DEBORA_API_KEY"), "there are no keys");
+    assert_eq!(house.get("/experiments/none/audit").await.status, 404);
+    assert_eq!(
+        house.post("/experiments/e/audit", &json!({})).await.status,
+        405
+    );
+
+    set_key(&house, "reader", Role::Read, None);
+    house.wait(2_000);
+    let strangers = house.get("/experiments/e/audit").await;
+    assert_eq!(
+        strangers.headers["location"],
+        "/login?next=%2Fexperiments%2Fe%2Faudit"
+    );
+    let reader = log_in(&house, &token("reader")).await;
+    let page = browse(&house, "/experiments/e/audit", &reader).await;
+    shows(
+        &page,
+        200,
+        &["export DEBORA_API_KEY", "only role admin sees the key"],
+    );
+    assert!(!page.text().contains(KEY));
 }

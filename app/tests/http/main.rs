@@ -1,10 +1,11 @@
-//! The service over HTTP, without a socket: a router, a SQLite file, and a clock that is moved by hand.
+//! The service: over HTTP without a socket, as a router, a SQLite file and a clock that is moved by hand; as a server on a real
+//! socket; and the stores below it.
 
 mod access;
 mod admin;
 mod api_page;
-mod audits;
 mod comparison;
+mod crowds;
 mod documents;
 mod epochs;
 mod errors;
@@ -14,6 +15,8 @@ mod flags;
 mod holdback;
 mod interface;
 mod keys;
+#[path = "../kit/mod.rs"]
+mod kit;
 mod limits;
 mod list;
 mod metrics;
@@ -22,9 +25,12 @@ mod new;
 mod observed;
 mod pages;
 mod planning;
+mod ready;
 mod record;
-#[path = "../common/scratch.rs"]
-mod scratch;
+mod restarts;
+mod serve;
+mod stores;
+mod webhooks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -35,8 +41,9 @@ use debora_cli::service::clock::Moment;
 use debora_cli::service::http::{App, Shared, TIMEOUT};
 use debora_cli::service::writer::Service;
 use debora_cli::store::Location;
-use scratch::Scratch;
 use serde_json::{Value, json};
+
+use crate::kit::scratch::Scratch;
 
 /// The key of every experiment that a test creates.
 const KEY: &str = "70000000000000000000000000000007";
@@ -124,7 +131,7 @@ impl Reply {
             let seconds = seconds.to_str().unwrap();
             seconds.parse::<u16>().expect("whole seconds")
         });
-        let repeated = matches!(self.status.as_u16(), 429 | 503) || code == "waiting";
+        let repeated = self.status.as_u16() == 503 || code == "waiting";
         assert_eq!(later.is_some(), repeated, "{body}");
         assert_eq!(body["retry_after"], json!(later), "{body}");
     }

@@ -101,7 +101,7 @@ async fn a_change_in_the_form_reaches_the_text_and_leaves_the_rest() {
         text.contains("{ tiny = 1.0 }") && text.contains("{ dollars = 0.001 }"),
         "{text}"
     );
-    assert_eq!(value_of(&page, "actions.0.safe"), "1.0");
+    assert_eq!(value_of(&page, "safe.strategy.0"), "1.0");
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn a_policy_that_keeps_nothing_safe_keeps_what_was_said_for_another_time()
     ];
     let page = drafted(&house, &back).await;
     assert_eq!(text_of(&page), hard);
-    assert_eq!(value_of(&page, "actions.0.safe"), "1.0");
+    assert_eq!(value_of(&page, "safe.strategy.0"), "1.0");
 }
 
 #[tokio::test]
@@ -190,9 +190,9 @@ async fn a_name_that_is_typed_anew_keeps_what_is_said_of_it() {
         ];
         let page = drafted(&house, &fields).await;
         for (field, value) in [
-            ("actions.0.safe", "1.0"),
-            ("cost.0.safe", "0.001"),
-            ("cost.0.impute", "0.01"),
+            ("safe.strategy.0", "1.0"),
+            ("safe.cost.0", "0.001"),
+            ("service.impute.cost.0", "0.01"),
         ] {
             assert_eq!(value_of(&page, field), value, "{field}: {page}");
         }
@@ -380,8 +380,8 @@ async fn faults_stand_at_their_fields() {
         ("cost.0.name", "", "cost.0.name"),
         ("cost.0.range.1", "-1", "cost.0.range"),
         ("reward.mean.0", "x", "reward.mean"),
-        ("reward.impute", "7", "reward.impute"),
-        ("cost.0.impute", "7", "cost.0.impute"),
+        ("service.impute.reward", "7", "service.impute.reward"),
+        ("service.impute.cost.0", "7", "service.impute.cost.0"),
         ("service.outcome_wait", "7", "service.outcome_wait"),
     ];
     for (field, value, fault) in cases {

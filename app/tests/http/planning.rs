@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::scratch::Scratch;
+use crate::kit::scratch::Scratch;
 use crate::{House, SHORT};
 
 /// Long enough to see something, and small enough to be simulated in milliseconds.

@@ -130,7 +130,7 @@ async fn a_download_outlasts_a_crowd_of_readers() {
             taken.clone(),
         );
         tokio::spawn(async move {
-            let read = move |_: &mut dyn debora_cli::store::Store| {
+            let read = move |_: &mut debora_cli::store::Store| {
                 taken.send(()).unwrap();
                 Ok(gate.lock().unwrap().recv()?)
             };

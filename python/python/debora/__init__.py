@@ -20,22 +20,13 @@ experiment.
 from debora import worlds
 from debora._debora import (
     VALUES_VERSION,
-    Clear,
-    ClearTest,
     Conflict,
     Decision,
     Decisions,
     Engine,
-    EpochRecord,
     Error,
-    Estimate,
-    Level,
     Measurement,
-    ObservedMean,
-    Plan,
     Problem,
-    Prospect,
-    Recommendation,
     Spec,
     ToldMany,
     Waiting,
@@ -44,6 +35,17 @@ from debora._debora import (
 )
 from debora._lab import compare, merge, replicate, run, sweep
 from debora._players import Player, RoundPlayer, StretchPlayer, player
+from debora._records import (
+    Clear,
+    ClearTest,
+    EpochRecord,
+    Estimate,
+    Level,
+    ObservedMean,
+    Plan,
+    Prospect,
+    Recommendation,
+)
 from debora._results import Comparison, Replication, RunResult, Sweep
 from debora.client import Behind, Client, Served, ServedMany, ServiceError
 

@@ -100,7 +100,7 @@ def _play(spec: Spec, world: CallableWorld) -> RunResult:
         "gaps": [],
         "pair": 0,
         "member": 0,
-        "values_version": plan.to_dict()["values_version"],
+        "values_version": plan.values_version,
     }
     mean = f"average {problem.reward} {total / problem.horizon:.4g}"
     words = f"{problem.horizon:,} rounds in {len(trace):,} epochs, {mean}."

@@ -10,12 +10,10 @@ starts on this machine. The other machines need this package, in the same versio
 
 from __future__ import annotations
 
-import json
-import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from debora._debora import Error, Measurement, Part, Spec
 from debora._lab import Progress, as_function, comparison, merge, on_grid, report, warn_if_blind
@@ -43,6 +41,9 @@ RETRIES = 100
 """How often a shard is begun again after its worker or machine is lost. Far more than machines that come and go need,
 yet an end for a shard that no worker survives."""
 
+Sent: TypeAlias = tuple[Measurement, dict[Path, bytes]]
+"""A measurement, and the tables that it needs by their paths."""
+
 
 def replicate(
     spec: Spec,
@@ -67,7 +68,7 @@ def replicate(
     measurement = Measurement.replicate(
         spec, pairs=pairs, simulator=simulator, other=other, player=player, world=as_function(world)
     )
-    return cast(Replication, _measure(measurement, _shipped(measurement, spec, other), shards, progress))
+    return cast(Replication, _measure(measurement, shards, progress))
 
 
 def compare(
@@ -85,7 +86,7 @@ def compare(
     ``shards`` and ``progress`` are those of :func:`replicate`.
     """
     measurement = comparison(spec, players, pairs, simulator, world)
-    return cast(Comparison, _measure(measurement, _shipped(measurement, spec, None), shards, progress))
+    return cast(Comparison, _measure(measurement, shards, progress))
 
 
 def sweep(
@@ -104,23 +105,15 @@ def sweep(
     ``shards``, of each point, and ``progress`` are those of :func:`replicate`.
     """
     grid, measurements = on_grid(spec, over, players, pairs, simulator, world)
-    pairs_of = zip(measurements, grid.specs, strict=True)
-    tables = [_shipped(measurement, one, None) for measurement, one in pairs_of]
-    parts = _measure_all(measurements, tables, shards, progress)
-    return Sweep(grid, [Part.merge(one) for one in parts])
+    return Sweep(grid, [Part.merge(parts) for parts in _measure_all(measurements, shards, progress)])
 
 
-def _measure(
-    measurement: Measurement, table: bytes | None, shards: int | None, progress: Progress | None
-) -> Replication | Comparison:
-    return merge(_measure_all([measurement], [table], shards, progress)[0])
+def _measure(measurement: Measurement, shards: int | None, progress: Progress | None) -> Replication | Comparison:
+    return merge(_measure_all([measurement], shards, progress)[0])
 
 
 def _measure_all(
-    measurements: Sequence[Measurement],
-    tables: Sequence[bytes | None],
-    shards: int | None,
-    progress: Progress | None,
+    measurements: Sequence[Measurement], shards: int | None, progress: Progress | None
 ) -> list[list[bytes]]:
     """The parts of each. All tasks are handed out at once: no core waits for the last part of another measurement."""
     # Of errors only lost workers and machines are worth another try: the rest would be the same again.
@@ -130,9 +123,9 @@ def _measure_all(
     of, waiting, told, done = dict[Any, tuple[int, int]](), list[Any](), 0, 0.0
     parts: list[list[bytes]] = [[] for _ in measurements]
     try:
-        for place, (measurement, table) in enumerate(zip(measurements, tables, strict=True)):
+        for place, measurement in enumerate(measurements):
             count = _checked(measurement, shards)
-            sent = ray.put((measurement, table))
+            sent = ray.put(_sent(measurement))
             for number in range(1, count + 1):
                 waiting.append(task.remote(sent, (number, count)))
                 of[waiting[-1]] = (place, count)
@@ -164,17 +157,15 @@ def _checked(measurement: Measurement, shards: int | None) -> int:
     return shards
 
 
-def _measure_shard(sent: tuple[Measurement, bytes | None], shard: tuple[int, int]) -> bytes:
+def _sent(measurement: Measurement) -> Sent:
+    """A measurement with the rows of its tables, as other machines do not have the files."""
+    return measurement, {path: path.read_bytes() for path in measurement._tables}
+
+
+def _measure_shard(sent: Sent, shard: tuple[int, int]) -> bytes:
     """Where the task runs. One thread, as Ray gives it one core."""
-    measurement, table = sent
-    if table is None:
-        return measurement.measure(shard, threads=1)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.csv"
-        path.write_bytes(table)
-        moved = _moved(measurement, path)
-        # Only the file's place differs from the measurement that was asked for, and a part begins with its measurement.
-        return moved.measure(shard, threads=1).replace(_text(moved).encode(), _text(measurement).encode(), 1)
+    measurement, tables = sent
+    return measurement._measure(shard, 1, None, tables).to_bytes()
 
 
 def _shards(measurement: Measurement) -> int:
@@ -189,44 +180,3 @@ def _shards(measurement: Measurement) -> int:
         if seconds >= PILOT_SECONDS or of == 1:
             return min(max(1, round(of * seconds / SHARD_SECONDS)), measurement.pairs, SHARDS_MAX)
         pairs *= 4
-
-
-def _shipped(measurement: Measurement, spec: Spec, other: Spec | None) -> bytes | None:
-    """The rows of a world that is a table, as other machines do not have the file."""
-    if other is not None and other.world is not None and other.world.kind == "table":
-        raise Error(
-            f"the other world, {other.file}, is a table, whose file other machines do not have; measure on this "
-            "machine with debora.replicate, or with shards of the program where the file is"
-        )
-    if spec.world is None or spec.world.kind != "table":
-        return None
-    return (Path(spec.file).parent / _table(measurement)).read_bytes()
-
-
-def _table(measurement: Measurement) -> str:
-    """The file a table is read from: what was last said about it counts."""
-    try:
-        import tomllib
-    except ImportError:
-        raise ImportError("a world that is a table is sent to other machines by Python 3.11 or newer only") from None
-    said = json.loads(_text(measurement))
-    file = tomllib.loads(said["text"]).get("world", {}).get("file")
-    for path, value in said["overrides"]:
-        if path == "world.file":
-            file = tomllib.loads(f"file = {value}")["file"]
-        elif path == "world":
-            file = tomllib.loads(f"world = {value}")["world"]["file"]
-    return cast(str, file)
-
-
-def _moved(measurement: Measurement, table: Path) -> Measurement:
-    """The same measurement with its table elsewhere."""
-    said = json.loads(_text(measurement))
-    said["overrides"].append(["world.file", json.dumps(str(table))])
-    return Measurement._restore(json.dumps(said), measurement.left_out, *measurement.__reduce__()[1][2:])
-
-
-def _text(measurement: Measurement) -> str:
-    """A measurement as it stands at the beginning of its parts."""
-    text: str = measurement.__reduce__()[1][0]
-    return text

@@ -1,7 +1,7 @@
 //! What a horizon sees of a world, in words.
 
 use crate::measure::WorldGap;
-use crate::measure::answer::AnswerTable;
+use crate::measure::answer::{AnswerCell, AnswerTable, row_for_each};
 use crate::measure::words::{amount, listed, whole};
 
 /// How many differences get a sentence, the hardest to see first: all of them are in the JSON document.
@@ -66,25 +66,26 @@ fn all_seen(hardest: &WorldGap) -> String {
 
 /// The differences with what is seen of them.
 pub(super) fn table(gaps: &[WorldGap]) -> AnswerTable {
-    let row = |gap: &WorldGap| {
-        let between = match &*gap.actions {
-            [action] => format!("{action}, threshold"),
-            actions => actions.join(", "),
-        };
-        let rounds = match (gap.seen, gap.horizon_needed) {
-            (true, _) => "seen".to_owned(),
-            (false, Some(horizon)) => whole(horizon),
-            (false, None) => "none".to_owned(),
-        };
-        let sight = gap.sight.map_or("none".to_owned(), amount);
-        vec![
-            between,
-            gap.quantity.clone(),
-            amount(gap.gap),
-            sight,
-            rounds,
-        ]
-    };
-    let rows = gaps.iter().take(ROWS).map(row).collect();
-    AnswerTable::of_numbers(["between", "in", "gap", "sees", "rounds to see it"], rows)
+    row_for_each(gaps.iter().take(ROWS))
+        .words("between", |gap| between(gap))
+        .numbers("in", |gap| &*gap.quantity)
+        .numbers("gap", |gap| gap.gap)
+        .numbers("sees", |gap| AnswerCell::or_none(gap.sight))
+        .numbers("rounds to see it", |gap| rounds(gap))
+        .table()
+}
+
+fn between(gap: &WorldGap) -> String {
+    match &*gap.actions {
+        [action] => format!("{action}, threshold"),
+        actions => actions.join(", "),
+    }
+}
+
+fn rounds(gap: &WorldGap) -> AnswerCell {
+    match (gap.seen, gap.horizon_needed) {
+        (true, _) => "seen".into(),
+        (false, Some(horizon)) => horizon.into(),
+        (false, None) => "none".into(),
+    }
 }

@@ -1,7 +1,7 @@
 //! What `debora import` says.
 
-use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone};
-use crate::measure::words::{amount, counted, listed, percent, whole};
+use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, row_for_each};
+use crate::measure::words::{amount, counted, listed, whole};
 use crate::spec::{Imported, ImportedAction, ImportedMean, ImportedQuantity};
 
 /// What was read of a recorded test, and what the spec drafted from it says.
@@ -72,18 +72,16 @@ fn left_out(found: &Imported) -> Vec<String> {
 }
 
 fn means(found: &Imported) -> AnswerTable {
-    let names = found.quantities.iter().map(|one| one.name.clone());
-    let heading = ["action", "rows", "left out"].map(str::to_owned);
-    let row = |action: &ImportedAction| {
-        let share = action.left_out as f64 / (action.rows + action.left_out) as f64;
-        let counts = [action.name.clone(), whole(action.rows), percent(share)];
-        counts
-            .into_iter()
-            .chain(action.means.iter().map(mean))
-            .collect()
-    };
-    let rows = found.actions.iter().map(row).collect();
-    AnswerTable::of_numbers(heading.into_iter().chain(names), rows)
+    let share =
+        |action: &ImportedAction| action.left_out as f64 / (action.rows + action.left_out) as f64;
+    let mut table = row_for_each(&found.actions)
+        .words("action", |action| &action.name)
+        .numbers("rows", |action| action.rows)
+        .shares("left out", |action| share(action));
+    for (place, quantity) in found.quantities.iter().enumerate() {
+        table = table.numbers(&quantity.name, |action| mean(&action.means[place]));
+    }
+    table.table()
 }
 
 fn mean(found: &ImportedMean) -> String {

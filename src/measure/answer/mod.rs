@@ -1,7 +1,7 @@
-//! What was found, for people, as data: sentences that carry a tone, and tables.
+//! What was found, for people, as data: sentences that carry a tone, tables of typed cells, facts, figures.
 //!
-//! Colours, widths and line breaks are the reader's. The program lays an answer out for a terminal and for its report, and
-//! Python for a console and a notebook, each from these items; none has to take text apart.
+//! Colours, widths and line breaks are the reader's. The program lays an answer out for a terminal and as HTML, and Python for a
+//! console and a notebook, each from these items; none has to take text apart.
 
 mod gaps;
 mod import;
@@ -9,6 +9,7 @@ mod pairs;
 mod plan;
 mod run;
 mod sweep;
+mod table;
 mod trial;
 
 use serde::Serialize;
@@ -18,9 +19,12 @@ pub use pairs::measured;
 pub use plan::{holdback, plan};
 pub use run::run;
 pub use sweep::swept;
+pub use table::{
+    Align, AnswerCell, AnswerColumn, AnswerTable, NumberFormat, TableDraft, row_for_each,
+};
 pub use trial::{look_test, picked};
 
-/// Paragraphs, tables and notes, in the order in which they are read.
+/// Blocks in the order in which they are read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answer {
     /// What matters most comes first.
@@ -31,12 +35,33 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Item {
+    /// What the blocks up to the next heading are about.
+    Heading(String),
     /// Sentences that belong together. Each says one thing, so a reader may give each a line.
     Paragraph(Vec<Sentence>),
+    /// Sentences of equal weight, none of which builds on another.
+    List(Vec<Sentence>),
+    /// Terms, each with its value.
+    Facts(Vec<(String, AnswerCell)>),
+    /// A text as it stands elsewhere: a spec, or a command to type.
+    Quotation(String),
     /// Rows under a heading.
     Table(AnswerTable),
+    /// A drawing.
+    Figure(AnswerFigure),
     /// What matters less, about the item before it.
     Note(String),
+}
+
+/// A drawing and what it shows. The drawing is for readers that show HTML; the caption is for all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AnswerFigure {
+    /// SVG within HTML, with the legend.
+    pub drawing: String,
+    /// What it shows, in a sentence.
+    pub caption: String,
+    /// Where the numbers behind it are, as an address without the ending.
+    pub data: Option<String>,
 }
 
 /// A sentence, stretch by stretch.
@@ -66,34 +91,6 @@ pub enum Tone {
     Faint,
 }
 
-/// A table; every row has a cell for each column.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct AnswerTable {
-    /// Name and alignment of each column.
-    pub columns: Vec<AnswerColumn>,
-    /// Cell by cell.
-    pub rows: Vec<Vec<String>>,
-}
-
-/// A column's heading.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct AnswerColumn {
-    /// What it shows.
-    pub name: String,
-    /// Where its cells line up.
-    pub align: Align,
-}
-
-/// The side on which cells line up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Align {
-    /// Names.
-    Left,
-    /// Numbers.
-    Right,
-}
-
 impl Answer {
     /// An answer that begins with what a person must know first: a paragraph for each warning.
     pub fn with_warnings(warnings: &[String]) -> Self {
@@ -114,7 +111,7 @@ impl Answer {
         }
     }
 
-    /// Its sentences, one by one, without tones; tables and notes are left out.
+    /// The sentences of its paragraphs, one by one, without tones.
     pub fn sentences(&self) -> Vec<String> {
         let paragraphs = self.items.iter().filter_map(|item| match item {
             Item::Paragraph(sentences) => Some(sentences),
@@ -122,6 +119,36 @@ impl Answer {
         });
         let text = |sentence: &Sentence| sentence.0.iter().map(|span| &*span.text).collect();
         paragraphs.flatten().map(text).collect()
+    }
+
+    /// Adds a heading.
+    pub fn heading(&mut self, text: impl Into<String>) {
+        self.items.push(Item::Heading(text.into()));
+    }
+
+    /// Adds sentences of equal weight; without any, nothing.
+    pub fn list(&mut self, sentences: impl IntoIterator<Item = impl Into<String>>) {
+        let sentences: Vec<Sentence> = sentences.into_iter().map(Sentence::plain).collect();
+        if !sentences.is_empty() {
+            self.items.push(Item::List(sentences));
+        }
+    }
+
+    /// Adds terms with their values. Those without a value are left out.
+    pub fn facts<C: Into<AnswerCell>>(
+        &mut self,
+        facts: impl IntoIterator<Item = (impl Into<String>, C)>,
+    ) {
+        let facts = facts
+            .into_iter()
+            .map(|(term, value)| (term.into(), value.into()));
+        let known = facts.filter(|(_, value)| *value != AnswerCell::Empty);
+        self.items.push(Item::Facts(known.collect()));
+    }
+
+    /// Adds a text as it stands elsewhere.
+    pub fn quotation(&mut self, text: impl Into<String>) {
+        self.items.push(Item::Quotation(text.into()));
     }
 
     /// Adds a table.
@@ -152,29 +179,5 @@ impl Sentence {
         let text = text.into();
         self.0.push(Span { tone, text });
         self
-    }
-}
-
-impl AnswerTable {
-    /// A table whose first column names what the numbers in the others are about.
-    pub fn of_numbers<S: Into<String>>(
-        heading: impl IntoIterator<Item = S>,
-        rows: Vec<Vec<String>>,
-    ) -> Self {
-        let columns: Vec<AnswerColumn> = heading
-            .into_iter()
-            .enumerate()
-            .map(|(place, name)| AnswerColumn {
-                name: name.into(),
-                align: if place == 0 {
-                    Align::Left
-                } else {
-                    Align::Right
-                },
-            })
-            .collect();
-        // Readers index cells by column: a row of another length is a mistake made here.
-        assert!(rows.iter().all(|row| row.len() == columns.len()));
-        Self { columns, rows }
     }
 }

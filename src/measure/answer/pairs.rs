@@ -4,7 +4,7 @@ use crate::Policy;
 use crate::lab::metrics::{BEST_TOLERANCE, Spread};
 use crate::lab::replicate::Pair;
 use crate::lab::summary::{Broken, Promise, Summary};
-use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, gaps};
+use crate::measure::answer::{Answer, AnswerCell, AnswerTable, Sentence, Tone, gaps, row_for_each};
 use crate::measure::words::{amount, counted, listed, percent, whole};
 use crate::measure::{DEBORA, Findings, MeasuredVerb, Part, SpecText};
 use crate::problem::Problem;
@@ -78,15 +78,12 @@ fn answer_notes(answer: &mut Answer, findings: &Findings) {
 }
 
 fn identical(player: &str, summary: &Summary) -> String {
-    // One sign after both ends would be read as one after the second.
-    let [low, high] = summary
-        .interval
-        .map(|limit| percent(limit).trim_end_matches(" %").to_owned());
     let found = format!(
-        "identical in {} of {}: {}, 95 % interval {low} to {high}",
+        "identical in {} of {}: {}, 95 % interval {}",
         whole(summary.identical),
         counted(summary.pairs, "pair", "pairs"),
         percent(summary.identical_rate),
+        interval(summary),
     );
     // Only debora promises anything.
     if player == DEBORA {
@@ -94,6 +91,15 @@ fn identical(player: &str, summary: &Summary) -> String {
     } else {
         format!("{player} is {found}")
     }
+}
+
+/// What the share of identical pairs is known to lie in.
+pub(super) fn interval(summary: &Summary) -> String {
+    // One sign after both ends would be read as one after the second.
+    let [low, high] = summary
+        .interval
+        .map(|end| percent(end).trim_end_matches(" %").to_owned());
+    format!("{low} to {high}")
 }
 
 /// The epoch in which most pairs diverged.
@@ -166,35 +172,43 @@ fn per_round(
         let reward = problem.quantity(0);
         let name = format!("regret in {}", reward.name);
         let scale = reward.range.span() / rounds;
-        rows.push(spread_row(name, &regret.spread, bound(regret.bound), scale));
+        rows.push(SpreadRow {
+            name,
+            spread: regret.spread,
+            bound: bound(regret.bound),
+            scale,
+        });
     }
     for (cost, (quantity, threshold)) in problem.limits().enumerate() {
         let threshold = amount(threshold);
         let name = format!("{}, excess over {threshold}", quantity.name);
         let scale = quantity.range.span() / rounds;
-        // The bound is on the largest violation, so it holds for each cost.
-        rows.extend(
-            violations(pairs, cost)
-                .map(|spread| spread_row(name, &spread, bound(spec.plan.violation_bound), scale)),
-        );
+        rows.extend(violations(pairs, cost).map(|spread| SpreadRow {
+            name,
+            spread,
+            // It is on the largest violation, so it holds for each cost.
+            bound: bound(spec.plan.violation_bound),
+            scale,
+        }));
     }
-    let heading = [
-        "per round, over runs",
-        "mean",
-        "5 %",
-        "median",
-        "95 %",
-        "bound",
-    ];
-    AnswerTable::of_numbers(heading, rows)
+    row_for_each(rows)
+        .words("per round, over runs", |row| row.name.clone())
+        .numbers("mean", |row| row.scale * row.spread.mean)
+        .numbers("5 %", |row| row.scale * row.spread.p05)
+        .numbers("median", |row| row.scale * row.spread.median)
+        .numbers("95 %", |row| row.scale * row.spread.p95)
+        .numbers("bound", |row| {
+            AnswerCell::or_none(row.bound.map(|bound| row.scale * bound))
+        })
+        .table()
 }
 
-fn spread_row(name: String, spread: &Spread, bound: Option<f64>, scale: f64) -> Vec<String> {
-    let numbers = [spread.mean, spread.p05, spread.median, spread.p95];
-    let mut row = vec![name];
-    row.extend(numbers.map(|number| amount(number * scale)));
-    row.push(bound.map_or("none".into(), |bound| amount(bound * scale)));
-    row
+/// What all runs of a player cost, as totals; `scale` makes them a round's, in the user's units.
+struct SpreadRow {
+    name: String,
+    spread: Spread,
+    bound: Option<f64>,
+    scale: f64,
 }
 
 /// A cost's total excess over its threshold, run by run, in shares of its range.
@@ -292,39 +306,24 @@ fn left_out(problem: &Problem, summaries: &[(String, Summary)]) -> Option<String
 fn players(part: &Part, findings: &Findings) -> AnswerTable {
     let problem = part.measurement.spec.problem();
     let costs = problem.thresholds().len();
-    let mut heading = vec!["player".to_owned(), "identical".into(), "regret".into()];
-    for (quantity, threshold) in problem.limits() {
-        heading.push(format!("{}>{}", quantity.name, amount(threshold)));
-    }
-    if costs > 0 {
-        heading.push("unsafe".into());
-    }
-    heading.push("epochs".into());
-    let rows = findings
-        .summaries
-        .iter()
-        .zip(&part.pairs.players)
-        .map(|((name, summary), (_, pairs))| player_row(problem, name, summary, pairs))
-        .collect();
-    AnswerTable::of_numbers(heading, rows)
-}
-
-fn player_row(problem: &Problem, name: &str, summary: &Summary, pairs: &[Pair]) -> Vec<String> {
-    let mut row = vec![
-        name.to_owned(),
-        percent(summary.identical_rate),
-        amount(mean_regret(problem, summary)),
-    ];
-    let costs = problem.thresholds().len();
-    for (cost, (quantity, _)) in problem.limits().enumerate() {
+    let players = findings.summaries.iter().zip(&part.pairs.players);
+    let mut table = row_for_each(players)
+        .words("player", |((name, _), _)| name)
+        .shares("identical", |((_, summary), _)| summary.identical_rate)
+        .numbers("regret", |((_, summary), _)| mean_regret(problem, summary));
+    for (cost, (quantity, threshold)) in problem.limits().enumerate() {
+        let threshold = amount(threshold);
         let scale = quantity.range.span() / problem.horizon() as f64;
-        let excess = violations(pairs, cost);
-        row.push(excess.map_or(String::new(), |spread| amount(spread.mean * scale)));
+        table = table.numbers(
+            format!("{}>{threshold}", quantity.name),
+            move |(_, (_, pairs))| violations(pairs, cost).map(|spread| spread.mean * scale),
+        );
     }
-    // Without limits no run can be unsafe.
-    if costs > 0 {
-        row.push(percent(summary.unsafe_runs as f64 / summary.runs as f64));
-    }
-    row.push(amount(summary.epochs_mean));
-    row
+    table
+        // Without limits no run can be unsafe.
+        .when(costs > 0, |table| {
+            table.shares("unsafe", |((_, summary), _)| summary.unsafe_share())
+        })
+        .numbers("epochs", |((_, summary), _)| summary.epochs_mean)
+        .table()
 }

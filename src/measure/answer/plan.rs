@@ -1,9 +1,10 @@
 //! What `debora plan` says.
 
 use crate::measure::WorldGap;
-use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, gaps, trial};
+use crate::measure::answer::{
+    Answer, AnswerCell, AnswerTable, Sentence, Tone, gaps, row_for_each, trial,
+};
 use crate::measure::words::{amount, counted, percent, whole};
-use crate::plan::Level;
 use crate::spec::ServiceSpec;
 use crate::{Plan, Policy, Problem};
 
@@ -159,50 +160,42 @@ fn constants(plan: &Plan) -> AnswerTable {
     // Profile paper has no growth to choose: its epochs end when a count has doubled.
     let growth = plan.growth.map_or("2".into(), |growth| growth.to_string());
     let trial = plan.trial.as_ref();
-    let informative = plan.first_informative_count.map(whole);
     let estimates = plan.rho_share.is_some();
-    let rows = [
-        ("profile", Some(plan.profile.name().to_owned())),
-        ("growth", Some(growth)),
-        ("explore", plan.explore.map(amount)),
-        ("caution", plan.caution.map(amount)),
-        ("share of rho", plan.rho_share.map(amount)),
-        ("share of delta", plan.delta_share.map(amount)),
-        (
-            "offset of the line",
-            plan.offset_c
-                .or(trial.map(|trial| trial.offset_c))
-                .map(amount),
-        ),
-        ("rounds each tried", trial.map(|trial| whole(trial.count))),
+    let informative = || AnswerCell::or_none(plan.first_informative_count);
+    let offset_c = plan.offset_c.or(trial.map(|trial| trial.offset_c));
+    let rows: [(&str, Option<AnswerCell>); 12] = [
+        ("profile", Some(plan.profile.name().into())),
+        ("growth", Some(growth.into())),
+        ("explore", plan.explore.map(AnswerCell::from)),
+        ("caution", plan.caution.map(AnswerCell::from)),
+        ("share of rho", plan.rho_share.map(AnswerCell::from)),
+        ("share of delta", plan.delta_share.map(AnswerCell::from)),
+        ("offset of the line", offset_c.map(AnswerCell::from)),
+        ("rounds each tried", trial.map(|trial| trial.count.into())),
         (
             "least threshold of looks",
-            trial.map(|trial| amount(trial.threshold)),
+            trial.map(|trial| trial.threshold.into()),
         ),
-        ("scale of the pick", trial.map(|trial| amount(trial.scale))),
-        (
-            "first informative count",
-            estimates.then(|| informative.unwrap_or("none".into())),
-        ),
-        ("epochs at most", Some(whole(plan.epochs_max))),
+        ("scale of the pick", trial.map(|trial| trial.scale.into())),
+        ("first informative count", estimates.then(informative)),
+        ("epochs at most", Some(plan.epochs_max.into())),
     ];
-    let row = |(name, value): (&str, Option<String>)| Some(vec![name.to_owned(), value?]);
-    AnswerTable::of_numbers(
-        ["constant", "value"],
-        rows.into_iter().filter_map(row).collect(),
-    )
+    // What a plan does not have is no row.
+    let rows = rows
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    row_for_each(rows)
+        .words("constant", |(name, _)| *name)
+        .numbers("value", |(_, value)| value.clone())
+        .table()
 }
 
 fn levels(plan: &Plan) -> AnswerTable {
-    let row = |level: &Level| {
-        vec![
-            level.level.to_string(),
-            whole(level.count),
-            amount(level.cell),
-            amount(level.width),
-        ]
-    };
     let first = plan.levels.len().saturating_sub(LEVELS_SHOWN);
-    let rows = plan.levels[first..].iter().map(row).collect();
-    AnswerTable::of_numbers(["level", "samples", "cell", "width"], rows)
+    row_for_each(&plan.levels[first..])
+        .words("level", |level| level.level)
+        .numbers("samples", |level| level.count)
+        .numbers("cell", |level| level.cell)
+        .numbers("width", |level| level.width)
+        .table()
 }

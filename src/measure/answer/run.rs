@@ -2,9 +2,9 @@
 
 use crate::lab::metrics::Run;
 use crate::measure::answer::{
-    Answer, AnswerTable, Sentence, Tone, gaps as of_world, look_test, picked,
+    Answer, AnswerTable, Sentence, Tone, gaps as of_world, look_test, picked, row_for_each,
 };
-use crate::measure::words::{amount, counted, percent, whole};
+use crate::measure::words::{amount, counted, whole};
 use crate::measure::{FirstRun, SpecText, WorldGap};
 use crate::problem::Problem;
 
@@ -124,12 +124,10 @@ fn average(problem: &Problem, means: &[Vec<f64>], run: &Run, quantity: usize) ->
 }
 
 fn actions(problem: &Problem, run: &Run) -> AnswerTable {
-    let rows = problem
-        .actions()
-        .iter()
-        .zip(&run.counts)
-        .zip(&run.final_strategy)
-        .map(|((name, &count), &x)| vec![name.clone(), whole(count), percent(x)])
-        .collect();
-    AnswerTable::of_numbers(["action", "rounds", "last strategy"], rows)
+    let played = problem.actions().iter().zip(&run.counts);
+    row_for_each(played.zip(&run.final_strategy))
+        .words("action", |((name, _), _)| *name)
+        .numbers("rounds", |((_, count), _)| **count)
+        .shares("last strategy", |(_, share)| **share)
+        .table()
 }

@@ -1,8 +1,8 @@
 //! What `debora sweep` says.
 
-use crate::measure::answer::pairs::broken;
-use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone};
-use crate::measure::words::{amount, counted, percent};
+use crate::measure::answer::pairs::{broken, interval};
+use crate::measure::answer::{Answer, AnswerColumn, AnswerTable, Sentence, Tone, row_for_each};
+use crate::measure::words::counted;
 use crate::measure::{DEBORA, Swept};
 
 /// The most warnings that are shown: a grid has many points with the same one.
@@ -66,37 +66,32 @@ fn place(swept: &Swept, values: &[String]) -> String {
 
 fn table(swept: &Swept) -> AnswerTable {
     let has_costs = swept.points.iter().any(|point| point.has_costs);
-    let mut heading: Vec<&str> = swept.names.iter().map(|name| &**name).collect();
-    heading.extend(["player", "identical", "interval", "promised", "regret"]);
-    if has_costs {
-        heading.extend(["violation", "unsafe"]);
+    let rows = swept
+        .points
+        .iter()
+        .flat_map(|point| point.rows.iter().map(move |row| (point, row)));
+    let mut table = row_for_each(rows);
+    for (place, name) in swept.names.iter().enumerate() {
+        // The first parameter begins the line, and what it leads to lines up on the right.
+        let column = match place {
+            0 => AnswerColumn::words(name),
+            _ => AnswerColumn::numbers(name),
+        };
+        table = table.column(column, |(point, _)| &point.values[place]);
     }
-    let mut rows = Vec::new();
-    for point in &swept.points {
-        for row in &point.rows {
-            let summary = &row.summary;
-            let mut cells = point.values.clone();
-            let [low, high] = summary
-                .interval
-                .map(|end| percent(end).trim_end_matches(" %").to_owned());
-            cells.extend([
-                row.player.clone(),
-                percent(summary.identical_rate),
-                format!("{low} to {high}"),
-                // Rivals promise nothing of the kind.
-                if row.player == DEBORA {
-                    percent(summary.promised)
-                } else {
-                    String::new()
-                },
-                amount(row.regret()),
-            ]);
-            if has_costs {
-                cells.push(amount(summary.violation.spread.mean));
-                cells.push(percent(summary.unsafe_runs as f64 / summary.runs as f64));
-            }
-            rows.push(cells);
-        }
-    }
-    AnswerTable::of_numbers(heading, rows)
+    table
+        .numbers("player", |(_, row)| &row.player)
+        .shares("identical", |(_, row)| row.summary.identical_rate)
+        .numbers("interval", |(_, row)| interval(&row.summary))
+        // Rivals promise nothing of the kind.
+        .shares("promised", |(_, row)| {
+            (row.player == DEBORA).then_some(row.summary.promised)
+        })
+        .numbers("regret", |(_, row)| row.regret())
+        .when(has_costs, |table| {
+            table
+                .numbers("violation", |(_, row)| row.summary.violation.spread.mean)
+                .shares("unsafe", |(_, row)| row.summary.unsafe_share())
+        })
+        .table()
 }

@@ -1,6 +1,6 @@
 //! The trial of policy free in words: when it looks, how a look ended, and what was picked.
 
-use crate::measure::answer::AnswerTable;
+use crate::measure::answer::{AnswerCell, AnswerTable, row_for_each};
 use crate::measure::words::{amount, whole};
 use crate::plan::{PlannedLook, Trial};
 use crate::problem::Problem;
@@ -72,21 +72,16 @@ pub(super) fn sooner(plan: &Plan) -> Option<String> {
 
 /// The looks, each with the leads between which the key draws what commits.
 pub(super) fn looks(plan: &Plan, trial: &Trial) -> AnswerTable {
-    let row = |look: &PlannedLook| {
+    let lead = |look: &PlannedLook, apart: f64| {
         let line = Line::new(look.count, trial.offset_c);
-        let lead = |apart: f64| in_units(plan, &line, apart).unwrap_or("none".to_owned());
-        vec![
-            whole(look.count),
-            whole(look.round),
-            lead(look.commits_from),
-            lead(look.commits_at_most),
-        ]
+        AnswerCell::or_none(in_units(plan, &line, apart).as_deref())
     };
-    let rows = trial.looks.iter().map(row).collect();
-    AnswerTable::of_numbers(
-        ["look after", "round", "may commit from", "surely from"],
-        rows,
-    )
+    row_for_each(&trial.looks)
+        .words("look after", |look| look.count)
+        .numbers("round", |look| look.round)
+        .numbers("may commit from", |look| lead(look, look.commits_from))
+        .numbers("surely from", |look| lead(look, look.commits_at_most))
+        .table()
 }
 
 /// A lead on the line as a difference of rewards around the middle of their range; none if the range has no room for it.

@@ -83,7 +83,7 @@ impl Caller {
     /// The experiments that the caller sees, in the order of their creation or in the opposite one, after one of them.
     pub fn lines(
         &self,
-        store: &mut dyn Store,
+        store: &mut Store,
         after: Option<&str>,
         newest_first: bool,
         limit: usize,
@@ -106,7 +106,7 @@ impl Caller {
 
     /// Whether an experiment's key is shown to the caller before its end: anyone who has it can predict the decisions of all
     /// experiments that share it.
-    pub fn sees_key_of(&self, store: &mut dyn Store, id: &str) -> Result<bool> {
+    pub fn sees_key_of(&self, store: &mut Store, id: &str) -> Result<bool> {
         if self.role < Role::Admin || self.scope.is_none() {
             return Ok(self.role == Role::Admin);
         }

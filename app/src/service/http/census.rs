@@ -69,7 +69,7 @@ impl Census {
     }
 
     /// Goes on with the walk until it ends or its time is up. Times are wall and monotonic.
-    pub fn go_on(&self, store: &mut dyn Store, now: [i64; 2], end: Instant) -> Result<()> {
+    pub fn go_on(&self, store: &mut Store, now: [i64; 2], end: Instant) -> Result<()> {
         // One at a time: another that finds it under way has nothing to add.
         let Ok(mut inner) = self.0.try_lock() else {
             return Ok(());

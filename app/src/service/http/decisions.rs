@@ -16,7 +16,7 @@ use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
 use crate::service::http::trace;
 use crate::service::limits::quoted;
-use crate::service::request::{Decided, Granted, Refusal, Request};
+use crate::service::request::{Decide, Decided, Refusal};
 use crate::store::{DecisionKind, Role};
 
 /// What is asked for.
@@ -105,17 +105,14 @@ pub async fn decide(
     }) = body.read()?;
     let request_key = one_key(request_key, header)?;
     let flag = trace::flag(&id);
-    let request = Request::Decide {
+    let decide = Decide {
         id,
         rounds: n,
         request_key,
         seen,
         actor: caller.name,
     };
-    let served = app.service.serve(request).await;
-    let Granted::Decided(decided) = served.inspect_err(log_if_behind)? else {
-        unreachable!("decisions are answered with decisions")
-    };
+    let decided = app.service.ask(decide).await.inspect_err(log_if_behind)?;
     trace::evaluated(flag.as_deref(), &decided);
     // Repetitions are answered and not counted: the metric is of rounds handed out.
     if !decided.repeated {

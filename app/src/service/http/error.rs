@@ -1,6 +1,6 @@
 //! The answer when something cannot be done, as RFC 9457 has it: a stable code, a sentence, the rule and the value.
 //!
-//! 422 is wrong in itself, 409 at this moment. 429 is a limit of the caller's own, 503 one of the service: both are worth repeating, and say when.
+//! 422 is wrong in itself, 409 at this moment. 503 is a limit of the service, worth repeating, and says when.
 //! The one place where a refusal of the service, or an error of the library, becomes HTTP.
 
 use std::time::{Duration, Instant};
@@ -104,10 +104,6 @@ impl ApiError {
             "{code:?} has no line in problems.rs, or another status"
         );
         // Here rather than where they are made, so that none is without it.
-        let retried = [
-            StatusCode::TOO_MANY_REQUESTS,
-            StatusCode::SERVICE_UNAVAILABLE,
-        ];
         Self {
             status,
             code,
@@ -116,7 +112,7 @@ impl ApiError {
             value: None,
             place: None,
             outstanding: None,
-            retry_after: retried.contains(&status).then_some(RETRY_SECONDS),
+            retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_SECONDS),
             cause: None,
         }
     }
@@ -173,11 +169,6 @@ impl ApiError {
     /// There is no room for the request at the moment; nothing was done.
     pub fn busy(message: impl Into<Box<str>>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
-    }
-
-    /// The caller has something under way that it may have one of; nothing was done.
-    pub fn yours_runs(message: impl Into<Box<str>>) -> Self {
-        Self::new(StatusCode::TOO_MANY_REQUESTS, "yours_runs", message)
     }
 
     /// A body or an address that cannot be read at all.
@@ -441,7 +432,7 @@ mod tests {
             let response = error.into_response();
             let headers = response.headers();
             assert_eq!(headers[CONTENT_TYPE], MEDIA_TYPE);
-            let repeated = [429, 503].contains(&status.as_u16());
+            let repeated = status == StatusCode::SERVICE_UNAVAILABLE;
             assert_eq!(headers.contains_key(RETRY_AFTER), repeated, "{code}");
             assert_eq!(body["retry_after"] == 1, repeated, "{code}");
         }

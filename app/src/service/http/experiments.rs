@@ -23,7 +23,7 @@ use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object, QueryParams};
 use crate::service::http::summary::Facts;
 use crate::service::limits;
-use crate::service::request::{Change, Create, Granted, Refusal, Request};
+use crate::service::request::{Change, Create, MakeChange, Refusal, draw_id};
 use crate::store::{ExperimentLine, ExperimentRow, Progress, Role, Status, Store};
 
 /// The most experiments in a list.
@@ -241,14 +241,15 @@ pub async fn create(
     let body = Json::from_request(request, &app).await?;
     let Object(new): Object<NewExperiment> = body.read()?;
     caller.require_scope(new.id.as_deref())?;
+    let id = drawn_unless(new.id)?;
     let create = Create {
-        id: new.id,
+        id: id.clone(),
         spec: new.spec,
         key: new.key.map(|key| key.0),
         blind: new.blind,
         actor: caller.name.to_string(),
     };
-    let (id, repeated) = created(&app, create).await?;
+    let repeated = created(&app, create).await?;
     // Read back: if it was there before, its key is the one that was drawn then.
     let read = row(&app, &id).await;
     // Not `busy`, which would say that nothing was done.
@@ -269,16 +270,18 @@ pub async fn create(
     Ok((status, [(LOCATION, location)], Reply(created)).into_response())
 }
 
-/// Has an experiment created: its id, and whether it was there before.
-pub async fn created(app: &AppState, create: Create) -> Result<(String, bool), ApiError> {
-    let actor = create.actor.clone();
-    let Granted::Created { id, repeated } = app.service.serve(Request::Create(create)).await?
-    else {
-        unreachable!("creating is answered with an experiment")
-    };
+/// The id that was given, or one that is drawn.
+pub fn drawn_unless(given: Option<String>) -> Result<String, ApiError> {
+    given.map_or_else(draw_id, Ok).map_err(ApiError::store)
+}
+
+/// Has an experiment created; whether it was there before.
+pub async fn created(app: &AppState, create: Create) -> Result<bool, ApiError> {
+    let (id, actor) = (create.id.clone(), create.actor.clone());
+    let repeated = app.service.ask(create).await?;
     // At level info, unlike requests: an administrator's doings are always worth a line.
     tracing::info!(id, actor, repeated, "an experiment was created");
-    Ok((id, repeated))
+    Ok(repeated)
 }
 
 /// List the experiments
@@ -312,7 +315,7 @@ pub async fn listed(
 ) -> Result<List, ApiError> {
     let shared = Arc::clone(app);
     let caller = caller.clone();
-    let read = move |store: &mut dyn Store| {
+    let read = move |store: &mut Store| {
         // One more than is shown tells whether there is a next page.
         let mut lines = caller.lines(store, after.as_deref(), newest_first, limit + 1)?;
         let more = lines.len() > limit;
@@ -351,7 +354,7 @@ pub async fn show(
     caller.require_for(Role::Read, &id)?;
     let asked = id.clone();
     // A spec and a plan may be a megabyte each, so this is read, and counted, with the pages.
-    let read = move |store: &mut dyn Store| {
+    let read = move |store: &mut Store| {
         let revealed = caller.sees_key_of(store, &asked)?;
         Ok((store.experiment(&asked)?, revealed))
     };
@@ -448,15 +451,13 @@ pub async fn change(
     caller.require_for(Role::Admin, &id)?;
     // Here and not within the transaction: it depends on nothing stored.
     reason.as_deref().map_or(Ok(()), limits::check_reason)?;
-    let request = Request::Change {
+    let change = MakeChange {
         id: id.clone(),
         change,
         actor: caller.name.to_string(),
         reason,
     };
-    let Granted::Changed(status) = app.service.serve(request).await? else {
-        unreachable!("a change is answered with a status")
-    };
+    let status = app.service.ask(change).await?;
     tracing::info!(
         id,
         actor = &*caller.name,

@@ -97,7 +97,7 @@ pub async fn read(app: &AppState) -> Families {
     board.map_or(Families::default(), |board| aged(&board, now))
 }
 
-fn looked(app: &AppState, store: &mut dyn Store) -> Result<Board> {
+fn looked(app: &AppState, store: &mut Store) -> Result<Board> {
     let begun = Instant::now();
     let now = (app.service.clock)();
     // Half of the time is for the experiments that are shown.

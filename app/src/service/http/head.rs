@@ -11,7 +11,7 @@ use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
 use crate::service::limits;
-use crate::service::request::{Granted, Refusal, Request};
+use crate::service::request::{Publish, Refusal};
 use crate::store::{Role, Status, Store};
 
 /// The newest head.
@@ -70,7 +70,7 @@ pub async fn head(
     Ok(Reply(head.ok_or(Refusal::NoExperiment { id })?))
 }
 
-fn read(store: &mut dyn Store, id: &str, at: String) -> anyhow::Result<Option<NewestHead>> {
+fn read(store: &mut Store, id: &str, at: String) -> anyhow::Result<Option<NewestHead>> {
     let Some((_, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
@@ -105,14 +105,12 @@ pub async fn publish(
         let message = "where is empty; say where the head is published, so that others find it";
         return Err(ApiError::unfit(message).against("a place", address));
     }
-    let request = Request::Publish {
+    let publish = Publish {
         id: id.clone(),
         address,
         actor: caller.name.to_string(),
     };
-    let Granted::Published { head } = app.service.serve(request).await? else {
-        unreachable!("publishing is answered with a head")
-    };
+    let head = app.service.ask(publish).await?;
     tracing::info!(id, actor = &*caller.name, head, "a head was published");
     Ok(Reply(PublishedHead { id, head }))
 }

@@ -11,11 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
-
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Json, Object};
-use crate::service::keys::NewKey;
-use crate::service::request::{Granted, Request};
+use crate::service::keys::{AddKey, NewKey, RevokeKey};
 use crate::store::{ApiKey, Role};
 
 /// A key that is asked for.
@@ -191,13 +189,11 @@ pub async fn make(
 /// Makes a key, if the caller may.
 pub async fn made(app: &AppState, caller: &Caller, new: NewKey) -> Result<MadeKey, ApiError> {
     require_admin_of_all(caller)?;
-    let request = Request::AddKey {
+    let add = AddKey {
         new: new.clone(),
         keyed: caller.keyed,
     };
-    let Granted::KeyAdded(key) = app.service.serve(request).await? else {
-        unreachable!("adding a key is answered with a key")
-    };
+    let key = app.service.ask_store(add).await?;
     app.access.forget();
     // The name and never the key: logs are read by more people than keys.
     tracing::info!(name = new.name, actor = &*caller.name, "a key was made");
@@ -229,8 +225,8 @@ pub async fn revoke(
 /// Revokes a key, if the caller may.
 pub async fn revoked(app: &AppState, caller: &Caller, name: String) -> Result<(), ApiError> {
     require_admin_of_all(caller)?;
-    let request = Request::RevokeKey { name: name.clone() };
-    app.service.serve(request).await?;
+    let revoke = RevokeKey { name: name.clone() };
+    app.service.ask_store(revoke).await?;
     app.access.forget();
     tracing::info!(name, actor = &*caller.name, "a key was revoked");
     Ok(())

@@ -83,7 +83,7 @@ pub async fn page_of(
     limit: usize,
 ) -> Result<WrittenPage, ApiError> {
     let (asked, asking) = (id.to_owned(), caller.clone());
-    let read = move |store: &mut dyn Store| {
+    let read = move |store: &mut Store| {
         let reveal = asking.sees_key_of(store, &asked)?;
         read_page(store, &asked, after.as_deref(), limit, reveal)
     };
@@ -96,7 +96,7 @@ pub async fn page_of(
 ///
 /// A bad cursor is the caller's mistake and every other error ours, so they are told apart here.
 fn read_page(
-    store: &mut dyn Store,
+    store: &mut Store,
     id: &str,
     after: Option<&str>,
     limit: usize,
@@ -151,7 +151,7 @@ pub async fn certificate_of(
 ) -> Result<Certificate, ApiError> {
     caller.require_for(Role::Read, id)?;
     let (asked, asking) = (id.to_owned(), caller.clone());
-    let read = move |store: &mut dyn Store| {
+    let read = move |store: &mut Store| {
         let reveal = asking.sees_key_of(store, &asked)?;
         certificate::of(store, &asked, reveal)
     };

@@ -10,7 +10,6 @@
 
 pub mod access;
 pub mod alerts;
-pub mod audits;
 pub mod census;
 pub mod decisions;
 pub mod diffs;
@@ -47,7 +46,6 @@ pub mod spec_edit;
 pub mod state;
 pub mod stream;
 pub mod summary;
-pub mod table;
 pub mod trace;
 pub mod watch;
 pub mod webhooks;
@@ -69,7 +67,6 @@ use crate::service::request::Refusal;
 use crate::service::writer::Service;
 use crate::store::Store;
 use access::Access;
-use audits::Audits;
 use census::Census;
 use error::ApiError;
 use gauges::Gauges;
@@ -100,14 +97,10 @@ pub struct Shared {
     pub metrics: Metrics,
     /// How long a client may take to send a request.
     pub timeout: Duration,
-    /// The audit under way, and what the last ones found.
-    pub audits: Audits,
     /// What was done in the last minute.
     pub last_minute: LastMinute,
     /// When it began, by monotonic time.
     begun_at: i64,
-    /// Room for one backup.
-    backups: Arc<Semaphore>,
     readiness: Readiness,
     readers: Readers,
     summaries: Summaries,
@@ -137,10 +130,8 @@ impl Shared {
     pub fn new(service: Arc<Service>, timeout: Duration) -> AppState {
         Arc::new(Self {
             metrics: Metrics::new(&service.counts),
-            audits: Audits::default(),
             last_minute: LastMinute::default(),
             begun_at: (service.clock)().monotonic,
-            backups: Arc::new(Semaphore::new(1)),
             readiness: Readiness::default(),
             readers: Readers::new(&service),
             summaries: Summaries::default(),
@@ -161,7 +152,7 @@ impl Shared {
     /// Looks at some rows of the store, beside the writer.
     pub async fn read<T: Send + 'static>(
         self: &Arc<Self>,
-        read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
+        read: impl FnOnce(&mut Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
         self.readers.look.read(read).await
     }
@@ -169,7 +160,7 @@ impl Shared {
     /// Reads much of the store: in a lane of its own, and with what time the others leave.
     pub async fn read_page<T: Send + 'static>(
         self: &Arc<Self>,
-        read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
+        read: impl FnOnce(&mut Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
         self.readers.pages.read(read).await
     }

@@ -64,7 +64,7 @@ fn head() -> OpenApi {
 /// Adds the errors that an operation shares with others of its kind.
 ///
 /// In one place rather than at each handler: all of them come from the same extractors and the same writer, and the fuzz test
-/// (`app/tests/fuzz.rs`) accepts no status that the description does not have.
+/// (`app/tests/lives/fuzz.rs`) accepts no status that the description does not have.
 fn common_errors(path: &str, item: &mut PathItem) {
     for (changes, operation) in [(false, &mut item.get), (true, &mut item.post)] {
         let Some(operation) = operation else { continue };
@@ -79,13 +79,6 @@ fn common_errors(path: &str, item: &mut PathItem) {
             "Codes `store`, `stopping`, `busy`: repeat the request after the seconds in Retry-After",
         );
         path_errors(path, operation);
-        if path.ends_with("/audit") && changes {
-            error(
-                operation,
-                "429",
-                "Code `yours_runs`: the key has an audit of another experiment under way",
-            );
-        }
         if changes {
             error(
                 operation,

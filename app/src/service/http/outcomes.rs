@@ -15,7 +15,7 @@ use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, Json, Object};
 use crate::service::limits::{is_name, quoted};
 use crate::service::request::{
-    DecisionId, Granted, KeyedOutcome, Receipt, Refusal, Request, ToldOutcome,
+    DecisionId, KeyedOutcome, Receipt, Refusal, Tell, TellKeyed, ToldOutcome,
 };
 use crate::store::Role;
 
@@ -189,22 +189,23 @@ pub async fn tell(
     // Nothing borrows from it here, and others may be waiting for the memory.
     drop(body);
     let (id_told, actor) = (id.clone(), caller.name);
-    let request = match keyed.is_empty() {
-        true => Request::Tell {
+    let told = if keyed.is_empty() {
+        let tell = Tell {
             id: id_told,
             outcomes,
             actor,
-        },
-        false => Request::TellKeyed {
+        };
+        app.service.ask(tell).await
+    } else {
+        let tell = TellKeyed {
             id: id_told,
             outcomes,
             keyed,
             actor,
-        },
+        };
+        app.service.ask(tell).await
     };
-    let Granted::Told(receipts) = app.service.serve(request).await? else {
-        unreachable!("outcomes are answered with receipts")
-    };
+    let receipts = told?;
     let mut counts = ReceiptCounts::of(&receipts);
     for receipt in Receipt::ALL {
         app.metrics.told(receipt, *counts.of_one(receipt));

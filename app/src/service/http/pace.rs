@@ -44,7 +44,7 @@ pub struct DecisionPace {
 
 impl DecisionPace {
     /// Looks back 1, 8, 64, .. rounds, to one that was decided a minute before the last or earlier.
-    pub fn read(store: &mut dyn Store, id: &str, progress: &Progress) -> Result<Option<Self>> {
+    pub fn read(store: &mut Store, id: &str, progress: &Progress) -> Result<Option<Self>> {
         let decided = progress.rounds();
         let mut epoch = progress.epoch;
         let mut pace: Option<Self> = None;

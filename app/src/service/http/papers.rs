@@ -56,7 +56,7 @@ pub async fn seal_page(
     Id(id): Id,
 ) -> Result<Response, ApiError> {
     let seal = seal_of(&app, &caller, &id).await?;
-    let page = document(&papers::seal::title(&seal), &papers::seal::content(&seal));
+    let page = document(&papers::seal::title(&seal), &papers::seal::answer(&seal));
     Ok(file(page, &format!("{id}-seal.html")))
 }
 
@@ -75,8 +75,8 @@ pub async fn certificate(
     Id(id): Id,
 ) -> Result<Response, ApiError> {
     let certificate = certificate_of(&app, &caller, &id).await?;
-    let content = papers::certificate::content(&certificate, &log_address(&caller, &headers));
-    let page = document(&papers::certificate::title(&certificate), &content);
+    let answer = papers::certificate::answer(&certificate, &log_address(&caller, &headers));
+    let page = document(&papers::certificate::title(&certificate), &answer);
     Ok(file(page, &format!("{id}-certificate.html")))
 }
 

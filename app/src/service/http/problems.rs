@@ -68,7 +68,6 @@ pub const CODES: &[(u16, &str, &str)] = &[
     (422, "unfit", "A field is unknown, missing or mistyped"),
     (422, "webhook", "The webhook is invalid"),
     (422, "world", "The spec has a world"),
-    (429, "yours_runs", "Something of yours is under way"),
     (500, "internal", "The program made a mistake"),
     (503, "busy", "Too much is asked at once"),
     (503, "database_away", "The database is away"),
@@ -80,7 +79,6 @@ pub const CODES: &[(u16, &str, &str)] = &[
     (503, "store_gone", "The store is gone"),
     (503, "store_replaced", "The store was replaced"),
     (503, "stuck", "The store does not answer"),
-    (507, "backup", "The backup could not be made"),
 ];
 
 /// What kind of error it is.

@@ -114,7 +114,7 @@ impl Lane {
     /// Reads, once there is a place.
     pub async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&mut dyn Store) -> Result<T> + Send + 'static,
+        read: impl FnOnce(&mut Store) -> Result<T> + Send + 'static,
     ) -> Result<T, ApiError> {
         let service = Arc::clone(&self.service);
         self.run(move || service.read(read)).await

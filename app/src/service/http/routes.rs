@@ -13,8 +13,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
 use super::{
-    AppState, audits, decisions, diffs, download, epochs, experiments, flags, head, keys, log,
-    outcomes, papers, plan, ready, simulate, state, watch, webhooks,
+    AppState, decisions, diffs, download, epochs, experiments, flags, head, keys, log, outcomes,
+    papers, plan, ready, simulate, state, watch, webhooks,
 };
 
 /// The description, OpenAPI 3.1.
@@ -65,9 +65,6 @@ interface! {
     get "/v1/experiments/{id}/certificate.html" papers::certificate;
     get "/v1/experiments/{id}/seal" papers::seal;
     get "/v1/experiments/{id}/seal.html" papers::seal_page;
-    get "/v1/experiments/{id}/audit" audits::show;
-    post "/v1/experiments/{id}/audit" audits::start;
-    post "/v1/experiments/{id}/audit/stop" audits::stop;
     get "/v1/experiments/{id}/diff" diffs::diff;
     get "/v1/keys" keys::list;
     post "/v1/keys" keys::make;

@@ -154,8 +154,6 @@ pub async fn serve(
     // This comes first: a load balancer is to notice, and go elsewhere.
     drop(listener);
     let _ = stop.send(true);
-    // Nobody will see what it finds, and it reads what is to be closed.
-    app.state.audits.end().await;
     places.wait_for_all(rules).await;
 }
 

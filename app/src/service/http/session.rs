@@ -52,7 +52,7 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 pub async fn key_name(app: &AppState, token: &str) -> Result<Option<String>, ApiError> {
     let hash = token_hash(token);
     let own = (app.service.clock)().wall;
-    let read = move |store: &mut dyn Store| {
+    let read = move |store: &mut Store| {
         let session = store.session(&hash)?;
         // By the clock that set its end: a node that is ahead is not to end what others began.
         let now = store.now().unwrap_or(own);

@@ -227,12 +227,12 @@ pub struct WholeState {
 }
 
 /// Reads where an experiment stands.
-pub fn read(store: &mut dyn Store, id: &str) -> anyhow::Result<Option<State>> {
+pub fn read(store: &mut Store, id: &str) -> anyhow::Result<Option<State>> {
     Ok(read_whole(store, id)?.map(|whole| whole.state))
 }
 
 /// The same with what it is shown from, for those who show more of it.
-pub fn read_whole(store: &mut dyn Store, id: &str) -> anyhow::Result<Option<WholeState>> {
+pub fn read_whole(store: &mut Store, id: &str) -> anyhow::Result<Option<WholeState>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };

@@ -131,7 +131,7 @@ fn lock<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Summaries {
     /// What never changes about an experiment that is there.
-    pub fn facts(&self, store: &mut dyn Store, id: &str) -> Result<Arc<Facts>> {
+    pub fn facts(&self, store: &mut Store, id: &str) -> Result<Arc<Facts>> {
         if let Some(facts) = lock(&self.facts).get_mut(id) {
             return Ok(Arc::clone(facts));
         }
@@ -153,13 +153,7 @@ impl Summaries {
     }
 
     /// Makes summaries of experiments that have changed, the oldest first, until its time is up.
-    pub fn refresh(
-        &self,
-        store: &mut dyn Store,
-        lines: &[&ExperimentLine],
-        now: i64,
-        end: Instant,
-    ) {
+    pub fn refresh(&self, store: &mut Store, lines: &[&ExperimentLine], now: i64, end: Instant) {
         let mut changed: Vec<_> = lines
             .iter()
             .map(|line| (self.of(&line.id), line))
@@ -179,7 +173,7 @@ impl Summaries {
     }
 }
 
-fn row(store: &mut dyn Store, id: &str) -> Result<(ExperimentRow, Progress)> {
+fn row(store: &mut Store, id: &str) -> Result<(ExperimentRow, Progress)> {
     let row = store.experiment(id)?;
     row.with_context(|| format!("the store lists an experiment {id:?} that is not there"))
 }
@@ -195,7 +189,7 @@ impl Unsaid {
 }
 
 impl LineSummary {
-    fn read(store: &mut dyn Store, line: &ExperimentLine, now: i64) -> Self {
+    fn read(store: &mut Store, line: &ExperimentLine, now: i64) -> Self {
         let standing = LineStanding::read(store, line);
         Self {
             // One that cannot be read must not hide the others.
@@ -250,7 +244,7 @@ impl LineSummary {
 }
 
 impl LineStanding {
-    fn read(store: &mut dyn Store, line: &ExperimentLine) -> Result<Self> {
+    fn read(store: &mut Store, line: &ExperimentLine) -> Result<Self> {
         let (id, progress) = (&*line.id, &line.progress);
         let (experiment, _) = row(store, id)?;
         check_values(&experiment)?;
@@ -303,7 +297,7 @@ type LimitsAndAlerts = (Option<Vec<LimitLine>>, Vec<(AlertKind, String)>);
 
 /// What was told: limits, and alerts.
 fn told(
-    store: &mut dyn Store,
+    store: &mut Store,
     progress: &Progress,
     resident: &Resident,
     id: &str,
@@ -353,13 +347,13 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
     use crate::service::clock::Moment;
-    use crate::service::request::{Create, Request};
+    use crate::service::request::{Create, Decide, Request};
     use crate::service::transaction::Executor;
     use crate::store::{Location, Purpose};
 
     fn create(id: &str) -> Request {
         Request::Create(Create {
-            id: Some(id.into()),
+            id: id.into(),
             spec: "policy = 'free'\nhorizon = 1e6\nrho = 0.3\nactions = ['a', 'b']\n".into(),
             key: None,
             blind: true,
@@ -368,16 +362,16 @@ mod tests {
     }
 
     fn decide(id: &str) -> Request {
-        Request::Decide {
+        Request::Decide(Decide {
             id: id.into(),
             rounds: 1,
             request_key: None,
             seen: 0,
             actor: "test".into(),
-        }
+        })
     }
 
-    fn lines(location: &Location) -> (Box<dyn Store>, Vec<ExperimentLine>) {
+    fn lines(location: &Location) -> (Store, Vec<ExperimentLine>) {
         let mut store = location.open(Purpose::Read).unwrap();
         store.begin().unwrap();
         let lines = store.lines(None, None, false, 9).unwrap();
@@ -398,7 +392,7 @@ mod tests {
         let refresh = |from: usize, now: i64| {
             let (mut store, lines) = lines(&location);
             let asked: Vec<_> = lines[from..].iter().collect();
-            summaries.refresh(&mut *store, &asked, now, Instant::now());
+            summaries.refresh(&mut store, &asked, now, Instant::now());
             let made = lines.iter().map(|line| summaries.of(&line.id));
             made.map(|made| made.map_or(-1, |made| made.made_at))
                 .collect::<Vec<_>>()

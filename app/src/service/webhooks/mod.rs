@@ -18,8 +18,8 @@ use ureq::http::Uri;
 
 use crate::service::keys::is_key_name;
 use crate::service::limits::{quoted, within};
+use crate::service::random::random;
 use crate::service::request::{Refusal, is_id};
-use crate::service::transaction::random;
 use crate::store::{Deliveries, Store, Webhook, WebhookSecret};
 use message::{WORDS, unknown_word};
 
@@ -226,7 +226,7 @@ impl NewWebhook {
     }
 
     /// Adds it, within a transaction: its secret, which is not shown again.
-    pub fn add(&self, store: &mut dyn Store, at: i64) -> Result<Result<WebhookSecret, Refusal>> {
+    pub fn add(&self, store: &mut Store, at: i64) -> Result<Result<WebhookSecret, Refusal>> {
         if store.webhooks()?.len() >= WEBHOOKS_MAX {
             return Ok(Err(WebhookRefusal::TooMany.into()));
         }

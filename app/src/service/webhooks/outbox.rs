@@ -14,9 +14,9 @@ use anyhow::Result;
 use crate::hex;
 use crate::service::keys::is_key_name;
 use crate::service::limits::quoted;
+use crate::service::random::random;
 use crate::service::request::Refusal;
-use crate::service::transaction::random;
-use crate::service::turn::TurnTime;
+use crate::service::request::of_store::StoreRequest;
 use crate::service::webhooks::message::Notice;
 use crate::service::webhooks::{EventKind, NewWebhook, WebhookRefusal};
 use crate::store::{Store, Webhook, WebhookCursor, WebhookMessage, WebhookSecret};
@@ -39,23 +39,6 @@ const ATTEMPTS_MIN: u64 = 20;
 /// Messages of a webhook that are claimed at once.
 const CLAIMED_MAX: usize = 16;
 
-/// What is asked of the outbox.
-#[derive(Clone, Debug)]
-pub enum OutboxRequest {
-    /// A new webhook.
-    Add(NewWebhook),
-    /// A webhook goes, and what waits for it.
-    Remove(String),
-    /// A message to try a webhook with.
-    Test(String),
-    /// An experiment was looked through for some webhooks.
-    Raise(Vec<Raise>),
-    /// What is due, but for webhooks that are busy.
-    Claim { busy: Vec<String> },
-    /// What became of messages that were claimed.
-    Settle(Vec<Settled>),
-}
-
 /// An experiment was looked through for a webhook.
 #[derive(Clone, Debug)]
 pub struct Raise {
@@ -67,23 +50,6 @@ pub struct Raise {
     pub after: WebhookCursor,
     /// What was found: ids and bodies.
     pub messages: Vec<(String, String)>,
-}
-
-/// What was done.
-#[derive(Clone, Debug)]
-pub enum OutboxGranted {
-    /// The webhook is there, with this secret.
-    Added(WebhookSecret),
-    /// The webhook is gone.
-    Removed,
-    /// A message of this id waits to be sent.
-    Tested(String),
-    /// What was found is written, unless another node was faster.
-    Raised,
-    /// To be sent.
-    Claimed(Vec<Claimed>),
-    /// It is noted.
-    Settled,
 }
 
 /// Messages of a webhook that this node is to send.
@@ -117,46 +83,96 @@ pub enum Attempt {
     Untried,
 }
 
-impl OutboxRequest {
-    /// Does it, within a transaction.
-    pub(in crate::service) fn serve(
-        &self,
-        store: &mut dyn Store,
-        time: TurnTime,
-    ) -> Result<Result<OutboxGranted, Refusal>> {
-        match self {
-            Self::Add(new) => {
-                if let Err(refusal) = new.check() {
-                    return Ok(Err(refusal));
-                }
-                Ok(new.add(store, time.at)?.map(OutboxGranted::Added))
-            }
-            // Before the store: PostgreSQL fails at a zero byte, and the caller would take that for the store's fault.
-            Self::Remove(name) if !is_key_name(name) => Ok(Err(not_there(name))),
-            Self::Remove(name) => Ok(if store.remove_webhook(name)? {
-                Ok(OutboxGranted::Removed)
-            } else {
-                Err(not_there(name))
-            }),
-            Self::Test(name) => test(store, name, time),
-            Self::Raise(raises) => {
-                for one in raises {
-                    raise(store, one, time.at)?;
-                }
-                Ok(Ok(OutboxGranted::Raised))
-            }
-            Self::Claim { busy } => Ok(Ok(OutboxGranted::Claimed(claim(store, busy, time.at)?))),
-            Self::Settle(settled) => {
-                for one in settled {
-                    settle(store, one, time)?;
-                }
-                Ok(Ok(OutboxGranted::Settled))
-            }
+/// Adds a webhook. Answered with the secret that its messages are signed with.
+#[derive(Clone, Debug)]
+pub struct AddWebhook(pub NewWebhook);
+
+impl StoreRequest for AddWebhook {
+    type Reply = WebhookSecret;
+
+    fn serve(&self, store: &mut Store, now: i64) -> Result<Result<WebhookSecret, Refusal>> {
+        match self.0.check() {
+            Ok(()) => self.0.add(store, now),
+            Err(refusal) => Ok(Err(refusal)),
         }
     }
 }
 
-fn named(store: &mut dyn Store, name: &str) -> Result<Option<Webhook>> {
+/// Removes the webhook of this name, and what waits for it.
+#[derive(Clone, Debug)]
+pub struct RemoveWebhook(pub String);
+
+impl StoreRequest for RemoveWebhook {
+    type Reply = ();
+
+    fn serve(&self, store: &mut Store, _now: i64) -> Result<Result<(), Refusal>> {
+        let name = &self.0;
+        // Before the store: PostgreSQL fails at a zero byte, and the caller would take that for the store's fault.
+        if is_key_name(name) && store.remove_webhook(name)? {
+            return Ok(Ok(()));
+        }
+        Ok(Err(not_there(name)))
+    }
+}
+
+/// Writes a message to try the webhook of this name with. Answered with the message's id.
+#[derive(Clone, Debug)]
+pub struct TestWebhook(pub String);
+
+impl StoreRequest for TestWebhook {
+    type Reply = String;
+
+    fn serve(&self, store: &mut Store, now: i64) -> Result<Result<String, Refusal>> {
+        test(store, &self.0, now)
+    }
+}
+
+/// Writes what was found in experiments, unless another node was faster.
+#[derive(Clone, Debug)]
+pub struct RaiseNotices(pub Vec<Raise>);
+
+impl StoreRequest for RaiseNotices {
+    type Reply = ();
+
+    fn serve(&self, store: &mut Store, now: i64) -> Result<Result<(), Refusal>> {
+        for one in &self.0 {
+            raise(store, one, now)?;
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// Claims what is due, but for webhooks that are busy. Answered with what is to be sent.
+#[derive(Clone, Debug)]
+pub struct ClaimMessages {
+    /// The names of the webhooks that this node is at work for.
+    pub busy: Vec<String>,
+}
+
+impl StoreRequest for ClaimMessages {
+    type Reply = Vec<Claimed>;
+
+    fn serve(&self, store: &mut Store, now: i64) -> Result<Result<Vec<Claimed>, Refusal>> {
+        claim(store, &self.busy, now).map(Ok)
+    }
+}
+
+/// Notes what became of messages that were claimed.
+#[derive(Clone, Debug)]
+pub struct SettleMessages(pub Vec<Settled>);
+
+impl StoreRequest for SettleMessages {
+    type Reply = ();
+
+    fn serve(&self, store: &mut Store, now: i64) -> Result<Result<(), Refusal>> {
+        for one in &self.0 {
+            settle(store, one, now)?;
+        }
+        Ok(Ok(()))
+    }
+}
+
+fn named(store: &mut Store, name: &str) -> Result<Option<Webhook>> {
     let mut webhooks = store.webhooks()?.into_iter();
     Ok(webhooks.find(|webhook| webhook.name == name))
 }
@@ -176,11 +192,7 @@ fn message(webhook: &str, id: &str, body: &str, now: i64) -> WebhookMessage {
     }
 }
 
-fn test(
-    store: &mut dyn Store,
-    name: &str,
-    time: TurnTime,
-) -> Result<Result<OutboxGranted, Refusal>> {
+fn test(store: &mut Store, name: &str, now: i64) -> Result<Result<String, Refusal>> {
     let Some(webhook) = named(store, name)? else {
         return Ok(Err(not_there(name)));
     };
@@ -193,18 +205,18 @@ fn test(
         experiment: String::new(),
         what: String::new(),
         epoch: 0,
-        at: time.at,
+        at: now,
         words: "This is a test: messages arrive.".into(),
         facts: serde_json::Map::new(),
     };
     // Drawn, as every test is another event.
     let id = format!("msg_{}", hex::encode(&random::<16>()?));
-    let message = message(name, &id, &notice.body(&webhook), time.at);
+    let message = message(name, &id, &notice.body(&webhook), now);
     store.add_message(&message)?;
-    Ok(Ok(OutboxGranted::Tested(id)))
+    Ok(Ok(id))
 }
 
-fn raise(store: &mut dyn Store, raise: &Raise, now: i64) -> Result<()> {
+fn raise(store: &mut Store, raise: &Raise, now: i64) -> Result<()> {
     let name = &raise.after.webhook;
     // It may have been removed, or have become another, since the experiment was looked at.
     let wanted = named(store, name)?.is_some_and(|webhook| webhook.disabled_at.is_none());
@@ -218,7 +230,7 @@ fn raise(store: &mut dyn Store, raise: &Raise, now: i64) -> Result<()> {
         .try_for_each(|(id, body)| store.add_message(&message(name, id, body, now)))
 }
 
-fn claim(store: &mut dyn Store, busy: &[String], now: i64) -> Result<Vec<Claimed>> {
+fn claim(store: &mut Store, busy: &[String], now: i64) -> Result<Vec<Claimed>> {
     let mut all = Vec::new();
     for webhook in store.webhooks()? {
         if webhook.disabled_at.is_some() || busy.contains(&webhook.name) {
@@ -239,7 +251,7 @@ fn claim(store: &mut dyn Store, busy: &[String], now: i64) -> Result<Vec<Claimed
     Ok(all)
 }
 
-fn settle(store: &mut dyn Store, settled: &Settled, time: TurnTime) -> Result<()> {
+fn settle(store: &mut Store, settled: &Settled, now: i64) -> Result<()> {
     let Settled { message, sent } = settled;
     let Some(webhook) = named(store, &message.webhook)? else {
         return Ok(());
@@ -247,12 +259,12 @@ fn settle(store: &mut dyn Store, settled: &Settled, time: TurnTime) -> Result<()
     let mut deliveries = webhook.deliveries;
     let mut disabled_at = webhook.disabled_at;
     if let Attempt::Failed(_) | Attempt::Gone = sent {
-        deliveries.last_error_at = Some(time.at);
+        deliveries.last_error_at = Some(now);
     }
     match sent {
         Attempt::Untried => {
             // At once: it was not tried, and a receiver that does not answer has one message at a time to do so.
-            let postponed = store.postpone_message(message, time.at, message.attempts);
+            let postponed = store.postpone_message(message, now, message.attempts);
             return postponed.map(drop);
         }
         Attempt::Taken => {
@@ -260,15 +272,15 @@ fn settle(store: &mut dyn Store, settled: &Settled, time: TurnTime) -> Result<()
             if store.remove_message(&message.webhook, &message.id)? {
                 deliveries.delivered += 1;
             }
-            deliveries.last_success_at = Some(time.at);
+            deliveries.last_success_at = Some(now);
         }
         Attempt::Failed(reason) => {
             deliveries.last_error = Some(reason.clone());
             let attempts = message.attempts + 1;
             // Both, as a clock that jumps ahead must not make what is a second old too old.
-            let is_old = time.at - message.raised >= AGE_MAX && attempts >= ATTEMPTS_MIN;
+            let is_old = now - message.raised >= AGE_MAX && attempts >= ATTEMPTS_MIN;
             if !is_old {
-                let due = time.at + backoff(attempts);
+                let due = now + backoff(attempts);
                 store.postpone_message(message, due, attempts)?;
             } else if store.remove_message(&message.webhook, &message.id)? {
                 deliveries.failed += 1;
@@ -277,7 +289,7 @@ fn settle(store: &mut dyn Store, settled: &Settled, time: TurnTime) -> Result<()
         Attempt::Gone => {
             deliveries.last_error = Some("it answered 410: it wants no more".into());
             deliveries.failed += u64::from(store.remove_message(&message.webhook, &message.id)?);
-            disabled_at = Some(time.at);
+            disabled_at = Some(now);
         }
     }
     store.set_deliveries(&message.webhook, &deliveries, disabled_at)

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::super::Purpose;
-use super::super::sql::Sql;
+use super::super::{Purpose, Store};
 use super::{SqliteFile, opening};
 
 /// What a copy holds.
@@ -35,9 +34,9 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// A new file to write a copy to. It is thrown away if that fails, so nothing is synced on the way.
-pub fn empty(path: &Path) -> Result<Sql> {
+pub fn empty(path: &Path) -> Result<Store> {
     let connection = opening::empty(path)?;
-    Ok(Sql::over(SqliteFile {
+    Ok(Store::over(SqliteFile {
         connection,
         begin: "BEGIN IMMEDIATE",
         presence: None,

@@ -1,62 +1,44 @@
 //! The list as a table for other programs.
 
-use serde_json::{Value, json};
+use debora::measure::answer::row_for_each;
 
-use super::entry::{EpochEntry, EpochList};
+use super::entry::{EpochList, ShareState};
 use crate::calendar::iso;
-use crate::service::http::table::DataTable;
-
-/// What stands before the probabilities.
-const COLUMNS: [&str; 13] = [
-    "epoch",
-    "kind",
-    "rule",
-    "first_round",
-    "rounds",
-    "opened_at",
-    "closed_at",
-    "estimates_made",
-    "test_leader",
-    "test_lead",
-    "test_threshold",
-    "test_passed",
-    "hash",
-];
+use crate::document::{csv, word};
 
 /// A line an epoch, with a column for each action.
 pub fn table(list: &EpochList) -> String {
-    let mut table = DataTable::new(&COLUMNS, Vec::new());
-    let names = list.actions.iter();
-    table
-        .columns
-        .extend(names.map(|name| format!("probability of {name}")));
-    let lines = list.epochs.iter();
-    table.rows = lines.map(|entry| line(entry, list.actions.len())).collect();
-    table.csv()
-}
-
-fn line(entry: &EpochEntry, actions: usize) -> Vec<Value> {
-    let test = entry.test.as_ref();
-    let mut cells = vec![
-        json!(entry.epoch),
-        json!(entry.kind),
-        json!(entry.rule),
-        json!(entry.first_round),
-        json!(entry.rounds),
-        json!(iso(entry.opened_at)),
-        json!(entry.closed_at.map(iso)),
-        json!(entry.estimates_made),
-        json!(test.map(|test| &test.leader)),
-        json!(test.map(|test| test.lead)),
-        json!(test.map(|test| test.threshold)),
-        json!(test.map(|test| test.passed)),
-        json!(entry.hash),
-    ];
-    // The entry has those that are played alone.
-    let mut probabilities = vec![0.0; actions];
-    for share in &entry.shares {
-        probabilities[share.action as usize] = share.probability;
+    let mut table = row_for_each(&list.epochs)
+        .numbers("epoch", |entry| entry.epoch)
+        .words("kind", |entry| word(&entry.kind))
+        .words("rule", |entry| word(&entry.rule))
+        .numbers("first_round", |entry| entry.first_round)
+        .numbers("rounds", |entry| entry.rounds)
+        .words("opened_at", |entry| iso(entry.opened_at))
+        .words("closed_at", |entry| entry.closed_at.map(iso))
+        .numbers("estimates_made", |entry| entry.estimates_made)
+        .words("test_leader", |entry| {
+            entry.test.as_ref().map(|test| &test.leader)
+        })
+        .numbers("test_lead", |entry| {
+            entry.test.as_ref().map(|test| test.lead)
+        })
+        .numbers("test_threshold", |entry| {
+            entry.test.as_ref().map(|test| test.threshold)
+        })
+        .words("test_passed", |entry| {
+            entry.test.as_ref().map(|test| test.passed.to_string())
+        })
+        .words("hash", |entry| entry.hash.as_ref());
+    for (place, name) in (0..).zip(&list.actions) {
+        let probability = |shares: &[ShareState]| {
+            // The entry has only those that are played.
+            let played = shares.iter().find(|share| share.action == place);
+            played.map_or(0.0, |share| share.probability)
+        };
+        table = table.numbers(format!("probability of {name}"), |entry| {
+            probability(&entry.shares)
+        });
     }
-    cells.extend(probabilities.into_iter().map(Value::from));
-    cells
+    csv(&table.table())
 }

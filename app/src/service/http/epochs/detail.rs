@@ -184,7 +184,7 @@ struct RecordedEstimates {
 type InForce = BTreeMap<(u32, u32), (Estimate, Option<Estimate>)>;
 
 /// Reads an epoch; the outer `None` if there is no such experiment, the inner if it has no such epoch.
-pub fn read(store: &mut dyn Store, id: &str, number: u64) -> Result<Option<Option<EpochDetail>>> {
+pub fn read(store: &mut Store, id: &str, number: u64) -> Result<Option<Option<EpochDetail>>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
@@ -210,7 +210,7 @@ pub fn read(store: &mut dyn Store, id: &str, number: u64) -> Result<Option<Optio
 }
 
 /// Gathers the estimates in force at an epoch's start.
-fn in_force(store: &mut dyn Store, id: &str, number: u64, problem: &Problem) -> Result<InForce> {
+fn in_force(store: &mut Store, id: &str, number: u64, problem: &Problem) -> Result<InForce> {
     let mut latest = InForce::new();
     let mut next = 0;
     while next <= number {

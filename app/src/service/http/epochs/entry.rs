@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use debora::Problem;
-use debora::measure::words::percent;
+pub use debora::measure::words::share_to_tenths as share;
 use debora::record::{ClearTest, HardRule, Kind};
 use debora::spec::Spec;
 use serde::de::IgnoredAny;
@@ -99,19 +99,6 @@ impl ShareChange {
     }
 }
 
-/// A probability to a tenth of a percent: enough to compare two.
-pub fn share(probability: f64) -> String {
-    let rounded = (probability * 1e3).round() / 1e3;
-    // What is nearly certain or nearly impossible must not read as if it were.
-    percent(
-        if (rounded == 0.0 || rounded == 1.0) && (probability - rounded).abs() > ROUNDING {
-            probability
-        } else {
-            rounded
-        },
-    )
-}
-
 /// What a list needs of a record: its estimates, by far the longest part, are only counted.
 #[derive(Deserialize)]
 struct ListedRecord {
@@ -125,7 +112,7 @@ struct ListedRecord {
 }
 
 /// Reads the epochs from this number on; `None` if there is no such experiment.
-pub fn read(store: &mut dyn Store, id: &str, from: u64, limit: u64) -> Result<Option<EpochList>> {
+pub fn read(store: &mut Store, id: &str, from: u64, limit: u64) -> Result<Option<EpochList>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };

@@ -107,7 +107,7 @@ pub async fn list_of(
 ) -> Result<EpochList, ApiError> {
     caller.require_for(Role::Read, id)?;
     let asked = id.to_owned();
-    let read = move |store: &mut dyn crate::store::Store| entry::read(store, &asked, from, limit);
+    let read = move |store: &mut crate::store::Store| entry::read(store, &asked, from, limit);
     let list = app.read_page(read).await?;
     Ok(list.ok_or_else(|| Refusal::NoExperiment { id: id.to_owned() })?)
 }

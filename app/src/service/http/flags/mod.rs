@@ -22,7 +22,7 @@ use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Json, Object};
 use crate::service::http::trace;
 use crate::service::limits::{is_name, quoted};
-use crate::service::request::{Granted, Refusal, Request, is_id};
+use crate::service::request::{Evaluate, FlagReply, Refusal, is_id};
 use crate::store::Role;
 pub use answer::{BulkFailure, EvaluatedFlag, FlagFailure, FlagMetadata, Flags};
 use answer::{NO_TARGETING_KEY, failure, is_worth_repeating};
@@ -192,13 +192,13 @@ async fn decided(
     caller: &Caller,
 ) -> Result<EvaluatedFlag, Refusal> {
     let flag = trace::flag(&id);
-    let request = Request::Evaluate {
+    let evaluate = Evaluate {
         id: id.clone(),
         request_key,
         actor: caller.name.clone(),
     };
-    match app.service.serve(request).await? {
-        Granted::Decided(decided) => {
+    match app.service.ask(evaluate).await? {
+        FlagReply::Decided(decided) => {
             // As decisions are counted: repetitions are not.
             if !decided.repeated {
                 app.metrics.decided(decided.lease.kind, 1);
@@ -206,12 +206,11 @@ async fn decided(
             trace::evaluated(flag.as_deref(), &decided);
             Ok(EvaluatedFlag::decided(id, &decided))
         }
-        Granted::Recommended(advice) => {
+        FlagReply::Advised(advice) => {
             let evaluated = EvaluatedFlag::advised(id, &advice);
             trace::advised(flag.as_deref(), &evaluated, advice.epoch);
             Ok(evaluated)
         }
-        _ => unreachable!("flags are answered with decisions or advice"),
     }
 }
 

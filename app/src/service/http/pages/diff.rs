@@ -3,7 +3,8 @@
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use debora::measure::words::{amount, counted, whole};
+use debora::measure::answer::row_for_each;
+use debora::measure::words::{amount, counted};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -11,6 +12,7 @@ use super::parts::{self, Tab};
 use super::{Guest, PageError, page};
 use crate::audit::{self, Diff, DivergingEstimate};
 use crate::chart::{Axis, Chart, Mark, legend};
+use crate::document::HtmlTable;
 use crate::log::certificate::is_revealed;
 use crate::service::http::AppState;
 use crate::service::http::diffs::diff_of;
@@ -93,7 +95,7 @@ async fn choices(
 ) -> Result<Vec<OtherExperiment>, ApiError> {
     let list = listed(app, &guest.0, None, LISTED_MAX, true).await?;
     let (asked, caller) = (id.to_owned(), guest.0.clone());
-    let read = move |store: &mut dyn Store| {
+    let read = move |store: &mut Store| {
         let Some((experiment, _)) = store.experiment(&asked)? else {
             return Ok(Vec::new());
         };
@@ -185,7 +187,7 @@ fn drawn(estimates: &[&DivergingEstimate]) -> Markup {
     ];
     html! {
         h2 { "The estimates that differ" }
-        (parts::scroll("Estimates in different cells", &estimates_table(estimates)))
+        (estimates_table(estimates))
         (legend::legend(signs.map(|(marks, name)| (marks, name.to_owned())).into()))
         p.small {
             "Estimates are rounded to the middle of the cell that holds the mean. Two means on either side of an edge, however "
@@ -196,33 +198,18 @@ fn drawn(estimates: &[&DivergingEstimate]) -> Markup {
 }
 
 fn estimates_table(estimates: &[&DivergingEstimate]) -> Markup {
-    html! {
-        table.cards {
-            thead {
-                tr {
-                    th scope="col" { "Action" } th scope="col" { "Quantity" } th.number scope="col" { "Made in epoch" }
-                    th.number scope="col" { "Samples" } th.number scope="col" { "Mean in A" } th.number scope="col" { "Mean in B" }
-                    th scope="col" { "Cells of the grid" }
-                }
-            }
-            tbody { @for estimate in estimates.iter().take(DRAWN_MAX) { (estimate_row(estimate)) } }
-        }
-    }
-}
-
-fn estimate_row(estimate: &DivergingEstimate) -> Markup {
-    let [first, second] = &estimate.quantities;
-    html! {
-        tr {
-            th scope="row" { bdi { (estimate.name) } }
-            td data-label="Quantity" { bdi { (first) } @if first != second { " (B: " bdi { (second) } ")" } }
-            td.number data-label="Made in epoch" { (estimate.epoch) }
-            td.number data-label="Samples" { (whole(estimate.count)) }
-            td.number data-label="Mean in A" { (amount(estimate.means[0])) }
-            td.number data-label="Mean in B" { (amount(estimate.means[1])) }
-            td { (strip(estimate).strip()) }
-        }
-    }
+    let quantity = |[first, second]: &[String; 2]| {
+        html! { bdi { (first) } @if first != second { " (B: " bdi { (second) } ")" } }
+    };
+    let table = row_for_each(estimates.iter().take(DRAWN_MAX))
+        .words("Action", |estimate| &estimate.name)
+        .words("Quantity", |estimate| quantity(&estimate.quantities))
+        .numbers("Made in epoch", |estimate| estimate.epoch)
+        .numbers("Samples", |estimate| estimate.count)
+        .numbers("Mean in A", |estimate| estimate.means[0])
+        .numbers("Mean in B", |estimate| estimate.means[1])
+        .drawings("Cells of the grid", |estimate| strip(estimate).strip());
+    HtmlTable::cards("Estimates in different cells", table.table()).markup()
 }
 
 /// The means in their cells, on the grid that both share: in numbers of cells, as either side may have units of its own.

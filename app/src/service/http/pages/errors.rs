@@ -224,14 +224,6 @@ fn words(status: StatusCode, code: &str) -> (&'static str, &'static str) {
             "That is too much at once",
             "Nothing was changed. Send less.",
         ),
-        (429, _) => (
-            "Something of yours is under way",
-            "Nothing was changed. Wait until it is over, or stop it.",
-        ),
-        (_, "backup") => (
-            "The backup could not be made",
-            "Nothing is left of it, and the service goes on.",
-        ),
         (503, "busy") => (
             "Too much is asked at once",
             "Nothing was changed. Try again in a few seconds.",

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use super::experiment::data;
 use super::experiment::rendered::{no_figure, viewed};
 use super::{Guest, PageError};
+use crate::document::{csv, json};
 use crate::service::http::AppState;
 use crate::service::request::is_id;
 use crate::store::Role;
@@ -25,8 +26,8 @@ pub async fn show(
     let view = viewed(&app, &id).await?;
     let table = data::table(&view, name).ok_or_else(no_figure)?;
     let (kind, text) = match ending {
-        "csv" => ("text/csv; charset=utf-8", table.csv()),
-        "json" => ("application/json", table.json()),
+        "csv" => ("text/csv; charset=utf-8", csv(&table)),
+        "json" => ("application/json", json(&table)),
         _ => return Err(no_figure().into()),
     };
     Ok(([(CONTENT_TYPE, kind)], text).into_response())

@@ -13,13 +13,15 @@ use anyhow::Result;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use debora::measure::answer::row_for_each;
 use debora::measure::words::{counted, listed, whole};
 use maud::{Markup, html};
 
 use self::line::ListLine;
 use self::view::{Column, ListView, Standpoint, ViewQuery};
 use super::live::{self, Live};
-use super::{Guest, PageError, page, parts};
+use super::{Guest, PageError, page};
+use crate::document::{HtmlTable, RowMark};
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
@@ -81,7 +83,7 @@ async fn shared_content(
         return Ok(list);
     }
     let (shared, caller, asked) = (Arc::clone(app), caller.clone(), view.clone());
-    let read = move |store: &mut dyn Store| {
+    let read = move |store: &mut Store| {
         let found = find(&shared, store, &caller, &asked, now.wall)?;
         // On this thread, which gives way to all others.
         Ok(Arc::new(content(&caller, &asked, found)))
@@ -116,7 +118,7 @@ impl Lists {
 
 fn find(
     app: &AppState,
-    store: &mut dyn Store,
+    store: &mut Store,
     caller: &Caller,
     view: &ListView,
     now: i64,
@@ -220,7 +222,7 @@ fn content(caller: &Caller, view: &ListView, found: Found) -> Markup {
         } @else {
             p.totals { (totals) }
             p.small aria-live="polite" { (shown(view, [lines.len(), all, looked], unread)) }
-            @if !lines.is_empty() { (parts::scroll("Experiments", &table(view, &lines))) }
+            @if !lines.is_empty() { (table(view, &lines)) }
         }
         @if let Some(last) = next {
             p { a href=(view.before(&last).address()) { @if view.text.is_empty() { "Older experiments" } @else { "Search older experiments" } } }
@@ -321,19 +323,30 @@ fn nothing(caller: &Caller, view: &ListView) -> Markup {
 }
 
 fn table(view: &ListView, lines: &[ListLine]) -> Markup {
-    html! {
-        table.cards.list {
-            thead {
-                tr {
-                    @for column in Column::ALL {
-                        @let [_, heading, first] = column.words();
-                        th scope="col" aria-sort=[view.direction(column)] .number[matches!(column, Column::Rate | Column::Age)] {
-                            a href=(view.sorted_by(column).address()) title={ "Sort: " (first) } { (heading) }
-                        }
-                    }
-                }
-            }
-            tbody { @for line in lines { (line.markup()) } }
-        }
+    let table = row_for_each(lines)
+        .words("Experiment", |line| line.named())
+        .words("State", |line| line.state())
+        .words("Progress", |line| line.progress())
+        .numbers("Rate", |line| line.rate())
+        .words("Epoch", |line| line.epoch())
+        .words("Leader", |line| line.leading())
+        .words("Limits", |line| line.limits())
+        .words("Alerts", |line| line.alerted())
+        .numbers("Age", |line| line.age());
+    // Known by its id when the list is refreshed, so that rows move rather than change into one another.
+    let marks = lines.iter().map(|line| RowMark {
+        id: Some(format!("x-{}", line.row.id)),
+        ..RowMark::default()
+    });
+    let table = HtmlTable::cards("Experiments", table.table());
+    let mut table = table.class("cards list").marked(marks);
+    for (place, column) in Column::ALL.into_iter().enumerate() {
+        let [_, heading, first] = column.words();
+        let address = view.sorted_by(column).address();
+        let link = html! { a href=(address) title={ "Sort: " (first) } { (heading) } };
+        table = table
+            .head(place, link)
+            .sorted(place, view.direction(column));
     }
+    table.markup()
 }

@@ -12,7 +12,8 @@ use super::{Guest, page, parts, see};
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{QueryParams, StrangerForm};
 use crate::service::http::{AppState, session};
-use crate::service::request::{Granted, Request, token_hash};
+use crate::service::request::token_hash;
+use crate::service::sessions::{LogIn, LogOut};
 
 /// Where to go afterwards.
 #[derive(Deserialize)]
@@ -91,9 +92,7 @@ pub async fn begin(
     headers: &HeaderMap,
 ) -> Result<HeaderValue, ApiError> {
     let key_name = key_name.into();
-    let Granted::LoggedIn(token) = app.service.serve(Request::LogIn { key_name }).await? else {
-        unreachable!("a log-in is answered with a token")
-    };
+    let token = app.service.ask_store(LogIn { key_name }).await?;
     Ok(session::begun(&token, headers))
 }
 
@@ -104,7 +103,7 @@ pub async fn leave(State(app): State<AppState>, headers: HeaderMap) -> Result<Re
         && session::key_name(&app, token).await?.is_some()
     {
         let hash = token_hash(token);
-        app.service.serve(Request::LogOut { hash }).await?;
+        app.service.ask_store(LogOut { hash }).await?;
     }
     let cookies = session::ended().map(|cookie| (SET_COOKIE, cookie));
     Ok((AppendHeaders(cookies), see("/login")).into_response())

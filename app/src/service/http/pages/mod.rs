@@ -72,12 +72,7 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
             post(any(admin::changes::resume)),
         ),
         ("/experiments/{id}/close", post(any(admin::changes::close))),
-        (
-            // What changes something is a POST of its own: a link must never do it.
-            "/experiments/{id}/audit",
-            get(any(audit::show)).post(any(audit::start)),
-        ),
-        ("/experiments/{id}/audit/stop", post(any(audit::stop))),
+        ("/experiments/{id}/audit", get(any(audit::show))),
         ("/experiments/{id}/diff", get(any(diff::show))),
         (
             "/experiments/{id}/certificate",
@@ -111,10 +106,6 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         (
             "/admin/webhooks/{name}/test",
             post(any(admin::webhooks::test)),
-        ),
-        (
-            "/admin/backup",
-            get(any(admin::backup::show)).post(any(admin::backup::take)),
         ),
         ("/api", get(any(api::show))),
         ("/login", get(any(login::show)).post(any(login::enter))),

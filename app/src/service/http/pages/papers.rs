@@ -8,6 +8,7 @@ use maud::{Markup, html};
 
 use super::parts::{self, Tab};
 use super::{Guest, PageError, page};
+use crate::document::blocks;
 use crate::papers;
 use crate::service::http::AppState;
 use crate::service::http::experiments::row;
@@ -35,7 +36,10 @@ pub async fn certificate(
         Err(error) if error.code == "not_over" => return not_over(&app, &guest, &id).await,
         Err(error) => return Err(error.into()),
     };
-    let content = papers::certificate::content(&certificate, &log_address(&guest.0, &headers));
+    let content = blocks(&papers::certificate::answer(
+        &certificate,
+        &log_address(&guest.0, &headers),
+    ));
     let title = papers::certificate::title(&certificate);
     let name = certificate.name.as_deref().unwrap_or(&id);
     Ok(page(
@@ -52,7 +56,7 @@ pub async fn seal(
 ) -> Result<Html<String>, PageError> {
     let seal = seal_of(&app, &guest.0, &id).await?;
     let (_, progress) = row(&app, &id).await?;
-    let content = papers::seal::content(&seal);
+    let content = blocks(&papers::seal::answer(&seal));
     let title = papers::seal::title(&seal);
     let name = app.info(&id).await?.name.clone();
     let name = name.unwrap_or_else(|| id.clone());
@@ -76,7 +80,7 @@ async fn not_over(app: &AppState, guest: &Guest, id: &str) -> Result<Html<String
             p {
                 "A certificate names the key, with which every decision can be predicted. Until then the "
                 a href={ "/experiments/" (id) "/seal" } { "seal" }
-                " says what is fixed, and the " a href={ "/experiments/" (id) "/audit" } { "audit" } " checks what has happened."
+                " says what is fixed, and an " a href={ "/experiments/" (id) "/audit" } { "audit" } " checks what has happened."
             }
         }
     };

@@ -15,8 +15,7 @@ use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
 use crate::service::http::keys::{KeyName, body_of_admin, require_admin_of_all};
-use crate::service::request::{Granted, Request};
-use crate::service::webhooks::outbox::{OutboxGranted, OutboxRequest};
+use crate::service::webhooks::outbox::{AddWebhook, RemoveWebhook, TestWebhook};
 use crate::service::webhooks::signature::shown;
 use crate::service::webhooks::{NewWebhook, WebhookRefusal, shown_url};
 use crate::store::Webhook;
@@ -199,19 +198,6 @@ pub fn refused(refusal: &WebhookRefusal) -> ApiError {
     ApiError::new(status, code, refusal.to_string())
 }
 
-/// Has the outbox do something for a caller, if the caller may.
-async fn ask(
-    app: &AppState,
-    caller: &Caller,
-    request: OutboxRequest,
-) -> Result<OutboxGranted, ApiError> {
-    require_admin_of_all(caller)?;
-    let Granted::Outbox(granted) = app.service.serve(Request::Outbox(request)).await? else {
-        unreachable!("the outbox is answered by the outbox")
-    };
-    Ok(granted)
-}
-
 /// List the webhooks
 ///
 /// Role admin; a key for some experiments is refused. Without secrets and without the paths of addresses, which may be secret, too.
@@ -269,11 +255,10 @@ pub async fn made(
     caller: &Caller,
     new: NewWebhook,
 ) -> Result<MadeWebhook, ApiError> {
+    require_admin_of_all(caller)?;
     let name = new.name.clone();
     let url = shown_url(&new.url);
-    let OutboxGranted::Added(secret) = ask(app, caller, OutboxRequest::Add(new)).await? else {
-        unreachable!("adding a webhook is answered with its secret")
-    };
+    let secret = app.service.ask_store(AddWebhook(new)).await?;
     tracing::info!(name, url, actor = &*caller.name, "a webhook was added");
     let secret = shown(secret);
     Ok(MadeWebhook { name, secret })
@@ -297,7 +282,8 @@ pub async fn remove(
 
 /// Removes a webhook, if the caller may.
 pub async fn removed(app: &AppState, caller: &Caller, name: String) -> Result<(), ApiError> {
-    ask(app, caller, OutboxRequest::Remove(name.clone())).await?;
+    require_admin_of_all(caller)?;
+    app.service.ask_store(RemoveWebhook(name.clone())).await?;
     tracing::info!(name, actor = &*caller.name, "a webhook was removed");
     Ok(())
 }
@@ -320,8 +306,6 @@ pub async fn test(
 
 /// Sends a test to a webhook, if the caller may.
 pub async fn tested(app: &AppState, caller: &Caller, name: String) -> Result<String, ApiError> {
-    let OutboxGranted::Tested(id) = ask(app, caller, OutboxRequest::Test(name)).await? else {
-        unreachable!("a test is answered with its id")
-    };
-    Ok(id)
+    require_admin_of_all(caller)?;
+    Ok(app.service.ask_store(TestWebhook(name)).await?)
 }

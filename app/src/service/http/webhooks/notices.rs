@@ -42,7 +42,7 @@ pub struct ToTell {
 
 impl ToTell {
     /// Looks through an experiment from this epoch on.
-    pub fn read(store: &mut dyn Store, id: &str, from: u64, now: i64) -> Result<Option<Self>> {
+    pub fn read(store: &mut Store, id: &str, from: u64, now: i64) -> Result<Option<Self>> {
         // The database's time if nodes share one, as the record's times are.
         let now = store.now().unwrap_or(now);
         let Some((experiment, progress)) = store.experiment(id)? else {
@@ -319,7 +319,7 @@ fn alerts(state: &State, at: i64) -> Vec<Notice> {
 
 /// That outcomes are waited for, since the epoch's last round was decided.
 fn waiting(
-    store: &mut dyn Store,
+    store: &mut Store,
     state: &State,
     progress: &Progress,
     at: i64,

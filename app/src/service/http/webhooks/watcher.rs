@@ -16,15 +16,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use tokio::runtime::Handle;
 
 use crate::service::http::readers::{PAGES_NICE, give_way};
 use crate::service::http::webhooks::notices::ToTell;
-use crate::service::request::{Granted, Request};
+use crate::service::request::of_store::StoreRequest;
 use crate::service::seldom::Seldom;
 use crate::service::webhooks::outbox::{
-    Attempt, Claimed, OutboxGranted, OutboxRequest, Raise, Settled,
+    Attempt, ClaimMessages, Claimed, Raise, RaiseNotices, SettleMessages, Settled,
 };
 use crate::service::webhooks::sender;
 use crate::service::writer::Service;
@@ -200,15 +200,8 @@ impl WatchThread {
     }
 
     /// Has the writer do something.
-    fn ask(&self, request: OutboxRequest) -> Result<OutboxGranted> {
-        let answer = self
-            .runtime
-            .block_on(self.service.serve(Request::Outbox(request)));
-        match answer {
-            Ok(Granted::Outbox(granted)) => Ok(granted),
-            Ok(_) => bail!("the outbox was answered by another"),
-            Err(refusal) => bail!("{refusal}"),
-        }
+    fn ask<R: StoreRequest>(&self, request: R) -> Result<R::Reply> {
+        Ok(self.runtime.block_on(self.service.ask_store(request))?)
     }
 
     fn settle(&mut self) -> Result<()> {
@@ -216,17 +209,14 @@ impl WatchThread {
             return Ok(());
         }
         // Kept until they are noted: a busy writer refuses, and is asked again.
-        self.ask(OutboxRequest::Settle(self.settled.clone()))?;
+        self.ask(SettleMessages(self.settled.clone()))?;
         self.settled.clear();
         Ok(())
     }
 
     fn claim(&mut self) -> Result<()> {
         let busy = self.busy.iter().cloned().collect();
-        let OutboxGranted::Claimed(claimed) = self.ask(OutboxRequest::Claim { busy })? else {
-            bail!("a claim was answered with something else");
-        };
-        for claimed in claimed {
+        for claimed in self.ask(ClaimMessages { busy })? {
             self.send(claimed)?;
         }
         Ok(())
@@ -323,7 +313,7 @@ impl WatchThread {
         let (raises, again) = found.unwrap_or_default();
         let wrote = !raises.is_empty();
         if wrote {
-            self.ask(OutboxRequest::Raise(raises))?;
+            self.ask(RaiseNotices(raises))?;
         }
         if again {
             self.looked.remove(id);

@@ -3,15 +3,17 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use debora::measure::words::{counted, significant, whole};
+use debora::measure::answer::{AnswerCell, row_for_each};
+use debora::measure::words::{counted, significant};
 use maud::{Markup, html};
 
 use super::heading;
+use crate::document::{HtmlCell, HtmlTable, facts, numbers};
 use crate::service::http::AppState;
 use crate::service::http::keys::require_admin_of_all;
 use crate::service::http::pages::errors::PageError;
 use crate::service::http::pages::live::Live;
-use crate::service::http::pages::{Guest, page, parts, text};
+use crate::service::http::pages::{Guest, page, text};
 use crate::service::transaction::Probed;
 use crate::store::{Location, SCHEMA_VERSION, StartRow, Store, WaitingClock};
 
@@ -27,7 +29,7 @@ struct StoreHealth {
     keys: u64,
 }
 
-fn read(store: &mut dyn Store, incarnation: u64, own: i64) -> anyhow::Result<StoreHealth> {
+fn read(store: &mut Store, incarnation: u64, own: i64) -> anyhow::Result<StoreHealth> {
     let now = store.now().unwrap_or(own);
     let keys = store.keys()?;
     Ok(StoreHealth {
@@ -67,7 +69,7 @@ fn content(app: &AppState, probed: Option<&Probed>, store: Option<&StoreHealth>)
         h2 { "This server" }
         (load(app))
         h2 { "The store" }
-        (facts(app, store))
+        (about(app, store))
         @if let Some(store) = store { (starts(&store.starts, app.service.start.incarnation)) }
         p.small {
             "For monitors: " a href="/health" { "/health" } ", " a href="/ready" { "/ready" } " and " a href="/metrics" { "/metrics" } "."
@@ -111,62 +113,76 @@ fn load(app: &AppState) -> Markup {
     let rate = app.last_minute.decisions_a_second();
     let shed = app.service.counts.shed_total();
     html! {
-        (parts::numbers(&[
-            ("Up for", &text::span(minutes(uptime))),
-            ("Decisions a second, of the last minute", &rate.map_or("–".into(), |rate| significant(rate, 3))),
-            ("Decisions since the start", &whole(app.metrics.decisions())),
-            ("Refused for lack of room", &whole(shed)),
-            ("Open connections", &whole(app.metrics.connections.get())),
+        (numbers([
+            ("Up for", HtmlCell::from(text::span(minutes(uptime)))),
+            ("Decisions a second, of the last minute", rate.map_or("–".into(), HtmlCell::from)),
+            ("Decisions since the start", app.metrics.decisions().into()),
+            ("Refused for lack of room", shed.into()),
+            ("Open connections", app.metrics.connections.get().into()),
         ]))
     }
 }
 
-fn facts(app: &AppState, store: Option<&StoreHealth>) -> Markup {
+fn about(app: &AppState, store: Option<&StoreHealth>) -> Markup {
     let service = &app.service;
     let kind = match service.location {
         Location::Sqlite(_) => "SQLite file, for one server",
         Location::Postgres(_) => "PostgreSQL, shared by several servers",
     };
-    html! {
-        dl.facts {
-            dt { "Kind" } dd { (kind) }
-            dt { "Place" } dd { code { (service.location) } }
-            dt { "Schema" } dd { "version " (SCHEMA_VERSION) }
-            @if let Some(store) = store {
-                dt { "Size" } dd { (bytes(store.size)) }
-                dt { "Waiting clock" } dd { (text::span(minutes(store.clock.waited))) " in which missing outcomes were waited for" }
-                dt { "API keys" } dd {
-                    @if store.keys == 0 { "none that works" } @else { (counted(store.keys, "key works", "keys work")) }
-                    ", " (counted(store.sessions, "session is", "sessions are")) " open"
-                }
-            }
-            dt { "Identity" } dd.hash { (service.start.identity) }
-            dt { "Incarnation" } dd { (whole(service.start.incarnation)) }
-            dt { "Program" } dd { "debora " (env!("CARGO_PKG_VERSION")) ", values version " (debora::VALUES_VERSION) }
-        }
-    }
+    let place = html! { code { (service.location) } };
+    let program = format!(
+        "debora {}, values version {}",
+        env!("CARGO_PKG_VERSION"),
+        debora::VALUES_VERSION
+    );
+    facts([
+        ("Kind", HtmlCell::from(kind)),
+        ("Place", place.into()),
+        ("Schema", format!("version {SCHEMA_VERSION}").into()),
+        ("Size", store.map(|store| bytes(store.size)).into()),
+        ("Waiting clock", store.map(waited).into()),
+        ("API keys", store.map(access).into()),
+        (
+            "Identity",
+            AnswerCell::Code(service.start.identity.clone()).into(),
+        ),
+        ("Incarnation", service.start.incarnation.into()),
+        ("Program", program.into()),
+    ])
+}
+
+fn waited(store: &StoreHealth) -> String {
+    let waited = text::span(minutes(store.clock.waited));
+    format!("{waited} in which missing outcomes were waited for")
+}
+
+fn access(store: &StoreHealth) -> String {
+    let keys = match store.keys {
+        0 => "none that works".to_owned(),
+        keys => counted(keys, "key works", "keys work"),
+    };
+    let sessions = counted(store.sessions, "session is", "sessions are");
+    format!("{keys}, {sessions} open")
 }
 
 fn starts(starts: &[StartRow], own: u64) -> Markup {
-    let table = html! {
-        table.short {
-            thead { tr { th.number scope="col" { "Start" } th scope="col" { "When" } th scope="col" { "Server" } } }
-            tbody {
-                // The latest first: that is the one that is asked about.
-                @for start in starts.iter().rev() {
-                    tr {
-                        td.number { (whole(start.incarnation)) }
-                        td { (text::time(start.at)) }
-                        td.hash { (start.node) @if start.incarnation == own { " (this one)" } }
-                    }
-                }
-            }
-        }
+    let server = |start: &StartRow| {
+        let this = if start.incarnation == own {
+            " (this one)"
+        } else {
+            ""
+        };
+        AnswerCell::Code(format!("{}{this}", start.node))
     };
+    // The latest first: that is the one that is asked about.
+    let table = row_for_each(starts.iter().rev())
+        .words("Start", |start| start.incarnation)
+        .words("When", |start| text::time(start.at))
+        .words("Server", |start| server(start));
     html! {
         h3 { "The last starts" }
         p.small { "A start that you do not know of, or fewer than you have seen, means that a copy of the store was served." }
-        (parts::scroll("The last starts", &table))
+        (HtmlTable::plain("The last starts", table.table()).class("short"))
     }
 }
 

@@ -6,11 +6,13 @@ use axum::extract::{FromRequest as _, Request, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
+use debora::measure::answer::row_for_each;
 use debora::measure::words::{counted, listed};
 use maud::{Markup, html};
 
 use super::heading;
 use super::shown::{self, ShownKey};
+use crate::document::{HtmlCell, HtmlTable, RowMark};
 use crate::hex;
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
@@ -21,7 +23,7 @@ use crate::service::http::pages::compress::Secret;
 use crate::service::http::pages::errors::PageError;
 use crate::service::http::pages::{Guest, login, page, parts, see, text};
 use crate::service::keys::{KEY_NAME_MAX, NewKey, is_dots};
-use crate::service::transaction::random;
+use crate::service::random::random;
 use crate::store::Role;
 
 /// What the form sends, as it was filled in.
@@ -220,41 +222,33 @@ fn scope(experiments: Option<&[String]>) -> String {
 
 fn table(keys: &[ListedKey], own: &str) -> Markup {
     let valid = keys.iter().filter(|key| key.revoked_at.is_none()).count();
-    let table = html! {
-        table.cards {
-            thead {
-                tr {
-                    th scope="col" { "Name" } th scope="col" { "Role" } th scope="col" { "For" } th scope="col" { "Made" }
-                    th scope="col" { "Last used" } th scope="col" { "Revoked" }
-                }
-            }
-            tbody { @for key in keys { (row(key, key.name == own)) } }
-        }
-    };
+    let time = |at: Option<i64>, none: &str| at.map_or(none.to_owned(), text::time);
+    let table = row_for_each(keys)
+        .words("Name", |key| named(key, key.name == own))
+        .words("Role", |key| key.role.name())
+        .words("For", |key| scope(key.experiments.as_deref()))
+        .words("Made", |key| text::time(key.created_at))
+        .words("Last used", |key| time(key.last_used_at, "never"))
+        .words("Revoked", |key| match key.revoked_at {
+            Some(at) => HtmlCell::from(text::time(at)),
+            None => revoking(key, key.name == own).into(),
+        });
+    let marks = keys.iter().map(|key| RowMark {
+        is_past: key.revoked_at.is_some(),
+        ..RowMark::default()
+    });
     html! {
         p {
             (counted(valid as u64, "key works", "keys work"))
             @if valid < keys.len() { ", " (counted((keys.len() - valid) as u64, "is", "are")) " revoked" }
             ". A use is noted within a minute."
         }
-        (parts::scroll("API keys", &table))
+        (HtmlTable::cards("API keys", table.table()).marked(marks))
     }
 }
 
-fn row(key: &ListedKey, own: bool) -> Markup {
-    let time = |at: Option<i64>, none: &str| at.map_or(none.to_owned(), text::time);
-    html! {
-        tr.revoked[key.revoked_at.is_some()] {
-            th scope="row" { bdi { (key.name) } @if own { " " span.small { "(yours)" } } }
-            td data-label="Role" { (key.role.name()) }
-            td.scope data-label="For" { (scope(key.experiments.as_deref())) }
-            td data-label="Made" { (text::time(key.created_at)) }
-            td data-label="Last used" { (time(key.last_used_at, "never")) }
-            td data-label="Revoked" {
-                @if let Some(at) = key.revoked_at { (text::time(at)) } @else { (revoking(key, own)) }
-            }
-        }
-    }
+fn named(key: &ListedKey, own: bool) -> Markup {
+    html! { bdi { (key.name) } @if own { " " span.small { "(yours)" } } }
 }
 
 /// Two clicks, as it cannot be undone; without a script, which a dialog would need.

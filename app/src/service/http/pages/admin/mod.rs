@@ -1,6 +1,5 @@
-//! For those who run the service: is it well, who may do what, and a copy of it all. Admins of all experiments alone see them.
+//! For those who run the service: is it well, and who may do what. Only admins of all experiments see them.
 
-pub mod backup;
 pub mod changes;
 pub mod health;
 pub mod keys;
@@ -17,7 +16,6 @@ fn heading(title: &str, here: &str) -> Markup {
         ("Health", "/admin"),
         ("API keys", "/admin/keys"),
         ("Webhooks", "/admin/webhooks"),
-        ("Backup", "/admin/backup"),
     ];
     html! {
         h1 { (title) }

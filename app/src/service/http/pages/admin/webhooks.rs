@@ -3,10 +3,12 @@
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
+use debora::measure::answer::row_for_each;
 use debora::measure::words::{listed, whole};
 use maud::{Markup, html};
 
 use super::heading;
+use crate::document::{HtmlTable, RowMark};
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::Form;
@@ -165,43 +167,51 @@ async fn render(
 }
 
 fn table(webhooks: &[ListedWebhook]) -> Markup {
-    let table = html! {
-        table.cards {
-            thead {
-                tr {
-                    th scope="col" { "Name" } th scope="col" { "To" } th scope="col" { "Told" } th scope="col" { "Pending" }
-                    th scope="col" { "Last taken" } th scope="col" { "Last failure" } th scope="col" { "Do" }
-                }
-            }
-            tbody { @for webhook in webhooks { (row(webhook)) } }
-        }
-    };
-    parts::scroll("Webhooks", &table)
+    let table = row_for_each(webhooks)
+        .words("Name", |webhook| &webhook.name)
+        .words("To", |webhook| {
+            format!("{} ({})", webhook.url, webhook.format)
+        })
+        .words("Told", |webhook| told(webhook))
+        .words("Pending", |webhook| pending(webhook))
+        .words("Last taken", |webhook| {
+            webhook.last_success_at.map_or("never".into(), text::time)
+        })
+        .words("Last failure", |webhook| failure(webhook))
+        .words("Do", |webhook| doing(webhook));
+    let marks = webhooks.iter().map(|webhook| RowMark {
+        is_past: webhook.disabled_at.is_some(),
+        ..RowMark::default()
+    });
+    let table = HtmlTable::cards("Webhooks", table.table());
+    html! { (table.marked(marks)) }
 }
 
-fn row(webhook: &ListedWebhook) -> Markup {
+fn told(webhook: &ListedWebhook) -> String {
     let events = webhook.events.as_deref();
     let experiments = webhook.experiments.as_deref();
-    html! {
-        tr.revoked[webhook.disabled_at.is_some()] {
-            th scope="row" { bdi { (webhook.name) } }
-            td.scope data-label="To" { (webhook.url) " (" (webhook.format) ")" }
-            td.scope data-label="Told" {
-                (events.map_or("all events".into(), listed)) " of " (experiments.map_or("all experiments".into(), listed))
-            }
-            td data-label="Pending" {
-                (whole(webhook.pending))
-                @if webhook.failed > 0 { ", " (whole(webhook.failed)) " given up" }
-            }
-            td data-label="Last taken" { (webhook.last_success_at.map_or("never".into(), text::time)) }
-            td.scope data-label="Last failure" {
-                @if let Some(at) = webhook.last_error_at {
-                    (text::time(at)) @if let Some(error) = &webhook.last_error { ": " (error) }
-                } @else { "none" }
-            }
-            td data-label="Do" { (doing(webhook)) }
-        }
+    format!(
+        "{} of {}",
+        events.map_or("all events".into(), listed),
+        experiments.map_or("all experiments".into(), listed)
+    )
+}
+
+fn pending(webhook: &ListedWebhook) -> String {
+    let pending = whole(webhook.pending);
+    match webhook.failed {
+        0 => pending,
+        failed => format!("{pending}, {} given up", whole(failed)),
     }
+}
+
+fn failure(webhook: &ListedWebhook) -> String {
+    let Some(at) = webhook.last_error_at else {
+        return "none".into();
+    };
+    let error = webhook.last_error.as_ref();
+    let error = error.map_or(String::new(), |error| format!(": {error}"));
+    text::time(at) + &error
 }
 
 fn doing(webhook: &ListedWebhook) -> Markup {

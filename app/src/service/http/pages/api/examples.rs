@@ -110,9 +110,6 @@ pub const EXAMPLES: &[Example] = &[
     ),
     get("/v1/experiments/trial/log?limit=3"),
     get("/v1/experiments/trial/log/download"),
-    bodiless("/v1/experiments/trial/audit"),
-    get("/v1/experiments/trial/audit"),
-    bodiless("/v1/experiments/trial/audit/stop"),
     Example {
         status: 201,
         ..with_spec("/v1/experiments", r#"{"id": "trial-2", "spec": $spec}"#)

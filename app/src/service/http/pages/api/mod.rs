@@ -13,12 +13,14 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, HOST, VARY};
 use axum::response::{Html, IntoResponse, Response};
+use debora::measure::answer::{TableDraft, row_for_each};
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::compress::{gzip, takes_gzip};
 use super::errors::PageError;
 use super::{Guest, lasting_page, parts};
+use crate::document::{HtmlCell, HtmlTable, RowMark};
 use crate::service::http::error::ApiError;
 use crate::service::http::problems::{CODES, MEDIA_TYPE};
 use crate::service::http::routes::OPENAPI;
@@ -174,7 +176,7 @@ fn introduction(sender: &Sender) -> Markup {
         p {
             "What cannot be done is answered with " (schema::link("ApiError")) " (" code { (MEDIA_TYPE) } ", RFC 9457): a stable "
             a href="#errors" { "code" } ", a sentence with the remedy, the rule and the value. 422 is wrong in itself, 409 at this moment. "
-            "429 is over a limit of the caller's own and 503 over one of the service: both are worth repeating, after the seconds in "
+            "503 is over a limit of the service, or its store fails: worth repeating, after the seconds in "
             code { "Retry-After" } "."
         }
     }
@@ -182,19 +184,16 @@ fn introduction(sender: &Sender) -> Markup {
 
 /// Every code, at the place that the `type` of an error leads to.
 fn errors() -> Markup {
-    parts::scroll(
-        "Errors",
-        &html! {
-            table {
-                thead { tr { th scope="col" { "Status" } th scope="col" { "Code" } th scope="col" { "Title" } } }
-                tbody {
-                    @for (status, code, title) in CODES {
-                        tr id={ "error-" (code) } { td { (status) } th scope="row" { code { (code) } } td { (title) } }
-                    }
-                }
-            }
-        },
-    )
+    let table = row_for_each(CODES)
+        .words("Code", |(_, code, _)| html! { code { (code) } })
+        .words("Status", |(status, ..)| status.to_string())
+        .words("Title", |(.., title)| *title);
+    let marks = CODES.iter().map(|(_, code, _)| RowMark {
+        id: Some(format!("error-{code}")),
+        ..RowMark::default()
+    });
+    let table = HtmlTable::plain("Errors", table.table());
+    table.marked(marks).markup()
 }
 
 /// One thing that can be asked for.
@@ -290,12 +289,7 @@ impl Operation<'_> {
         html! {
             @if let Some(parameters) = parameters.filter(|parameters| !parameters.is_empty()) {
                 h4 { "Within the address" }
-                (parts::scroll("Parameters", &html! {
-                    table {
-                        (schema::head("Parameter"))
-                        tbody { @for parameter in parameters { (DOCUMENT.parameter(parameter)) } }
-                    }
-                }))
+                (DOCUMENT.parameters(parameters))
             }
         }
     }
@@ -320,22 +314,12 @@ impl Operation<'_> {
         let (errors, answers): (Vec<_>, Vec<_>) = answers.partition(|(_, answer)| is_error(answer));
         html! {
             h4 { "Answers" }
-            (parts::scroll("Answers", &html! {
-                table {
-                    thead { tr { th scope="col" { "Status" } th scope="col" { "When" } th scope="col" { "Body" } } }
-                    tbody { @for (status, answer) in answers { tr { (when(status, answer)) td { (self::body(answer)) } } } }
-                }
-            }))
+            (HtmlTable::plain("Answers", when(answers).words("Body", |(_, answer)| body(answer)).table()))
             // Unfolded when one meets them: there are many, and most are common to all operations.
             @if !errors.is_empty() {
                 details {
                     summary { "Errors: " (errors.iter().map(|(status, _)| status.as_str()).collect::<Vec<_>>().join(", ")) }
-                    (parts::scroll("Errors", &html! {
-                        table {
-                            thead { tr { th scope="col" { "Status" } th scope="col" { "When" } } }
-                            tbody { @for (status, answer) in errors { tr { (when(status, answer)) } } }
-                        }
-                    }))
+                    (HtmlTable::plain("Errors", when(errors).table()))
                 }
             }
         }
@@ -347,11 +331,14 @@ fn is_error(answer: &Value) -> bool {
     schema["$ref"] == "#/components/schemas/ApiError"
 }
 
-fn when(status: &str, answer: &Value) -> Markup {
-    html! {
-        th scope="row" { (status) }
-        td { (prose(answer["description"].as_str().unwrap_or_default())) }
-    }
+fn when<'a>(
+    answers: Vec<(&'a String, &'a Value)>,
+) -> TableDraft<(&'a String, &'a Value), HtmlCell> {
+    row_for_each(answers)
+        .words("Status", |(status, _)| *status)
+        .words("When", |(_, answer)| {
+            prose(answer["description"].as_str().unwrap_or_default())
+        })
 }
 
 fn body(answer: &Value) -> Markup {

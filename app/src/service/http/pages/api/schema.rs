@@ -1,10 +1,11 @@
 //! Schemas of the OpenAPI document in words and tables.
 
+use debora::measure::answer::row_for_each;
 use debora::measure::words::whole;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::service::http::pages::parts;
+use crate::document::HtmlTable;
 
 /// The whole document.
 pub struct ApiDocument(pub Value);
@@ -22,9 +23,13 @@ pub fn prose(text: &str) -> Markup {
     }
 }
 
-/// The head of a table of fields.
-pub fn head(first: &str) -> Markup {
-    html! { thead { tr { th scope="col" { (first) } th scope="col" { "Type" } th scope="col" { "Meaning" } } } }
+/// A field of a body, or a parameter of an address.
+struct Field<'a> {
+    name: &'a str,
+    schema: &'a Value,
+    required: bool,
+    /// What has its description.
+    described: &'a Value,
 }
 
 fn name_of(schema: &Value) -> Option<&str> {
@@ -59,18 +64,13 @@ impl ApiDocument {
         let fields = self.fields(if each.is_null() { schema } else { each });
         html! {
             @if !fields.is_empty() {
-                (parts::scroll("Fields", &html! {
-                    table {
-                        (head("Field"))
-                        tbody { @for (name, field, required) in fields { (self.row(name, field, required, field)) } }
-                    }
-                }))
+                (self.table("Fields", "Field", fields))
             }
         }
     }
 
     /// Fields with their schemas, and whether they are required. What is flattened into an object has its fields there.
-    fn fields<'a>(&'a self, schema: &'a Value) -> Vec<(&'a str, &'a Value, bool)> {
+    fn fields<'a>(&'a self, schema: &'a Value) -> Vec<Field<'a>> {
         let schema = self.resolved(schema);
         let mut fields = Vec::new();
         // An optional body is described as what it is, or null.
@@ -83,32 +83,36 @@ impl ApiDocument {
             names.any(|required| required == name)
         };
         let own = schema["properties"].as_object().into_iter().flatten();
-        fields.extend(own.map(|(name, field)| (name.as_str(), field, required(name))));
+        fields.extend(own.map(|(name, field)| Field {
+            name,
+            schema: field,
+            required: required(name),
+            described: field,
+        }));
         fields
     }
 
-    /// A parameter of an address.
-    pub fn parameter(&self, parameter: &Value) -> Markup {
-        let name = parameter["name"].as_str().unwrap_or_default();
-        let required = parameter["required"] == true;
-        self.row(name, &parameter["schema"], required, parameter)
+    /// The parameters of an address.
+    pub fn parameters(&self, parameters: &[Value]) -> Markup {
+        let parameters = parameters.iter().map(|parameter| Field {
+            name: parameter["name"].as_str().unwrap_or_default(),
+            schema: &parameter["schema"],
+            required: parameter["required"] == true,
+            described: parameter,
+        });
+        self.table("Parameters", "Parameter", parameters.collect())
     }
 
-    fn row(&self, name: &str, schema: &Value, required: bool, described: &Value) -> Markup {
-        // Of a value that may be null, the other alternative says what it is.
-        let alternatives = schema["oneOf"].as_array().into_iter().flatten();
-        let text = [described]
-            .into_iter()
-            .chain(alternatives)
-            .find_map(|schema| schema["description"].as_str());
-        let rules = rules(schema);
-        html! {
-            tr {
-                th scope="row" { code { (name) } @if required { " " span.small { "required" } } }
-                td { (self.kind(schema)) @for rule in rules { br; span.small { (rule) } } }
-                td { (prose(text.unwrap_or_default())) }
-            }
-        }
+    fn table(&self, label: &str, first: &str, fields: Vec<Field>) -> Markup {
+        let table = row_for_each(fields)
+            .words(first, |field| {
+                html! { code { (field.name) } @if field.required { " " span.small { "required" } } }
+            })
+            .words("Type", |field| {
+                html! { (self.kind(field.schema)) @for rule in rules(field.schema) { br; span.small { (rule) } } }
+            })
+            .words("Meaning", Field::meaning);
+        HtmlTable::plain(label, table.table()).markup()
     }
 
     /// What kind of value it is.
@@ -148,6 +152,18 @@ impl ApiDocument {
             "integer" => html! { "whole number" },
             kind => html! { (kind) },
         }
+    }
+}
+
+impl Field<'_> {
+    fn meaning(&self) -> Markup {
+        // Of a value that may be null, the other alternative says what it is.
+        let alternatives = self.schema["oneOf"].as_array().into_iter().flatten();
+        let text = [self.described]
+            .into_iter()
+            .chain(alternatives)
+            .find_map(|schema| schema["description"].as_str());
+        prose(text.unwrap_or_default())
     }
 }
 

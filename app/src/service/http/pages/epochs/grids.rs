@@ -1,14 +1,15 @@
 //! Every estimate with the cell of the grid that held its mean, quantity by quantity on one scale.
 
-use debora::measure::words::{amount, counted, significant, whole};
+use debora::measure::answer::{AnswerColumn, row_for_each};
+use debora::measure::words::{amount, counted, whole};
 use debora::record::Interval;
 use maud::{Markup, html};
 
 use super::one::{UNFOLDED, largest};
 use crate::chart::{Axis, Chart, Mark, legend};
+use crate::document::{HtmlCell, HtmlTable};
 use crate::service::http::epochs::detail::{EpochDetail, EstimateHere};
 use crate::service::http::epochs::entry::share;
-use crate::service::http::pages::parts;
 
 /// Quantities shown before the rest is folded.
 const QUANTITIES_UNFOLDED: usize = 4;
@@ -107,7 +108,7 @@ impl<'a> Grid<'a> {
         let here = format!("/experiments/{}/epochs/{}", detail.id, detail.entry.epoch);
         html! {
             h3 { bdi { (self.name) } }
-            (parts::scroll(&format!("Estimates of {}", self.name), &self.table(detail)))
+            (self.table(detail))
             @if self.more > 0 {
                 p {
                     a href={ (here) "?quantity=" (self.place) } {
@@ -121,19 +122,26 @@ impl<'a> Grid<'a> {
     fn table(&self, detail: &EpochDetail) -> Markup {
         let ends = self.ends();
         let scale = chart(ends, String::new(), Vec::new());
-        html! {
-            table.cards.grids {
-                thead {
-                    tr {
-                        th scope="col" { "Action" } th.strip scope="col" { span.unseen { "Cell" } (scale.scale()) }
-                        th.number scope="col" { "Mean" } th.number scope="col" { "Estimate" } th.number scope="col" { "Width" }
-                        th.number scope="col" { "Cell" } th.number scope="col" { "To an edge" } th.number scope="col" { "Rounds" }
-                        th.number scope="col" { "Level" } th.number scope="col" { "Offset" } th.number scope="col" { "Made in" }
-                    }
-                }
-                tbody { @for estimate in &self.estimates { (row(detail, estimate, ends)) } }
-            }
-        }
+        let table = row_for_each(&self.estimates)
+            .words("Action", |estimate| &estimate.name)
+            .drawings("Cell", |estimate| strip(estimate, ends))
+            .column(AnswerColumn::numbers("Mean").to_digits(4), |estimate| {
+                estimate.mean
+            })
+            .column(AnswerColumn::numbers("Estimate").to_digits(4), |estimate| {
+                HtmlCell::strong(estimate.estimate)
+            })
+            .numbers("Width", |estimate| format!("± {}", amount(estimate.width)))
+            .numbers("Cell", |estimate| between(&estimate.cell))
+            .numbers("To an edge", |estimate| to_edge(estimate))
+            .numbers("Rounds", |estimate| estimate.count)
+            .numbers("Level", |estimate| estimate.level)
+            .numbers("Offset", |estimate| estimate.offset)
+            .numbers("Made in", |estimate| made_in(detail, estimate.made_in));
+        let label = format!("Estimates of {}", self.name);
+        let table = HtmlTable::cards(&label, table.table());
+        let head = html! { span.unseen { "Cell" } (scale.scale()) };
+        table.class("cards grids").head(1, head).markup()
     }
 
     /// Where the scale begins and ends: it shows every cell with its neighbours, and the threshold.
@@ -164,25 +172,14 @@ fn edges(estimate: &EstimateHere) -> [f64; 4] {
     [-1.5, -0.5, 0.5, 1.5].map(|cells| estimate.cell_middle() + cells * estimate.step)
 }
 
-fn row(detail: &EpochDetail, estimate: &EstimateHere, ends: [f64; 2]) -> Markup {
-    let made_here = estimate.made_in == detail.entry.epoch;
+fn between(interval: &Interval) -> String {
+    format!("{} to {}", amount(interval.low), amount(interval.high))
+}
+
+fn made_in(detail: &EpochDetail, epoch: u64) -> Markup {
     html! {
-        tr {
-            th scope="row" { bdi { (estimate.name) } }
-            td.strip data-label="Cell" { (strip(estimate, ends)) }
-            td.number data-label="Mean" { (significant(estimate.mean, 4)) }
-            td.number data-label="Estimate" { strong { (significant(estimate.estimate, 4)) } }
-            td.number data-label="Width" { "± " (amount(estimate.width)) }
-            td.number data-label="Cell" { (amount(estimate.cell.low)) " to " (amount(estimate.cell.high)) }
-            td.number data-label="To an edge" { (to_edge(estimate)) }
-            td.number data-label="Rounds" { (whole(estimate.count)) }
-            td.number data-label="Level" { (estimate.level.map_or(String::new(), |level| level.to_string())) }
-            td.number data-label="Offset" { (amount(estimate.offset)) }
-            td.number data-label="Made in" {
-                @if made_here { strong { "this epoch" } }
-                @else { a href={ "/experiments/" (detail.id) "/epochs/" (estimate.made_in) } { "epoch " (whole(estimate.made_in)) } }
-            }
-        }
+        @if epoch == detail.entry.epoch { strong { "this epoch" } }
+        @else { a href={ "/experiments/" (detail.id) "/epochs/" (epoch) } { "epoch " (whole(epoch)) } }
     }
 }
 

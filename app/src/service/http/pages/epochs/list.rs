@@ -3,11 +3,13 @@
 use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use debora::measure::answer::row_for_each;
 use debora::measure::words::{counted, whole};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{hash, kind_badge};
+use crate::document::HtmlTable;
 use crate::service::http::AppState;
 use crate::service::http::epochs::entry::{EpochEntry, EpochList, share};
 use crate::service::http::epochs::list_of;
@@ -86,7 +88,7 @@ fn shown(list: &EpochList) -> Markup {
             (counted(list.count, "epoch", "epochs")) " so far, the newest first. Within an epoch the strategy is fixed; at its end "
             "outcomes are estimated and the next strategy is found. Every number has a page that says why."
         }
-        (parts::scroll("The epochs", &table(list)))
+        (table(list))
         @if first > 0 {
             p { a href={ "/experiments/" (list.id) "/epochs?before=" (first) } { "Earlier epochs" } }
         }
@@ -97,49 +99,30 @@ fn shown(list: &EpochList) -> Markup {
 fn table(list: &EpochList) -> Markup {
     // Only policy free makes the test, and only while it explores.
     let tested = list.epochs.iter().any(|entry| entry.test.is_some());
-    html! {
-        table.cards.epochs {
-            thead {
-                tr {
-                    th scope="col" { "Epoch" } th scope="col" { "Found by" } th.number scope="col" { "Rounds" }
-                    th.number scope="col" { "From round" } th scope="col" { "Opened" } th.number scope="col" { "Took" }
-                    th scope="col" { "Plays" } th scope="col" { "Changed" }
-                    @if tested { th scope="col" { "Clear test" } }
-                    th scope="col" { "Hash" }
-                }
-            }
-            tbody { @for entry in list.epochs.iter().rev() { (row(&list.id, entry, tested)) } }
-        }
-    }
+    let table = row_for_each(list.epochs.iter().rev())
+        .words("Epoch", |entry| {
+            html! { a href={ "/experiments/" (list.id) "/epochs/" (entry.epoch) } { "Epoch " (whole(entry.epoch)) } }
+        })
+        .words("Found by", |entry| html! { span { (kind_badge(entry.kind, entry.rule)) } })
+        .numbers("Rounds", |entry| entry.rounds)
+        .numbers("From round", |entry| entry.first_round)
+        .words("Opened", |entry| text::time(entry.opened_at))
+        .numbers("Took", |entry| match entry.closed_at {
+            Some(closed) => text::span(closed - entry.opened_at),
+            None => "open".into(),
+        })
+        .words("Plays", |entry| plays(entry))
+        .words("Changed", |entry| changed(entry))
+        .when(tested, |table| table.words("Clear test", |entry| test(entry)))
+        .words("Hash", |entry| entry.hash.as_deref().map(hash));
+    let table = HtmlTable::cards("The epochs", table.table());
+    table.class("cards epochs").markup()
 }
 
-fn row(id: &str, entry: &EpochEntry, tested: bool) -> Markup {
-    html! {
-        tr {
-            th scope="row" { a href={ "/experiments/" (id) "/epochs/" (entry.epoch) } { "Epoch " (whole(entry.epoch)) } }
-            // Every cell has its heading: on a phone a row is a card.
-            td data-label="Found by" { span { (kind_badge(entry.kind, entry.rule)) } }
-            td.number data-label="Rounds" { (whole(entry.rounds)) }
-            td.number data-label="From round" { (whole(entry.first_round)) }
-            td.time data-label="Opened" { (text::time(entry.opened_at)) }
-            td.number data-label="Took" {
-                @match entry.closed_at {
-                    Some(closed) => { (text::span(closed - entry.opened_at)) },
-                    None => { "open" },
-                }
-            }
-            td data-label="Plays" { (plays(entry)) }
-            td data-label="Changed" { (changed(entry)) }
-            @if tested {
-                td data-label="Clear test" {
-                    @if let Some(test) = &entry.test {
-                        span title=(test.sentence) { @if test.passed { "passed" } @else { "not passed" } }
-                    }
-                }
-            }
-            td data-label="Hash" { @if let Some(made) = &entry.hash { (hash(made)) } }
-        }
-    }
+fn test(entry: &EpochEntry) -> Option<Markup> {
+    let test = entry.test.as_ref()?;
+    let word = if test.passed { "passed" } else { "not passed" };
+    Some(html! { span title=(test.sentence) { (word) } })
 }
 
 fn plays(entry: &EpochEntry) -> Markup {

@@ -3,12 +3,14 @@
 use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use debora::measure::answer::{AnswerTable, row_for_each};
 use debora::measure::words::{amount, whole};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{grids, hash, kind_badge};
 use crate::chart::{Axis, Chart, Mark};
+use crate::document::{HtmlCell, HtmlTable, facts, numbers};
 use crate::log::cursor_at_epoch;
 use crate::service::http::AppState;
 use crate::service::http::epochs::detail::{ActionAt, ChainEntry, EpochDetail, LimitHere};
@@ -73,7 +75,7 @@ fn shown(detail: &EpochDetail, quantity: Option<u32>) -> Markup {
         section.status {
             @for (place, sentence) in detail.why.iter().enumerate() { p.first[place == 0] { (parts::sentence(sentence)) } }
         }
-        (facts(detail))
+        (about(detail))
         h2 { "Strategy" }
         (strategy(detail))
         @if !detail.limits.is_empty() { (limits(detail)) }
@@ -96,7 +98,7 @@ fn around(detail: &EpochDetail) -> Markup {
     }
 }
 
-fn facts(detail: &EpochDetail) -> Markup {
+fn about(detail: &EpochDetail) -> Markup {
     let entry = &detail.entry;
     // An epoch that has just been opened has no last round.
     let rounds = match entry.rounds {
@@ -110,14 +112,12 @@ fn facts(detail: &EpochDetail) -> Markup {
     let took = entry.closed_at.map_or("open".to_owned(), |closed| {
         text::span(closed - entry.opened_at)
     });
-    let opened = text::time(entry.opened_at);
-    let (count, made) = (whole(entry.rounds), whole(entry.estimates_made));
-    parts::numbers(&[
-        ("Rounds", &count),
-        ("From and to", &rounds),
-        ("Opened", &opened),
-        ("Took", &took),
-        ("Estimates made", &made),
+    numbers([
+        ("Rounds", HtmlCell::from(entry.rounds)),
+        ("From and to", rounds.into()),
+        ("Opened", text::time(entry.opened_at).into()),
+        ("Took", took.into()),
+        ("Estimates made", entry.estimates_made.into()),
     ])
 }
 
@@ -128,11 +128,11 @@ fn strategy(detail: &EpochDetail) -> Markup {
     actions.sort_by(|one, other| largest(other).total_cmp(&largest(one)));
     let (first, rest) = actions.split_at(actions.len().min(UNFOLDED));
     html! {
-        (parts::scroll("Strategy", &strategy_table(detail, first)))
+        (strategy_table("Strategy", detail, first))
         @if !rest.is_empty() {
             details {
                 summary { (whole(rest.len() as u64)) " more actions, none of them played more often" }
-                (parts::scroll("More of the strategy", &strategy_table(detail, rest)))
+                (strategy_table("More of the strategy", detail, rest))
             }
         }
         @if detail.actions.iter().any(|at| at.index.is_some()) {
@@ -149,37 +149,24 @@ pub fn largest(at: &ActionAt) -> f64 {
     at.after.max(at.before.unwrap_or_default())
 }
 
-fn strategy_table(detail: &EpochDetail, actions: &[&ActionAt]) -> Markup {
+fn strategy_table(label: &str, detail: &EpochDetail, actions: &[&ActionAt]) -> Markup {
     let indexed = detail.actions.iter().any(|at| at.index.is_some());
     let follows = detail.entry.epoch > 0;
     let mixed = detail.sigma > 0.0;
-    html! {
-        table.cards {
-            thead {
-                tr {
-                    th scope="col" { "Action" }
-                    // A column that would be empty in every row is left out.
-                    @if follows { th.number scope="col" { "Before" } }
-                    th.number scope="col" { @if follows { "After" } @else { "Played" } }
-                    @if follows { th.number scope="col" { "Change" } }
-                    @if mixed { th.number scope="col" { "Unmixed" } }
-                    @if indexed { th.number scope="col" { "Index" } }
-                }
-            }
-            tbody {
-                @for at in actions {
-                    tr {
-                        th scope="row" { bdi { (at.name) } }
-                        @if follows { td.number data-label="Before" { (at.before.map(share).unwrap_or_default()) } }
-                        td.number data-label={ @if follows { "After" } @else { "Played" } } { strong { (share(at.after)) } }
-                        @if follows { td.number data-label="Change" { (change(at)) } }
-                        @if mixed { td.number data-label="Unmixed" { (share(at.candidate)) } }
-                        @if indexed { td.number data-label="Index" { (at.index.map(amount).unwrap_or_default()) } }
-                    }
-                }
-            }
-        }
-    }
+    let played = if follows { "After" } else { "Played" };
+    let table = row_for_each(actions)
+        .words("Action", |at| &at.name)
+        // A column that would be empty in every row is left out.
+        .when(follows, |table| {
+            table.probabilities("Before", |at| at.before)
+        })
+        .probabilities(played, |at| HtmlCell::strong(at.after))
+        .when(follows, |table| table.numbers("Change", |at| change(at)))
+        .when(mixed, |table| {
+            table.probabilities("Unmixed", |at| at.candidate)
+        })
+        .when(indexed, |table| table.numbers("Index", |at| at.index));
+    HtmlTable::cards(label, table.table()).markup()
 }
 
 fn change(at: &ActionAt) -> String {
@@ -211,55 +198,43 @@ fn limits(detail: &EpochDetail) -> Markup {
                 "and the safe strategy what its margin says."
             }
         }
-        (parts::scroll("Limits", &html! {
-            table.cards {
-                thead {
-                    tr {
-                        th scope="col" { "Cost" } th.number scope="col" { "Threshold" }
-                        @if hoped { th.number scope="col" { "By the estimates" } th.number scope="col" { "At least" } }
-                        @if hard { th.number scope="col" { "At most" } }
-                        @if hoped || hard { th.number scope="col" { "Slack" } }
-                        th scope="col" { "Binds" }
-                    }
-                }
-                tbody { @for (place, limit) in detail.limits.iter().enumerate() { (limit_row(detail, place, limit, hoped, hard)) } }
-            }
-        }))
+        (HtmlTable::cards("Limits", limits_table(detail, hoped, hard)))
     }
 }
 
-fn limit_row(
-    detail: &EpochDetail,
-    place: usize,
-    limit: &LimitHere,
-    hoped: bool,
-    hard: bool,
-) -> Markup {
-    let number = |value: Option<f64>| value.map(amount).unwrap_or_default();
-    let expected = detail
-        .expected
-        .get(place + 1)
-        .map(|expected| expected.value);
+fn limits_table(detail: &EpochDetail, hoped: bool, hard: bool) -> AnswerTable<HtmlCell> {
+    let expected = |place: usize| {
+        detail
+            .expected
+            .get(place + 1)
+            .map(|expected| expected.value)
+    };
+    row_for_each(detail.limits.iter().enumerate())
+        .words("Cost", |(_, limit)| &limit.name)
+        .numbers("Threshold", |(_, limit)| limit.threshold)
+        .when(hoped, |table| {
+            table
+                .numbers("By the estimates", |(place, _)| expected(*place))
+                .numbers("At least", |(_, limit)| limit.least)
+        })
+        .when(hard, |table| {
+            table.numbers("At most", |(_, limit)| limit.most)
+        })
+        .when(hoped || hard, |table| {
+            // The last digits of a sum would make it 1e-17.
+            let slack = |limit: &LimitHere| if limit.tight { Some(0.0) } else { limit.slack };
+            table.numbers("Slack", |(_, limit)| slack(limit))
+        })
+        .words("Binds", |(_, limit)| binds(limit))
+        .table()
+}
+
+fn binds(limit: &LimitHere) -> Markup {
     html! {
-        tr {
-            th scope="row" { bdi { (limit.name) } }
-            td.number data-label="Threshold" { (amount(limit.threshold)) }
-            @if hoped {
-                td.number data-label="By the estimates" { (number(expected)) }
-                td.number data-label="At least" { (number(limit.least)) }
-            }
-            @if hard { td.number data-label="At most" { (number(limit.most)) } }
-            @if hoped || hard {
-                // The last digits of a sum would make it 1e-17.
-                td.number data-label="Slack" { @if limit.tight { "0" } @else { (number(limit.slack)) } }
-            }
-            td data-label="Binds" {
-                span {
-                    @if limit.exceeded { (parts::badge("bad", "cannot be kept")) }
-                    @else if limit.tight { (parts::badge("waiting", "binds")) }
-                    @else { "no" }
-                }
-            }
+        span {
+            @if limit.exceeded { (parts::badge("bad", "cannot be kept")) }
+            @else if limit.tight { (parts::badge("waiting", "binds")) }
+            @else { "no" }
         }
     }
 }
@@ -337,14 +312,12 @@ fn chained(chain: &ChainEntry, made: &str) -> Markup {
             @if chain.early { "The experiment was closed before the epoch was complete. " }
             "Whoever knows it can tell whether any of this was changed, or anything before."
         }
-        dl.facts {
-            dt { "Hash" } dd { (hash(made)) }
-            dt { "Hash before" } dd { (hash(&chain.previous)) }
-            dt { "Over its rounds" } dd { (hash(&chain.rounds_hash)) }
-            @if let Some(leases) = &chain.leases_hash { dt { "Over its requests" } dd { (hash(leases)) } }
-            @if let Some(journal) = chain.journal.as_ref().filter(|journal| !journal.is_empty()) {
-                dt { "Over what else happened" } dd { (hash(journal)) }
-            }
-        }
+        (facts([
+            ("Hash", Some(hash(made))),
+            ("Hash before", Some(hash(&chain.previous))),
+            ("Over its rounds", Some(hash(&chain.rounds_hash))),
+            ("Over its requests", chain.leases_hash.as_deref().map(hash)),
+            ("Over what else happened", chain.journal.as_deref().filter(|journal| !journal.is_empty()).map(hash)),
+        ]))
     }
 }

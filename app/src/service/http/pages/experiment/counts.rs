@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use super::parts;
 use super::shape::Shape;
 use super::view::ExperimentView;
+use crate::document;
 use crate::log::certificate::ActionCounts;
 use crate::service::http::epochs::entry;
 
@@ -16,19 +17,14 @@ const ROWS_MAX: usize = 24;
 pub fn numbers(view: &ExperimentView) -> Markup {
     let state = &view.state;
     let told: u64 = state.actions.iter().map(|action| action.told).sum();
-    let counts = [
+    document::numbers([
         ("Decided", state.decided),
         ("Told", told),
         ("Outstanding", state.outstanding),
         ("Imputed", state.imputed),
         ("Late", state.late),
         ("Overtime", state.overtime),
-    ];
-    let counts = counts.map(|(name, count)| (name, whole(count)));
-    let entries = counts
-        .each_ref()
-        .map(|(name, count)| (*name, count as &dyn maud::Render));
-    parts::numbers(&entries)
+    ])
 }
 
 /// The table of actions, with the strategy that is played now or was last.

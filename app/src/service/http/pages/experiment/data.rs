@@ -1,14 +1,13 @@
 //! The numbers behind every figure and table, for other programs: as they are shown, with all their digits.
 
-use debora::record::Interval;
-use serde_json::{Value, json};
+use debora::measure::answer::{AnswerTable, row_for_each};
 
 use super::view::ExperimentView;
 use crate::calendar::iso;
-use crate::service::http::table::DataTable;
+use crate::document::word;
 
 /// The table of a name, as addresses have it.
-pub fn table(view: &ExperimentView, name: &str) -> Option<DataTable> {
+pub fn table(view: &ExperimentView, name: &str) -> Option<AnswerTable> {
     match name {
         "strategy" => Some(strategy(view)),
         "means" => Some(means(view)),
@@ -19,175 +18,105 @@ pub fn table(view: &ExperimentView, name: &str) -> Option<DataTable> {
 }
 
 /// One row for each epoch and action: actions as columns would meet names that columns have.
-fn strategy(view: &ExperimentView) -> DataTable {
-    let mut rows = Vec::new();
-    for epoch in &view.epochs {
-        // Also those that are not played: a reader should not have to fill in zeros.
-        for (action, probability) in view.state.actions.iter().zip(&epoch.strategy) {
-            rows.push(vec![
-                json!(epoch.epoch),
-                json!(epoch.kind),
-                json!(epoch.first_round),
-                json!(epoch.last_round),
-                json!(iso(epoch.opened_at)),
-                json!(epoch.closed_at.map(iso)),
-                json!(action.action),
-                json!(action.name),
-                json!(probability),
-            ]);
-        }
-    }
-    DataTable::new(
-        &[
-            "epoch",
-            "kind",
-            "first round",
-            "last round",
-            "opened",
-            "closed",
-            "action",
-            "name",
-            "probability",
-        ],
-        rows,
-    )
+fn strategy(view: &ExperimentView) -> AnswerTable {
+    // Also those that are not played: a reader should not have to fill in zeros.
+    let rows = view.epochs.iter().flat_map(|epoch| {
+        let played = view.state.actions.iter().zip(&epoch.strategy);
+        played.map(move |(action, probability)| (epoch, action, *probability))
+    });
+    row_for_each(rows)
+        .numbers("epoch", |(epoch, ..)| epoch.epoch)
+        .words("kind", |(epoch, ..)| word(&epoch.kind))
+        .numbers("first round", |(epoch, ..)| epoch.first_round)
+        .numbers("last round", |(epoch, ..)| epoch.last_round)
+        .words("opened", |(epoch, ..)| iso(epoch.opened_at))
+        .words("closed", |(epoch, ..)| epoch.closed_at.map(iso))
+        .numbers("action", |(_, action, _)| action.action)
+        .words("name", |(_, action, _)| &action.name)
+        .numbers("probability", |(.., probability)| *probability)
+        .table()
 }
 
-fn means(view: &ExperimentView) -> DataTable {
-    let thresholds = |quantity: &str| {
+fn means(view: &ExperimentView) -> AnswerTable {
+    let threshold = |quantity: &str| {
         let mut limits = view.state.limits.iter();
         // The reward has none.
         limits
             .find(|limit| limit.name == quantity)
             .map(|limit| limit.threshold)
     };
-    let row = |mean: &crate::log::means::ActionMean| {
-        let estimate = mean.estimate.as_ref();
-        vec![
-            json!(mean.quantity),
-            json!(mean.action),
-            json!(mean.name),
-            json!(mean.observed.mean),
-            json!(mean.observed.interval.low),
-            json!(mean.observed.interval.high),
-            json!(mean.observed.count),
-            json!(estimate.map(|estimate| estimate.value)),
-            json!(estimate.map(|estimate| estimate.cell.low)),
-            json!(estimate.map(|estimate| estimate.cell.high)),
-            json!(estimate.map(|estimate| estimate.width)),
-            json!(estimate.map(|estimate| estimate.count)),
-            json!(thresholds(&mean.quantity)),
-            json!(mean.why),
-        ]
-    };
-    DataTable::new(
-        &[
-            "quantity",
-            "action",
-            "name",
-            "observed mean",
-            "observed from",
-            "observed to",
-            "told",
-            "estimate",
-            "cell from",
-            "cell to",
-            "width",
-            "rounds of the estimate",
-            "threshold",
-            "why they differ",
-        ],
-        view.state.means.iter().map(row).collect(),
-    )
-}
-
-fn limits(view: &ExperimentView) -> DataTable {
-    // No sentences: a program that reads this has words of its own.
-    let ends = |interval: &Interval| [json!(interval.low), json!(interval.high)];
-    let row = |limit: &crate::log::kept::LimitState| {
-        let [low, high] = ends(&limit.all.interval);
-        let expected = limit.all.expected.as_ref();
-        vec![
-            json!(limit.name),
-            json!(limit.threshold),
-            json!(limit.all.verdict),
-            json!(limit.all.count),
-            json!(limit.all.realised),
-            json!(limit.all.realised_told),
-            low,
-            high,
-            json!(expected.map(|expected| expected.value)),
-            json!(limit.last_epoch.count),
-            json!(limit.last_epoch.realised),
-            json!(limit.realised_overtime),
-        ]
-    };
-    DataTable::new(
-        &[
-            "cost",
-            "threshold",
-            "verdict",
-            "rounds",
-            "average",
-            "average of those told",
-            "mean from",
-            "mean to",
-            "expected by the estimates",
-            "rounds of the last epoch",
-            "average in the last epoch",
-            "average of overtime",
-        ],
-        view.state.limits.iter().map(row).collect(),
-    )
-}
-
-/// Action by action, and then all together, which alone has late outcomes and overtime.
-fn counts(view: &ExperimentView) -> DataTable {
-    let state = &view.state;
-    let shares = state.strategy.0.iter().map(|(_, share)| share);
-    let mut rows: Vec<Vec<Value>> = state
-        .actions
-        .iter()
-        .zip(shares)
-        .map(|(action, share)| {
-            vec![
-                json!(action.action),
-                json!(action.name),
-                json!(share),
-                json!(action.decided),
-                json!(action.told),
-                json!(action.outstanding()),
-                json!(action.imputed),
-                Value::Null,
-                Value::Null,
-            ]
+    let rows = view.state.means.iter();
+    row_for_each(rows.map(|mean| (mean, &mean.observed, mean.estimate.as_ref())))
+        .words("quantity", |(mean, ..)| &mean.quantity)
+        .numbers("action", |(mean, ..)| mean.action)
+        .words("name", |(mean, ..)| &mean.name)
+        .numbers("observed mean", |(_, observed, _)| observed.mean)
+        .numbers("observed from", |(_, observed, _)| observed.interval.low)
+        .numbers("observed to", |(_, observed, _)| observed.interval.high)
+        .numbers("told", |(_, observed, _)| observed.count)
+        .numbers("estimate", |(.., made)| made.map(|made| made.value))
+        .numbers("cell from", |(.., made)| made.map(|made| made.cell.low))
+        .numbers("cell to", |(.., made)| made.map(|made| made.cell.high))
+        .numbers("width", |(.., made)| made.map(|made| made.width))
+        .numbers("rounds of the estimate", |(.., made)| {
+            made.map(|made| made.count)
         })
-        .collect();
-    let told: u64 = state.actions.iter().map(|action| action.told).sum();
-    rows.push(vec![
-        Value::Null,
-        // Of late outcomes and of overtime there are no counts by action.
-        json!("all actions"),
-        Value::Null,
-        json!(state.decided),
-        json!(told),
-        json!(state.outstanding),
-        json!(state.imputed),
-        json!(state.late),
-        json!(state.overtime),
-    ]);
-    DataTable::new(
-        &[
-            "action",
-            "name",
-            "probability",
-            "decided",
-            "told",
-            "outstanding",
-            "imputed",
-            "late",
-            "overtime",
-        ],
-        rows,
-    )
+        .numbers("threshold", |(mean, ..)| threshold(&mean.quantity))
+        .words("why they differ", |(mean, ..)| &mean.why)
+        .table()
+}
+
+/// Without sentences: a program that reads this has words of its own.
+fn limits(view: &ExperimentView) -> AnswerTable {
+    row_for_each(&view.state.limits)
+        .words("cost", |limit| &limit.name)
+        .numbers("threshold", |limit| limit.threshold)
+        .words("verdict", |limit| word(&limit.all.verdict))
+        .numbers("rounds", |limit| limit.all.count)
+        .numbers("average", |limit| limit.all.realised)
+        .numbers("average of those told", |limit| limit.all.realised_told)
+        .numbers("mean from", |limit| limit.all.interval.low)
+        .numbers("mean to", |limit| limit.all.interval.high)
+        .numbers("expected by the estimates", |limit| {
+            limit.all.expected.as_ref().map(|expected| expected.value)
+        })
+        .numbers("rounds of the last epoch", |limit| limit.last_epoch.count)
+        .numbers("average in the last epoch", |limit| {
+            limit.last_epoch.realised
+        })
+        .numbers("average of overtime", |limit| limit.realised_overtime)
+        .table()
+}
+
+/// The last row is of all actions together, and the only one with late outcomes and overtime.
+fn counts(view: &ExperimentView) -> AnswerTable {
+    let state = &view.state;
+    let shares = state.strategy.0.iter().map(|(_, share)| *share);
+    let each = state.actions.iter().zip(shares).map(|(action, share)| {
+        let counts = [
+            action.decided,
+            action.told,
+            action.outstanding(),
+            action.imputed,
+        ];
+        (Some((action.action, share)), &*action.name, counts)
+    });
+    let told = state.actions.iter().map(|action| action.told).sum();
+    let counts = [state.decided, told, state.outstanding, state.imputed];
+    let all = (None, "all actions", counts);
+    row_for_each(each.chain([all]))
+        .numbers("action", |(action, ..)| action.map(|(place, _)| place))
+        .words("name", |(_, name, _)| *name)
+        .numbers("probability", |(action, ..)| action.map(|(_, share)| share))
+        .numbers("decided", |(.., counts)| counts[0])
+        .numbers("told", |(.., counts)| counts[1])
+        .numbers("outstanding", |(.., counts)| counts[2])
+        .numbers("imputed", |(.., counts)| counts[3])
+        .numbers("late", |(action, ..)| {
+            action.is_none().then_some(state.late)
+        })
+        .numbers("overtime", |(action, ..)| {
+            action.is_none().then_some(state.overtime)
+        })
+        .table()
 }

@@ -3,6 +3,7 @@
 
 use axum::response::{IntoResponse as _, Response};
 use debora::VALUES_VERSION;
+use debora::measure::answer::row_for_each;
 use debora::measure::words::whole;
 use debora::spec::Spec;
 use maud::{Markup, html};
@@ -10,8 +11,8 @@ use maud::{Markup, html};
 use super::parts::{self, Tab};
 use super::view::{PlayedEpoch, epochs};
 use super::{Guest, PageError, page, text};
+use crate::document::{HtmlTable, numbers};
 use crate::service::http::AppState;
-use crate::service::http::epochs::entry;
 use crate::service::request::Refusal;
 use crate::store::{ExperimentRow, Progress};
 
@@ -73,7 +74,7 @@ fn version(experiment: &ExperimentRow, progress: &Progress) -> Markup {
 fn counts(progress: &Progress) -> Markup {
     let outcomes: u64 = progress.outcomes.iter().sum();
     let imputed: u64 = progress.imputed.iter().sum();
-    let counts = [
+    numbers([
         ("Decided", progress.rounds()),
         // Saturating, as a damaged store may have more of them: the audit says so.
         ("Told", outcomes.saturating_sub(imputed)),
@@ -81,27 +82,17 @@ fn counts(progress: &Progress) -> Markup {
         ("Imputed", imputed),
         ("Late", progress.late),
         ("Overtime", progress.overtime),
-    ];
-    let counts = counts.map(|(name, count)| (name, whole(count)));
-    parts::numbers(
-        &counts
-            .each_ref()
-            .map(|(name, count)| (*name, count as &dyn maud::Render)),
-    )
+    ])
 }
 
 fn strategy(actions: &[String], last: Option<&PlayedEpoch>) -> Markup {
     html! {
         @if let Some(epoch) = last.filter(|epoch| epoch.strategy.len() == actions.len()) {
             h2 { "The strategy of epoch " (whole(epoch.epoch)) }
-            table {
-                thead { tr { th scope="col" { "Action" } th.number scope="col" { "Probability" } } }
-                tbody {
-                    @for (name, share) in actions.iter().zip(&epoch.strategy) {
-                        tr { th scope="row" { bdi { (name) } } td.number { (entry::share(*share)) } }
-                    }
-                }
-            }
+            (HtmlTable::plain("The strategy", row_for_each(actions.iter().zip(&epoch.strategy))
+                .words("Action", |(name, _)| *name)
+                .probabilities("Probability", |(_, share)| **share)
+                .table()))
         }
     }
 }

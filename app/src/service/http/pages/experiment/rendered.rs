@@ -143,7 +143,7 @@ mod tests {
     use crate::scratch::Scratch;
     use crate::service::clock::Moment;
     use crate::service::http::{Shared, TIMEOUT};
-    use crate::service::request::{Create, Request};
+    use crate::service::request::Create;
     use crate::service::writer::Service;
     use crate::store::Location;
 
@@ -151,13 +151,13 @@ mod tests {
         let location = Location::Sqlite(folder.join("store.db"));
         let service = Service::start(location, Arc::new(|| Moment::both(0))).unwrap();
         let create = Create {
-            id: Some("e".into()),
+            id: "e".into(),
             spec: "policy = 'free'\nhorizon = 1e6\nrho = 0.3\nactions = ['a', 'b']\n".into(),
             key: None,
             blind: true,
             actor: "test".into(),
         };
-        let created = service.serve(Request::Create(create)).await;
+        let created = service.ask(create).await;
         assert!(created.is_ok());
         Shared::new(service, TIMEOUT)
     }

@@ -97,7 +97,7 @@ struct RecordHead {
 }
 
 /// Reads all of it.
-pub fn read(store: &mut dyn Store, id: &str, now: i64) -> Result<Option<ExperimentView>> {
+pub fn read(store: &mut Store, id: &str, now: i64) -> Result<Option<ExperimentView>> {
     let Some(whole) = read_whole(store, id)? else {
         return Ok(None);
     };
@@ -120,7 +120,7 @@ pub fn read(store: &mut dyn Store, id: &str, now: i64) -> Result<Option<Experime
 }
 
 /// The epochs that have a decided round, in order.
-pub fn epochs(store: &mut dyn Store, id: &str, progress: &Progress) -> Result<Vec<PlayedEpoch>> {
+pub fn epochs(store: &mut Store, id: &str, progress: &Progress) -> Result<Vec<PlayedEpoch>> {
     let from = (progress.epoch + 1).saturating_sub(EPOCHS_MAX as u64);
     let rows = store.epochs(id, from, EPOCHS_MAX)?;
     let played = rows
@@ -158,7 +158,7 @@ impl PlayedEpoch {
 }
 
 /// The last event that stopped it, if it is stopped.
-fn stopped(store: &mut dyn Store, id: &str, status: Status) -> Result<Option<Event>> {
+fn stopped(store: &mut Store, id: &str, status: Status) -> Result<Option<Event>> {
     let what = match status {
         Status::Paused => "paused",
         Status::Closed => "closed",

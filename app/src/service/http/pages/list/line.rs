@@ -80,34 +80,34 @@ impl ListLine {
         }
     }
 
-    /// A row of the table.
-    pub fn markup(&self) -> Markup {
-        let progress = &self.row.progress;
-        let standpoint = self.standpoint().map(Standpoint::word);
+    /// Its name as a link, and its id.
+    pub fn named(&self) -> Markup {
         html! {
-            // Known by its id when the list is refreshed, so that rows move rather than change into one another.
-            tr id={ "x-" (self.row.id) } {
-                th scope="row" {
-                    a href={ "/experiments/" (self.row.id) } title=(self.title()) { bdi { (self.title()) } }
-                    @if self.facts.name.is_some() { span.small { (self.row.id) } }
-                }
-                td data-label="State" { @if let Some(word) = standpoint { (parts::badge(word, word)) } @else { (unread()) } }
-                td.done data-label="Progress" {
-                    span { (whole(progress.rounds())) " of " (whole(self.facts.horizon)) }
-                    progress value=(progress.rounds()) max=(self.facts.horizon) aria-label="Rounds decided" title=(percent(self.share())) {}
-                }
-                td.number data-label="Rate" { (self.rate()) }
-                td data-label="Epoch" { span { (whole(progress.epoch)) " " span.small { (self.kind()) } } }
-                td data-label="Leader" { (self.leader_markup()) }
-                td data-label="Limits" { (self.limits()) }
-                td data-label="Alerts" { (self.alerts_markup()) }
-                td.number data-label="Age" {
-                    time datetime=(iso(self.row.created_at)) title=(text::time(self.row.created_at)) {
-                        (text::age(self.now - self.row.created_at))
-                    }
-                }
-            }
+            a href={ "/experiments/" (self.row.id) } title=(self.title()) { bdi { (self.title()) } }
+            @if self.facts.name.is_some() { span.small { (self.row.id) } }
         }
+    }
+
+    pub fn state(&self) -> Markup {
+        let word = self.standpoint().map(Standpoint::word);
+        word.map_or_else(unread, |word| parts::badge(word, word))
+    }
+
+    pub fn progress(&self) -> Markup {
+        let (rounds, horizon) = (self.row.progress.rounds(), self.facts.horizon);
+        html! {
+            span { (whole(rounds)) " of " (whole(horizon)) }
+            progress value=(rounds) max=(horizon) aria-label="Rounds decided" title=(percent(self.share())) {}
+        }
+    }
+
+    pub fn epoch(&self) -> Markup {
+        html! { span { (whole(self.row.progress.epoch)) " " span.small { (self.kind()) } } }
+    }
+
+    pub fn age(&self) -> Markup {
+        let at = self.row.created_at;
+        html! { time datetime=(iso(at)) title=(text::time(at)) { (text::age(self.now - at)) } }
     }
 
     fn kind(&self) -> &'static str {
@@ -120,7 +120,7 @@ impl ListLine {
         }
     }
 
-    fn rate(&self) -> Markup {
+    pub fn rate(&self) -> Markup {
         let Some(summary) = &self.summary else {
             return unread();
         };
@@ -140,7 +140,7 @@ impl ListLine {
         html! { span title=(over) { (per_time(rate.per_second())) } }
     }
 
-    fn leader_markup(&self) -> Markup {
+    pub fn leading(&self) -> Markup {
         match self.summary.as_ref().map(|summary| &summary.standing) {
             None => unread(),
             Some(Err(Unsaid::OtherValues(why))) => {
@@ -156,7 +156,7 @@ impl ListLine {
         }
     }
 
-    fn limits(&self) -> Markup {
+    pub fn limits(&self) -> Markup {
         let Some(standing) = self.standing() else {
             return unread();
         };
@@ -184,7 +184,7 @@ impl ListLine {
         }
     }
 
-    fn alerts_markup(&self) -> Markup {
+    pub fn alerted(&self) -> Markup {
         match self.alerts() {
             None => unread(),
             Some([]) => html! { span.small { "none" } },

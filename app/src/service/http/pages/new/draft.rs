@@ -16,7 +16,7 @@ use super::fields::{change, fields_of, is_large, is_name, remove_action, remove_
 use crate::hex;
 use crate::service::http::spec_edit::SpecEdit;
 use crate::service::limits;
-use crate::service::transaction::random;
+use crate::service::random::random;
 
 /// What the page starts with: a small experiment that can be created as it is, and shows what a spec may say.
 pub const EXAMPLE: &str = r#"name    = "model routing"

@@ -1,14 +1,14 @@
 //! The fields of the form, and where each stands in a spec.
 //!
 //! A field is called by the keys that lead to its value, `cost.0.threshold`, so that a fault of the spec finds it. What a spec
-//! says by name, the safe strategy and what is imputed, stands in the form beside the action or the cost: `actions.0.safe`.
+//! says by name, the safe strategy and what is imputed, goes by the number of the action or the cost: `safe.strategy.0`.
 
 use std::collections::BTreeMap;
 
 use crate::service::http::spec_edit::{Notation, SpecEdit};
 
 /// The fields that every spec has, and how they are written.
-const SINGLE: [(&str, Notation); 10] = [
+const SINGLE: [(&str, Notation); 11] = [
     ("name", Notation::Text),
     ("policy", Notation::Text),
     ("horizon", Notation::Number),
@@ -16,21 +16,17 @@ const SINGLE: [(&str, Notation); 10] = [
     ("delta", Notation::Number),
     ("service.on_wait", Notation::Text),
     ("service.outcome_wait", Notation::Text),
+    ("service.impute.reward", Notation::Number),
     ("service.holdback.share", Notation::Number),
     ("service.holdback.action", Notation::Text),
     ("reward.name", Notation::Text),
 ];
 
-/// What each cost has beside its name; the reward has all but the threshold and the safe strategy's cost.
-const OF_COST: [&str; 7] = [
-    "range.0",
-    "range.1",
-    "threshold",
-    "mean.0",
-    "mean.1",
-    "safe",
-    "impute",
-];
+/// What each cost has beside its name; the reward has all but the threshold.
+const OF_COST: [&str; 5] = ["range.0", "range.1", "threshold", "mean.0", "mean.1"];
+
+/// What is said of costs by their names.
+const BY_COST: [&str; 2] = ["safe.cost", "service.impute.cost"];
 
 /// The most inputs that rows of actions and costs may have together, with a guess for each of their pairs: a page of two megabytes.
 const INPUTS_MAX: usize = 8_192;
@@ -38,7 +34,8 @@ const INPUTS_MAX: usize = 8_192;
 /// Whether a spec has more rows than a form can hold.
 pub fn is_large(spec: &SpecEdit) -> bool {
     let [actions, costs] = ["actions", "cost"].map(|list| spec.count(list));
-    2 * actions + (OF_COST.len() + 1) * costs + actions.saturating_mul(costs + 1) > INPUTS_MAX
+    2 * actions + (OF_COST.len() + BY_COST.len() + 1) * costs + actions.saturating_mul(costs + 1)
+        > INPUTS_MAX
 }
 
 pub fn is_name(field: &str) -> bool {
@@ -58,16 +55,15 @@ pub fn fields_of(spec: &SpecEdit) -> BTreeMap<String, String> {
     for action in 0..rows("actions") {
         names.extend([
             format!("actions.{action}"),
-            format!("actions.{action}.safe"),
+            format!("safe.strategy.{action}"),
         ]);
     }
-    let of_reward = OF_COST
-        .iter()
-        .filter(|name| !["threshold", "safe"].contains(name));
+    let of_reward = OF_COST.iter().filter(|name| **name != "threshold");
     names.extend(of_reward.map(|name| format!("reward.{name}")));
     for cost in 0..rows("cost") {
         names.push(format!("cost.{cost}.name"));
         names.extend(OF_COST.iter().map(|name| format!("cost.{cost}.{name}")));
+        names.extend(BY_COST.iter().map(|name| format!("{name}.{cost}")));
     }
     let value = |name: String| {
         let path = path_of(spec, &name);
@@ -80,22 +76,20 @@ pub fn fields_of(spec: &SpecEdit) -> BTreeMap<String, String> {
 /// Where a field of the form stands in the spec: what is said by name there goes by number here.
 fn path_of(spec: &SpecEdit, field: &str) -> Vec<String> {
     let keys: Vec<&str> = field.split('.').collect();
-    let own = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
     match keys[..] {
-        ["actions", action, "safe"] => {
+        ["safe", "strategy", action] => {
             let name = spec.get(&["actions", action]);
             vec!["safe".into(), "strategy".into(), name]
         }
-        ["cost", cost, "safe"] => {
+        ["safe", "cost", cost] => {
             let name = spec.get(&["cost", cost, "name"]);
             vec!["safe".into(), known_by(spec).into(), name]
         }
-        ["cost", cost, "impute"] => {
+        ["service", "impute", "cost", cost] => {
             let name = spec.get(&["cost", cost, "name"]);
             vec!["service".into(), "impute".into(), "cost".into(), name]
         }
-        ["reward", "impute"] => own(&["service", "impute", "reward"]),
-        _ => own(&keys),
+        _ => keys.iter().map(|key| (*key).to_owned()).collect(),
     }
 }
 
@@ -120,16 +114,16 @@ pub fn field_of(fields: &BTreeMap<String, String>, fault: &str) -> String {
     };
     let cost = |name: &str| numbered("cost.", ".name", name);
     let named = if let Some(name) = fault.strip_prefix("safe.strategy.") {
-        numbered("actions.", "", name).map(|number| format!("actions.{number}.safe"))
+        numbered("actions.", "", name).map(|number| format!("safe.strategy.{number}"))
     } else if let Some((_, name)) = fault
         .strip_prefix("safe.")
         .and_then(|rest| rest.split_once('.'))
     {
-        cost(name).map(|number| format!("cost.{number}.safe"))
+        cost(name).map(|number| format!("safe.cost.{number}"))
     } else if let Some(name) = fault.strip_prefix("service.impute.cost.") {
-        cost(name).map(|number| format!("cost.{number}.impute"))
+        cost(name).map(|number| format!("service.impute.cost.{number}"))
     } else {
-        (fault == "service.impute.reward").then(|| "reward.impute".into())
+        None
     };
     named.unwrap_or_else(|| fault.to_owned())
 }
@@ -146,7 +140,7 @@ pub fn change(
     if let Some(ends) = field
         .strip_suffix(".0")
         .or(field.strip_suffix(".1"))
-        .filter(|_| !is_action(field))
+        .filter(|ends| ends.ends_with(".range") || ends.ends_with(".mean"))
     {
         return change_ends(spec, posted, ends);
     }

@@ -19,7 +19,7 @@ use axum::response::{Html, IntoResponse, Response};
 use super::{Guest, PageError, page_with, see};
 use crate::service::http::AppState;
 use crate::service::http::error::ApiError;
-use crate::service::http::experiments::{self, given_key};
+use crate::service::http::experiments::{self, drawn_unless, given_key};
 use crate::service::http::extract::Form;
 use crate::service::http::plan::{Planned, planned, readable};
 use crate::service::http::simulate::{GuessedMeans, PAIRS, SimulatedPairs, simulated};
@@ -191,24 +191,25 @@ async fn created(app: &AppState, guest: &Guest, draft: &SpecDraft) -> Result<Str
         .require_scope(typed.as_deref())
         .map_err(|error| error.at("id"))?;
     let is_drawn = typed.is_none();
+    // Drawn with the form: sent twice, it asks for the same experiment.
+    let id = typed.or_else(|| given(&draft.drawn));
     let create = Create {
-        // Drawn with the form: sent twice, it asks for the same experiment.
-        id: typed.or_else(|| given(&draft.drawn)),
+        id: drawn_unless(id)?,
         spec: draft.spec.clone(),
         key,
         blind: draft.blind,
         actor: guest.0.name.to_string(),
     };
-    let other = Create {
-        id: None,
-        ..create.clone()
-    };
+    let id = create.id.clone();
+    let mut other = create.clone();
     match experiments::created(app, create).await {
         // Another text in a form that has created one already: another experiment.
         Err(error) if is_drawn && error.code == "id_taken" => {
-            Ok(experiments::created(app, other).await?.0)
+            other.id = drawn_unless(None)?;
+            let id = other.id.clone();
+            experiments::created(app, other).await.map(|_| id)
         }
-        created => Ok(created?.0),
+        created => created.map(|_| id),
     }
 }
 

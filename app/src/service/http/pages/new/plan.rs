@@ -1,13 +1,14 @@
 //! The plan beside the form: words, a figure, constants.
 
-use debora::measure::answer::AnswerTable;
+use debora::measure::answer::AnswerCell;
 use debora::measure::words::{amount, percent, whole};
 use maud::{Markup, html};
 
 use super::NewPage;
 use crate::chart::{Axis, Chart, Mark, Tip, colour, legend};
+use crate::document::{HtmlCell, numbers, values_table};
 use crate::log::seal::PlannedLook;
-use crate::service::http::pages::parts::{alert, numbers, scroll};
+use crate::service::http::pages::parts::alert;
 use crate::service::http::plan::Planned;
 
 /// How many quantities the figure has: as many as there are colours.
@@ -49,16 +50,15 @@ fn facts(planned: &Planned) -> Markup {
         Some(rounds) => format!("round {}", whole(rounds)),
         None => "never".into(),
     };
-    let share = percent(planned.exploration.share);
     // Of a blind plan nothing is seen, ever.
-    let gap = planned
-        .looks
-        .last()
-        .map_or("none".into(), |look| amount(look.gap));
-    numbers(&[
-        ("Exploration ends", &ends),
-        ("Its share of the horizon", &share),
-        ("Gap seen by the end", &gap),
+    let gap = planned.looks.last().map(|look| look.gap);
+    numbers([
+        ("Exploration ends", HtmlCell::from(ends)),
+        (
+            "Its share of the horizon",
+            percent(planned.exploration.share).into(),
+        ),
+        ("Gap seen by the end", AnswerCell::or_none(gap).into()),
     ])
 }
 
@@ -164,24 +164,7 @@ fn constants(planned: &Planned) -> Markup {
     html! {
         details #constants {
             summary { "Constants" }
-            @for table in &planned.tables { (scroll("Constants of the plan", &rows(table))) }
-        }
-    }
-}
-
-fn rows(table: &AnswerTable) -> Markup {
-    html! {
-        table {
-            thead { tr {
-                @for (place, column) in table.columns.iter().enumerate() { th.number[place > 0] scope="col" { (column.name) } }
-            } }
-            tbody {
-                @for row in &table.rows { tr {
-                    @for (place, cell) in row.iter().enumerate() {
-                        @if place == 0 { th scope="row" { (cell) } } @else { td.number { (cell) } }
-                    }
-                } }
-            }
+            @for table in &planned.tables { (values_table(table)) }
         }
     }
 }

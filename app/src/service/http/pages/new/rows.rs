@@ -81,7 +81,7 @@ impl Fields<'_> {
                 div.row {
                     (self.input(&field, &format!("Action {}", action + 1), "", Typed::Text))
                     @if self.is_hard() {
-                        (self.input(&format!("{field}.safe"), "Probability in the safe strategy", "0", Typed::Number))
+                        (self.input(&format!("safe.strategy.{action}"), "Probability in the safe strategy", "0", Typed::Number))
                     }
                     (remove(&format!("remove-action-{action}"), &format!("Remove action {}", action + 1)))
                 }
@@ -97,7 +97,7 @@ impl Fields<'_> {
                 div.row {
                     (self.ends("reward.range", "Range", ["0", "1"]))
                     (self.ends("reward.mean", "Declared means", ["", ""]))
-                    (self.input("reward.impute", "Imputed", "the worst", Typed::Number))
+                    (self.input("service.impute.reward", "Imputed", "the worst", Typed::Number))
                 }
             }
         }
@@ -128,8 +128,8 @@ impl Fields<'_> {
                 div.row {
                     (self.ends(&field("range"), "Range", ["0", "1"]))
                     (self.ends(&field("mean"), "Declared means", ["", ""]))
-                    (self.input(&field("impute"), "Imputed", "the worst", Typed::Number))
-                    @if self.is_hard() { (self.input(&field("safe"), known, "", Typed::Number)) }
+                    (self.input(&format!("service.impute.cost.{cost}"), "Imputed", "the worst", Typed::Number))
+                    @if self.is_hard() { (self.input(&format!("safe.cost.{cost}"), known, "", Typed::Number)) }
                 }
             }
         }

@@ -1,11 +1,13 @@
 //! "Simulate this": guessed means, and what pairs of runs on them gave.
 
+use debora::measure::answer::row_for_each;
 use debora::measure::words::{amount, percent, whole};
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::NewPage;
 use crate::chart::{Axis, Chart, Mark};
+use crate::document::HtmlTable;
 use crate::service::http::pages::parts;
 use crate::service::http::simulate::{SimulatedLimit, SimulatedPairs};
 
@@ -65,7 +67,7 @@ fn found(simulated: &SimulatedPairs) -> Markup {
         @if short {
             p.small { "There was time for " (whole(simulated.pairs)) " of " (whole(simulated.asked)) " pairs." }
         }
-        (parts::scroll("What was found", &table(simulated)))
+        (table(simulated))
         details #simulated-spec {
             summary { "Run it yourself" }
             p { code { "debora replicate spec.toml --pairs " (simulated.pairs) } " gives the same for this file:" }
@@ -88,16 +90,18 @@ struct Measured {
 }
 
 fn table(simulated: &SimulatedPairs) -> Markup {
-    let rows = lines(simulated);
-    html! {
-        table.simulated.cards {
-            thead { tr {
-                th scope="col" { "Found" } th.number scope="col" { "low" } th.number scope="col" { "middle" } th.number scope="col" { "high" }
-                th.number scope="col" { "limit" } th scope="col" { "low to high, and the limit" }
-            } }
-            tbody { @for row in &rows { (row.cells()) } }
-        }
-    }
+    let table = row_for_each(lines(simulated))
+        .words("Found", |row| row.name.clone())
+        .numbers("low", |row| row.text(row.low))
+        .numbers("middle", |row| row.text(row.middle))
+        .numbers("high", |row| row.text(row.high))
+        .numbers("limit", |row| {
+            let against = row.against;
+            against.map(|against| format!("{} {}", row.limit, row.text(against)))
+        })
+        .drawings("low to high, and the limit", Measured::strip);
+    let table = HtmlTable::cards("What was found", table.table());
+    table.class("simulated cards").markup()
 }
 
 fn lines(simulated: &SimulatedPairs) -> Vec<Measured> {
@@ -143,36 +147,24 @@ impl Measured {
         }
     }
 
-    fn cells(&self) -> Markup {
-        let text = |value: f64| {
-            if self.share {
-                percent(value)
-            } else {
-                amount(value)
-            }
-        };
-        html! {
-            tr {
-                th scope="row" { bdi { (self.name) } }
-                td.number data-label="low" { (text(self.low)) }
-                td.number data-label="middle" { (text(self.middle)) }
-                td.number data-label="high" { (text(self.high)) }
-                td.number data-label="limit" { @if let Some(against) = self.against { (self.limit) " " (text(against)) } }
-                td { (self.strip(&text)) }
-            }
+    fn text(&self, value: f64) -> String {
+        if self.share {
+            percent(value)
+        } else {
+            amount(value)
         }
     }
 
-    fn strip(&self, text: &dyn Fn(f64) -> String) -> Markup {
+    fn strip(&self) -> Markup {
         let against = self.against.map_or(String::new(), |against| {
-            format!("; {} {}", self.limit, text(against))
+            format!("; {} {}", self.limit, self.text(against))
         });
         let chart = Chart {
             label: format!(
                 "{}: {} to {}{against}",
                 self.name,
-                text(self.low),
-                text(self.high)
+                self.text(self.low),
+                self.text(self.high)
             ),
             x: self.axis(),
             y: Axis::shares(),

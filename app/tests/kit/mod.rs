@@ -1,0 +1,13 @@
+//! What the tests have in common: the program, servers of it, stores, clocks, and whole lives of experiments.
+#![allow(dead_code)] // Each test binary uses its own part.
+
+pub mod alone;
+pub mod binary;
+pub mod fixtures;
+pub mod kept;
+pub mod play;
+pub mod schema;
+pub mod scratch;
+pub mod server;
+pub mod stores;
+pub mod trial;
