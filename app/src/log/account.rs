@@ -30,7 +30,7 @@ impl<'a> ToldAccount<'a> {
     ) -> Result<Self> {
         let problem = engine.problem();
         let mut imputed = vec![0; problem.quantities()];
-        problem.to_fixed(rules.impute[0], &rules.impute[1..], &mut imputed)?;
+        problem.to_fixed(0, rules.impute[0], &rules.impute[1..], &mut imputed)?;
         Ok(Self {
             engine,
             progress,

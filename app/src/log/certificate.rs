@@ -10,9 +10,7 @@ use crate::hex;
 use crate::log::account::ToldAccount;
 use crate::log::holdback::{self, HoldbackState};
 use crate::log::kept::{self, LimitState};
-pub use crate::log::known::{
-    ActionShare, KnownQuantity, KnownStrategy, Recommended, false_means, threshold,
-};
+pub use crate::log::known::{ActionShare, KnownQuantity, KnownStrategy, Recommended, threshold};
 use crate::log::means::{self, ActionMean, IntervalMethods, METHODS};
 use crate::log::observed::Observed;
 use crate::log::sample_ratio::{self, SampleRatio};
@@ -88,8 +86,6 @@ pub struct Certificate {
     pub holdback: Option<HoldbackState>,
     /// Epochs whose estimates left no strategy within the thresholds.
     pub infeasible: u64,
-    /// Declared means that the estimates contradict: then nothing that this certificate says is promised.
-    pub false_means: Vec<String>,
     /// When it was created, in milliseconds since 1970.
     pub created_at: i64,
     /// When it ended.
@@ -303,7 +299,6 @@ fn document(
             .holdback
             .map(|held_back| holdback::of(account, &held_back)),
         infeasible: progress.infeasible,
-        false_means: false_means(engine),
         created_at,
         ended_at,
         created: iso(created_at),

@@ -427,7 +427,7 @@ impl EpochSum {
         // Sums are exact, like those of the engine round by round: whatever the order of a sum, its bits are the same.
         engine
             .problem()
-            .to_fixed(outcome.reward, &outcome.costs, &mut self.fixed)?;
+            .to_fixed(0, outcome.reward, &outcome.costs, &mut self.fixed)?;
         self.tally.add(action, &self.fixed);
         self.hash.add(action, outcome, actor);
         self.next += 1;

@@ -79,18 +79,21 @@ pub struct LimitState {
 /// Every cost's.
 pub fn of(account: &ToldAccount<'_>) -> Vec<LimitState> {
     let problem = account.engine.problem();
-    (1..problem.quantities())
-        .map(|quantity| {
+    problem
+        .limited()
+        .iter()
+        .zip(problem.limits())
+        .map(|(&quantity, (_, threshold))| {
             let range = problem.quantity(quantity).range;
             let average = |told: &ToldSums| {
                 (told.count > 0).then(|| range.to_user(told.sum(quantity) / told.count as f64))
             };
             LimitState {
                 name: problem.quantity(quantity).name.clone(),
-                threshold: problem.threshold(quantity - 1),
-                all: in_rounds(account, quantity, false),
+                threshold,
+                all: in_rounds(account, (quantity, threshold), false),
                 realised_overtime: average(&account.observed.overtime),
-                last_epoch: in_rounds(account, quantity, true),
+                last_epoch: in_rounds(account, (quantity, threshold), true),
             }
         })
         .collect()
@@ -113,10 +116,13 @@ pub fn contradictions(policy: Policy, limits: &[LimitState]) -> Vec<String> {
         .collect()
 }
 
-fn in_rounds(account: &ToldAccount<'_>, quantity: usize, open_epoch: bool) -> CostAverage {
+fn in_rounds(
+    account: &ToldAccount<'_>,
+    (quantity, threshold): (usize, f64),
+    open_epoch: bool,
+) -> CostAverage {
     let problem = account.engine.problem();
     let range = problem.quantity(quantity).range;
-    let threshold = problem.threshold(quantity - 1);
     let (all, told) = (
         account.all_counted(open_epoch),
         account.all_told(open_epoch),

@@ -1,6 +1,5 @@
 //! What an experiment recommends, in the user's units and with names.
 
-use debora::measure::words::amount;
 use debora::record::{Interval, Kind, Prospect};
 use debora::{Engine, Problem};
 use serde::Serialize;
@@ -55,31 +54,7 @@ pub struct KnownQuantity {
 ///
 /// Policy free is no exception: what the spec says of a cost is shown, though it decides nothing there.
 pub fn threshold(problem: &Problem, quantity: usize) -> Option<f64> {
-    Some(problem.threshold(quantity.checked_sub(1)?))
-}
-
-/// The declared means that estimates contradict: their intervals lie outside, so unless an event of probability delta
-/// happened the premise is false.
-pub fn false_means(engine: &Engine) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for estimate in engine.estimates() {
-        let quantity = estimate.quantity as usize;
-        let declared = engine.problem().means(quantity);
-        let [low, high] = estimate.interval();
-        // An interval that reaches into the declared means says nothing against them.
-        if high >= declared.low && low <= declared.high {
-            continue;
-        }
-        let name = &engine.problem().quantity(quantity).name;
-        let action = &engine.problem().actions()[estimate.action as usize];
-        let [low, high, declared_low, declared_high] = [low, high, declared.low, declared.high]
-            .map(|unit| amount(engine.problem().quantity(quantity).range.to_user(unit)));
-        sentences.push(format!(
-            "The declared mean of {name} is false: {name} of {action:?} lies between {low} and {high}, and {declared_low} to \
-             {declared_high} is declared. Nothing is promised then; start again with a wider range."
-        ));
-    }
-    sentences
+    problem.threshold(quantity.checked_sub(1)?)
 }
 
 impl Recommended {

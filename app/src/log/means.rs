@@ -3,7 +3,7 @@
 use debora::lab::observed::{MISS, interval_at_any_time};
 use debora::measure::words::{amount, counted, whole};
 use debora::record::Interval;
-use debora::{Estimate, Problem};
+use debora::{Estimate, Plan, Problem};
 use serde::Serialize;
 
 use crate::log::account::ToldAccount;
@@ -103,7 +103,7 @@ pub fn of(account: &ToldAccount<'_>) -> Vec<ActionMean> {
                 name: name.clone(),
                 quantity: problem.quantity(quantity).name.clone(),
                 observed: observed(problem, quantity, &told),
-                estimate: estimate.map(|estimate| replicable(problem, estimate)),
+                estimate: estimate.map(|estimate| replicable(account.engine.plan(), estimate)),
                 why: why(account, action, quantity, estimate),
             });
         }
@@ -122,17 +122,24 @@ fn observed(problem: &Problem, quantity: usize, told: &ToldSums) -> ObservedMean
     }
 }
 
-fn replicable(problem: &Problem, estimate: &Estimate) -> ReplicableMean {
-    let range = problem.quantity(estimate.quantity as usize).range;
-    let [low, high] = estimate.cell_ends().map(|end| range.to_user(end));
+fn replicable(plan: &Plan, estimate: &Estimate) -> ReplicableMean {
+    let range = plan.problem.quantity(estimate.quantity as usize).range;
+    let [low, high] = estimate.cell_ends(plan).map(|end| range.to_user(end));
     ReplicableMean {
         // The middle of the outermost cells may lie outside the range, where no mean can be.
         value: range.to_user(estimate.estimate.clamp(0.0, 1.0)),
         cell: Interval { low, high },
-        // Wider than the range says no more than the range.
-        width: estimate.width.min(1.0) * range.span(),
+        // The larger of the two sides, as the interval need not be even.
+        width: larger_side(estimate) * range.span(),
         count: estimate.count,
     }
+}
+
+/// How far from the estimate the truth may be, as a share of the range.
+fn larger_side(estimate: &Estimate) -> f64 {
+    let [low, high] = estimate.interval();
+    let middle = estimate.estimate.clamp(0.0, 1.0);
+    (middle - low).max(high - middle)
 }
 
 fn why(
@@ -143,7 +150,7 @@ fn why(
 ) -> String {
     let problem = account.engine.problem();
     let Some(estimate) = estimate else {
-        return if quantity < problem.quantities_estimated() {
+        return if problem.estimated().contains(&quantity) {
             "There is no estimate yet: what was observed decides nothing until the action has been played more often.".into()
         } else {
             "There is no estimate: under policy free this cost decides nothing.".into()
@@ -153,7 +160,7 @@ fn why(
         return "The estimate says nothing yet: after so few rounds its cell is the whole range."
             .into();
     }
-    let shown = replicable(problem, estimate);
+    let shown = replicable(account.engine.plan(), estimate);
     let [low, high] = [shown.cell.low, shown.cell.high].map(amount);
     let rounds = whole(estimate.count);
     let mut sentence = format!(

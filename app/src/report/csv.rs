@@ -14,7 +14,7 @@ pub struct CsvFile {
 /// The line of one run. Unit scale.
 pub fn runs_csv(run: &Run) -> CsvFile {
     let mut text = String::from(
-        "pair,member,rounds,epochs,regret,violation,unsafe_rounds,infeasible_epochs,reward_mean,digest,committed_at\n",
+        "pair,member,rounds,epochs,regret,violation,unsafe_rounds,infeasible_epochs,reward_mean,digest,decided_by,decided_at,lost_at_most\n",
     );
     // `run` simulates pair 0's first member.
     let columns = [
@@ -28,7 +28,10 @@ pub fn runs_csv(run: &Run) -> CsvFile {
         run.infeasible_epochs.to_string(),
         run.reward_mean.to_string(),
         cell(run.digest.as_deref()),
-        cell(run.committed_at),
+        run.decided_by
+            .map_or(String::new(), |kind| format!("{kind:?}").to_lowercase()),
+        cell(run.decided_at),
+        cell(run.lost_at_most),
     ];
     text += &format!("{}\n", columns.join(","));
     CsvFile {
@@ -41,7 +44,7 @@ pub fn runs_csv(run: &Run) -> CsvFile {
 pub fn pairs_csv(players: &[(String, Vec<Pair>)]) -> CsvFile {
     let mut text = String::from(
         "player,pair,identical,split_epoch,split_round,split_action,split_quantity,split_count,mean_1,mean_2,edge,\
-         regret_1,regret_2,violation_1,violation_2,unsafe_rounds_1,unsafe_rounds_2,committed_at_1,committed_at_2,note_1,note_2\n",
+         regret_1,regret_2,violation_1,violation_2,unsafe_rounds_1,unsafe_rounds_2,decided_at_1,decided_at_2,note_1,note_2\n",
     );
     for (name, pairs) in players {
         for pair in pairs {
@@ -76,8 +79,8 @@ fn pair_columns(pair: &Pair) -> [String; 20] {
         second.violation.to_string(),
         first.unsafe_rounds.to_string(),
         second.unsafe_rounds.to_string(),
-        cell(first.committed_at),
-        cell(second.committed_at),
+        cell(first.decided_at),
+        cell(second.decided_at),
         cell(first.note.as_deref().map(quoted)),
         cell(second.note.as_deref().map(quoted)),
     ]

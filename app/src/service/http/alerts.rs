@@ -12,8 +12,6 @@ pub enum AlertKind {
     BrokenPromise,
     /// Outcomes are missing more often of some actions than of others.
     UnevenLoss,
-    /// A declared mean is not where it was said to be.
-    FalseMean,
 }
 
 /// Each in a sentence.
@@ -21,15 +19,12 @@ pub fn alerts(
     policy: Policy,
     limits: &[LimitState],
     sample_ratio: &SampleRatio,
-    false_means: &[String],
 ) -> Vec<(AlertKind, String)> {
     let broken = contradictions(policy, limits).into_iter();
     let uneven = sample_ratio.mismatch.then(|| sample_ratio.sentence.clone());
-    let false_means = false_means.iter().cloned();
     broken
         .map(|sentence| (AlertKind::BrokenPromise, sentence))
         .chain(uneven.map(|sentence| (AlertKind::UnevenLoss, sentence)))
-        .chain(false_means.map(|sentence| (AlertKind::FalseMean, sentence)))
         .collect()
 }
 

@@ -28,11 +28,7 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 const COSTS_MAX: usize = 20;
 
 /// Every kind of alert.
-const KINDS: [AlertKind; 3] = [
-    AlertKind::BrokenPromise,
-    AlertKind::UnevenLoss,
-    AlertKind::FalseMean,
-];
+const KINDS: [AlertKind; 2] = [AlertKind::BrokenPromise, AlertKind::UnevenLoss];
 
 /// What an experiment may be doing.
 const STATES: [&str; 4] = ["running", "waiting", "committed", "paused"];
@@ -262,7 +258,6 @@ fn word(kind: AlertKind) -> &'static str {
     match kind {
         AlertKind::BrokenPromise => "broken_promise",
         AlertKind::UnevenLoss => "uneven_loss",
-        AlertKind::FalseMean => "false_mean",
     }
 }
 

@@ -2,14 +2,14 @@
 
 use axum::Json as Reply;
 use axum::extract::State as Shared;
-use debora::measure::answer::clear_test;
-use debora::record::{ClearTest, HardRule, Kind};
+use debora::measure::answer::{look_test, picked};
+use debora::record::{Kind, LookTest, Rule};
 use debora::{Engine, EpochRecord, Estimate, Policy, Problem};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
 use crate::log::account::ToldAccount;
-use crate::log::certificate::{ActionCounts, KnownStrategy, Recommended, false_means, threshold};
+use crate::log::certificate::{ActionCounts, KnownStrategy, Recommended, threshold};
 use crate::log::holdback::{self, HoldbackState};
 use crate::log::kept::{self, LimitState};
 use crate::log::means::{self, ActionMean, IntervalMethods, METHODS};
@@ -53,7 +53,7 @@ pub struct State {
     pub kind: Kind,
     /// Which of its strategies policy hard plays, mix or plan; none for the others.
     #[cfg_attr(feature = "describe", schema(value_type = Option<String>))]
-    pub rule: Option<HardRule>,
+    pub rule: Option<Rule>,
     /// The clear test made at its start, if one was due.
     pub test: Option<TestState>,
     /// After a commitment: why, and while it is open that nothing depends on outcomes any more, so that it can be closed without
@@ -89,8 +89,6 @@ pub struct State {
     pub infeasible: u64,
     /// Whether outcomes go missing more often after some actions than after others.
     pub sample_ratio: SampleRatio,
-    /// Declared means that the estimates contradict, in sentences: if one is false, nothing is promised.
-    pub false_means: Vec<String>,
     /// SHA-256 over the strategies of all closed epochs: with one key, equal digests mean equal decisions.
     pub digest: String,
     /// The hash of the last closed epoch. Publish it now and then: anyone who knows it can detect a change to what came before.
@@ -269,7 +267,6 @@ impl State {
         let account = ToldAccount::new(engine, progress, observed, &resident.rules)?;
         let limits = kept::of(&account);
         let sample_ratio = sample_ratio::check(&account);
-        let false_means = false_means(engine);
         Ok(Self {
             id: id.to_owned(),
             name,
@@ -291,12 +288,7 @@ impl State {
             actions: ActionCounts::of(problem, progress),
             estimates: estimates(engine),
             means: means::of(&account),
-            alerts: alerts::sentences(alerts::alerts(
-                problem.policy(),
-                &limits,
-                &sample_ratio,
-                &false_means,
-            )),
+            alerts: alerts::sentences(alerts::alerts(problem.policy(), &limits, &sample_ratio)),
             limits,
             intervals: METHODS,
             recommendation: recommendation(engine),
@@ -309,7 +301,6 @@ impl State {
                 .map(|held_back| holdback::of(&account, &held_back)),
             infeasible: progress.infeasible,
             sample_ratio,
-            false_means,
             digest: progress.digest.clone(),
             head: progress.head.clone(),
         })
@@ -318,32 +309,34 @@ impl State {
 
 impl TestState {
     /// Of a test, in the problem's units.
-    pub fn of(problem: &Problem, test: &ClearTest) -> Self {
-        let span = problem.quantity(0).range.span();
-        let [lead, threshold] = test.gap_and_threshold().map(|gap| gap * span);
+    pub fn of(problem: &Problem, test: &LookTest) -> Self {
+        let [lead, threshold] = test.gap_and_threshold();
         let name = |action: u32| problem.actions()[action as usize].clone();
         Self {
-            stage: test.stage,
+            stage: test.look,
             count: test.count,
             leader: name(test.leader),
             runner_up: name(test.runner_up),
             lead,
             threshold,
             passed: test.passed,
-            sentence: clear_test(problem, test),
+            sentence: look_test(problem, test),
         }
     }
 }
 
 fn committed(problem: &Problem, record: &EpochRecord, open: bool) -> Option<String> {
-    let test = record.test.as_ref().filter(|test| test.passed)?;
+    let test = record.test.as_ref().filter(|test| test.passed);
+    let committed = test.map(|test| look_test(problem, test));
+    let picked = record.pick.as_ref().map(|pick| picked(problem, pick));
+    let found = committed.or(picked)?;
     // What an operator would not guess: elsewhere every outcome is waited for, and closing early loses what was to come.
     let meanwhile = if open {
         " Outcomes are still taken, but nothing depends on them: no decision waits, and the experiment can be closed without loss."
     } else {
         ""
     };
-    Some(clear_test(problem, test) + meanwhile)
+    Some(found + meanwhile)
 }
 
 fn by_name(problem: &Problem, values: &[f64]) -> ByName {

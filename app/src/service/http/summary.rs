@@ -13,7 +13,6 @@ use debora::record::Kind;
 use debora::spec::Spec;
 
 use crate::log::account::ToldAccount;
-use crate::log::certificate::false_means;
 use crate::log::kept::{self, LimitVerdict};
 use crate::log::observed::Observed;
 use crate::log::sample_ratio;
@@ -303,22 +302,16 @@ fn told(
     id: &str,
 ) -> Result<LimitsAndAlerts> {
     let engine = &resident.engine;
-    let false_means = false_means(engine);
     let observed = match store.observed(id)? {
         Some(text) => Observed::parse(&text, engine.problem())?,
         None if progress.outcomes.iter().sum::<u64>() == 0 => Observed::new(engine.problem()),
         // To sum up an epoch again may take seconds: the experiment's own page does.
-        None => {
-            let alerts = false_means
-                .into_iter()
-                .map(|sentence| (AlertKind::FalseMean, sentence));
-            return Ok((None, alerts.collect()));
-        }
+        None => return Ok((None, Vec::new())),
     };
     let account = ToldAccount::new(engine, progress, &observed, &resident.rules)?;
     let limits = kept::of(&account);
     let ratio = sample_ratio::check(&account);
-    let alerts = alerts::alerts(engine.problem().policy(), &limits, &ratio, &false_means);
+    let alerts = alerts::alerts(engine.problem().policy(), &limits, &ratio);
     let mut limits: Vec<_> = limits
         .into_iter()
         .map(|limit| LimitLine {

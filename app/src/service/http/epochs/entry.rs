@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use debora::Problem;
 pub use debora::measure::words::share_to_tenths as share;
-use debora::record::{ClearTest, HardRule, Kind};
+use debora::record::{Kind, LookTest, Rule};
 use debora::spec::Spec;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -40,12 +40,12 @@ pub struct EpochList {
 pub struct EpochEntry {
     /// Its number, from 0.
     pub epoch: u64,
-    /// How its strategy was found: explore, estimate, infeasible or commit.
+    /// How its strategy was found: explore, estimate, infeasible, commit or pick.
     #[cfg_attr(feature = "describe", schema(value_type = String))]
     pub kind: Kind,
-    /// Which of its strategies policy hard plays, mix or plan; none for the others.
+    /// Which of its strategies a policy with limits plays: moderate, optimistic, plan or mix; none for the others.
     #[cfg_attr(feature = "describe", schema(value_type = Option<String>))]
-    pub rule: Option<HardRule>,
+    pub rule: Option<Rule>,
     /// Its first round.
     pub first_round: u64,
     /// How many rounds it has; of the open one, how many are decided.
@@ -105,9 +105,9 @@ struct ListedRecord {
     first_round: u64,
     rounds: u64,
     kind: Kind,
-    rule: Option<HardRule>,
+    rule: Option<Rule>,
     strategy: Vec<f64>,
-    test: Option<ClearTest>,
+    test: Option<LookTest>,
     estimates: Vec<IgnoredAny>,
 }
 

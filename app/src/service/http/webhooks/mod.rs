@@ -85,8 +85,6 @@ pub enum WebhookEvent {
     LimitExceeded,
     #[cfg_attr(feature = "describe", schema(rename = "sample_ratio.uneven"))]
     SampleRatio,
-    #[cfg_attr(feature = "describe", schema(rename = "premise.contradicted"))]
-    FalseMeans,
     #[cfg_attr(feature = "describe", schema(rename = "outcomes.waiting"))]
     Waiting,
 }

@@ -40,12 +40,7 @@ pub fn notes(view: &ExperimentView) -> Vec<Alert> {
 /// Those of the interface's `alerts`, one for one.
 fn broken(view: &ExperimentView) -> Vec<Alert> {
     let state = &view.state;
-    let alerts = alerts(
-        state.policy,
-        &state.limits,
-        &state.sample_ratio,
-        &state.false_means,
-    );
+    let alerts = alerts(state.policy, &state.limits, &state.sample_ratio);
     let told = alerts.into_iter().map(|(kind, sentence)| Alert {
         sentence,
         remedy: remedy(view, kind),
@@ -61,10 +56,6 @@ fn remedy(view: &ExperimentView, kind: AlertKind) -> String {
              or timed out, as that is when one is forgotten."
                 .into()
         }
-        AlertKind::FalseMean => hold(
-            view,
-            "start another experiment whose declared means hold what was observed",
-        ),
     }
 }
 

@@ -61,6 +61,10 @@ fn first_sentence(view: &ExperimentView) -> String {
             "Deploy {}: it is clearly ahead, and no outcome can change that any more.",
             leader(state)
         ),
+        Kind::Pick => format!(
+            "Deploy {}: it was picked at the end of the trial, and no outcome changes that.",
+            leader(state)
+        ),
         _ if state.decided == 0 && over => "There is nothing to deploy: it decided nothing.".into(),
         _ if state.decided == 0 => "Nothing is decided yet: it waits for its first request.".into(),
         // Its estimates are wider than any difference, so that what is played says nothing.
