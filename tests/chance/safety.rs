@@ -479,7 +479,7 @@ impl Known {
 }
 
 /// 50 runs, keys 21 and 22, at two horizons. The copy of the loop is the engine's to the last bit, and yet: played alone the safe
-/// plan loses .15 a round or more in at least 40 runs, at a hundred times the horizon too, while the rule's regret per round falls.
+/// plan loses .15 a round or more in at least 35 runs, at a hundred times the horizon too, while the rule's regret per round falls.
 #[test]
 fn the_safe_plan_alone_gets_stuck_and_the_rule_does_not() {
     let runs = 50;
@@ -509,7 +509,7 @@ fn the_safe_plan_alone_gets_stuck_and_the_rule_does_not() {
             mean(&ruled),
             mean(&alone)
         );
-        assert!(stuck >= 40, "{alone:?}");
+        assert!(stuck >= 35, "{alone:?}");
         assert!(
             ruled.iter().all(|&regret| regret <= rule_at_most),
             "{ruled:?}"
