@@ -33,15 +33,19 @@ struct Rule {
 
 impl Rule {
     fn of(problem: &Problem) -> Self {
-        let k = problem.actions().len() as f64;
-        let (t, rho, delta) = (problem.horizon() as f64, problem.rho(), problem.delta());
-        let rounds = (3.0 * (t / rho).powf(2.0 / 3.0)).min(t / 3.0);
-        let count = ((rounds / k * (1.0 + 2f64.powi(-48))).floor() as u64).max(1);
         let growth = match problem.profile() {
             debora::Profile::Tight { growth } => f64::from(growth),
             debora::Profile::Paper => unreachable!("only profile tight has a trial"),
         };
-        let spacing = growth.min(8.0);
+        Self::spaced(problem, growth.min(8.0))
+    }
+
+    /// With looks so far apart, and the thresholds that would follow.
+    fn spaced(problem: &Problem, spacing: f64) -> Self {
+        let k = problem.actions().len() as f64;
+        let (t, rho, delta) = (problem.horizon() as f64, problem.rho(), problem.delta());
+        let rounds = (3.0 * (t / rho).powf(2.0 / 3.0)).min(t / 3.0);
+        let count = ((rounds / k * (1.0 + 2f64.powi(-48))).floor() as u64).max(1);
         let p = (1..).find(|&p| spacing.powi(p) >= count as f64).unwrap();
         let wrong = (delta / 2.0).min(rho / 40.0);
         let lambda = (2.0 * (k - 1.0) * f64::from(p) / wrong).ln();
@@ -510,7 +514,6 @@ fn mutants_are_found_out() {
         ),
         ("t_0 half as large", 2, 0.1, |rule| rule.least /= 2.0),
         ("the pick by rank", 3, 0.1, |rule| rule.by_rank = true),
-        ("looks 64 apart", 4, 0.3, |rule| rule.spacing = 64.0),
     ] {
         let right = Rule::of(&problem(actions, 1_000_000_000, rho));
         let mut wrong = right.clone();
@@ -527,4 +530,15 @@ fn mutants_are_found_out() {
         let (split, alarm) = worst(&right, rho);
         assert!(alarm > 1e-6, "not mutated: {split} of {pairs} pairs");
     }
+    // Spaced by a growth of 64, with the thresholds that follow: a world can be in doubt at a look and at the pick.
+    let wide = Rule::spaced(&problem(4, 1_000_000_000_000, 0.3), 64.0);
+    let (split, alarm) = worst(&wide, 0.3);
+    println!(
+        "looks 64 apart, 4 actions: {:.3} of rho",
+        split as f64 / pairs as f64 / 0.3
+    );
+    assert!(
+        alarm < 1e-4,
+        "looks 64 apart: {split} of {pairs} pairs, chance {alarm}"
+    );
 }
