@@ -13,6 +13,7 @@ pub mod files;
 pub mod hex;
 pub mod log;
 pub mod papers;
+pub mod reading;
 pub mod report;
 #[cfg(test)]
 #[path = "../tests/kit/scratch.rs"]

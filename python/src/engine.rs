@@ -11,14 +11,14 @@ use numpy::{
     IntoPyArray as _, PyArray1, PyArrayMethods as _, PyReadonlyArray1, PyReadonlyArray2,
     ToPyArray as _,
 };
-use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt as _;
-use pyo3::types::{PyBytes, PyIterator, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit, intern};
 use serde_json::json;
 
 use crate::arrays::{self, RoundCosts, to_round};
+use crate::decision::{PyDecision, PyDecisions, PyToldMany};
 use crate::error::{Error, refused, waiting, warn_if_blind};
 use crate::problem::PyProblem;
 use crate::record::{epoch_record, observed_mean, recommendation, records};
@@ -26,163 +26,6 @@ use crate::value::{Whole, to_key};
 
 /// The rounds of one batch at most: its arrays take a third of a gigabyte.
 const BATCH_MAX: u64 = 1 << 24;
-
-/// What to do in a round.
-#[pyclass(name = "Decision", module = "debora", frozen)]
-pub struct PyDecision {
-    /// The round, from 1.
-    #[pyo3(get)]
-    round: u64,
-    /// The epoch it belongs to, from 0.
-    #[pyo3(get)]
-    epoch: u64,
-    /// The number of the action to play, from 0.
-    #[pyo3(get)]
-    action: u32,
-    /// With which probability the epoch's strategy plays it.
-    #[pyo3(get)]
-    probability: f64,
-    names: Py<PyTuple>,
-}
-
-#[pymethods]
-impl PyDecision {
-    /// The action's name.
-    #[getter]
-    fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.names.bind(py).get_item(self.action as usize)
-    }
-
-    fn __eq__(&self, other: &Self) -> bool {
-        let all = |one: &Self| (one.round, one.epoch, one.action, one.probability);
-        all(self) == all(other)
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let Self {
-            round,
-            epoch,
-            action,
-            probability,
-            ..
-        } = self;
-        let name = self.name(py)?.repr()?;
-        Ok(format!(
-            "Decision(round={round}, epoch={epoch}, action={action}, name={name}, probability={probability:?})"
-        ))
-    }
-}
-
-/// Decisions of consecutive rounds of one epoch: as arrays, or one by one.
-#[pyclass(name = "Decisions", module = "debora", frozen)]
-pub struct PyDecisions {
-    /// The epoch they belong to.
-    #[pyo3(get)]
-    epoch: u64,
-    /// The rounds, in order.
-    #[pyo3(get)]
-    rounds: Py<PyArray1<u64>>,
-    /// The number of the action to play in each round.
-    #[pyo3(get)]
-    actions: Py<PyArray1<u32>>,
-    /// With which probability the epoch's strategy plays it.
-    #[pyo3(get)]
-    probabilities: Py<PyArray1<f64>>,
-    /// Of all actions.
-    names: Py<PyTuple>,
-}
-
-#[pymethods]
-impl PyDecisions {
-    /// The name of the action to play in each round.
-    #[getter]
-    fn names<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let actions = self.actions.bind(py).readonly();
-        let name = |action: &u32| self.names.bind(py).get_item(*action as usize);
-        actions.as_slice()?.iter().map(name).collect()
-    }
-
-    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.rounds.bind(py).len()
-    }
-
-    fn __getitem__(&self, py: Python<'_>, index: isize) -> PyResult<PyDecision> {
-        let length = self.__len__(py)?;
-        // From the end if negative, as in every sequence.
-        let place = if index < 0 {
-            index + length as isize
-        } else {
-            index
-        };
-        let place = usize::try_from(place).ok().filter(|place| *place < length);
-        let place = place.ok_or_else(|| {
-            PyIndexError::new_err(format!(
-                "decision {index} does not exist; there are {length}"
-            ))
-        })?;
-        Ok(PyDecision {
-            round: self.rounds.bind(py).readonly().as_slice()?[place],
-            epoch: self.epoch,
-            action: self.actions.bind(py).readonly().as_slice()?[place],
-            probability: self.probabilities.bind(py).readonly().as_slice()?[place],
-            names: self.names.clone_ref(py),
-        })
-    }
-
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        let decisions = (0..self.__len__(py)? as isize).map(|place| self.__getitem__(py, place));
-        let decisions: Vec<PyDecision> = decisions.collect::<PyResult<_>>()?;
-        decisions.into_pyobject(py)?.try_iter()
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!(
-            "Decisions({} rounds of epoch {})",
-            self.__len__(py)?,
-            self.epoch
-        ))
-    }
-}
-
-/// What telling many rounds did.
-#[pyclass(name = "ToldMany", module = "debora", frozen)]
-pub struct PyToldMany {
-    /// Rounds whose feedback counts.
-    #[pyo3(get)]
-    recorded: u64,
-    /// Rounds told before with the same feedback.
-    #[pyo3(get)]
-    repeated: u64,
-    /// Rounds told before whose feedback is no longer remembered.
-    #[pyo3(get)]
-    already_told: u64,
-    record: Option<Box<EpochRecord>>,
-}
-
-#[pymethods]
-impl PyToldMany {
-    /// The epoch's record, if these were its last rounds.
-    #[getter]
-    fn closed<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        // Made when it is asked for: with many actions it takes longer than to tell their rounds.
-        let closed = self.record.as_ref();
-        closed.map(|closed| epoch_record(py, closed)).transpose()
-    }
-
-    fn __repr__(&self) -> String {
-        let Self {
-            recorded,
-            repeated,
-            already_told,
-            record,
-        } = self;
-        // A record's own text would be longer than all the rest.
-        let closed = record.as_ref().map_or("None", |_| "an EpochRecord");
-        format!(
-            "ToldMany(recorded={recorded}, repeated={repeated}, already_told={already_told}, closed={closed})"
-        )
-    }
-}
 
 /// One run of a policy: ask for decisions, tell their feedback.
 ///
@@ -205,7 +48,7 @@ pub struct PyEngine {
 
 impl PyEngine {
     /// A run before its first round.
-    pub fn of(py: Python<'_>, plan: Arc<debora::Plan>, key: Key) -> PyResult<Self> {
+    pub fn with_plan(py: Python<'_>, plan: Arc<debora::Plan>, key: Key) -> PyResult<Self> {
         Self::wrap(py, debora::Engine::with_plan(plan, key))
     }
 
@@ -259,7 +102,7 @@ impl PyEngine {
     ) -> PyResult<Self> {
         let plan = debora::Plan::of(Arc::clone(&problem.get().inner));
         warn_if_blind(problem.py(), &plan)?;
-        let engine = Self::of(problem.py(), Arc::new(plan), to_key(key)?)?;
+        let engine = Self::with_plan(problem.py(), Arc::new(plan), to_key(key)?)?;
         engine.set_on_epoch(problem.py(), on_epoch);
         Ok(engine)
     }

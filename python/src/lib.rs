@@ -3,6 +3,7 @@
 mod arrays;
 mod background;
 mod code_failure;
+mod decision;
 mod engine;
 mod error;
 mod measure;
@@ -25,7 +26,9 @@ mod _debora {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::engine::{PyDecision, PyDecisions, PyEngine, PyToldMany};
+    use super::decision::{PyDecision, PyDecisions, PyToldMany};
+    #[pymodule_export]
+    use super::engine::PyEngine;
     #[pymodule_export]
     use super::error::{Conflict, Error, Waiting};
     #[pymodule_export]

@@ -79,7 +79,7 @@ pub fn simulate<'py>(
     let watched = experiment.clone();
     // On a thread of its own, as the interpreter must see Ctrl-C while a long run goes on.
     let (run, first_run, trace) = beside(py, None, move |watch| {
-        observed(&watched, member, &watch.cancel)
+        watch_run(&watched, member, &watch.cancel)
     })?
     .map_err(|error| measure_refused(error.into()))?;
     let world = &*experiment.world(member.0, member.1);
@@ -104,7 +104,7 @@ pub fn simulate<'py>(
 }
 
 /// The run, and what an observer saw of it; the trace has a record for each epoch.
-fn observed(
+fn watch_run(
     experiment: &Experiment,
     member: (u64, usize),
     cancel: &AtomicBool,
@@ -187,7 +187,7 @@ impl PyMeasurement {
         world: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         if other.is_some_and(|other| !other.spec_text.overrides.is_empty()) {
-            // A part carries the other spec's text alone.
+            // Of the other spec a part carries only the text.
             return Err(Error::new_err(
                 "the other spec has replaced values; write them into its text",
             ));
@@ -250,7 +250,7 @@ impl PyMeasurement {
         self.inner.players.clone()
     }
 
-    /// Rivals nobody asked for that would take too long.
+    /// Rivals left out because they would take too long; those asked for by name play.
     #[getter]
     fn left_out(&self) -> Vec<String> {
         self.left_out.clone()

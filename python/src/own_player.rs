@@ -93,7 +93,7 @@ impl PythonPlayer {
             rounds: None,
             round: 1,
         };
-        player.guarded(|player, py| {
+        player.guard(|player, py| {
             player.calls = Some(Calls::make(object.bind(py), &player.problem, key)?);
             player.open(py)
         });
@@ -101,7 +101,7 @@ impl PythonPlayer {
     }
 
     /// Does something in Python. If it fails the player is done with it, and holds its strategy to the horizon.
-    fn guarded(&mut self, work: impl FnOnce(&mut Self, Python<'_>) -> PyResult<()>) {
+    fn guard(&mut self, work: impl FnOnce(&mut Self, Python<'_>) -> PyResult<()>) {
         let failure = Arc::clone(&self.failure);
         let goes_on = failure.attach(|py| match work(self, py) {
             Ok(()) => true,
@@ -125,40 +125,40 @@ impl PythonPlayer {
         };
         let given = calls.strategy.bind(py).call0()?;
         let rounds = match &calls.rounds {
-            Some(rounds) => self.held(&rounds.bind(py).call0()?)?,
+            Some(rounds) => self.read_rounds(&rounds.bind(py).call0()?)?,
             None => 1,
         };
-        self.strategy = self.checked(&given)?;
+        self.strategy = self.read_strategy(&given)?;
         self.rounds = Some(rounds);
         Ok(())
     }
 
     /// For how many rounds a strategy holds.
-    fn held(&self, given: &Bound<'_, PyAny>) -> PyResult<u64> {
+    fn read_rounds(&self, given: &Bound<'_, PyAny>) -> PyResult<u64> {
         let rounds = given.extract().ok().filter(|&rounds| rounds > 0);
         rounds.ok_or_else(|| {
             Error::new_err(format!(
                 "rounds() of player {:?} gives {}; give a whole number: a strategy holds for 1 round or more",
                 self.name,
-                shown(given)
+                shorten_repr(given)
             ))
         })
     }
 
-    fn checked(&self, given: &Bound<'_, PyAny>) -> PyResult<Strategy> {
+    fn read_strategy(&self, given: &Bound<'_, PyAny>) -> PyResult<Strategy> {
         let refused =
             |wrong: String| Error::new_err(format!("strategy() of player {:?} {wrong}", self.name));
         let probabilities: Vec<f64> = match given.extract::<PyReadonlyArray1<f64>>() {
             Ok(array) => array.as_array().to_vec(),
             // A method without a return gives None, and one that chooses an action gives its number.
             Err(_) => given.extract().map_err(|_| {
-                let given = shown(given);
+                let given = shorten_repr(given);
                 refused(format!(
                     "gives {given}; give a list with a probability for each action"
                 ))
             })?,
         };
-        if let Some(wrong) = wrong(&probabilities, self.problem.actions()) {
+        if let Some(wrong) = find_fault(&probabilities, self.problem.actions()) {
             return Err(refused(wrong));
         }
         // The library's strategies sum to 1 as nearly as floats do; what people divide and add up may miss it by more.
@@ -168,7 +168,7 @@ impl PythonPlayer {
         ))
     }
 
-    fn told(&mut self, py: Python<'_>, stretch: &Tally) -> PyResult<()> {
+    fn pass_on(&mut self, py: Python<'_>, stretch: &Tally) -> PyResult<()> {
         let Some(calls) = &self.calls else {
             return Ok(());
         };
@@ -223,7 +223,7 @@ impl PythonPlayer {
 }
 
 /// A value as Python writes it, as far as a message has room for it.
-fn shown(given: &Bound<'_, PyAny>) -> String {
+fn shorten_repr(given: &Bound<'_, PyAny>) -> String {
     let text = given
         .repr()
         .map_or("what cannot be shown".into(), |text| text.to_string());
@@ -234,7 +234,7 @@ fn shown(given: &Bound<'_, PyAny>) -> String {
 }
 
 /// What is wrong with probabilities of these actions, and what would not be.
-fn wrong(probabilities: &[f64], actions: &[String]) -> Option<String> {
+fn find_fault(probabilities: &[f64], actions: &[String]) -> Option<String> {
     let (got, wanted) = (probabilities.len(), actions.len());
     if got != wanted {
         return Some(format!(
@@ -263,7 +263,7 @@ impl Player for PythonPlayer {
 
     fn tell(&mut self, stretch: &Tally) {
         if self.calls.is_some() {
-            self.guarded(|player, py| player.told(py, stretch));
+            self.guard(|player, py| player.pass_on(py, stretch));
         }
     }
 

@@ -48,7 +48,7 @@ pub fn own_world(
     };
     let name: String = object.getattr("name")?.extract()?;
     Ok(Simulated {
-        // By its name and its means: nobody can tell whether two functions are the same.
+        // By its name and its means: whether two functions are the same cannot be known.
         fingerprint: format!(
             "{} function {name} {means:?} {}",
             spec.spec.fingerprint(),
@@ -91,9 +91,9 @@ struct PythonWorld {
 
 impl PythonWorld {
     /// Calls `add` with each value drawn, in multiples of 2^-53. After a failure there are none, and the measurement ends.
-    fn draws(&self, words: [u64; 4], action: u32, count: u64, mut add: impl FnMut(usize, u64)) {
+    fn add_draws(&self, words: [u64; 4], action: u32, count: u64, mut add: impl FnMut(usize, u64)) {
         self.failure.attach(|py| {
-            if let Err(error) = self.drawn(py, words, action, count, &mut add) {
+            if let Err(error) = self.draw(py, words, action, count, &mut add) {
                 let name = &self.problem.actions()[action as usize];
                 let place = format!("in the world, drawing {count} of action {name:?}");
                 self.failure.set(py, error, &place);
@@ -101,7 +101,7 @@ impl PythonWorld {
         });
     }
 
-    fn drawn(
+    fn draw(
         &self,
         py: Python<'_>,
         [low, high, ..]: [u64; 4],
@@ -135,7 +135,7 @@ impl World for PythonWorld {
     fn pull(&self, key: WorldKey, action: u32, pull: u64, values: &mut [f64]) {
         let words = key.block(Label::Feedback, [action.into(), pull, 0]);
         values.fill(0.0);
-        self.draws(words, action, 1, |quantity, fixed| {
+        self.add_draws(words, action, 1, |quantity, fixed| {
             values[quantity] = fixed as f64 / FIXED_ONE as f64;
         });
     }
@@ -146,7 +146,7 @@ impl World for PythonWorld {
         while done < count {
             let words = key.block(Label::FeedbackSum, [action.into(), first + done, 0]);
             let draws = DRAWS_A_CALL.min(count - done);
-            self.draws(words, action, draws, |quantity, fixed| {
+            self.add_draws(words, action, draws, |quantity, fixed| {
                 sums[quantity] += u128::from(fixed);
             });
             done += draws;

@@ -95,7 +95,7 @@ impl PyProblem {
                 to_toml(by_action(actions, safe)?.as_any())?
             ));
         }
-        // Without file and line, which nobody has seen.
+        // Without file and line: there is no file.
         let spec = Spec::parse(&lines.join("\n"), "problem")
             .map_err(|error| Error::new_err(in_arguments(error.message())));
         let problem = spec?.problem;

@@ -94,7 +94,7 @@ impl PySpec {
         path_or_text: &Bound<'_, PyAny>,
         overrides: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let overrides = overrides.map_or(Ok(Vec::new()), set)?;
+        let overrides = overrides.map_or(Ok(Vec::new()), read_overrides)?;
         match path_or_text.cast::<PyString>() {
             // No path has a line break, and no spec fits on one line: it needs at least four keys.
             Ok(text) if text.to_cow()?.contains('\n') => {
@@ -103,13 +103,14 @@ impl PySpec {
             _ => {
                 let path: PathBuf = path_or_text.extract()?;
                 let file = path.display().to_string();
-                let text = std::fs::read_to_string(&path).map_err(|error| unread(&file, &error))?;
+                let text =
+                    std::fs::read_to_string(&path).map_err(|error| read_failed(&file, &error))?;
                 Self::parse(text, file, overrides)
             }
         }
     }
 
-    /// The same spec with other values, as `from_toml` takes them.
+    /// This spec with other values, as `from_toml` takes them.
     ///
     /// >>> import debora
     /// >>> problem = debora.Problem(actions=["a", "b"], horizon=1e6, rho=0.1)
@@ -123,7 +124,7 @@ impl PySpec {
             overrides: before,
             ..
         } = self.spec_text.clone();
-        let overrides = overrides.map_or(Ok(Vec::new()), set)?;
+        let overrides = overrides.map_or(Ok(Vec::new()), read_overrides)?;
         Self::parse(text, file, [before, overrides].concat())
     }
 
@@ -196,7 +197,7 @@ impl PySpec {
     #[pyo3(signature = (*, pair = Whole(0)))]
     fn engine(&self, py: Python<'_>, pair: Whole) -> PyResult<PyEngine> {
         warn_if_blind(py, &self.spec_text.plan)?;
-        PyEngine::of(
+        PyEngine::with_plan(
             py,
             Arc::clone(&self.spec_text.plan),
             // As the lab derives it, so that an engine told by hand repeats a simulated run.
@@ -236,7 +237,7 @@ impl PySpec {
 }
 
 /// Values that replace those of a spec: paths and TOML values.
-fn set(overrides: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
+fn read_overrides(overrides: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
     let one = |(path, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let path: String = path.extract()?;
         // TOML has no integers beyond 2^63, and keys have 128 bits.
@@ -250,7 +251,7 @@ fn set(overrides: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
     overrides.iter().map(one).collect()
 }
 
-fn unread(file: &str, error: &io::Error) -> PyErr {
+fn read_failed(file: &str, error: &io::Error) -> PyErr {
     let sentence = format!(
         "cannot read {file:?}: {error}; give a path to a spec file, or its text of several lines"
     );

@@ -81,6 +81,11 @@ class Server:
         self.process.wait()
         self.forget()
 
+    def stop(self) -> None:
+        self.process.terminate()
+        assert self.process.wait(10) == 0
+        self.forget()
+
     def forget(self) -> None:
         assert self.process.stdout is not None
         self.process.stdout.close()
@@ -94,6 +99,4 @@ class Server:
 def server(tmp_path: Path) -> Iterator[Server]:
     server = Server(tmp_path / "store.db")
     yield server
-    server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(10) == 0
-    server.forget()
+    server.stop()

@@ -24,7 +24,7 @@ def documented() -> Iterator[tuple[str, str]]:
         members = {name: value}
         if inspect.isclass(value) or inspect.ismodule(value):
             members |= {f"{name}.{inner}": member for inner, member in vars(value).items() if not inner.startswith("_")}
-        for path, member in members.items():
+        for path, member in sorted(members.items()):
             if callable(member) or isinstance(member, property | classmethod) or inspect.isdatadescriptor(member):
                 yield path, inspect.getdoc(member) or ""
 

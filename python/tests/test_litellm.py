@@ -325,7 +325,7 @@ def test_a_service_killed_in_the_middle_loses_nothing_and_is_told_nothing_twice(
     assert state["outstanding"] == 0
     lines = list(client.log())
     rounds = [(line["round"], line["reward"]) for line in lines if line["type"] == "outcome"]
-    overtime = [((line["epoch"], line["serial"]), line["reward"]) for line in lines if line["type"] == "aside"]
+    overtime = [((line["epoch"], line["serial"]), line["reward"]) for line in lines if line["type"] == "overtime_outcome"]
     assert sorted(rounds) == sorted((round, reward) for (_, round, _), reward in told.items() if round)
     assert sorted(overtime) == sorted(((epoch, at), reward) for (epoch, _, at), reward in told.items() if at)
     assert len(told) == 250 and state["decided"] == len(rounds)

@@ -20,7 +20,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from conftest import ROOT, binary
+from conftest import ROOT, Server
 from debora.client import Client
 
 SPEC = """
@@ -67,11 +67,8 @@ def play(client: Client, rounds: int) -> None:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server with experiments in several states."""
-    store = tmp_path_factory.mktemp("metrics") / "store.db"
-    command = [str(binary()), "serve", "--store", str(store), "--listen", "127.0.0.1:0", "--log", "error"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    url = "http://" + process.stdout.readline().split("http://")[1].split(",")[0].strip()
+    server = Server(tmp_path_factory.mktemp("metrics") / "store.db")
+    url = server.url
     for id, spec, times in [("learns", SPEC, 3), ("false", FALSE, 12), ("paused", SPEC, 1), ("closed", SPEC, 1)]:
         client = Client.create(url, spec, id=id, blind=True)
         for _ in range(times):
@@ -80,9 +77,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     Client(url, "paused").pause()
     Client(url, "closed").close_experiment()
     yield url
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
-    process.stdout.close()
+    server.stop()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conftest import ROOT
+from conftest import ROOT, binary
 
 
 def run(page: str, tmp_path: Path) -> list[tuple[str, str]]:
@@ -21,8 +21,7 @@ def run(page: str, tmp_path: Path) -> list[tuple[str, str]]:
             text = f"{sys.executable} {number}.py"
         script += [f"echo '--- {number}'", text]
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    program = Path(os.environ.get("DEBORA_PROGRAM", ROOT / "target/debug/debora"))
-    environment = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+    environment = os.environ | {"PATH": f"{binary().parent}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["bash", "-c", "\n".join(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )

@@ -1,7 +1,8 @@
 //! The format at a glance: every key of a spec, the shape of its value, and what to write where it is missing.
 //!
 //! Readers take keys, remedies and words from here, and so does the [`schema`](super::schema) that editors check a spec with: a
-//! key that only one of them knew would be an error to the other.
+//! key that only one of them knew would be an error to the other. A [form](super::form) takes its fields from here, too: those with
+//! a label, in this order.
 
 use crate::lab::world::CONCENTRATIONS;
 use crate::problem::{ACTIONS_MAX, CAUTIONS, GROWTHS, HORIZON_MAX};
@@ -20,6 +21,12 @@ pub(super) struct SpecKey {
     pub kinds: &'static [KindWord],
     /// What it means: the help that editors show beside it.
     pub help: &'static str,
+    /// What a form calls it; empty if that leaves it to the text.
+    pub label: &'static str,
+    /// What holds where it is missing, in a word, if that is no default.
+    pub unset: &'static str,
+    /// What each of its words means.
+    pub meanings: &'static [&'static str],
 }
 
 /// Whether a key must be there, and what to write if it must.
@@ -37,6 +44,8 @@ pub(super) enum KeyShape {
     Text,
     /// A text that is not empty.
     Name,
+    /// The name of an action.
+    Action,
     Word(&'static [&'static str]),
     Number,
     /// A number above 0.
@@ -65,6 +74,10 @@ pub(super) enum KeyShape {
     EachAction(&'static KeyShape),
     /// A table by names that the spec itself gives.
     ByName(&'static KeyShape),
+    /// A table by the names of actions.
+    ByAction(&'static KeyShape),
+    /// A table by the names of costs.
+    ByCost(&'static KeyShape),
     Section(&'static [SpecKey]),
     /// As many sections as there are.
     Sections(&'static [SpecKey]),
@@ -72,31 +85,40 @@ pub(super) enum KeyShape {
 
 /// The top level.
 pub(super) const TOP: &[SpecKey] = &[
-    key("name", KeyShape::Text, "What the experiment is called."),
+    key("name", KeyShape::Text, "What the experiment is called.").label("Name of the experiment"),
     key(
         "policy",
         KeyShape::Word(&words(POLICIES)),
         "free: no limits. soft: limits on average. hard: safe in every round, given a safe strategy. It may be left out where no cost has a threshold: then it is free.",
     )
-    .depends("some cost has a threshold: write policy = \"soft\" to keep limits on average, or \"hard\" to keep them in every round"),
+    .depends("some cost has a threshold: write policy = \"soft\" to keep limits on average, or \"hard\" to keep them in every round")
+    .label("Policy")
+    .meanings(&[
+        "find the best action; costs are not limited",
+        "keep each cost's limit on average",
+        "keep each limit in every round, from a safe strategy on",
+    ]),
     key(
         "horizon",
         KeyShape::Whole(1, HORIZON_MAX),
         "How many rounds there will be in all; 1e8 works too.",
     )
-    .need("give the number of rounds you will run, say horizon = 1e8"),
+    .need("give the number of rounds you will run, say horizon = 1e8")
+    .label("Horizon: rounds in all"),
     key(
         "rho",
         KeyShape::Chance,
         "Two runs with one key differ with at most this probability.",
     )
-    .need("give the chance of differing decisions you accept, say rho = 0.1"),
+    .need("give the chance of differing decisions you accept, say rho = 0.1")
+    .label("rho: chance that two runs differ"),
     key(
         "delta",
         KeyShape::Chance,
         "Safety fails with at most this probability, the printed bounds with at most twice that.",
     )
-    .default("0.01"),
+    .default("0.01")
+    .label("delta: chance that bounds fail"),
     key(
         "profile",
         KeyShape::Word(&words(PROFILES)),
@@ -113,12 +135,16 @@ pub(super) const TOP: &[SpecKey] = &[
         "explore",
         KeyShape::Share,
         "The share of the horizon that exploration takes, in place of the length that costs least: for the best final choice. Of profile tight only.",
-    ),
+    )
+    .label("Share of the rounds for exploration")
+    .unset("by formula"),
     key(
         "caution",
         KeyShape::Within(*CAUTIONS.start(), *CAUTIONS.end()),
         "How much of an estimate's uncertainty counts against a cost: 0 puts rewards first, 1 limits. Of policy soft in profile tight only.",
-    ),
+    )
+    .label("Caution: 0 rewards first, 1 limits first")
+    .unset("0.5"),
     key(
         "key",
         KeyShape::Key,
@@ -136,7 +162,8 @@ pub(super) const TOP: &[SpecKey] = &[
         KeyShape::Actions(ACTIONS_MAX as u64),
         "What can be chosen, by name; or how many there are, which names them a1, a2 and so on.",
     )
-    .need("name at least two, say actions = [\"a\", \"b\"]"),
+    .need("name at least two, say actions = [\"a\", \"b\"]")
+    .label("Action"),
     key("reward", KeyShape::Section(REWARD), "What to maximise."),
     key(
         "cost",
@@ -161,24 +188,29 @@ pub(super) const TOP: &[SpecKey] = &[
 ];
 
 pub(super) const REWARD: &[SpecKey] = &[
-    key("name", KeyShape::Name, "What the reward is called.").default("\"reward\""),
+    key("name", KeyShape::Name, "What the reward is called.")
+        .default("\"reward\"")
+        .label("Name of the reward"),
     RANGE,
 ];
 
 pub(super) const COST: &[SpecKey] = &[
     key("name", KeyShape::Name, "What the cost is called.")
-        .need("give each cost one, say name = \"price\""),
+        .need("give each cost one, say name = \"price\"")
+        .label("Name of the cost"),
     key(
         "range",
         KeyShape::EndsOfCost,
         "The least and the largest value that a round can bring, in your units; or a table with those of each action. Equal ends there: the cost is known.",
     )
-    .default("[0, 1]"),
+    .default("[0, 1]")
+    .label("Range"),
     key(
         "threshold",
         KeyShape::Number,
         "The limit on the cost's mean, in the units of its range. Without it the cost is watched: tallied, and limiting nothing.",
-    ),
+    )
+    .label("Limit on its mean"),
 ];
 
 const RANGE: SpecKey = key(
@@ -186,25 +218,30 @@ const RANGE: SpecKey = key(
     KeyShape::Ends,
     "The least and the largest value that a round can bring, in your units.",
 )
-.default("[0, 1]");
+.default("[0, 1]")
+.label("Range");
 
 pub(super) const SAFE: &[SpecKey] = &[
     key(
         "strategy",
-        KeyShape::ByName(&KeyShape::Within(0.0, 1.0)),
+        KeyShape::ByAction(&KeyShape::Within(0.0, 1.0)),
         "The probability of each action; those left out have 0.",
     )
-    .need("give a strategy known to be safe, say strategy = { small = 1.0 }"),
+    .need("give a strategy known to be safe, say strategy = { small = 1.0 }")
+    .label("Probability in the safe strategy")
+    .unset("0"),
     key(
         "cost",
-        KeyShape::ByName(&KeyShape::Number),
+        KeyShape::ByCost(&KeyShape::Number),
         "What the strategy costs at most, by cost; or give margin.",
-    ),
+    )
+    .label("Cost of the safe strategy"),
     key(
         "margin",
-        KeyShape::ByName(&KeyShape::Positive),
+        KeyShape::ByCost(&KeyShape::Positive),
         "How far the strategy stays below each threshold, at least; or give cost.",
-    ),
+    )
+    .label("Margin of the safe strategy"),
 ];
 
 /// The kinds whose feedback the spec itself states.
@@ -231,7 +268,7 @@ pub(super) const WORLD: &[SpecKey] = &[
     .of(STATED),
     key(
         "cost",
-        KeyShape::ByName(&KeyShape::EachAction(&KeyShape::Any)),
+        KeyShape::ByCost(&KeyShape::EachAction(&KeyShape::Any)),
         "By cost, and then as the reward: one entry per action.",
     )
     .depends("give one entry per action")
@@ -304,12 +341,16 @@ pub(super) const SERVICE: &[SpecKey] = &[
         KeyShape::Word(&words(ON_WAIT)),
         "While all rounds of an epoch are handed out and outcomes are outstanding, hold: requests are asked to come back. serve: they get decisions that no estimate counts.",
     )
-    .default("\"hold\""),
+    .default("\"hold\"")
+    .label("When an epoch waits")
+    .meanings(&["ask callers to come back", "decide in overtime, uncounted"]),
     key(
         "outcome_wait",
         KeyShape::Wait,
         "After how long a missing outcome is imputed, as \"7d\", \"12h\", \"30m\" or \"45s\"; by default never.",
-    ),
+    )
+    .label("Impute after, such as 7d or 12h")
+    .unset("never"),
     key(
         "impute",
         KeyShape::Section(IMPUTE),
@@ -328,22 +369,30 @@ pub(super) const HOLDBACK: &[SpecKey] = &[
         KeyShape::Chance,
         "The share of request keys that is held back, above 0 and below 1.",
     )
-    .need("give the share of requests to hold back, say share = 0.05"),
+    .need("give the share of requests to hold back, say share = 0.05")
+    .label("Share of requests, such as 0.05")
+    .unset("none"),
     key(
         "action",
-        KeyShape::Name,
+        KeyShape::Action,
         "The action that they get, by name. Policy hard allows one that is the whole safe strategy.",
     )
-    .need("name the action that they get, say action = \"small\""),
+    .need("name the action that they get, say action = \"small\"")
+    .label("Action they get")
+    .unset("none"),
 ];
 
 pub(super) const IMPUTE: &[SpecKey] = &[
-    key("reward", KeyShape::Number, "In the reward's units."),
+    key("reward", KeyShape::Number, "In the reward's units.")
+        .label("Imputed")
+        .unset("the worst"),
     key(
         "cost",
-        KeyShape::ByName(&KeyShape::Number),
+        KeyShape::ByCost(&KeyShape::Number),
         "By cost, in its units; those left out have their worst value.",
-    ),
+    )
+    .label("Imputed")
+    .unset("the worst"),
 ];
 
 const fn key(name: &'static str, shape: KeyShape, help: &'static str) -> SpecKey {
@@ -354,6 +403,9 @@ const fn key(name: &'static str, shape: KeyShape, help: &'static str) -> SpecKey
         default: None,
         kinds: &[],
         help,
+        label: "",
+        unset: "",
+        meanings: &[],
     }
 }
 
@@ -383,6 +435,21 @@ impl SpecKey {
 
     const fn default(mut self, default: &'static str) -> Self {
         self.default = Some(default);
+        self
+    }
+
+    const fn label(mut self, label: &'static str) -> Self {
+        self.label = label;
+        self
+    }
+
+    const fn unset(mut self, word: &'static str) -> Self {
+        self.unset = word;
+        self
+    }
+
+    const fn meanings(mut self, meanings: &'static [&'static str]) -> Self {
+        self.meanings = meanings;
         self
     }
 

@@ -97,6 +97,7 @@ mod document;
 mod error;
 mod field;
 mod fingerprint;
+mod form;
 mod import;
 mod keys;
 mod number;
@@ -114,6 +115,7 @@ use std::io;
 use std::sync::Arc;
 
 pub use error::SpecError;
+pub use form::{FormKey, FormKind, FormRows, form_keys};
 pub use import::{
     ImportColumn, ImportColumns, ImportError, Imported, ImportedAction, ImportedMean,
     ImportedQuantity, LeftOut, ROWS_FILE, import,

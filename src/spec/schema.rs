@@ -88,7 +88,7 @@ fn value(shape: &KeyShape) -> Value {
     match shape {
         KeyShape::Any => json!({}),
         KeyShape::Text => json!({ "type": "string" }),
-        KeyShape::Name => json!({ "type": "string", "minLength": 1 }),
+        KeyShape::Name | KeyShape::Action => json!({ "type": "string", "minLength": 1 }),
         KeyShape::Word(words) => json!({ "type": "string", "enum": words }),
         KeyShape::Number => json!({ "type": "number" }),
         KeyShape::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
@@ -145,7 +145,7 @@ fn lists_and_tables(shape: &KeyShape) -> Value {
             "additionalProperties": value(entry),
             "minProperties": 2,
         }),
-        KeyShape::ByName(entry) => {
+        KeyShape::ByName(entry) | KeyShape::ByAction(entry) | KeyShape::ByCost(entry) => {
             json!({ "type": "object", "additionalProperties": value(entry) })
         }
         KeyShape::Section(keys) => section(keys),

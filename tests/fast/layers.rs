@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! library:  core < lab < spec < measure
-//! program:  store < log < service < service/http,   log < audit < service/http and commands,   document < all that it shows,
-//!           and audit and service know nothing of each other
+//! program:  store < log < service < service/http,   log < reading < service/http,   log < audit < service/http and commands,
+//!           document < all that it shows,   and of audit, service and reading none knows another
 //! ```
 //!
 //! A room may use those before it in its row, never one after it. What decides must not depend on what measures, what is
@@ -34,15 +34,20 @@ const LIBRARY: House = House {
 const PROGRAM: House = House {
     rows: &[
         &["store", "log", "service", "service/http"],
+        &["log", "reading", "service/http"],
         &["log", "audit", "commands"],
         &["audit", "service/http"],
         // How answers look knows nothing of what they are about.
         &["document", "papers", "service/http"],
         &["document", "report", "commands"],
         &["document", "store"],
-        &["document", "log"],
+        &["document", "log", "reading"],
     ],
-    strangers: &[("audit", "service")],
+    strangers: &[
+        ("audit", "service"),
+        ("audit", "reading"),
+        ("service", "reading"),
+    ],
     ground: None,
 };
 
@@ -225,11 +230,13 @@ fn a_planted_violation_is_found() {
         ("service/turn.rs", "use super::http::routes;"),
         ("audit/replay.rs", "use crate::service::http::pages;"),
         ("service/turn.rs", "use crate::audit;"),
+        ("log/page.rs", "use crate::reading::Reading;"),
+        ("reading/limits.rs", "use crate::service::limits;"),
+        ("reading/alerts.rs", "use crate::service::http::AppState;"),
+        ("audit/mod.rs", "use crate::reading::Reading;"),
+        ("service/tell.rs", "use crate::reading::share;"),
         ("audit/mod.rs", "use crate::commands::diff;"),
-        (
-            "document/table.rs",
-            "use crate::log::certificate::ActionCounts;",
-        ),
+        ("document/table.rs", "use crate::reading::ActionCounts;"),
         ("document/mod.rs", "use crate::papers;"),
     ] {
         let found = check(&PROGRAM, path, text);
@@ -263,6 +270,8 @@ fn a_planted_violation_is_found() {
             "use super::super::turn::Turn; use crate::{audit, store::Store};",
         ),
         ("audit/replay.rs", "use crate::{log::Line, store::Store};"),
+        ("service/http/state.rs", "use crate::reading::Reading;"),
+        ("reading/mod.rs", "use crate::{log, store};"),
         (
             "commands/serve.rs",
             "use crate::service::http; use crate::audit;",

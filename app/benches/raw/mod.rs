@@ -17,7 +17,6 @@ pub fn create(store: &mut Store) {
         salt: [0; 16],
         created_at: 0,
         values_version: 1,
-        rule: 1,
     };
     let record = "{}".to_owned();
     let opened = EpochRow {

@@ -1,4 +1,4 @@
-//! The end of an epoch: that it is complete, and its hash, by the rule that its line has the parts of.
+//! The end of an epoch: that it is complete, and its hash.
 
 use debora::EpochRecord;
 use sha2::{Digest as _, Sha256};
@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use super::journal::JournalEnd;
 use super::{Auditor, Check, differs, equal};
 use crate::log::Line;
-use crate::log::chain::{self, EpochParts, RULE, RoundsHash};
+use crate::log::chain::{self, EpochParts};
 
 impl Auditor {
     pub(super) fn close_epoch(&mut self, line: &Line) -> Check {
@@ -36,23 +36,12 @@ impl Auditor {
             self.check_complete(&place())?;
         }
         equal(place, "the hash before", previous, &head_before)?;
-        // By their presence, not by a number beside them, which could say anything.
-        let head = match (leases_hash, journal_end, journal) {
-            (Some(leases_hash), Some(end), Some(journal)) => {
-                let end = JournalEnd {
-                    epoch: number,
-                    end: *end,
-                    journal: journal.clone(),
-                };
-                self.hash_by_rule_2(rounds_hash, leases_hash, end, *closed_at, *early)?
-            }
-            (None, None, None) if self.rule == 1 && !early => self.hash_by_rule_1(rounds_hash)?,
-            _ => {
-                let what = "what it has of its hash";
-                let expected = "those of the rule before, or of a later one";
-                return Err(differs(place(), what, "other parts", expected));
-            }
+        let end = JournalEnd {
+            epoch: number,
+            end: *journal_end,
+            journal: journal.clone(),
         };
+        let head = self.recomputed_hash(rounds_hash, leases_hash, end, *closed_at, *early)?;
         equal(place, "its hash", hash, &head)?;
         self.end_epoch(head, *early);
         Ok(())
@@ -77,19 +66,7 @@ impl Auditor {
         Ok(())
     }
 
-    fn hash_by_rule_1(&mut self, rounds_hash: &String) -> Check<String> {
-        let (head, record) = (self.head.clone(), self.closed_record());
-        let text = chain::record_text(&record, self.audited.values_version);
-        self.audited.epochs_by_rule_1 += 1;
-        let (_, _, open) = self.reading();
-        let rounds = open.rounds_by_rule_1.as_ref();
-        let recomputed = rounds.map(RoundsHash::to_hex).unwrap_or_default();
-        let place = || format!("the end of epoch {}", record.epoch);
-        equal(place, "the hash of its rounds", rounds_hash, &recomputed)?;
-        Ok(chain::epoch_hash_by_rule_1(&head, &text, &recomputed))
-    }
-
-    fn hash_by_rule_2(
+    fn recomputed_hash(
         &mut self,
         rounds_hash: &String,
         leases_hash: &String,
@@ -98,7 +75,7 @@ impl Auditor {
         early: bool,
     ) -> Check<String> {
         let (head, record) = (self.head.clone(), self.closed_record());
-        let text = chain::record_text(&record, self.audited.values_version);
+        let text = chain::record_text(&record);
         let (_, _, open) = self.reading();
         let place = || format!("the end of epoch {}", record.epoch);
         equal(
@@ -126,7 +103,7 @@ impl Auditor {
         let hash = parts.hash(&head);
         // What it says of the journal is held against the lines that follow all epochs.
         self.journal.expect(end);
-        (self.rule, self.opens_at) = (RULE, Some(closed_at));
+        self.opens_at = closed_at;
         Ok(hash)
     }
 

@@ -17,6 +17,7 @@ use debora::spec::Spec;
 use debora::{EpochRecord, Estimate, Kind, Problem};
 use serde::Serialize;
 
+use super::check_versions;
 use super::promise::{self, PairPromise};
 use super::source::Log;
 use super::spec_diff::{SpecDifference, differences};
@@ -173,7 +174,7 @@ impl Diff {
         Self {
             experiments: headings.map(|heading| heading.id.clone()),
             actions: problems.map(|problem| problem.actions().to_vec()),
-            specs: spec_differences(walks),
+            specs: differences(&walks[0].spec, &walks[1].spec),
             same_key: same_key(headings[0], headings[1]),
             key_hashes: headings.map(|heading| heading.key_hash.clone()),
             keys_revealed: headings.map(|heading| heading.key.is_some()),
@@ -343,22 +344,6 @@ impl DivergingEstimate {
     }
 }
 
-/// In what two experiments differ before any data: their specs, and the version of the values.
-fn spec_differences(walks: &[LogWalk; 2]) -> Vec<SpecDifference> {
-    let mut specs = differences(&walks[0].spec, &walks[1].spec);
-    let versions = [0, 1].map(|side| walks[side].heading.values_version);
-    // Programs with other values decide otherwise from the same spec and key.
-    if versions[0] != versions[1] {
-        let [first, second] = versions.map(|version| Some(version.to_string()));
-        specs.push(SpecDifference {
-            what: "values version".into(),
-            first,
-            second,
-        });
-    }
-    specs
-}
-
 /// Whether two experiments have one key, as far as their logs tell.
 fn same_key(one: &Heading, two: &Heading) -> Option<bool> {
     match (&one.key, &two.key) {
@@ -406,6 +391,8 @@ impl LogWalk {
             ),
             None => bail!("it is empty"),
         };
+        // Programs with other values decide otherwise from the same spec and key.
+        check_versions(&heading)?;
         Ok(Self {
             spec: Spec::parse(&heading.spec, &heading.id)?,
             log,
@@ -434,8 +421,8 @@ impl LogWalk {
         self.actions = Vec::new().into_iter();
         while let Some(line) = self.next_line()? {
             match line {
-                Line::Epoch { record: logged, .. } => {
-                    let record = logged.record;
+                Line::Epoch { record, .. } => {
+                    let record = *record;
                     let estimates = record.estimates.iter();
                     self.estimates.extend(
                         estimates.map(|estimate| ((estimate.action, estimate.quantity), *estimate)),

@@ -5,7 +5,7 @@ use debora::spec::OnWait;
 use debora::{EpochRecord, Problem};
 
 use super::{Auditor, Check, Replay, Rules, differs, equal, held_back};
-use crate::log::chain::{LeasesHash, RULE, RoundsHash};
+use crate::log::chain::{LeasesHash, RoundsHash};
 use crate::log::{LeaseLine, OutsideOutcome, ROUNDS_MAX};
 use crate::store::{DecisionKind, OutcomeRow};
 
@@ -17,13 +17,10 @@ pub struct OpenEpoch {
     /// The first round without an outcome, if later ones have one.
     pub missing: Option<u64>,
     pub opened_at: i64,
-    /// By rule 1, while that may still be the epoch's.
-    pub rounds_by_rule_1: Option<RoundsHash>,
     pub rounds: RoundsHash,
     pub leases: LeasesHash,
     pub next_serial: u64,
     pub next_holdback: u64,
-    last_overtime_outcome: u64,
     /// Whether a request was given fewer rounds than it asked for: no other may follow.
     cut: bool,
     pub outcomes: u64,
@@ -36,18 +33,16 @@ pub struct OpenEpoch {
 }
 
 impl OpenEpoch {
-    fn of(record: EpochRecord, opened_at: i64, rule: u32) -> Self {
+    fn of(record: EpochRecord, opened_at: i64) -> Self {
         Self {
             next_outcome: record.first_round,
             leases: LeasesHash::from(record.first_round),
             record,
             missing: None,
             opened_at,
-            rounds_by_rule_1: (rule == 1).then(|| RoundsHash::by_rule(1)),
-            rounds: RoundsHash::by_rule(RULE),
+            rounds: RoundsHash::default(),
             next_serial: 1,
             next_holdback: 1,
-            last_overtime_outcome: 0,
             cut: false,
             outcomes: 0,
             last_imputed: 0,
@@ -87,9 +82,7 @@ impl Auditor {
             ));
         }
         // The transaction that closes an epoch opens the next.
-        if let Some(opens_at) = self.opens_at {
-            equal(place, "opened_at", &opened_at, &opens_at)?;
-        }
+        equal(place, "opened_at", &opened_at, &self.opens_at)?;
         let (Some(rules), Some(replay)) = (&self.rules, &mut self.replay) else {
             unreachable!("the order is checked")
         };
@@ -121,7 +114,7 @@ impl Auditor {
         self.audited.epochs += 1;
         self.counts.infeasible += u64::from(record.kind == Kind::Infeasible);
         self.counts.rows.epochs += 1;
-        self.open = Some(OpenEpoch::of(record, opened_at, self.rule));
+        self.open = Some(OpenEpoch::of(record, opened_at));
         Ok(())
     }
 
@@ -129,13 +122,6 @@ impl Auditor {
     pub(super) fn lease(&mut self, place: &str, given: &LeaseLine, kind: DecisionKind) -> Check {
         let (rules, replay, _) = self.reading();
         held_back::check_membership(rules, replay, place, given, kind)?;
-        let waits = given.waited.is_some();
-        equal(
-            || place.to_owned(),
-            "that it has a waiting clock",
-            &waits,
-            &(self.version > 1),
-        )?;
         self.counts.rows.leases += 1;
         let (_, _, open) = self.reading();
         open.leases.add(&given.lease(kind), given.actor.as_deref());
@@ -206,9 +192,6 @@ impl Auditor {
         if open.missing.is_none() {
             replay.tell(outcome)?;
         }
-        if let Some(rounds) = &mut open.rounds_by_rule_1 {
-            rounds.add(action, outcome, None);
-        }
         open.rounds.add(action, outcome, actor);
         open.outcomes += 1;
         self.counts.rows.outcomes += 1;
@@ -267,14 +250,8 @@ impl Auditor {
             "epoch {epoch}, the outcome of serial {serial} of {}",
             kind.word()
         );
-        let next_serial = match told.position {
-            None if kind == DecisionKind::Holdback => {
-                return Err(differs(place, "its position", "missing", "there"));
-            }
-            None => self.next_old_serial(&place, epoch, serial)?,
-            // Stored at any time after its decision, so of any epoch.
-            Some(_) => self.next_serial(kind, epoch),
-        };
+        // Stored at any time after its decision, so of any epoch.
+        let next_serial = self.next_serial(kind, epoch);
         if !(1..next_serial).contains(&serial) {
             return Err(differs(
                 place,
@@ -302,22 +279,6 @@ impl Auditor {
             DecisionKind::Holdback => holdback,
             _ => overtime,
         }
-    }
-
-    /// The same, for an outcome that stands in its epoch: in order and once each; some are never told.
-    fn next_old_serial(&mut self, place: &str, epoch: u64, serial: u64) -> Check<u64> {
-        let (_, _, open) = self.reading();
-        equal(|| place.to_owned(), "its epoch", &epoch, &open.record.epoch)?;
-        if serial <= open.last_overtime_outcome {
-            return Err(differs(
-                place,
-                "its serial",
-                serial,
-                "one that was given, in order",
-            ));
-        }
-        open.last_overtime_outcome = serial;
-        Ok(open.next_serial)
     }
 }
 

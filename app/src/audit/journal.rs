@@ -17,7 +17,7 @@ pub struct Journal {
     ends: std::collections::VecDeque<JournalEnd>,
     /// Whether the chain of epochs is at its end, so that what comes moves the head.
     pub over: bool,
-    /// Whether an event with a position closed the experiment.
+    /// Whether an event closed the experiment.
     pub closed: bool,
     /// The next serials of overtime and of holdback when epochs were closed, from epoch 0 on.
     pub served: Vec<[u64; 2]>,
@@ -69,16 +69,8 @@ impl Journal {
 }
 
 impl Auditor {
-    /// Takes what has a position, and counts what has none.
-    fn enter(&mut self, place: &str, position: Option<u64>, fact: Fact<'_>) -> Check {
-        let Some(position) = position else {
-            // An experiment that was begun under rule 2 has none of these.
-            if self.first_rule > 1 {
-                return Err(differs(place, "its position", "missing", "there"));
-            }
-            self.audited.facts_by_rule_1 += 1;
-            return Ok(());
-        };
+    /// Takes what comes next.
+    fn enter(&mut self, place: &str, position: u64, fact: Fact<'_>) -> Check {
         if position < self.journal.next {
             let expected = format!("{} or more", self.journal.next);
             return Err(differs(place, "its position", position, expected));
@@ -109,14 +101,13 @@ impl Auditor {
 
     pub(super) fn enter_event(&mut self, event: &Event) -> Check {
         self.counts.rows.events += 1;
-        self.journal.closed |= event.what == "closed" && event.position.is_some();
-        // Events are in the order of their numbers, so an old one never follows.
+        self.journal.closed |= event.what == "closed";
         self.enter("the events", event.position, Fact::Event(event))
     }
 
     /// A head that is said to be published must be the one that the chain had then.
-    pub(super) fn check_published(&mut self, head: &str, position: Option<u64>) -> Check {
-        self.journal.check_ends(position)?;
+    pub(super) fn check_published(&mut self, head: &str, position: u64) -> Check {
+        self.journal.check_ends(Some(position))?;
         // What is left are the epochs that were closed after this event.
         let later = self.journal.ends.len();
         let newest = self.heads.len().checked_sub(later + 1);

@@ -29,7 +29,7 @@ use std::fmt;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use debora::spec::{ServiceSpec, Spec};
-use debora::{Engine, Key, Problem, VALUES_VERSION};
+use debora::{Engine, Key, Problem};
 use serde::Serialize;
 
 pub use diff::{Diff, Divergence, DivergingEstimate, DivergingTest, diff};
@@ -41,7 +41,7 @@ pub use words::{finding, not_recomputed, verdict_word};
 
 use crate::hex;
 use crate::log::chain;
-use crate::log::{Heading, LOG_VERSION, Line};
+use crate::log::{Heading, LOG_VERSION, Line, check_values_version};
 use crate::store::{DecisionKind, Event, OutcomeRow, RowCounts, Status, UncountedOutcome};
 use debora::measure::words::whole;
 use epoch::OpenEpoch;
@@ -137,8 +137,8 @@ pub struct Audited {
     pub values_version: u32,
     /// Whether the key was there.
     pub key: bool,
-    /// Whether actions, estimates and strategies were recomputed, which takes the key and this program's values; if not, only
-    /// hashes, order and counts were checked.
+    /// Whether actions, estimates and strategies were recomputed, which takes the key; if not, only hashes, order and counts were
+    /// checked.
     pub recomputed: bool,
     /// Decisions of rounds.
     pub decisions: u64,
@@ -162,10 +162,6 @@ pub struct Audited {
     pub outstanding: u64,
     /// Whether the experiment went on while its log was read: then the last counts are ahead of the lines.
     pub moved: bool,
-    /// Closed epochs that were hashed by rule 1: their times, actors, request keys and waiting are in no hash.
-    pub epochs_by_rule_1: u64,
-    /// Uncounted outcomes and events that are older than rule 2, and in no hash.
-    pub facts_by_rule_1: u64,
     /// The newest hash of the chain.
     pub head: String,
 }
@@ -226,14 +222,8 @@ struct Auditor {
     open: Option<OpenEpoch>,
     /// The newest hash of the chain, recomputed.
     head: String,
-    /// The version of the log's lines.
-    version: u32,
-    /// The rule that the first head was made by.
-    first_rule: u32,
-    /// The rule of the last closed epoch: no earlier one may follow.
-    rule: u32,
-    /// When the next epoch must be opened, if that is known.
-    opens_at: Option<i64>,
+    /// When the next epoch must be opened.
+    opens_at: i64,
     journal: Journal,
     /// Over the strategies of closed epochs.
     digest: [u8; 32],
@@ -268,8 +258,6 @@ struct SeenCounts {
     // Runs, not rounds: where outcomes stop coming, whole leases are imputed one after the other.
     /// First and last of each run of imputed rounds.
     imputed_runs: Vec<(u64, u64)>,
-    /// The last late outcome without a position.
-    last_late: u64,
     /// As many rows as lines show.
     rows: RowCounts,
 }
@@ -310,7 +298,7 @@ impl Auditor {
         match line {
             // An error of it means that the log cannot be audited at all, unlike those of the others.
             Line::Experiment(_) => unreachable!("taken above"),
-            Line::Epoch { record, opened_at } => self.open_epoch(record.record, opened_at),
+            Line::Epoch { record, opened_at } => self.open_epoch(*record, opened_at),
             Line::Decisions(given) => self.decisions(&given),
             Line::Outcome {
                 round,
@@ -378,10 +366,8 @@ impl Auditor {
         self.audited.experiment.clone_from(&heading.id);
         check_versions(&heading)?;
         let genesis = recomputed_genesis(&heading);
-        self.version = heading.log;
-        (self.first_rule, self.rule) = (heading.rule, heading.rule);
         // The transaction that creates an experiment opens its first epoch.
-        self.opens_at = (heading.rule > 1).then_some(heading.created_at);
+        self.opens_at = heading.created_at;
         let key = match check_heading(&heading, &genesis) {
             Ok(key) => key,
             Err(difference) => return Ok(Err(difference)),
@@ -392,15 +378,11 @@ impl Auditor {
         self.counts = SeenCounts::of(actions);
         self.audited.values_version = heading.values_version;
         self.audited.key = key.is_some();
-        self.audited.recomputed = key.is_some() && heading.values_version == VALUES_VERSION;
-        // Without the key, or with an earlier version's values, the actions cannot be recomputed, but every hash and every
-        // count still can. The plan and engine of version 1 are not kept: a second pair of each would be code that
-        // nobody runs, and the program that has them still audits its logs.
+        self.audited.recomputed = key.is_some();
+        // Without the key the actions cannot be recomputed, but every hash and every count still can.
         self.replay = Some(match key {
-            Some(key) if self.audited.recomputed => {
-                Replay::of(Engine::new(spec.problem.clone(), key))
-            }
-            _ => Replay::recorded(actions),
+            Some(key) => Replay::of(Engine::new(spec.problem.clone(), key)),
+            None => Replay::recorded(actions),
         });
         self.rules = Some(Rules {
             problem: spec.problem,
@@ -435,33 +417,23 @@ impl Auditor {
 }
 
 fn recomputed_genesis(heading: &Heading) -> String {
-    let (version, key_hash) = (heading.values_version, &heading.key_hash);
-    match heading.rule {
-        1 => chain::genesis_by_rule_1(version, &heading.spec, key_hash),
-        _ => chain::genesis(
-            version,
-            &heading.spec,
-            key_hash,
-            &heading.id,
-            heading.created_at,
-        ),
-    }
+    chain::genesis(
+        heading.values_version,
+        &heading.spec,
+        &heading.key_hash,
+        &heading.id,
+        heading.created_at,
+    )
 }
 
-/// A later version is not a difference: this program cannot say what the log should be.
+/// Another version is not a difference: this program cannot say what the log should be.
 fn check_versions(heading: &Heading) -> Result<()> {
     ensure!(
-        (1..=LOG_VERSION).contains(&heading.log) && (1..=heading.log).contains(&heading.rule),
-        "this is log version {} with rule {}, and this program audits versions and rules up to {LOG_VERSION}; audit it with a \
-         newer debora",
-        heading.log,
-        heading.rule
+        heading.log == LOG_VERSION,
+        "this is a log of version {}, and this program reads version {LOG_VERSION}; use the debora that wrote it",
+        heading.log
     );
-    let version = heading.values_version;
-    ensure!(
-        version <= VALUES_VERSION,
-        "the log was written with values version {version}, but this program has {VALUES_VERSION}; audit it with a debora that has {version}"
-    );
+    check_values_version(&heading.id, heading.values_version)?;
     Ok(())
 }
 

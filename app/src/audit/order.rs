@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::log::{Line, OutsideOutcome};
+use crate::log::Line;
 
 /// How far a log has been read; lines come in this order, epoch after epoch.
 // In the order of the variants, which `may_precede` compares.
@@ -15,11 +15,8 @@ pub enum LineKind {
     Decisions,
     Outcomes,
     Overtime,
-    OvertimeOutcomes,
     Holdback,
     Closed,
-    Late,
-    Events,
     Journal,
     State,
 }
@@ -28,26 +25,17 @@ impl LineKind {
     /// The kind of a line.
     pub fn of(line: &Line) -> Self {
         match line {
-            Line::OvertimeOutcome(OutsideOutcome {
-                position: Some(_), ..
-            })
-            | Line::Late {
-                position: Some(_), ..
-            }
-            | Line::HoldbackOutcome(_)
-            | Line::Event {
-                position: Some(_), ..
-            } => Self::Journal,
             Line::Experiment(_) => Self::Experiment,
             Line::Epoch { .. } => Self::Epoch,
             Line::Decisions(_) => Self::Decisions,
             Line::Outcome { .. } => Self::Outcomes,
             Line::Overtime(_) => Self::Overtime,
-            Line::OvertimeOutcome(_) => Self::OvertimeOutcomes,
             Line::Holdback(_) => Self::Holdback,
             Line::Closed { .. } => Self::Closed,
-            Line::Late { .. } => Self::Late,
-            Line::Event { .. } => Self::Events,
+            Line::Late { .. }
+            | Line::OvertimeOutcome(_)
+            | Line::HoldbackOutcome(_)
+            | Line::Event { .. } => Self::Journal,
             Line::State { .. } => Self::State,
         }
     }
@@ -56,14 +44,7 @@ impl LineKind {
     fn repeats(self) -> bool {
         matches!(
             self,
-            Self::Decisions
-                | Self::Outcomes
-                | Self::Overtime
-                | Self::OvertimeOutcomes
-                | Self::Holdback
-                | Self::Late
-                | Self::Events
-                | Self::Journal
+            Self::Decisions | Self::Outcomes | Self::Overtime | Self::Holdback | Self::Journal
         )
     }
 
@@ -90,12 +71,8 @@ impl fmt::Display for LineKind {
             Self::Decisions => "decisions",
             Self::Outcomes => "outcomes",
             Self::Overtime => "overtime",
-            // The tag in the log is `aside`, and a reader must find the lines that a message names.
-            Self::OvertimeOutcomes => "asides",
             Self::Holdback => "holdback",
             Self::Closed => "closed",
-            Self::Late => "late",
-            Self::Events => "events",
             Self::Journal => "what has a position",
             Self::State => "state",
         })

@@ -39,7 +39,7 @@ fn observed(store: &mut Store, id: &str, auditor: &Auditor) -> Result<Check> {
     let Some(Replay::Keyed { opening, .. }) = &auditor.replay else {
         return Ok(Ok(()));
     };
-    // Nothing is kept before the first request, and of a store of an earlier version until it is served.
+    // Nothing is kept before the first request.
     let (Some(text), Some((_, progress))) = (store.observed(id)?, store.experiment(id)?) else {
         return Ok(Ok(()));
     };
@@ -82,7 +82,7 @@ fn check_epoch(row: &EpochRow, auditor: &Auditor) -> Check {
         ));
     }
     if row.epoch == last && !open.closed {
-        let record = chain::record_text(&open.record, auditor.audited.values_version);
+        let record = chain::record_text(&open.record);
         equal(place, "the record", &row.record, &record)?;
         equal(place, "closed_at", &row.closed_at, &None)?;
         equal(place, "the hash of its rounds", &row.rounds_hash, &None)?;
@@ -102,7 +102,7 @@ fn strays(store: &mut Store, id: &str, auditor: &Auditor) -> Result<Check> {
         ("epochs", found.epochs, shown.epochs),
         ("leases", found.leases, shown.leases),
         ("outcomes", found.outcomes, shown.outcomes),
-        ("asides", found.uncounted, shown.uncounted),
+        ("uncounted", found.uncounted, shown.uncounted),
         ("events", found.events, shown.events),
     ];
     for (table, found, shown) in tables {

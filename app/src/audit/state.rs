@@ -26,13 +26,6 @@ impl Auditor {
                 "one that was imputed, in order",
             )
         };
-        // Those without a position come by round.
-        if outcome.position.is_none() {
-            if round <= self.counts.last_late {
-                return Err(difference());
-            }
-            self.counts.last_late = round;
-        }
         if !imputed {
             // If the experiment went on while its log was read, the round may have been imputed after its line was.
             self.unmatched_late.get_or_insert_with(difference);
@@ -187,7 +180,6 @@ impl Auditor {
 
     fn same_counts(&self, progress: &Progress) -> Check {
         let (seen, audited) = (&self.counts, &self.audited);
-        // Under the names that the log has for them.
         let numbers = [
             ("next_round", progress.next_round, seen.next_round),
             ("late", progress.late, audited.late),
@@ -198,7 +190,7 @@ impl Auditor {
         ];
         let lists = [
             ("decided", &progress.decided, &seen.decided),
-            ("told", &progress.outcomes, &seen.outcomes),
+            ("outcomes", &progress.outcomes, &seen.outcomes),
             ("imputed", &progress.imputed, &seen.imputed),
             (
                 "imputed_before",
@@ -237,7 +229,7 @@ impl Auditor {
         }
         Err(differs(
             "the state",
-            "due_from",
+            "impute_from",
             progress.impute_from,
             format_args!("{least} to {most}"),
         ))

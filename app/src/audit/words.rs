@@ -1,6 +1,5 @@
 //! What an audit found, in words: the same at a terminal and in the pages.
 
-use debora::VALUES_VERSION;
 use debora::measure::answer::{Answer, Sentence, Tone};
 use debora::measure::words::{counted, whole};
 
@@ -24,9 +23,6 @@ pub fn verdict_word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Different(..) => "different",
         Verdict::Equal(audited) if audited.recomputed => "equal",
-        Verdict::Equal(audited) if audited.values_version < VALUES_VERSION => {
-            "hashes equal, other values version"
-        }
         Verdict::Equal(_) => "hashes equal, key not revealed",
     }
 }
@@ -37,19 +33,11 @@ pub fn not_recomputed(audited: &Audited) -> Option<String> {
         return None;
     }
     let name = terminal::name(&audited.experiment);
-    let version = audited.values_version;
     // Equal hashes alone are not what an audit promises.
-    Some(if version < VALUES_VERSION {
-        format!(
-            "{name} was decided with values version {version}, and this program has {VALUES_VERSION}, so its actions, estimates and \
-             strategies were not recomputed; audit it with a debora that has {version} (`debora --version` tells)"
-        )
-    } else {
-        format!(
-            "the key of {name} is not revealed, so its actions, estimates and strategies were not recomputed; audit it with an \
-             admin's API key, or once it is over"
-        )
-    })
+    Some(format!(
+        "the key of {name} is not revealed, so its actions, estimates and strategies were not recomputed; audit it with an \
+         admin's API key, or once it is over"
+    ))
 }
 
 fn different(audited: &Audited, difference: &Difference) -> Vec<Sentence> {
@@ -104,18 +92,6 @@ fn equal(audited: &Audited) -> Vec<Sentence> {
             counted(audited.outstanding, "is outstanding", "are outstanding")
         )));
     }
-    if audited.epochs_by_rule_1 + audited.facts_by_rule_1 > 0 {
-        // Nobody is to take them for covered: the chain was made by an older program there.
-        sentences.push(Sentence::plain(format!(
-            "Older than rule 2 of the chain, and without times, actors and request keys in their hashes: {}; in no hash: {}.",
-            counted(audited.epochs_by_rule_1, "epoch", "epochs"),
-            counted(
-                audited.facts_by_rule_1,
-                "uncounted outcome or event",
-                "uncounted outcomes and events"
-            )
-        )));
-    }
     if audited.moved {
         sentences.push(Sentence::plain(
             "The experiment went on while its log was read: the last counts are ahead of the lines, and only that was checked.",
@@ -134,18 +110,9 @@ fn recomputed(audited: &Audited) -> Sentence {
         return Sentence::of(Tone::Strong, answer);
     }
     let answer = format!("{name}: hashes and counts of {decisions} in {epochs} are equal.");
-    // Without the key or with other values nothing can be drawn again, and equal hashes must not be taken for recomputed
-    // decisions.
-    let reason = if audited.values_version < VALUES_VERSION {
-        format!(
-            "Decided with values version {}, which this program does not have",
-            audited.values_version
-        )
-    } else {
-        "The key is not revealed".to_owned()
-    };
+    // Without the key nothing can be drawn again, and equal hashes must not be taken for recomputed decisions.
     Sentence::of(Tone::Strong, answer).and(
         Tone::Plain,
-        format!(" {reason}: no action, estimate or strategy was recomputed."),
+        " The key is not revealed: no action, estimate or strategy was recomputed.",
     )
 }

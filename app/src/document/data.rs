@@ -4,13 +4,13 @@ use debora::measure::answer::{AnswerCell, AnswerTable};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// A heading line and a line for each row.
-pub fn csv(table: &AnswerTable) -> String {
+/// A heading line and a line for each row, each with this end: RFC 4180 has `\r\n`.
+pub fn csv(table: &AnswerTable, end: &str) -> String {
     let names = table.columns.iter().map(|column| quoted(&column.name));
     let rows = table.rows.iter();
     std::iter::once(names.collect())
         .chain(rows.map(|row| row.iter().map(field).collect()))
-        .map(|fields: Vec<String>| fields.join(",") + "\r\n")
+        .map(|fields: Vec<String>| fields.join(",") + end)
         .collect()
 }
 
@@ -44,18 +44,20 @@ fn value(cell: &AnswerCell) -> Value {
 }
 
 fn field(cell: &AnswerCell) -> String {
-    match value(cell) {
+    match cell {
         // What is missing leaves its cell empty, which readers of CSV take for a missing value.
-        Value::Null => String::new(),
-        Value::String(text) => quoted(&text),
-        number => number.to_string(),
+        AnswerCell::Empty => String::new(),
+        AnswerCell::Text(text) | AnswerCell::Code(text) => quoted(text),
+        AnswerCell::Count(count) => count.to_string(),
+        AnswerCell::Number(number) => number.to_string(),
     }
 }
 
 /// A text as RFC 4180 has it.
 fn quoted(text: &str) -> String {
-    // A spreadsheet would run what begins so as a formula; behind an apostrophe it is text.
-    let apostrophe = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+    // A spreadsheet would run what begins so as a formula, unless it is a number; behind an apostrophe it is text.
+    let begins = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let apostrophe = if begins && text.parse::<f64>().is_err() {
         "'"
     } else {
         ""
@@ -77,7 +79,7 @@ mod tests {
     fn names_run_no_formula_and_break_no_line() {
         let names = [
             r#"=HYPERLINK("x")"#,
-            "+1",
+            "+1+1",
             "-a,b",
             "@x",
             "\tx",
@@ -89,13 +91,16 @@ mod tests {
             .words("name", |(name, _)| *name)
             .numbers("observed mean", |(_, mean)| *mean)
             .table();
-        let lines: Vec<String> = csv(&table).split("\r\n").map(str::to_owned).collect();
+        let lines: Vec<String> = csv(&table, "\r\n")
+            .split("\r\n")
+            .map(str::to_owned)
+            .collect();
         assert_eq!(
             lines,
             [
                 "name,observed mean",
                 r#""'=HYPERLINK(""x"")",0.30000000000000004"#,
-                "'+1,0.30000000000000004",
+                "'+1+1,0.30000000000000004",
                 r#""'-a,b",0.30000000000000004"#,
                 "'@x,0.30000000000000004",
                 "'\tx,0.30000000000000004",

@@ -10,7 +10,7 @@
 //!               if any were held back, then a byte 2 and the SHA-256 over those by serial, of the same with 2 at the beginning
 //! journal     = SHA-256("debora fact 2\n", journal before, position, fact), empty before the first fact; a fact is
 //!               an event ("event", at, actor, what, reason) or an uncounted outcome
-//!               ("late", "aside" of overtime or "holdback_outcome", epoch, round or serial, number of costs, reward, costs, at, actor)
+//!               ("late", "overtime_outcome" or "holdback_outcome", epoch, round or serial, number of costs, reward, costs, at, actor)
 //! hash        = SHA-256("debora epoch 2\n", hash before, record as JSON, opened_at, closed_at, rounds hash, leases hash,
 //!               next position, journal)
 //! ```
@@ -20,9 +20,6 @@
 //!
 //! Integers are little endian, of 8 bytes (actions and the values version 4, truth values 1), numbers the 8 bytes of their
 //! bits, hashes 32 bytes. A text is its length and its bytes; one that may be missing has 1 before it, or is a single 0.
-//!
-//! Rule 1, by which programs before this one hashed, left out all that is not a round's number or values. What it closed stays
-//! as it is, and is only ever checked ([`genesis_by_rule_1`], [`epoch_hash_by_rule_1`]).
 
 use debora::{Engine, EpochRecord, Error, Key, Tally};
 use sha2::{Digest as _, Sha256};
@@ -32,16 +29,13 @@ use crate::store::{
     DecisionKind, Event, ExperimentRow, Lease, OutcomeRow, Progress, UncountedOutcome,
 };
 
-/// The rule by which this program hashes.
-pub const RULE: u32 = 2;
-
 /// What a hash is over, part by part: written so that no two lists of parts give the same bytes.
 #[derive(Clone, Debug, Default)]
 struct Parts(Sha256);
 
 impl Parts {
     fn after(prefix: &str) -> Self {
-        // The prefixes differ, so that no head can be passed off as another kind of hash, and name the rule.
+        // The prefixes differ, so that no head can be passed off as another kind of hash.
         Self(Sha256::new_with_prefix(prefix))
     }
 
@@ -112,11 +106,6 @@ pub fn key_hash(salt: [u8; 16], key: Key) -> String {
     )
 }
 
-/// The head before any epoch is closed, by rule 1: the same for two experiments with one spec, key and salt.
-pub fn genesis_by_rule_1(values_version: u32, spec: &str, key_hash: &str) -> String {
-    before_first("debora log 1\n", values_version, spec, key_hash).to_hex()
-}
-
 /// The head before any epoch is closed.
 pub fn genesis(
     values_version: u32,
@@ -125,20 +114,12 @@ pub fn genesis(
     id: &str,
     created_at: i64,
 ) -> String {
-    before_first("debora log 2\n", values_version, spec, key_hash)
-        .text(id)
-        .time(created_at)
-        .to_hex()
-}
-
-fn before_first(prefix: &str, values_version: u32, spec: &str, key_hash: &str) -> Parts {
-    let mut parts = Parts::after(prefix);
+    let mut parts = Parts::after("debora log 2\n");
     parts.action(values_version).0.update(Sha256::digest(spec));
-    parts.hash(key_hash);
-    parts
+    parts.hash(key_hash).text(id).time(created_at).to_hex()
 }
 
-/// The same, for an experiment, by the rule it was created under.
+/// The head of an experiment before any epoch is closed.
 pub fn head(experiment: &ExperimentRow) -> String {
     let ExperimentRow {
         id,
@@ -147,34 +128,14 @@ pub fn head(experiment: &ExperimentRow) -> String {
         salt,
         created_at,
         values_version,
-        rule,
     } = experiment;
     let key_hash = key_hash(*salt, *key);
-    match rule {
-        1 => genesis_by_rule_1(*values_version, spec, &key_hash),
-        _ => genesis(*values_version, spec, &key_hash, id, *created_at),
-    }
+    genesis(*values_version, spec, &key_hash, id, *created_at)
 }
 
-/// A record as it is hashed: the text that the program of its values version wrote.
-pub fn record_text(record: &EpochRecord, values_version: u32) -> String {
-    let text = serde_json::to_string(record).expect("records are written as JSON");
-    if values_version > 1 {
-        return text;
-    }
-    // Version 1 knew no rule, test or level, so its records read back without them. Records hold numbers and a few fixed words,
-    // no text of the user's: what is cut here can stand nowhere else.
-    let later = ["\"rule\":null,", "\"test\":null,", "\"level\":null,"];
-    later
-        .iter()
-        .fold(text, |text, field| text.replace(field, ""))
-}
-
-/// The hash of an epoch that was closed by rule 1.
-pub fn epoch_hash_by_rule_1(before: &str, record: &str, rounds_hash: &str) -> String {
-    let mut parts = Parts::after("debora epoch 1\n");
-    parts.hash(before).0.update(record);
-    parts.hash(rounds_hash).to_hex()
+/// A record as it is hashed.
+pub fn record_text(record: &EpochRecord) -> String {
+    serde_json::to_string(record).expect("records are written as JSON")
 }
 
 /// What an epoch's hash is over, beside the hash before.
@@ -236,7 +197,7 @@ impl Fact<'_> {
             Self::Uncounted(outcome, actor) => parts
                 .text(match outcome.kind {
                     DecisionKind::Round => "late",
-                    DecisionKind::Overtime => "aside",
+                    DecisionKind::Overtime => "overtime_outcome",
                     DecisionKind::Holdback => "holdback_outcome",
                 })
                 .number(outcome.epoch)
@@ -266,11 +227,9 @@ impl Fact<'_> {
     }
 }
 
-/// Gives an event its position, and enters it.
-pub fn enter_event(event: &mut Event, progress: &mut Progress) {
-    let position = progress.next_position;
-    event.position = Some(position);
-    Fact::Event(event).enter(position, progress);
+/// Enters an event into an experiment's journal.
+pub fn enter_event(event: &Event, progress: &mut Progress) {
+    Fact::Event(event).enter(event.position, progress);
 }
 
 /// The head after a fact that came after the end.
@@ -282,37 +241,24 @@ pub fn head_after(before: &str, journal: &str) -> String {
 }
 
 /// The hash over an epoch's rounds, in order.
-#[derive(Clone, Debug)]
-pub struct RoundsHash {
-    parts: Parts,
-    rule: u32,
-}
+#[derive(Clone, Debug, Default)]
+pub struct RoundsHash(Parts);
 
 impl RoundsHash {
-    /// Before the first round.
-    pub fn by_rule(rule: u32) -> Self {
-        Self {
-            parts: Parts::default(),
-            rule,
-        }
-    }
-
     /// Adds the next round.
     pub fn add(&mut self, action: u32, outcome: &OutcomeRow, actor: Option<&str>) {
-        let parts = self
-            .parts
+        self.0
             .number(outcome.round)
             .action(action)
             .truth(outcome.imputed)
-            .values(outcome.reward, &outcome.costs);
-        if self.rule > 1 {
-            parts.time(outcome.at).maybe(actor);
-        }
+            .values(outcome.reward, &outcome.costs)
+            .time(outcome.at)
+            .maybe(actor);
     }
 
     /// As 64 hexadecimal digits.
     pub fn to_hex(&self) -> String {
-        self.parts.to_hex()
+        self.0.to_hex()
     }
 }
 
@@ -382,7 +328,7 @@ impl LeasesHash {
 
     /// As 64 hexadecimal digits.
     pub fn to_hex(&self) -> String {
-        // Nothing is added where nothing was held back: hashes that were made before anything could be stay as they are.
+        // Nothing is added where nothing was held back, as in most experiments.
         if self.next_holdback == 1 {
             return self.parts.to_hex();
         }
@@ -410,7 +356,7 @@ impl EpochSum {
         Self {
             next: engine.open_record().first_round,
             tally: Tally::new(problem.actions().len(), problem.quantities()),
-            hash: RoundsHash::by_rule(RULE),
+            hash: RoundsHash::default(),
             // Kept between rounds: an epoch may have millions, and each would allocate.
             fixed: vec![0; problem.quantities()],
         }
@@ -451,15 +397,15 @@ mod tests {
 
     const SPEC: &str = "policy = 'soft'\nhorizon = 40\nrho = 0.5\nprofile = 'paper'\nactions = ['a', 'b', 'c']\n[[cost]]\nname = 'price'\nthreshold = 0.3";
 
-    /// The head of a small experiment and the text of its last record, as programs of a values version have them.
-    fn small_experiment(values_version: u32) -> (String, String) {
+    /// The head of a small experiment and the text of its last record.
+    fn small_experiment() -> (String, String) {
         let problem = debora::spec::Spec::parse(SPEC, "spec").unwrap().problem;
         let mut engine = Engine::new(problem, Key::from(7u64));
         let key_hash = key_hash([9; 16], Key::from(7u64));
-        let mut head = genesis_by_rule_1(values_version, SPEC, &key_hash);
+        let mut head = genesis(2, SPEC, &key_hash, "small", 5);
         let mut record = String::new();
         while !engine.is_done() {
-            let mut rounds = RoundsHash::by_rule(1);
+            let mut rounds = RoundsHash::default();
             for decision in engine.ask_many(40) {
                 let (reward, cost) = (
                     0.1 * (decision.round % 7) as f64,
@@ -470,43 +416,40 @@ mod tests {
                     reward,
                     costs: vec![cost],
                     imputed: decision.round % 5 == 0,
-                    at: 0,
-                    actor: 0,
+                    at: 6,
+                    actor: 1,
                 };
-                rounds.add(decision.action, &outcome, None);
+                rounds.add(decision.action, &outcome, Some("ann"));
                 engine.tell(decision.round, reward, &[cost]).unwrap();
             }
             // Only what is hashed is looked at here, so an opening record serves as well as a closed one.
-            record = record_text(engine.open_record(), values_version);
-            head = epoch_hash_by_rule_1(&head, &record, &rounds.to_hex());
+            record = record_text(engine.open_record());
+            let parts = EpochParts {
+                record: &record,
+                opened_at: 5,
+                closed_at: 7,
+                rounds_hash: &rounds.to_hex(),
+                leases_hash: &LeasesHash::from(1).to_hex(),
+                journal_end: 0,
+                journal: "",
+                early: false,
+            };
+            head = parts.hash(&head);
         }
         (head, record)
     }
 
-    /// Logs outlive versions: what version 1 wrote and hashed is what it always was. Profile paper decides alike in both.
+    /// Logs outlive programs: what one has hashed, another must hash alike.
     #[test]
-    fn the_hashes_of_a_small_experiment_of_version_1_stay() {
+    fn the_hashes_of_a_small_experiment_stay() {
         assert_eq!(
             key_hash([9; 16], Key::from(7u64)),
             "b588ac3cb1de34ede44971ded9ea1b13b7e24b452a5f4ce0329fbbe62c5a8e00"
         );
-        let (head, record) = small_experiment(1);
+        let (head, record) = small_experiment();
         assert_eq!(
             head,
-            "b041b069e4f122369f3979706daf9a8b845c3d55b3805f395bf6ddffce9198e0"
-        );
-        assert_eq!(
-            record,
-            "{\"epoch\":13,\"first_round\":33,\"rounds\":8,\"kind\":\"estimate\",\"candidate\":[0.0,1.0,0.0],\"sigma\":0.0,\"strategy\":[0.0,1.0,0.0],\"counts\":[16,8,8],\"estimates\":[{\"epoch\":13,\"action\":0,\"quantity\":0,\"count\":16,\"mean\":0.2375,\"offset\":0.02589956312163222,\"cell\":1037.2629450286397,\"index\":null,\"estimate\":0.5,\"width\":519.7839868976849},{\"epoch\":13,\"action\":0,\"quantity\":1,\"count\":16,\"mean\":0.10010645374609316,\"offset\":0.5970804248473744,\"cell\":1037.2629450286397,\"index\":null,\"estimate\":0.5,\"width\":519.7839868976849},{\"epoch\":13,\"action\":1,\"quantity\":0,\"count\":8,\"mean\":0.375,\"offset\":0.8158028142049083,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651},{\"epoch\":13,\"action\":1,\"quantity\":1,\"count\":8,\"mean\":0.10583940912888282,\"offset\":0.5602548204072381,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651},{\"epoch\":13,\"action\":2,\"quantity\":0,\"count\":8,\"mean\":0.325,\"offset\":0.602638361531781,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651},{\"epoch\":13,\"action\":2,\"quantity\":1,\"count\":8,\"mean\":0.08004746159637462,\"offset\":0.8410919831648794,\"cell\":1466.9113246065601,\"index\":null,\"estimate\":0.5,\"width\":735.0855637750651}]}"
-        );
-    }
-
-    #[test]
-    fn the_hashes_of_a_small_experiment_of_version_2_stay() {
-        let (head, record) = small_experiment(2);
-        assert_eq!(
-            head,
-            "611c296d098480ace2b5b9a38e2d90bd90493a37ea882c51568394c3441878d8"
+            "12061a1b3fb50f2e50963594687b1a7bdcedc3973ee66e8ddc7c5c9ed9d539ef"
         );
         let begin = "{\"epoch\":13,\"first_round\":33,\"rounds\":8,\"kind\":\"estimate\",\"rule\":null,\"candidate\":[0.0,1.0,0.0],\"sigma\":0.0,\"strategy\":[0.0,1.0,0.0],\"counts\":[16,8,8],\"test\":null,\"estimates\":[{\"epoch\":13,\"action\":0,\"quantity\":0,\"level\":null,\"count\":16,\"mean\":0.2375,";
         assert!(record.starts_with(begin), "{record}");

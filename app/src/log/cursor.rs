@@ -15,26 +15,20 @@ pub enum LogSection {
     Decisions,
     Outcomes,
     Overtime,
-    OvertimeOutcomes,
     Holdback,
     Closed,
-    Late,
-    Events,
     Journal,
     State,
 }
 
 // The names are part of cursors that readers hold, so they stay, whatever the sections are called here.
-const SECTIONS: [(LogSection, &str); 11] = [
+const SECTIONS: [(LogSection, &str); 8] = [
     (LogSection::Epoch, "epoch"),
     (LogSection::Decisions, "decisions"),
     (LogSection::Outcomes, "outcomes"),
     (LogSection::Overtime, "overtime"),
-    (LogSection::OvertimeOutcomes, "asides"),
     (LogSection::Holdback, "holdback"),
     (LogSection::Closed, "closed"),
-    (LogSection::Late, "late"),
-    (LogSection::Events, "events"),
     (LogSection::Journal, "journal"),
     (LogSection::State, "state"),
 ];

@@ -1,11 +1,8 @@
 //! The lines of a log, each one JSON object.
 
-use debora::{EpochRecord, VALUES_VERSION};
-use serde::ser::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
+use debora::EpochRecord;
+use serde::{Deserialize, Serialize};
 
-use crate::log::chain;
 use crate::store::{DecisionKind, Lease, Progress, UncountedOutcome};
 
 /// The version of the lines and of the hashes over them.
@@ -26,7 +23,7 @@ pub enum Line {
         /// When.
         opened_at: i64,
         /// The engine's record, with 0 rounds.
-        record: Box<LoggedRecord>,
+        record: Box<EpochRecord>,
     },
     /// What one request was given.
     Decisions(LeaseLine),
@@ -48,9 +45,8 @@ pub enum Line {
     },
     /// What one request was given while the epoch waited: `first` is a serial.
     Overtime(LeaseLine),
-    /// What came of a decision outside the horizon; never counted. With a position it stands at the end, without one in its epoch.
-    // Frozen: the first logs have this tag, and they must stay readable.
-    #[serde(rename = "aside")]
+    /// What came of a decision outside the horizon; never counted.
+    #[serde(rename = "overtime_outcome")]
     OvertimeOutcome(OutsideOutcome),
     /// What one request was given that is held back from the experiment: `first` is a serial.
     Holdback(LeaseLine),
@@ -71,15 +67,12 @@ pub enum Line {
         hash: String,
         /// When.
         closed_at: i64,
-        /// SHA-256 over its leases; absent if it was closed by rule 1, as are those below.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        leases_hash: Option<String>,
+        /// SHA-256 over its leases.
+        leases_hash: String,
         /// The position of the next uncounted outcome or event.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        journal_end: Option<u64>,
+        journal_end: u64,
         /// The hash over those before.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        journal: Option<String>,
+        journal: String,
         /// Whether the experiment was closed before the epoch was complete.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         early: bool,
@@ -97,9 +90,8 @@ pub enum Line {
         /// Who told it, if that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         actor: Option<String>,
-        /// Its place among the uncounted outcomes and events, in the order stored; absent of what is older than rule 2.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        position: Option<u64>,
+        /// Its place among the uncounted outcomes and events, in the order stored.
+        position: u64,
     },
     /// An administrative change.
     Event {
@@ -112,9 +104,8 @@ pub enum Line {
         /// Why, if that was said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Its place among the uncounted outcomes and events, in the order stored; absent of what is older than rule 2.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        position: Option<u64>,
+        /// Its place among the uncounted outcomes and events, in the order stored.
+        position: u64,
     },
     /// The counts at the end: always the last line.
     State {
@@ -124,37 +115,6 @@ pub enum Line {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         moved: bool,
     },
-}
-
-/// An epoch's record, written as the program of its values version wrote it: hashes are over its text, and anyone may check
-/// them with the text that stands in the line.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoggedRecord {
-    /// The record.
-    pub record: EpochRecord,
-    /// Whose text it is written in. A line does not say it, so one that is read has the current version.
-    pub values_version: u32,
-}
-
-impl Serialize for LoggedRecord {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.values_version == VALUES_VERSION {
-            return self.record.serialize(serializer);
-        }
-        let text = chain::record_text(&self.record, self.values_version);
-        RawValue::from_string(text)
-            .map_err(S::Error::custom)?
-            .serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for LoggedRecord {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self {
-            record: EpochRecord::deserialize(deserializer)?,
-            values_version: VALUES_VERSION,
-        })
-    }
 }
 
 /// What an experiment is.
@@ -179,17 +139,6 @@ pub struct Heading {
     pub values_version: u32,
     /// The head before any epoch is closed.
     pub genesis: String,
-    /// The rule by which that was made.
-    #[serde(default = "rule_1", skip_serializing_if = "is_rule_1")]
-    pub rule: u32,
-}
-
-fn rule_1() -> u32 {
-    1
-}
-
-fn is_rule_1(rule: &u32) -> bool {
-    *rule == 1
 }
 
 /// A lease as its line has it: consecutive rounds, or serials, of one epoch.
@@ -208,9 +157,8 @@ pub struct LeaseLine {
     pub request_key: Option<String>,
     /// When.
     pub at: i64,
-    /// What the store's waiting clock showed; absent in logs of version 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waited: Option<i64>,
+    /// What the store's waiting clock showed.
+    pub waited: i64,
     /// Who asked, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
@@ -233,10 +181,8 @@ pub struct OutsideOutcome {
     /// Who told it, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// Its place among the uncounted outcomes and events, in the order stored; absent of what is older than rule 2, which no
-    /// holdback is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub position: Option<u64>,
+    /// Its place among the uncounted outcomes and events, in the order stored.
+    pub position: u64,
 }
 
 impl OutsideOutcome {
@@ -275,7 +221,7 @@ impl LeaseLine {
             asked,
             request_key,
             at,
-            waited: Some(waited),
+            waited,
             actor,
         }
     }
@@ -290,7 +236,7 @@ impl LeaseLine {
             asked: self.asked,
             request_key: self.request_key.clone(),
             at: self.at,
-            waited: self.waited.unwrap_or_default(),
+            waited: self.waited,
             actor: 0,
         }
     }
@@ -312,7 +258,7 @@ impl Line {
             Self::Decisions(_) => "decisions",
             Self::Outcome { .. } => "outcome",
             Self::Overtime(_) => "overtime",
-            Self::OvertimeOutcome { .. } => "aside",
+            Self::OvertimeOutcome { .. } => "overtime_outcome",
             Self::Holdback(_) => "holdback",
             Self::HoldbackOutcome { .. } => "holdback_outcome",
             Self::Closed { .. } => "closed",

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use debora::EpochRecord;
+use debora::{EpochRecord, Key};
 
 use super::cursor::{BadCursor, Cursor, CursorMark, LogSection};
-use super::line::{Heading, LOG_VERSION, LeaseLine, Line, LoggedRecord, OutsideOutcome};
+use super::line::{Heading, LOG_VERSION, LeaseLine, Line, OutsideOutcome};
 use crate::hex;
-use crate::log::certificate::is_revealed;
-use crate::log::chain;
+use crate::log::{chain, check_values};
 use crate::store::{
     DecisionKind, EpochRow, Event, ExperimentRow, JournalRow, Progress, Status, Store,
     UncountedOutcome,
@@ -84,6 +83,8 @@ fn page_with(
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
+    // Lines are written as this program writes them, and hashes are over their text.
+    check_values(&experiment)?;
     let at = match cursor {
         Some(text) => parsed(text, &progress)?,
         None => Cursor::at_epoch(0),
@@ -127,6 +128,14 @@ fn parsed(text: &str, progress: &Progress) -> Result<Cursor> {
     Ok(cursor)
 }
 
+/// Whether a key can be shown to everyone: it tells all decisions to come of every experiment that has it.
+pub fn is_revealed(store: &mut Store, key: Key) -> Result<bool> {
+    let sharing = store.experiments_of_key(key)?;
+    Ok(sharing
+        .iter()
+        .all(|(_, progress)| !progress.status.is_open()))
+}
+
 /// How many rounds the newest head stands for.
 pub fn closed_rounds(store: &mut Store, id: &str, progress: &Progress) -> Result<u64> {
     let row = store.epochs(id, progress.epoch, 1)?.into_iter().next();
@@ -166,7 +175,6 @@ impl PageWalk<'_> {
             salt,
             created_at,
             values_version,
-            rule,
         } = &self.experiment;
         Line::Experiment(Box::new(Heading {
             log: LOG_VERSION,
@@ -178,7 +186,6 @@ impl PageWalk<'_> {
             values_version: *values_version,
             genesis: chain::head(&self.experiment),
             key_hash: chain::key_hash(*salt, *key),
-            rule: *rule,
         }))
     }
 
@@ -198,9 +205,7 @@ impl PageWalk<'_> {
             LogSection::Holdback => self.leases(DecisionKind::Holdback, &mut cursor, room)?,
             LogSection::Outcomes if !self.with_outcomes => cursor.enter(LogSection::Overtime, 0),
             LogSection::Outcomes => self.outcomes(&mut cursor, room)?,
-            LogSection::OvertimeOutcomes | LogSection::Late => self.uncounted(&mut cursor, room)?,
             LogSection::Closed => self.closed(&mut cursor)?,
-            LogSection::Events => self.events(&mut cursor, room)?,
             LogSection::Journal => self.journal(&mut cursor, room)?,
             LogSection::State => {
                 // Then the counts are ahead of the lines, and the audit checks only that they are not behind.
@@ -228,7 +233,7 @@ impl PageWalk<'_> {
             let record: EpochRecord = serde_json::from_str(&row.record)
                 .with_context(|| format!("the record of epoch {epoch} cannot be read"))?;
             // Another text for the same record would hash to something else than what the reader of the log computes.
-            let written = chain::record_text(&record, self.experiment.values_version);
+            let written = chain::record_text(&record);
             ensure!(
                 written == row.record,
                 "the record of epoch {epoch} is damaged: debora would not write {}",
@@ -240,16 +245,11 @@ impl PageWalk<'_> {
     }
 
     fn epoch(&mut self, cursor: &mut Cursor) -> Result<()> {
-        let values_version = self.experiment.values_version;
         let (row, record) = self.row(cursor.epoch)?;
         let length = row.record.len();
-        let record = Box::new(LoggedRecord {
-            record: record.clone().with_rounds(0),
-            values_version,
-        });
         let line = Line::Epoch {
             opened_at: row.opened_at,
-            record,
+            record: Box::new(record.clone().with_rounds(0)),
         };
         self.bytes += length;
         self.lines.push(line);
@@ -291,7 +291,7 @@ impl PageWalk<'_> {
             let first_round = self.row(cursor.epoch)?.1.first_round;
             match kind {
                 DecisionKind::Round => cursor.enter(LogSection::Outcomes, first_round),
-                DecisionKind::Overtime => cursor.enter(LogSection::OvertimeOutcomes, 0),
+                DecisionKind::Overtime => cursor.enter(LogSection::Holdback, 0),
                 DecisionKind::Holdback => cursor.enter(LogSection::Closed, 0),
             }
         }
@@ -330,46 +330,6 @@ impl PageWalk<'_> {
         }
         if shown < room {
             cursor.enter(LogSection::Overtime, 0);
-        }
-        Ok(())
-    }
-
-    /// Uncounted outcomes that are older than rule 2.
-    fn uncounted(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
-        let overtime = cursor.section == LogSection::OvertimeOutcomes;
-        let kind = match overtime {
-            true => DecisionKind::Overtime,
-            false => DecisionKind::Round,
-        };
-        // Late outcomes come after all epochs and are of any of them: they are stored under epoch 0.
-        let epoch = if overtime { cursor.epoch } else { 0 };
-        let end = open(cursor)
-            .filter(|_| overtime)
-            .map_or(u64::MAX, |mark| mark.next_serial);
-        let room = room.min(OUTCOMES_A_READ);
-        let rows = match self.experiment.rule {
-            1 => self
-                .store
-                .uncounted(&self.experiment.id, epoch, kind, cursor.position, room)?,
-            // All have a position.
-            _ => Vec::new(),
-        };
-        let mut read = 0;
-        for outcome in rows.into_iter().take_while(|outcome| outcome.number < end) {
-            read += 1;
-            cursor.position = outcome.number + 1;
-            // What has a position is shown in the order of positions.
-            if outcome.position.is_none() {
-                let line = self.uncounted_line(outcome);
-                self.lines.push(line);
-            }
-        }
-        if read < room {
-            let next = match overtime {
-                true => LogSection::Holdback,
-                false => LogSection::Events,
-            };
-            cursor.enter(next, 0);
         }
         Ok(())
     }
@@ -436,29 +396,7 @@ impl PageWalk<'_> {
                 .into());
             }
             None => *cursor = Cursor::at_epoch(epoch + 1),
-            Some(_) => cursor.enter(LogSection::Late, 0),
-        }
-        Ok(())
-    }
-
-    /// Events that are older than rule 2.
-    fn events(&mut self, cursor: &mut Cursor, room: usize) -> Result<()> {
-        // Numbered without gaps from 0, so the position is how many were read.
-        let events = match self.experiment.rule {
-            1 => self
-                .store
-                .events(&self.experiment.id, cursor.position, room)?,
-            // All have a position.
-            _ => Vec::new(),
-        };
-        cursor.position += events.len() as u64;
-        if events.len() < room {
-            cursor.enter(LogSection::Journal, 0);
-        }
-        let old = events.into_iter().filter(|event| event.position.is_none());
-        for event in old {
-            let line = self.event_line(event);
-            self.lines.push(line);
+            Some(_) => cursor.enter(LogSection::Journal, 0),
         }
         Ok(())
     }
@@ -488,7 +426,7 @@ impl PageWalk<'_> {
             .journal(&self.experiment.id, cursor.position, room)?;
         let mut shown = 0;
         for row in rows {
-            let position = row.position().unwrap_or_default();
+            let position = row.position();
             if position >= end {
                 break;
             }
@@ -516,9 +454,9 @@ fn closed_line(row: &EpochRow, rounds: u64, previous: String, early: bool) -> Op
         previous,
         hash: row.hash.clone()?,
         closed_at: row.closed_at?,
-        leases_hash: row.leases_hash.clone(),
-        journal_end: row.journal_end,
-        journal: row.journal.clone(),
+        leases_hash: row.leases_hash.clone()?,
+        journal_end: row.journal_end?,
+        journal: row.journal.clone()?,
         early,
     })
 }

@@ -17,7 +17,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::calendar::iso;
 use crate::hex;
-use crate::log::certificate::threshold;
 use crate::log::{OtherValues, chain, check_values};
 use crate::store::ExperimentRow;
 
@@ -27,8 +26,8 @@ const NO_KEY: &str = "There is no key yet: the service draws it when the experim
 
 /// And once there is one.
 const COMMITTED: &str = "key_hash is SHA-256(salt, key): salt and key are secret until the end, and no other pair is known to \
-    give it. head is the hash from which the log's chain starts: it is over the spec, the values version and key_hash, \
-    and since rule 2 over the id and the time of creation.";
+    give it. head is the hash from which the log's chain starts: it is over the spec, the values version, key_hash, \
+    the id and the time of creation.";
 
 /// A pre-registration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -239,7 +238,9 @@ fn spelled(seconds: u64) -> String {
 impl SealedQuantity {
     fn of(problem: &Problem, number: usize) -> Self {
         let quantity = problem.quantity(number);
-        let threshold = threshold(problem, number);
+        let threshold = number
+            .checked_sub(1)
+            .and_then(|cost| problem.threshold(cost));
         let promise = match problem.policy() {
             Policy::Free => "stated; policy free does not keep it",
             Policy::Soft => "kept on average, up to the bound above",

@@ -1,4 +1,4 @@
-//! Experiments of other values versions: what this program can say of them, and who can say the rest.
+//! Experiments of other values versions, which this program neither continues nor recomputes.
 
 use debora::VALUES_VERSION;
 
@@ -8,7 +8,7 @@ use crate::store::ExperimentRow;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "experiment {id} is decided with values version {version}, and this program has {VALUES_VERSION}: from the same key it would \
-     decide otherwise; serve it with a debora that has {version} (`debora --version` tells)"
+     decide otherwise; use a debora that has {version} (`debora --version` tells)"
 )]
 pub struct OtherValues {
     /// The experiment.
@@ -19,11 +19,16 @@ pub struct OtherValues {
 
 /// Refuses an experiment that this program could only continue with other decisions.
 pub fn check_values(experiment: &ExperimentRow) -> Result<(), OtherValues> {
-    if experiment.values_version == VALUES_VERSION {
+    check_values_version(&experiment.id, experiment.values_version)
+}
+
+/// Refuses another values version than this program's.
+pub fn check_values_version(id: &str, version: u32) -> Result<(), OtherValues> {
+    if version == VALUES_VERSION {
         return Ok(());
     }
     Err(OtherValues {
-        id: experiment.id.clone(),
-        version: experiment.values_version,
+        id: id.to_owned(),
+        version,
     })
 }

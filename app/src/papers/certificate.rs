@@ -6,10 +6,8 @@ use debora::measure::words::{amount, counted, percent, whole};
 use debora::record::{Interval, Kind};
 
 use super::between;
-use crate::log::certificate::{
-    ActionCounts, Certificate, HistoryEntry, KnownQuantity, KnownStrategy,
-};
-use crate::log::kept::LimitVerdict;
+use crate::reading::certificate::{Certificate, HistoryEntry};
+use crate::reading::{ActionCounts, AdvisedQuantity, AdvisedStrategy, LimitVerdict};
 use crate::store::Status;
 
 /// Where the log can be had, and what it takes.
@@ -156,19 +154,19 @@ fn deploy(answer: &mut Answer, certificate: &Certificate) {
     strategy(answer, certificate.policy, cautious);
 }
 
-fn strategy(answer: &mut Answer, policy: Policy, known: &KnownStrategy) {
+fn strategy(answer: &mut Answer, policy: Policy, advised: &AdvisedStrategy) {
     // Of many actions a strategy plays a few.
-    let played = known.shares.iter().filter(|share| share.probability > 0.0);
-    let shares = row_for_each(played)
+    let all = advised.shares.all().iter();
+    let shares = row_for_each(all.filter(|share| share.probability > 0.0))
         .words("action", |share| &share.name)
         .shares("probability", |share| share.probability);
     answer.table(shares.table());
-    let quantities = known.quantities.iter();
+    let quantities = advised.quantities.iter();
     answer.list(quantities.map(|quantity| expected(policy, quantity)));
 }
 
 /// What a strategy gives of a quantity, beside its threshold.
-fn expected(policy: Policy, quantity: &KnownQuantity) -> String {
+fn expected(policy: Policy, quantity: &AdvisedQuantity) -> String {
     let (low, high) = (quantity.interval.low, quantity.interval.high);
     let known = format!(
         "{} is on average between {} and {}",

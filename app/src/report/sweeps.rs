@@ -1,12 +1,13 @@
 //! The figures and the table of a sweep: each outcome against a parameter, a line for each player.
 
 use debora::lab::summary::Bounded;
+use debora::measure::answer::{TableDraft, row_for_each};
 use debora::measure::curves::{CurveKind, IDENTICAL_MISS};
 use debora::measure::words::amount;
-use debora::measure::{Swept, SweptAxis, SweptLine, SweptLines, SweptRow};
+use debora::measure::{Swept, SweptAxis, SweptLine, SweptLines, SweptPoint, SweptRow};
 
 use crate::chart::{Axis, Chart, Mark, legend};
-use crate::report::csv::{CsvFile, cell, quoted};
+use crate::report::csv::CsvFile;
 use crate::report::plots::{Figure, HEIGHT, Point, looking};
 
 /// Above this many lines their bands would cover each other: each point has an upright line instead.
@@ -251,61 +252,67 @@ fn points(line: &SweptLine) -> impl Iterator<Item = Point> + '_ {
     })
 }
 
+/// A row for each point and player.
+type SweepDraft<'a> = TableDraft<(&'a SweptPoint, &'a SweptRow)>;
+
+/// A number of what is bounded.
+type BoundedPart = fn(&Bounded) -> Option<f64>;
+
 /// A line for each point and player. Regret in the reward's units, violation in shares of a cost's range.
 pub fn sweep_csv(swept: &Swept) -> CsvFile {
-    let names = swept.names.iter().map(|name| quoted(name) + ",");
-    let mut text = names.collect::<String>()
-        + "player,pairs,identical,identical_rate,interval_low,interval_high,promised,regret_mean,regret_p05,regret_median,\
-           regret_p95,regret_bound,violation_mean,violation_p05,violation_median,violation_p95,violation_bound,unsafe_runs,runs,\
-           epochs_mean,reward_mean\n";
-    for point in &swept.points {
-        let values: String = point
-            .values
-            .iter()
-            .map(|value| quoted(value) + ",")
-            .collect();
-        for row in &point.rows {
-            text += &format!("{values}{}\n", row_columns(row).join(","));
-        }
+    let rows = swept
+        .points
+        .iter()
+        .flat_map(|point| point.rows.iter().map(move |row| (point, row)));
+    let mut table: SweepDraft = row_for_each(rows);
+    for (place, name) in swept.names.iter().enumerate() {
+        table = table.words(name, |(point, _)| &point.values[place]);
     }
+    table = table
+        .words("player", |(_, row)| &row.player)
+        .numbers("pairs", |(_, row)| row.summary.pairs)
+        .numbers("identical", |(_, row)| row.summary.identical)
+        .numbers("identical_rate", |(_, row)| row.summary.identical_rate)
+        .numbers("interval_low", |(_, row)| row.summary.interval[0])
+        .numbers("interval_high", |(_, row)| row.summary.interval[1])
+        .numbers("promised", |(_, row)| row.summary.promised);
+    // Where no strategy is safe there is no regret: its cells are empty.
+    table = bounded(table, "regret", |row| {
+        (row.summary.regret.as_ref(), row.span)
+    });
+    table = bounded(table, "violation", |row| {
+        (Some(&row.summary.violation), 1.0)
+    });
+    let table = table
+        .numbers("unsafe_runs", |(_, row)| row.summary.unsafe_runs)
+        .numbers("runs", |(_, row)| row.summary.runs)
+        .numbers("epochs_mean", |(_, row)| row.summary.epochs_mean)
+        .numbers("reward_mean", |(_, row)| row.summary.reward_mean)
+        .table();
     CsvFile {
         name: "sweep.csv",
-        text,
+        table,
     }
 }
 
-fn row_columns(row: &SweptRow) -> Vec<String> {
-    let summary = &row.summary;
-    let mut columns = vec![
-        quoted(&row.player),
-        summary.pairs.to_string(),
-        summary.identical.to_string(),
-        summary.identical_rate.to_string(),
-        summary.interval[0].to_string(),
-        summary.interval[1].to_string(),
-        summary.promised.to_string(),
+/// Mean, quantiles and bound of what is found in a row, which is multiplied by the number beside it.
+fn bounded<'a>(
+    mut table: SweepDraft<'a>,
+    name: &str,
+    found: impl Fn(&SweptRow) -> (Option<&Bounded>, f64),
+) -> SweepDraft<'a> {
+    let parts: [(&str, BoundedPart); 5] = [
+        ("mean", |found| Some(found.spread.mean)),
+        ("p05", |found| Some(found.spread.p05)),
+        ("median", |found| Some(found.spread.median)),
+        ("p95", |found| Some(found.spread.p95)),
+        ("bound", |found| found.bound),
     ];
-    // Where no strategy is safe there is no regret: its cells are empty.
-    columns.extend(bounded_columns(summary.regret.as_ref(), row.span));
-    columns.extend(bounded_columns(Some(&summary.violation), 1.0));
-    columns.extend([
-        summary.unsafe_runs.to_string(),
-        summary.runs.to_string(),
-        summary.epochs_mean.to_string(),
-        summary.reward_mean.to_string(),
-    ]);
-    columns
-}
-
-/// Mean, quantiles and bound.
-fn bounded_columns(bounded: Option<&Bounded>, scale: f64) -> [String; 5] {
-    let scaled = |number: Option<f64>| cell(number.map(|number| number * scale));
-    let spread = bounded.map(|bounded| bounded.spread);
-    [
-        scaled(spread.map(|spread| spread.mean)),
-        scaled(spread.map(|spread| spread.p05)),
-        scaled(spread.map(|spread| spread.median)),
-        scaled(spread.map(|spread| spread.p95)),
-        scaled(bounded.and_then(|bounded| bounded.bound)),
-    ]
+    for (part, number) in parts {
+        table = table.numbers(format!("{name}_{part}"), |(_, row)| {
+            let (found, scale) = found(row);
+            found.and_then(number).map(|number| number * scale)
+        });
+    }
+    table
 }

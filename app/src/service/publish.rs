@@ -29,14 +29,14 @@ impl Turn<'_> {
             return Ok(noted);
         }
         let head = self.progress.head.clone();
-        let mut event = Event {
+        let event = Event {
             at: self.time.at,
             actor: actor.to_owned(),
             what: published(&head),
             reason: Some(address.to_owned()),
-            position: None,
+            position: self.progress.next_position,
         };
-        chain::enter_event(&mut event, &mut self.progress);
+        chain::enter_event(&event, &mut self.progress);
         self.store.add_event(self.id, &event)?;
         Ok(head)
     }

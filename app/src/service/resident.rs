@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use debora::Engine;
-use debora::spec::{ServiceSpec, Spec};
+use debora::spec::ServiceSpec;
 
 use crate::log::chain::{EpochSum, LeasesHash};
-use crate::log::check_values;
+use crate::log::experiment::{StoredExperiment, sum};
 use crate::log::observed::Observed;
 use crate::service::request::EpochLabels;
 use crate::store::{DecisionKind, Lease, Progress, Store};
@@ -72,21 +72,10 @@ impl Resident {
         let Some((experiment, progress)) = store.experiment(id)? else {
             return Ok(None);
         };
-        // Other values mean other decisions for the same key, and deciding nothing is better than that.
-        check_values(&experiment)?;
-        let spec = Spec::parse(&experiment.spec, id)?;
-        let epoch = progress.epoch;
-        let rows = store.epochs(id, epoch, 1)?;
-        // From the snapshot, not by replaying the log: a restart takes as long after a billion
-        // rounds as after ten. `debora audit` checks the snapshot against the log.
-        let (row, snapshot) = rows
-            .first()
-            .and_then(|row| Some((row, row.snapshot.as_ref()?)))
-            .with_context(|| format!("experiment {id} has no snapshot of epoch {epoch}"))?;
-        let engine = Engine::from_bytes(snapshot)?;
-        let mut resident = Self::new(engine, spec.service, row.opened_at);
+        let stored = StoredExperiment::restore(store, experiment, progress)?;
+        let mut resident = Self::new(stored.engine, stored.spec.service, stored.opened_at);
         // Not added up at once: an experiment that is asked for now and then would have its whole epoch read each time.
-        resident.told_at_last_read = resident.told(&progress);
+        resident.told_at_last_read = resident.told(&stored.progress);
         Ok(Some(resident))
     }
 
@@ -108,27 +97,6 @@ impl Resident {
     /// All rounds of the open epoch below this one are known to have an outcome.
     pub fn next_untold(&self) -> u64 {
         self.epoch_sum.next
-    }
-
-    /// Refuses a progress that cannot be: a store may be damaged, and nothing that follows is to stumble over it.
-    pub fn check(&self, id: &str, progress: &Progress) -> Result<()> {
-        let actions = self.engine.problem().actions().len();
-        let counts = [
-            &progress.decided,
-            &progress.outcomes,
-            &progress.imputed,
-            &progress.imputed_before,
-        ];
-        let lengths_fit = counts.iter().all(|counts| counts.len() == actions);
-        // Each counts a subset of what the one before it counts: differences of two are taken without a check.
-        let subsets_fit = counts.windows(2).all(|pair| is_subset(pair[1], pair[0]));
-        let rounds_fit = sum(&progress.decided).and_then(|decided| decided.checked_add(1))
-            == Some(progress.next_round);
-        ensure!(
-            lengths_fit && subsets_fit && rounds_fit,
-            "experiment {id} has impossible counts; run `debora audit` to find out more"
-        );
-        Ok(())
     }
 
     /// Whether all rounds of the open epoch are decided.
@@ -295,18 +263,6 @@ impl Resident {
         }
         Ok(&self.epoch_sum)
     }
-}
-
-/// Whether counts can be those of a subset of what `all` counts, action by action.
-fn is_subset(subset: &[u64], all: &[u64]) -> bool {
-    subset.iter().zip(all).all(|(subset, all)| subset <= all)
-}
-
-/// The sum, unless it overflows, as that of damaged counts may.
-fn sum(counts: &[u64]) -> Option<u64> {
-    counts
-        .iter()
-        .try_fold(0u64, |sum, &count| sum.checked_add(count))
 }
 
 #[cfg(test)]

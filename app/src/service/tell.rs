@@ -344,10 +344,10 @@ impl Turn<'_> {
             .is_empty())
     }
 
-    /// Enters an outcome into the journal, unless there was one before it: then its position stays empty.
+    /// Enters an outcome into the journal, unless there was one before it: then nothing stands at its position.
     fn enter(&mut self, row: &UncountedOutcome, name: &str, before: Option<&UncountedOutcome>) {
-        if let (Some(position), None) = (row.position, before) {
-            Fact::Uncounted(row, Some(name)).enter(position, &mut self.progress);
+        if before.is_none() {
+            Fact::Uncounted(row, Some(name)).enter(row.position, &mut self.progress);
         }
     }
 
@@ -376,7 +376,7 @@ impl Turn<'_> {
             costs: outcome.costs.clone(),
             at: self.time.at,
             actor,
-            position: Some(position),
+            position,
         }
     }
 

@@ -9,6 +9,7 @@ use anyhow::Result;
 use debora::spec::Spec;
 use debora::{Engine, Key, Plan, VALUES_VERSION};
 
+use crate::log::experiment::check_counts;
 use crate::log::{OtherValues, chain};
 use crate::service::clock::{Moment, Stopwatch};
 use crate::service::counts::Counts;
@@ -259,14 +260,14 @@ impl Transaction<'_> {
         let engine = Engine::new(spec.problem, experiment.key);
         let head = chain::head(&experiment);
         let mut progress = beginning(engine.problem().actions().len(), head, engine.digest());
-        let mut event = Event {
+        let event = Event {
             at: self.time.at,
             actor: create.actor.clone(),
             what: "created".into(),
             reason: None,
-            position: None,
+            position: progress.next_position,
         };
-        chain::enter_event(&mut event, &mut progress);
+        chain::enter_event(&event, &mut progress);
         let first_epoch = opened(&engine, self.time.at)?;
         // The store decides whether the id is free, and not a look beforehand: another node may
         // create the same one at this moment.
@@ -338,7 +339,7 @@ impl Transaction<'_> {
                 return Ok(group.iter().map(refuse).collect());
             }
         };
-        resident.check(id, &progress)?;
+        check_counts(id, &progress, resident.engine.problem())?;
         let mut turn = Turn {
             id,
             store: self.store,
@@ -428,7 +429,6 @@ fn draft(create: &Create, now: i64) -> Result<Result<ExperimentRow, Refusal>> {
         salt: random()?,
         created_at: now,
         values_version: VALUES_VERSION,
-        rule: chain::RULE,
     }))
 }
 

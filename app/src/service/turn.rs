@@ -191,15 +191,15 @@ impl Turn<'_> {
         // A repeated change is not another event: the log is to show what happened, not how often
         // it was asked for.
         if self.progress.status != status {
-            let mut event = Event {
+            let event = Event {
                 at: self.time.at,
                 actor: asked.actor.clone(),
                 what: past_tense(asked.change).to_owned(),
                 reason: asked.reason.clone(),
-                position: None,
+                position: self.progress.next_position,
             };
             // Before the status: the event that ends an experiment is in the hash over its end.
-            chain::enter_event(&mut event, &mut self.progress);
+            chain::enter_event(&event, &mut self.progress);
             self.store.add_event(self.id, &event)?;
             self.progress.status = status;
         }

@@ -22,14 +22,14 @@ impl Transaction<'_> {
         let progress = &mut stored.progress;
         if progress.status == Status::Running {
             progress.status = Status::Paused;
-            let mut event = Event {
+            let event = Event {
                 at: self.time.at,
                 actor: ITSELF.into(),
                 what: "paused".into(),
                 reason: Some(lost.to_owned()),
-                position: None,
+                position: progress.next_position,
             };
-            chain::enter_event(&mut event, progress);
+            chain::enter_event(&event, progress);
             stored.text = self.store.set_progress(id, progress)?;
             self.store.add_event(id, &event)?;
         }

@@ -37,7 +37,7 @@ const LOOK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigin
 /// Whether a database has a store's tables.
 pub fn is_made(url: &str) -> Result<bool> {
     let mut client = opening::connect(&parse(url)?, Purpose::Read)?;
-    Ok(opening::version(&mut client)?.is_some())
+    opening::is_made(&mut client)
 }
 
 /// A connection to a server.

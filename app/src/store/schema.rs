@@ -1,91 +1,18 @@
-//! The tables, and how a store of an earlier version is brought to this one.
+//! The tables.
 //!
 //! Experiments are named by a number within the tables, so that rows stay small. Numbers are 64-bit integers, lists are
 //! little-endian bytes ([`super::codec`]). The SQL is SQLite's; [`for_postgres`] says it in PostgreSQL's words.
 
-/// What is there before the first migration: a store of version 0.
-pub const META: &str =
-    "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-INSERT INTO meta (name, value) VALUES ('version', 0);";
+use anyhow::{Result, bail};
 
-/// Migration i leads from version i to i + 1, in one transaction. What is released is never edited: a change is one more.
+use super::SCHEMA_VERSION;
+
+/// Makes the tables, in one transaction with whatever marks the store as this program's.
 // Tables whose key is all that they are searched by are WITHOUT ROWID: one tree instead of two. Epochs have large rows, for
 // which SQLite advises against it, and experiments need the row's number.
-pub const MIGRATIONS: [&str; super::SCHEMA_VERSION as usize] = [
-    "
-CREATE TABLE experiments (
-    number INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    spec TEXT NOT NULL,
-    key TEXT NOT NULL,
-    salt BLOB NOT NULL,
-    created_at INTEGER NOT NULL
-);
-CREATE TABLE progress (experiment INTEGER NOT NULL PRIMARY KEY, progress TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE epochs (
-    experiment INTEGER NOT NULL,
-    epoch INTEGER NOT NULL,
-    record TEXT NOT NULL,
-    snapshot BLOB,
-    opened_at INTEGER NOT NULL,
-    closed_at INTEGER,
-    rounds_hash TEXT,
-    hash TEXT,
-    PRIMARY KEY (experiment, epoch)
-);
-CREATE TABLE leases (
-    experiment INTEGER NOT NULL,
-    epoch INTEGER NOT NULL,
-    overtime INTEGER NOT NULL,
-    first INTEGER NOT NULL,
-    rounds INTEGER NOT NULL,
-    actions BLOB NOT NULL,
-    asked INTEGER NOT NULL,
-    request_key TEXT,
-    at INTEGER NOT NULL,
-    PRIMARY KEY (experiment, epoch, overtime, first)
-) WITHOUT ROWID;
-CREATE UNIQUE INDEX lease_requests ON leases (experiment, request_key) WHERE request_key IS NOT NULL;
-CREATE TABLE outcomes (
-    experiment INTEGER NOT NULL,
-    round INTEGER NOT NULL,
-    feedback BLOB NOT NULL,
-    imputed INTEGER NOT NULL,
-    at INTEGER NOT NULL,
-    PRIMARY KEY (experiment, round)
-) WITHOUT ROWID;
-CREATE TABLE asides (
-    experiment INTEGER NOT NULL,
-    epoch INTEGER NOT NULL,
-    overtime INTEGER NOT NULL,
-    number INTEGER NOT NULL,
-    feedback BLOB NOT NULL,
-    at INTEGER NOT NULL,
-    PRIMARY KEY (experiment, epoch, overtime, number)
-) WITHOUT ROWID;
-CREATE TABLE events (
-    experiment INTEGER NOT NULL,
-    number INTEGER NOT NULL,
-    at INTEGER NOT NULL,
-    actor TEXT NOT NULL,
-    what TEXT NOT NULL,
-    PRIMARY KEY (experiment, number)
-) WITHOUT ROWID;
-CREATE TABLE api_keys (
-    name TEXT NOT NULL PRIMARY KEY,
-    role TEXT NOT NULL,
-    hash TEXT NOT NULL,
-    created_at INTEGER NOT NULL,
-    revoked_at INTEGER
-) WITHOUT ROWID;
-",
-    "
-ALTER TABLE experiments ADD COLUMN values_version INTEGER NOT NULL DEFAULT 1;
-",
-    // Of what is there already, nobody knows who asked or told (actor 0), when it is due (0: to be looked at once), and how
-    // long it has waited: it waits anew, as nothing may be imputed early. Nor does it have a position: rule 1 of the chain left
-    // out what has one, and nobody knows the order it was stored in. What was observed is summed up when it is looked at.
-    "
+pub const TABLES: &str = "
+CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO meta (name, value) VALUES ('schema', 1);
 CREATE TABLE store (number INTEGER NOT NULL PRIMARY KEY, identity TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE starts (
     incarnation INTEGER NOT NULL PRIMARY KEY,
@@ -98,32 +25,99 @@ CREATE TABLE waiting_clock (
     read_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 INSERT INTO waiting_clock (number, waited, read_at) VALUES (1, 0, 0);
+CREATE TABLE experiments (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    spec TEXT NOT NULL,
+    key TEXT NOT NULL,
+    salt BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    values_version INTEGER NOT NULL
+);
+CREATE INDEX experiment_keys ON experiments (key);
+CREATE TABLE progress (
+    experiment INTEGER NOT NULL PRIMARY KEY,
+    progress TEXT NOT NULL,
+    due INTEGER,
+    observed TEXT
+) WITHOUT ROWID;
+CREATE INDEX progress_due ON progress (due) WHERE due IS NOT NULL;
+CREATE TABLE epochs (
+    experiment INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    snapshot BLOB,
+    opened_at INTEGER NOT NULL,
+    closed_at INTEGER,
+    rounds_hash TEXT,
+    hash TEXT,
+    leases_hash TEXT,
+    journal_end INTEGER,
+    journal TEXT,
+    PRIMARY KEY (experiment, epoch)
+);
+CREATE TABLE leases (
+    experiment INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    rounds INTEGER NOT NULL,
+    actions BLOB NOT NULL,
+    asked INTEGER NOT NULL,
+    request_key TEXT,
+    at INTEGER NOT NULL,
+    waited INTEGER NOT NULL,
+    actor INTEGER NOT NULL,
+    PRIMARY KEY (experiment, epoch, kind, first)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX lease_requests ON leases (experiment, request_key) WHERE request_key IS NOT NULL;
+CREATE TABLE outcomes (
+    experiment INTEGER NOT NULL,
+    round INTEGER NOT NULL,
+    feedback BLOB NOT NULL,
+    imputed INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    actor INTEGER NOT NULL,
+    PRIMARY KEY (experiment, round)
+) WITHOUT ROWID;
+CREATE TABLE uncounted (
+    experiment INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    feedback BLOB NOT NULL,
+    at INTEGER NOT NULL,
+    actor INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    PRIMARY KEY (experiment, epoch, kind, number)
+) WITHOUT ROWID;
+CREATE INDEX uncounted_positions ON uncounted (experiment, position);
+CREATE TABLE events (
+    experiment INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    what TEXT NOT NULL,
+    reason TEXT,
+    position INTEGER NOT NULL,
+    PRIMARY KEY (experiment, number)
+) WITHOUT ROWID;
+CREATE INDEX event_positions ON events (experiment, position);
 CREATE TABLE actors (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE api_keys (
+    name TEXT NOT NULL PRIMARY KEY,
+    role TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER,
+    experiments TEXT,
+    last_used_at INTEGER
+) WITHOUT ROWID;
 CREATE TABLE sessions (
     hash TEXT NOT NULL PRIMARY KEY,
     key_name TEXT NOT NULL,
     expires_at INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX experiment_keys ON experiments (key);
-ALTER TABLE progress ADD COLUMN due INTEGER;
-UPDATE progress SET due = 0;
-ALTER TABLE progress ADD COLUMN observed TEXT;
-CREATE INDEX progress_due ON progress (due) WHERE due IS NOT NULL;
-ALTER TABLE leases ADD COLUMN waited INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE leases ADD COLUMN actor INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE outcomes ADD COLUMN actor INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE asides ADD COLUMN actor INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE events ADD COLUMN reason TEXT;
-ALTER TABLE experiments ADD COLUMN rule INTEGER NOT NULL DEFAULT 1;
-ALTER TABLE epochs ADD COLUMN leases_hash TEXT;
-ALTER TABLE epochs ADD COLUMN journal_end INTEGER;
-ALTER TABLE epochs ADD COLUMN journal TEXT;
-ALTER TABLE asides ADD COLUMN position INTEGER;
-ALTER TABLE events ADD COLUMN position INTEGER;
-CREATE INDEX aside_positions ON asides (experiment, position) WHERE position IS NOT NULL;
-CREATE INDEX event_positions ON events (experiment, position) WHERE position IS NOT NULL;
-ALTER TABLE api_keys ADD COLUMN experiments TEXT;
-ALTER TABLE api_keys ADD COLUMN last_used_at INTEGER;
 CREATE TABLE webhooks (
     name TEXT NOT NULL PRIMARY KEY,
     url TEXT NOT NULL,
@@ -159,10 +153,23 @@ CREATE TABLE webhook_messages (
     PRIMARY KEY (webhook, id)
 ) WITHOUT ROWID;
 CREATE INDEX webhook_messages_due ON webhook_messages (webhook, due);
-",
-];
+";
 
-/// The same in PostgreSQL's words.
+/// Refuses tables of another version than this program's.
+pub fn check(version: Option<i64>) -> Result<()> {
+    match version {
+        Some(version) if version == i64::from(SCHEMA_VERSION) => Ok(()),
+        Some(version) if version > i64::from(SCHEMA_VERSION) => bail!(
+            "its schema has version {version}, and this program's has {SCHEMA_VERSION}; nothing was changed, use a newer debora"
+        ),
+        // A program that was never released made it. What it holds is not lost: that program still serves it.
+        _ => bail!(
+            "its schema is older than the first release; nothing was changed: serve it with the debora that made it, or begin a new store"
+        ),
+    }
+}
+
+/// A statement in PostgreSQL's words.
 pub fn for_postgres(sql: &str) -> String {
     // In this order: the first contains the second.
     let words = [

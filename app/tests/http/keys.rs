@@ -543,7 +543,7 @@ async fn rows_and_log_lines_name_the_key_that_asked_and_told() {
             ("outcome", "teller"),
             ("decisions", "router"),
             ("overtime", "teller"),
-            ("aside", "router"),
+            ("overtime_outcome", "router"),
             ("late", "teller"),
         ],
         "{log}"

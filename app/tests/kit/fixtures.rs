@@ -13,7 +13,6 @@ pub fn experiment(id: &str) -> ExperimentRow {
         salt: [7; 16],
         created_at,
         values_version: 1,
-        rule: 1,
     }
 }
 

@@ -228,7 +228,7 @@ def sweep(
     """A measurement at every point of a grid, with the same keys, worlds and pairs: the same as ``debora sweep``.
 
     ``over`` has the values of each parameter, a list or a text as the program takes it; the last changes first.
-    Without ``players`` debora plays alone, as in :func:`replicate`; players and ``world`` are those of :func:`compare`.
+    Without ``players`` only debora plays, as in :func:`replicate`; players and ``world`` are those of :func:`compare`.
 
     >>> import debora
     >>> problem = debora.Problem(actions=3, horizon=1e5, rho=0.1)
@@ -269,8 +269,8 @@ def on_grid(
     wanted, drawn = as_players(players), as_function(world)
     _warn_if_some_are_blind(grid.specs)
     if not wanted:
-        alone = partial(Measurement.replicate, pairs=pairs, simulator=simulator, world=drawn)
-        return grid, [alone(one) for one in grid.specs]
+        single = partial(Measurement.replicate, pairs=pairs, simulator=simulator, world=drawn)
+        return grid, [single(one) for one in grid.specs]
     race = partial(Measurement.compare, players=wanted, pairs=pairs, simulator=simulator, world=drawn)
     return grid, [race(one) for one in grid.specs]
 

@@ -58,7 +58,7 @@ def player(name: str, make: Make) -> Player:
     """A player of one's own for ``players`` of :func:`debora.compare` and ``player`` of :func:`debora.replicate`.
 
     ``make`` is a class, or any function, of the problem and a key: a whole number that both runs of a pair have. What a
-    player draws it draws from ``numpy.random.default_rng(key)``, so that two runs differ by their data alone.
+    player draws it draws from ``numpy.random.default_rng(key)``, so that two runs differ only by their data.
 
     >>> import debora
     >>> class Uniform:
@@ -80,7 +80,7 @@ def player(name: str, make: Make) -> Player:
 
 
 def as_players(players: str | Sequence[str | Player] | None) -> list[Any] | None:
-    """A list, of names and players alone; a text holds names, with commas between them."""
+    """A list of nothing but names and players; a text holds names, with commas between them."""
     if players is None:
         return None
     if isinstance(players, str):

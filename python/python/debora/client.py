@@ -105,7 +105,7 @@ class ServedMany(list[Served]):
 
 
 class _Connection:
-    """A connection of one thread of one process, closed when nobody holds it."""
+    """A connection of one thread of one process, closed when it is no longer held."""
 
     def __init__(self, parts: urllib.parse.SplitResult) -> None:
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
@@ -120,7 +120,7 @@ class Client:
     """One experiment of a service.
 
     ``patience`` is for how many seconds a request without an answer is repeated, and outcomes of others are waited for.
-    An address that never answered is given up after a second if nobody can be reached there.
+    An address that never answered is given up after a second if nothing answers there.
     ``seen`` is the highest round seen so far; keep it and set it after a restart to have it checked across processes.
     """
 
@@ -334,7 +334,7 @@ class Client:
             except (OSError, http.client.HTTPException) as error:
                 self._local.connection = None
                 failure = error
-            # Only what says that nobody is there: a server that is slow to answer is there.
+            # Only what says that there is no server: one that is slow to answer is there.
             if not self._reached and isinstance(failure, ConnectionRefusedError | socket.gaierror):
                 deadline = min(deadline, begun + FIRST_PATIENCE)
             if time.monotonic() + pause > deadline:

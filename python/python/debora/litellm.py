@@ -162,7 +162,7 @@ class Routing(CustomLogger, CustomRoutingStrategyBase):  # type: ignore[misc]
             if decision is None or place in self._ending:
                 return
             self._ending.add(place)
-        # What raises is logged by LiteLLM, which goes on: a program can see the count alone.
+        # LiteLLM logs what raises and goes on: a program can see only the count.
         what = "error"
         try:
             what = outcome(decision)

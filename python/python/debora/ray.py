@@ -1,6 +1,6 @@
 """Replications, comparisons and sweeps on more machines: parts of a measurement as tasks of Ray.
 
-A part's result depends on its number alone, so a task that Ray runs again, after a worker or a machine is lost, gives
+A part's result depends only on its number, so a task that Ray runs again, after a worker or a machine is lost, gives
 the same bytes, and the merged result is the one of :func:`debora.replicate` and :func:`debora.compare`, byte for byte.
 
 Ray is told where to work in its own ways: ``ray.init(address=...)`` beforehand, or ``RAY_ADDRESS``. Without either it

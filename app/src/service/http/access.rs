@@ -160,7 +160,7 @@ impl KnownKeys {
 }
 
 /// The keys, or why they could not be read; `None` while they are being read.
-type Reading = watch::Receiver<Option<Result<Arc<KnownKeys>, ApiError>>>;
+type KeysRead = watch::Receiver<Option<Result<Arc<KnownKeys>, ApiError>>>;
 
 /// The keys in memory.
 #[derive(Default)]
@@ -169,7 +169,7 @@ pub struct Access {
     /// Whether a key is needed, whatever the store says.
     keyed: AtomicBool,
     /// How they are being read, or were read last: once for all who wait, who share a failure, too.
-    reading: Mutex<Option<Reading>>,
+    reading: Mutex<Option<KeysRead>>,
     /// How often this node has made or revoked a key.
     changes: AtomicU64,
 }
@@ -270,7 +270,7 @@ impl Access {
     }
 
     /// The read of the keys that is under way; begun if there is none.
-    fn reading(&self, app: &AppState, now: i64) -> Reading {
+    fn reading(&self, app: &AppState, now: i64) -> KeysRead {
         let mut reading = self.reading.lock().expect("no panic while reading keys");
         // A read that has ended since this request looked is as good as one that begins now, unless it failed.
         if let Some(reading) = reading.as_ref().filter(|reading| is_useful(reading, now)) {
@@ -312,7 +312,7 @@ fn note_use(app: &AppState, caller: &Caller) {
 }
 
 /// Whether a read is under way, or found what is fresh.
-fn is_useful(reading: &Reading, now: i64) -> bool {
+fn is_useful(reading: &KeysRead, now: i64) -> bool {
     match &*reading.borrow() {
         // Its task is there, or it would never end.
         None => reading.has_changed().is_ok(),

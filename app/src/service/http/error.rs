@@ -1,23 +1,19 @@
 //! The answer when something cannot be done, as RFC 9457 has it: a stable code, a sentence, the rule and the value.
 //!
 //! 422 is wrong in itself, 409 at this moment. 503 is a limit of the service, worth repeating, and says when.
-//! The one place where a refusal of the service, or an error of the library, becomes HTTP.
+//! The one place where a refusal of the service becomes HTTP; what each says is in the table of refusals (request/refusal.rs).
 
 use std::time::{Duration, Instant};
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use debora::{Error, VALUES_VERSION};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::log::{OtherValues, ROUNDS_MAX};
+use crate::log::OtherValues;
 use crate::service::http::problems::{self, MEDIA_TYPE};
-use crate::service::http::webhooks;
-use crate::service::keys::KEY_NAME_MAX;
-use crate::service::limits::ESTIMATES_MAX;
-use crate::service::request::{NAME_MAX, Refusal};
+use crate::service::request::Refusal;
 use crate::service::seldom::Seldom;
 use crate::store::Role;
 
@@ -90,9 +86,14 @@ pub struct FaultPlace {
     pub column: Option<u64>,
 }
 
-/// The code of an answer that is an error, for the log of requests.
-#[derive(Clone, Copy)]
-pub struct Code(pub &'static str);
+/// What an answer says that is an error: for the log of requests, and for the page that a person sees in its place.
+#[derive(Clone)]
+pub struct ErrorWords {
+    /// What programs go by.
+    pub code: &'static str,
+    /// The sentence for a person.
+    pub message: Box<str>,
+}
 
 impl ApiError {
     /// An error without rule and value.
@@ -210,136 +211,34 @@ impl ApiError {
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
-        use StatusCode as S;
-        let message = refusal.to_string();
-        let plain = |status, code| Self::new(status, code, message.clone());
-        // 422 for what is wrong in itself, 409 for what is wrong at this moment, 503 for what is
-        // worth repeating as it is: clients may go by the status alone.
+        let line = refusal.line();
+        let status = StatusCode::from_u16(line.status).expect("the table has statuses of HTTP");
+        let mut error = Self::new(status, line.code, line.to_string());
+        if let Some(field) = line.field {
+            error = error.at(field);
+        }
+        if let Some((rule, value)) = line.broken {
+            error = error.against(rule, value);
+        }
         match refusal {
-            Refusal::NoExperiment { id } => {
-                plain(S::NOT_FOUND, "no_experiment").against("the id of an experiment", id)
-            }
-            Refusal::IdText { id } => plain(S::UNPROCESSABLE_ENTITY, "id_text").against(
-                format!("1 to {NAME_MAX} lower-case letters, digits and dashes"),
-                id,
-            ),
-            Refusal::IdTaken { id } => {
-                plain(S::CONFLICT, "id_taken").against("an id of its own", id)
-            }
-            Refusal::Spec(error) => Self {
+            Refusal::Spec(fault) => Self {
                 place: Some(Box::new(FaultPlace {
-                    field: error.field().map(str::to_owned),
-                    line: error.line(),
-                    column: error.column(),
+                    field: fault.field().map(str::to_owned),
+                    line: fault.line(),
+                    column: fault.column(),
                 })),
-                ..plain(S::UNPROCESSABLE_ENTITY, "spec")
+                ..error
             },
-            Refusal::World => plain(S::UNPROCESSABLE_ENTITY, "world")
-                .against("no [world]", "[world]")
-                .at("world"),
-            Refusal::KeyInSpec => plain(S::UNPROCESSABLE_ENTITY, "key_in_spec")
-                .against("no key in the spec", "key")
-                .at("key"),
-            Refusal::Name { name, .. } => plain(S::UNPROCESSABLE_ENTITY, "name").against(
-                format!("1 to {NAME_MAX} bytes without control characters"),
-                name,
-            ),
-            Refusal::Estimates { estimates } => plain(S::UNPROCESSABLE_ENTITY, "estimates")
-                .against(
-                    format!("actions times quantities <= {ESTIMATES_MAX}"),
-                    estimates,
-                )
-                .at("actions"),
-            Refusal::TooLong { bytes, most, .. } => plain(S::UNPROCESSABLE_ENTITY, "too_long")
-                .against(format!("at most {most} bytes"), bytes),
-            Refusal::ReasonText => plain(S::UNPROCESSABLE_ENTITY, "reason")
-                .against("no control characters but line ends", Value::Null),
-            Refusal::KeyName { name } => plain(S::UNPROCESSABLE_ENTITY, "key_name").against(
-                format!("1 to {KEY_NAME_MAX} letters, digits and - _ . @"),
-                name,
-            ),
-            Refusal::KeyTaken { name } => {
-                plain(S::CONFLICT, "key_taken").against("a name of its own", name)
-            }
-            Refusal::NoKeyNamed { name, .. } => {
-                plain(S::NOT_FOUND, "no_such_key").against("the name of a key", name)
-            }
-            Refusal::KeyRevoked { name, .. } => {
-                plain(S::CONFLICT, "key_revoked").against("a key that is not revoked", name)
-            }
-            Refusal::LastAdmin { name } => {
-                plain(S::CONFLICT, "last_admin").against("another admin key", name)
-            }
-            Refusal::FirstKey => plain(S::UNPROCESSABLE_ENTITY, "first_key")
-                .against("role admin, for all experiments", Value::Null),
-            Refusal::KeyNeeded => Self::no_key(message),
-            Refusal::Webhook(refusal) => webhooks::refused(&refusal),
-            Refusal::Blind(_) => plain(S::UNPROCESSABLE_ENTITY, "blind")
-                .against("a plan that is not blind", false)
-                .at("horizon"),
-            Refusal::Rounds { rounds } => plain(S::UNPROCESSABLE_ENTITY, "rounds")
-                .against(format!("1 <= n <= {ROUNDS_MAX}"), rounds),
-            Refusal::RequestKey { request_key } => plain(S::UNPROCESSABLE_ENTITY, "request_key")
-                .against(
-                    format!("1 to {NAME_MAX} bytes without control characters"),
-                    request_key,
-                ),
-            Refusal::RequestKeyNeeded { .. } => {
-                plain(S::UNPROCESSABLE_ENTITY, "request_key_needed")
-                    .against("a request_key", Value::Null)
-            }
-            Refusal::RequestKeyUsed { asked, rounds, .. } => plain(S::CONFLICT, "request_key_used")
-                .against(format!("n = {asked}, as before"), rounds),
-            Refusal::OutcomeIndex { rounds, index, .. } => plain(S::UNPROCESSABLE_ENTITY, "index")
-                .against(format!("0 <= index < {rounds}"), index),
-            Refusal::Behind { seen, decided, .. } => {
-                plain(S::CONFLICT, "behind").against(format!("seen <= {decided}"), seen)
-            }
-            // No rule is violated: the same request is right as soon as the outcomes are told.
             Refusal::Waiting { outstanding, .. } => Self {
                 outstanding: Some(outstanding),
-                ..plain(S::CONFLICT, "waiting").retry()
+                ..error.retry()
             },
-            Refusal::Paused { .. } | Refusal::WentBack { .. } => {
-                plain(S::CONFLICT, "paused").against("status running", "paused")
-            }
-            Refusal::OtherValues(other) => plain(S::CONFLICT, "other_values")
-                .against(format!("values version {VALUES_VERSION}"), other.version),
-            Refusal::Closed { .. } => {
-                plain(S::CONFLICT, "closed").against("status running or paused", "closed")
-            }
-            Refusal::Done { .. } => {
-                plain(S::CONFLICT, "done").against("status running or paused", "done")
-            }
-            Refusal::Outcome { error, .. } => {
-                outcome(plain(S::UNPROCESSABLE_ENTITY, "outcome"), &error)
-            }
-            // The detail may hold an address or a file's name of the server, so it goes to its log.
             Refusal::Store { detail } => Self {
                 cause: Some(detail.into()),
-                ..plain(S::SERVICE_UNAVAILABLE, "store")
+                ..error
             },
-            Refusal::Busy => Self::busy(message),
-            Refusal::Stopping => plain(S::SERVICE_UNAVAILABLE, "stopping"),
+            _ => error,
         }
-    }
-}
-
-/// The rule and the value of an outcome that the problem refuses.
-fn outcome(api: ApiError, error: &Error) -> ApiError {
-    match error {
-        Error::Outside {
-            name,
-            value,
-            low,
-            high,
-        } => api.against(format!("{low:?} <= {name} <= {high:?}"), *value),
-        Error::CostCount { got, costs } => api.against(format!("{costs} costs"), *got),
-        Error::RoundUnknown { round, horizon } => {
-            api.against(format!("1 <= round <= {horizon}"), *round)
-        }
-        // The others cannot come of an outcome; their sentence says it all.
-        _ => api,
     }
 }
 
@@ -389,7 +288,10 @@ impl IntoResponse for ApiError {
                 .headers_mut()
                 .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        response.extensions_mut().insert(Code(self.code));
+        response.extensions_mut().insert(ErrorWords {
+            code: self.code,
+            message: self.message,
+        });
         response
     }
 }

@@ -12,13 +12,13 @@ use anyhow::Result;
 use debora::Policy;
 use debora::record::Kind;
 
-use crate::log::kept::LimitVerdict;
+use crate::reading::alerts::AlertKind;
+use crate::reading::{LimitState, LimitVerdict, OutcomeCounts, RunState};
 use crate::service::http::AppState;
-use crate::service::http::alerts::AlertKind;
 use crate::service::http::census::STATUSES;
 use crate::service::http::samples::Families;
-use crate::service::http::summary::{BUDGET, LimitLine, LineStanding, LineSummary};
-use crate::store::{ExperimentLine, Status, Store};
+use crate::service::http::summary::{BUDGET, Glance, LineSummary, run_state};
+use crate::store::{ExperimentLine, Store};
 use declared::DECLARED;
 
 /// How long a scrape waits for the lane. Scrapers give up after ten seconds, and know nothing then.
@@ -27,11 +27,13 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Costs of an experiment that are shown, those whose limit was exceeded first.
 const COSTS_MAX: usize = 20;
 
-/// Every kind of alert.
-const KINDS: [AlertKind; 2] = [AlertKind::BrokenPromise, AlertKind::UnevenLoss];
-
-/// What an experiment may be doing.
-const STATES: [&str; 4] = ["running", "waiting", "committed", "paused"];
+/// What an experiment that is not over may be doing.
+const STATES: [RunState; 4] = [
+    RunState::Running,
+    RunState::Waiting,
+    RunState::Committed,
+    RunState::Paused,
+];
 
 /// An experiment as it is shown.
 struct GaugeLine {
@@ -40,20 +42,8 @@ struct GaugeLine {
 }
 
 impl GaugeLine {
-    fn standing(&self) -> Option<&LineStanding> {
-        self.summary.as_ref()?.standing.as_ref().ok()
-    }
-
-    /// One of [`STATES`], by the rules of the list.
-    fn state(&self) -> &'static str {
-        let committed = |standing: &LineStanding| standing.kind == Kind::Commit;
-        let waits = |summary: &Arc<LineSummary>| summary.is_waiting(&self.line);
-        match self.line.progress.status {
-            Status::Running if self.standing().is_some_and(committed) => "committed",
-            Status::Running if self.summary.as_ref().is_some_and(waits) => "waiting",
-            Status::Running => "running",
-            _ => "paused",
-        }
+    fn glance(&self) -> Option<&Glance> {
+        self.summary.as_ref()?.glance.as_ref().ok()
     }
 }
 
@@ -153,12 +143,12 @@ impl GaugeLine {
     fn add_to(&self, families: &mut Families) {
         self.add_counts(families);
         if let Some(summary) = &self.summary {
-            let readable = summary.standing.is_ok();
+            let readable = summary.glance.is_ok();
             families.add("experiment_readable", &[self.id()], f64::from(readable));
         }
-        if let Some(standing) = self.standing() {
-            self.add_standing(families, standing);
-            let limits = standing.limits.iter().flatten().take(COSTS_MAX);
+        if let Some(glance) = self.glance() {
+            self.add_glance(families, glance);
+            let limits = glance.limits.iter().take(COSTS_MAX);
             limits.for_each(|limit| self.add_limit(families, limit));
         }
     }
@@ -170,20 +160,19 @@ impl GaugeLine {
     /// What is counted, and what it is doing.
     fn add_counts(&self, families: &mut Families) {
         let (id, progress) = (self.id(), &self.line.progress);
-        let sum = |counts: &[u64]| counts.iter().sum::<u64>();
-        let [counted, imputed] = [sum(&progress.outcomes), sum(&progress.imputed)];
+        let outcomes = OutcomeCounts::from_progress(progress);
         for (name, count) in [
-            ("experiment_rounds", progress.rounds()),
-            ("experiment_overtime", progress.overtime),
-            ("experiment_outstanding_rounds", progress.outstanding()),
+            ("experiment_rounds", outcomes.decided),
+            ("experiment_overtime", outcomes.overtime),
+            ("experiment_outstanding_rounds", outcomes.outstanding),
             ("experiment_epoch", progress.epoch),
         ] {
             families.add(name, &[id], count as f64);
         }
         for (source, count) in [
-            ("told", counted - imputed),
-            ("imputed", imputed),
-            ("late", progress.late),
+            ("told", outcomes.told),
+            ("imputed", outcomes.imputed),
+            ("late", outcomes.late),
         ] {
             families.add(
                 "experiment_outcomes",
@@ -192,72 +181,59 @@ impl GaugeLine {
             );
         }
         // All of them, so that an alert sees one end.
+        let doing = run_state(&self.line, self.summary.as_deref());
         for state in STATES {
-            let is = f64::from(self.state() == state);
-            families.add("experiment_state", &[id, ("state", state)], is);
+            let is = f64::from(doing.unwrap_or(RunState::Running) == state);
+            families.add("experiment_state", &[id, ("state", state.word())], is);
         }
     }
 
     /// What the engine says.
-    fn add_standing(&self, families: &mut Families, standing: &LineStanding) {
+    fn add_glance(&self, families: &mut Families, glance: &Glance) {
         let id = self.id();
-        let infeasible = f64::from(standing.kind == Kind::Infeasible);
-        families.add(
-            "experiment",
-            &[id, ("policy", policy(standing.policy))],
-            1.0,
-        );
-        families.add("experiment_horizon_rounds", &[id], standing.horizon as f64);
+        let infeasible = f64::from(glance.kind == Kind::Infeasible);
+        families.add("experiment", &[id, ("policy", policy(glance.policy))], 1.0);
+        families.add("experiment_horizon_rounds", &[id], glance.horizon as f64);
         families.add("experiment_infeasible", &[id], infeasible);
-        for (action, share) in &standing.strategy {
+        for share in glance.shares.all() {
             families.add(
                 "experiment_strategy_ratio",
-                &[id, ("action", action)],
-                *share,
+                &[id, ("action", &share.name)],
+                share.probability,
             );
         }
         // Zeros, too, so that an alert sees the last one go.
-        for kind in KINDS {
-            let count = standing
-                .alert_kinds
-                .iter()
-                .filter(|one| **one == kind)
-                .count();
+        for kind in AlertKind::ALL {
+            let of_kind = glance.alerts.iter().filter(|alert| alert.kind == kind);
             families.add(
                 "experiment_alerts",
-                &[id, ("kind", word(kind))],
-                count as f64,
+                &[id, ("kind", kind.word())],
+                of_kind.count() as f64,
             );
         }
     }
 
     /// What was spent of a cost, beside its threshold.
-    fn add_limit(&self, families: &mut Families, limit: &LimitLine) {
+    fn add_limit(&self, families: &mut Families, limit: &LimitState) {
         let labels = [self.id(), ("cost", &*limit.name)];
-        if let Some(realised) = limit.realised {
+        if let Some(realised) = limit.all.realised {
             families.add("experiment_cost_average", &labels, realised);
         }
         families.add("experiment_cost_threshold", &labels, limit.threshold);
-        for (verdict, word) in [
-            (LimitVerdict::Kept, "kept"),
-            (LimitVerdict::Exceeded, "exceeded"),
-            (LimitVerdict::Unknown, "unknown"),
+        // As they were first given out.
+        for verdict in [
+            LimitVerdict::Kept,
+            LimitVerdict::Exceeded,
+            LimitVerdict::Unknown,
         ] {
-            let is = f64::from(limit.verdict == verdict);
+            let is = f64::from(limit.all.verdict == verdict);
             let [id, cost] = labels;
             families.add(
                 "experiment_limit_verdict",
-                &[id, cost, ("verdict", word)],
+                &[id, cost, ("verdict", verdict.word())],
                 is,
             );
         }
-    }
-}
-
-fn word(kind: AlertKind) -> &'static str {
-    match kind {
-        AlertKind::BrokenPromise => "broken_promise",
-        AlertKind::UnevenLoss => "uneven_loss",
     }
 }
 

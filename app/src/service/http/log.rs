@@ -8,12 +8,11 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::log::certificate::{self, Certificate};
 use crate::log::{self, BadCursor, LINES_MAX, LogPage, NEXT_HEADER};
+use crate::reading::certificate::{Certificate, Certification};
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
-use crate::service::http::experiments::row;
 use crate::service::http::extract::{Id, QueryParams};
 use crate::service::request::Refusal;
 use crate::store::{Role, Store};
@@ -139,28 +138,40 @@ pub async fn certificate(
     State(app): State<AppState>,
     caller: Caller,
     Id(id): Id,
-) -> Result<Reply<Certificate>, ApiError> {
+) -> Result<Reply<Box<Certificate>>, ApiError> {
     Ok(Reply(certificate_of(&app, &caller, &id).await?))
 }
 
-/// The certificate of an experiment, if it is over.
+/// The certificate of an experiment; refused while it goes on.
 pub async fn certificate_of(
     app: &AppState,
     caller: &Caller,
     id: &str,
-) -> Result<Certificate, ApiError> {
+) -> Result<Box<Certificate>, ApiError> {
+    match certification(app, caller, id).await? {
+        Certification::Over(certificate) => Ok(certificate),
+        Certification::Open(open) => {
+            let status = open.1.status;
+            let message =
+                format!("experiment {id:?} is not over; let it reach its horizon, or close it");
+            let error = ApiError::new(StatusCode::CONFLICT, "not_over", message);
+            Err(error.against("status done or closed", json!(status)))
+        }
+    }
+}
+
+/// What there is of an experiment to certify.
+pub async fn certification(
+    app: &AppState,
+    caller: &Caller,
+    id: &str,
+) -> Result<Certification, ApiError> {
     caller.require_for(Role::Read, id)?;
     let (asked, asking) = (id.to_owned(), caller.clone());
     let read = move |store: &mut Store| {
         let reveal = asking.sees_key_of(store, &asked)?;
-        certificate::of(store, &asked, reveal)
+        Certificate::read(store, &asked, reveal)
     };
-    if let Some(certificate) = app.read_page(read).await? {
-        return Ok(certificate);
-    }
-    // Only a missing certificate needs to know why: the experiment goes on, or there is none.
-    let (_, progress) = row(app, id).await?;
-    let message = format!("experiment {id:?} is not over; let it reach its horizon, or close it");
-    let error = ApiError::new(StatusCode::CONFLICT, "not_over", message);
-    Err(error.against("status done or closed", json!(progress.status)))
+    let read = app.read_page(read).await?;
+    Ok(read.ok_or_else(|| Refusal::NoExperiment { id: id.to_owned() })?)
 }

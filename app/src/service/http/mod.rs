@@ -9,7 +9,6 @@
 //! [`error::ApiError`] in one place.
 
 pub mod access;
-pub mod alerts;
 pub mod census;
 pub mod decisions;
 pub mod diffs;
@@ -30,7 +29,6 @@ pub mod metrics;
 #[cfg(feature = "describe")]
 pub mod openapi;
 pub mod outcomes;
-pub mod pace;
 pub mod pages;
 pub mod papers;
 pub mod plan;
@@ -263,7 +261,7 @@ impl App {
     pub async fn answer(&self, request: Request) -> Response {
         let asked = Asked::of(&request);
         let response = watch::observed(&self.state, self.router.clone(), request).await;
-        errors::for_people(asked, response).await
+        errors::for_people(asked, response)
     }
 }
 

@@ -20,7 +20,7 @@ use crate::service::http::experiments::row;
 use crate::service::http::extract::Id;
 use crate::service::http::log::certificate_of;
 use crate::service::request::Refusal;
-use crate::store::Role;
+use crate::store::{Progress, Role};
 
 /// What the browser may load: nothing. The style is in the file itself, as it may be mailed or moved alone.
 const POLICY: &str =
@@ -41,7 +41,7 @@ pub async fn seal(
     caller: Caller,
     Id(id): Id,
 ) -> Result<Reply<Seal>, ApiError> {
-    Ok(Reply(seal_of(&app, &caller, &id).await?))
+    Ok(Reply(seal_of(&app, &caller, &id).await?.0))
 }
 
 /// The seal as a page
@@ -55,7 +55,7 @@ pub async fn seal_page(
     caller: Caller,
     Id(id): Id,
 ) -> Result<Response, ApiError> {
-    let seal = seal_of(&app, &caller, &id).await?;
+    let (seal, _) = seal_of(&app, &caller, &id).await?;
     let page = document(&papers::seal::title(&seal), &papers::seal::answer(&seal));
     Ok(file(page, &format!("{id}-seal.html")))
 }
@@ -80,12 +80,16 @@ pub async fn certificate(
     Ok(file(page, &format!("{id}-certificate.html")))
 }
 
-/// The seal of an experiment.
-pub async fn seal_of(app: &AppState, caller: &Caller, id: &str) -> Result<Seal, ApiError> {
+/// The seal of an experiment, and how far the experiment is.
+pub async fn seal_of(
+    app: &AppState,
+    caller: &Caller,
+    id: &str,
+) -> Result<(Seal, Progress), ApiError> {
     caller.require_for(Role::Read, id)?;
-    let (experiment, _) = row(app, id).await?;
+    let (experiment, progress) = row(app, id).await?;
     let seal = Seal::of(&experiment).map_err(ApiError::store)?;
-    Ok(seal.map_err(Refusal::from)?)
+    Ok((seal.map_err(Refusal::from)?, progress))
 }
 
 /// Where the caller found the service.

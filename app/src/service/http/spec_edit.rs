@@ -6,6 +6,7 @@
 use toml_edit::{Array, DocumentMut, InlineTable, Item, RawString, Table, TableLike, Value};
 
 /// A text that is TOML.
+#[derive(Clone)]
 pub struct SpecEdit(DocumentMut);
 
 /// What a value is written as.
@@ -29,9 +30,8 @@ impl SpecEdit {
 
     /// The value at a path of keys and numbers, as a person would type it; empty if there is none.
     pub fn get(&self, path: &[&str]) -> String {
-        let root = Some(Place::Item(self.0.as_item()));
-        let place = path.iter().fold(root, |place, key| place?.enter(key));
-        place.and_then(Place::value).map_or(String::new(), typed)
+        let value = self.item(path).and_then(Item::as_value);
+        value.map_or(String::new(), typed)
     }
 
     /// How many entries the list at a key has.
@@ -45,10 +45,7 @@ impl SpecEdit {
 
     /// Whether there is something at a path of keys.
     pub fn has(&self, path: &[&str]) -> bool {
-        let root = Some(Place::Item(self.0.as_item()));
-        path.iter()
-            .fold(root, |place, key| place?.enter(key))
-            .is_some()
+        self.item(path).is_some()
     }
 
     /// Writes a value. An empty one is taken away, with the tables that it leaves empty.
@@ -62,27 +59,33 @@ impl SpecEdit {
 
     /// Writes a value, also an empty one.
     pub fn write(&mut self, path: &[&str], text: &str, notation: Notation) {
-        let Some((last, above)) = path.split_last() else {
-            return;
-        };
-        if let Some(entry) = self.entry(above, last) {
-            replace(entry, value(text, notation));
-        } else if let Some(table) = self.table(above) {
-            put(table, last, value(text, notation));
-        }
+        self.put(path, value(text, notation));
     }
 
     /// Writes both ends of an interval.
     pub fn set_ends(&mut self, path: &[&str], ends: [&str; 2]) {
+        let ends = ends.iter().map(|end| value(end, Notation::Number));
+        self.put(path, Value::Array(ends.collect()));
+    }
+
+    fn put(&mut self, path: &[&str], value: Value) {
         let Some((last, above)) = path.split_last() else {
             return;
         };
-        if let Some(table) = self.table(above) {
-            let ends: Array = ends
-                .iter()
-                .map(|end| value(end, Notation::Number))
-                .collect();
-            put(table, last, Value::Array(ends));
+        match self.place(above) {
+            // An entry of a list is there, or there is no such row.
+            Some(list) if is_list(list) => {
+                let entry = number(last).and_then(|number| list.get_mut(number));
+                if let Some(old) = entry.and_then(Item::as_value_mut) {
+                    replace(old, value);
+                }
+            }
+            Some(table) => {
+                if let Some(table) = table.as_table_like_mut() {
+                    insert(table, last, value);
+                }
+            }
+            None => {}
         }
     }
 
@@ -95,7 +98,7 @@ impl SpecEdit {
         if !self.has(path) {
             return;
         }
-        let Some(table) = self.table(above) else {
+        let Some(table) = self.place(above).and_then(Item::as_table_like_mut) else {
             return;
         };
         table.remove(last);
@@ -111,7 +114,7 @@ impl SpecEdit {
         if !self.has(&both(from)) || self.has(&both(to)) {
             return;
         }
-        if let Some(table) = self.table(table)
+        if let Some(table) = self.place(table).and_then(Item::as_table_like_mut)
             && let Some(item) = table.remove(from)
         {
             table.insert(to, item);
@@ -132,8 +135,8 @@ impl SpecEdit {
     /// Adds a cost.
     pub fn add_cost(&mut self, name: &str, threshold: &str) {
         let mut cost = Table::new();
-        put(&mut cost, "name", value(name, Notation::Text));
-        put(&mut cost, "threshold", value(threshold, Notation::Number));
+        insert(&mut cost, "name", value(name, Notation::Text));
+        insert(&mut cost, "threshold", value(threshold, Notation::Number));
         cost.decor_mut().set_prefix("\n");
         let costs = self
             .0
@@ -187,71 +190,39 @@ impl SpecEdit {
         }
     }
 
-    /// The table at a path, made if it is not there.
-    fn table(&mut self, path: &[&str]) -> Option<&mut dyn TableLike> {
-        let mut table: &mut dyn TableLike = self.0.as_table_mut();
-        let mut keys = path.iter().enumerate().peekable();
-        while let Some((depth, key)) = keys.next() {
-            let item = table.entry(key).or_insert_with(|| {
+    /// What is at a path.
+    fn item(&self, path: &[&str]) -> Option<&Item> {
+        path.iter().try_fold(self.0.as_item(), |item, key| {
+            item.get(key).or_else(|| item.get(number(key)?))
+        })
+    }
+
+    /// The same, to be changed; tables are made where there are none.
+    fn place(&mut self, path: &[&str]) -> Option<&mut Item> {
+        let mut item = self.0.as_item_mut();
+        for (depth, key) in path.iter().enumerate() {
+            item = if is_list(item) {
+                item.get_mut(number(key)?)?
+            } else {
+                let entry = item.as_table_like_mut()?.entry(key);
                 // Sections at the top, and tables in a line within them, as people write them.
-                if depth == 0 {
-                    Item::Table(Table::new())
-                } else {
-                    Item::Value(Value::InlineTable(InlineTable::new()))
-                }
-            });
-            table = match item {
-                Item::ArrayOfTables(tables) => {
-                    let (_, number) = keys.next()?;
-                    tables.get_mut(number.parse().ok()?)?
-                }
-                Item::Value(Value::Array(values)) => {
-                    let (_, number) = keys.next()?;
-                    let value = values.get_mut(number.parse().ok()?)?;
-                    value.as_inline_table_mut()?
-                }
-                item => item.as_table_like_mut()?,
+                entry.or_insert_with(|| match depth {
+                    0 => Item::Table(Table::new()),
+                    _ => Item::Value(Value::InlineTable(InlineTable::new())),
+                })
             };
         }
-        Some(table)
-    }
-
-    /// An entry of a list of values.
-    fn entry(&mut self, path: &[&str], number: &str) -> Option<&mut Value> {
-        let list = self.0.get_mut(path.first()?)?.as_array_mut()?;
-        list.get_mut(number.parse().ok()?)
+        Some(item)
     }
 }
 
-/// Where a path has led so far: lists of values hold values and not items.
-#[derive(Clone, Copy)]
-enum Place<'a> {
-    Item(&'a Item),
-    Table(&'a Table),
-    Value(&'a Value),
+/// Whether an item has entries by number: values, or sections.
+fn is_list(item: &Item) -> bool {
+    item.is_array() || item.is_array_of_tables()
 }
 
-impl<'a> Place<'a> {
-    fn enter(self, key: &str) -> Option<Self> {
-        let number = || key.parse::<usize>().ok();
-        match self {
-            Place::Item(Item::ArrayOfTables(tables)) => tables.get(number()?).map(Place::Table),
-            Place::Item(Item::Value(value)) => Place::Value(value).enter(key),
-            Place::Item(item) => item.as_table_like()?.get(key).map(Place::Item),
-            Place::Table(table) => table.get(key).map(Place::Item),
-            Place::Value(Value::Array(values)) => values.get(number()?).map(Place::Value),
-            Place::Value(Value::InlineTable(table)) => table.get(key).map(Place::Value),
-            Place::Value(_) => None,
-        }
-    }
-
-    fn value(self) -> Option<&'a Value> {
-        match self {
-            Place::Item(item) => item.as_value(),
-            Place::Value(value) => Some(value),
-            Place::Table(_) => None,
-        }
-    }
+fn number(key: &str) -> Option<usize> {
+    key.parse().ok()
 }
 
 /// A value as a person would type it.
@@ -277,7 +248,7 @@ fn value(text: &str, notation: Notation) -> Value {
     }
 }
 
-fn put(table: &mut dyn TableLike, key: &str, value: Value) {
+fn insert(table: &mut dyn TableLike, key: &str, value: Value) {
     match table.get_mut(key).and_then(Item::as_value_mut) {
         Some(old) => replace(old, value),
         None => {

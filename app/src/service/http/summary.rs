@@ -12,17 +12,13 @@ use debora::Policy;
 use debora::record::Kind;
 use debora::spec::Spec;
 
-use crate::log::account::ToldAccount;
-use crate::log::kept::{self, LimitVerdict};
-use crate::log::observed::Observed;
-use crate::log::sample_ratio;
-use crate::log::{OtherValues, check_values};
+use crate::log::OtherValues;
+use crate::reading::alerts::Alert;
+use crate::reading::pace::{DecisionPace, DecisionRate};
+use crate::reading::{ActionShare, LimitState, Reading, RunState, Shares};
 use crate::service::http::ExperimentInfo;
-use crate::service::http::alerts::{self, AlertKind};
-use crate::service::http::pace::{DecisionPace, DecisionRate};
 use crate::service::recent::Recent;
-use crate::service::resident::Resident;
-use crate::store::{ExperimentLine, ExperimentRow, Progress, Store};
+use crate::store::{ExperimentLine, Progress, Status, Store};
 
 /// Names kept: as many experiments as a search looks at.
 pub const FACTS_MAX: usize = 20_000;
@@ -52,52 +48,36 @@ pub struct LineSummary {
     /// When.
     made_at: i64,
     /// What is known of it, or why that cannot be said.
-    pub standing: Result<LineStanding, Unsaid>,
+    pub glance: Result<Glance, Unreadable>,
     pace: Option<DecisionPace>,
 }
 
 /// Why nothing can be said of an experiment.
-pub enum Unsaid {
+pub enum Unreadable {
     /// It is decided with other values than this program has.
     OtherValues(String),
     /// The store failed, or is damaged.
-    Unreadable(String),
+    Damaged(String),
 }
 
-/// What an experiment's engine and sums tell.
-pub struct LineStanding {
+/// What a list keeps of a reading.
+pub struct Glance {
     /// How the open epoch's strategy was found.
     pub kind: Kind,
     /// Rounds in all.
     pub horizon: u64,
     /// Which algorithm decides.
     pub policy: Policy,
-    /// The action with the largest probability, by name, and that probability.
-    pub leader: (String, f64),
-    /// The probability of each action, by name; of many actions, those of the most probable.
-    pub strategy: Vec<(String, f64)>,
+    /// The action that is played most.
+    pub leader: ActionShare,
+    /// How often each action is played; of many actions, the most frequent.
+    pub shares: Shares,
     /// Whether the open epoch is fully decided and waits for outcomes.
     waiting: bool,
-    /// Its costs, those whose limit was exceeded first; `None` if an earlier version stored outcomes without their sums.
-    pub limits: Option<Vec<LimitLine>>,
-    /// What somebody should look into, in sentences.
-    pub alerts: Vec<String>,
-    /// What kind each of them is of.
-    pub alert_kinds: Vec<AlertKind>,
-}
-
-/// Whether a cost's limit was kept.
-pub struct LimitLine {
-    /// The cost's name.
-    pub name: String,
-    /// What its mean must not exceed.
-    pub threshold: f64,
-    /// Its average over all counted rounds; `None` without a round.
-    pub realised: Option<f64>,
-    /// Whether it was.
-    pub verdict: LimitVerdict,
-    /// The same in words, with the numbers.
-    pub sentence: String,
+    /// Its limits, the worst first.
+    pub limits: Vec<LimitState>,
+    /// What somebody should look into.
+    pub alerts: Vec<Alert>,
 }
 
 impl Facts {
@@ -134,7 +114,8 @@ impl Summaries {
         if let Some(facts) = lock(&self.facts).get_mut(id) {
             return Ok(Arc::clone(facts));
         }
-        let (experiment, _) = row(store, id)?;
+        let row = store.experiment(id)?;
+        let (experiment, _) = row.with_context(|| not_there(id))?;
         let spec = Spec::parse(&experiment.spec, id)?;
         let facts = Arc::new(Facts {
             name: spec.name,
@@ -172,27 +153,30 @@ impl Summaries {
     }
 }
 
-fn row(store: &mut Store, id: &str) -> Result<(ExperimentRow, Progress)> {
-    let row = store.experiment(id)?;
-    row.with_context(|| format!("the store lists an experiment {id:?} that is not there"))
+fn not_there(id: &str) -> String {
+    format!("the store lists an experiment {id:?} that is not there")
 }
 
-impl Unsaid {
-    fn of(error: &anyhow::Error) -> Self {
+impl From<anyhow::Error> for Unreadable {
+    fn from(error: anyhow::Error) -> Self {
         if error.is::<OtherValues>() {
             Self::OtherValues(error.to_string())
         } else {
-            Self::Unreadable(format!("{error:#}"))
+            Self::Damaged(format!("{error:#}"))
         }
     }
 }
 
 impl LineSummary {
     fn read(store: &mut Store, line: &ExperimentLine, now: i64) -> Self {
-        let standing = LineStanding::read(store, line);
+        let reading = Reading::read(store, &line.id)
+            .and_then(|reading| reading.with_context(|| not_there(&line.id)));
         Self {
             // One that cannot be read must not hide the others.
-            standing: standing.map_err(|error| Unsaid::of(&error)),
+            glance: match reading {
+                Ok(reading) => Ok(Glance::from_reading(&reading)),
+                Err(error) => Err(error.into()),
+            },
             pace: DecisionPace::read(store, &line.id, &line.progress).unwrap_or_default(),
             progress: line.progress.clone(),
             made_at: now,
@@ -207,7 +191,7 @@ impl LineSummary {
     /// Whether it need not be made again.
     fn holds_for(&self, line: &ExperimentLine) -> bool {
         // A store that failed may have recovered.
-        self.is_of(line) && !matches!(self.standing, Err(Unsaid::Unreadable(_)))
+        self.is_of(line) && !matches!(self.glance, Err(Unreadable::Damaged(_)))
     }
 
     /// How many milliseconds old it is, if the experiment has changed since.
@@ -220,11 +204,8 @@ impl LineSummary {
     }
 
     /// Whether the experiment is known to wait for outcomes.
-    pub fn is_waiting(&self, line: &ExperimentLine) -> bool {
-        let waited = self
-            .standing
-            .as_ref()
-            .is_ok_and(|standing| standing.waiting);
+    fn is_waiting(&self, line: &ExperimentLine) -> bool {
+        let waited = self.glance.as_ref().is_ok_and(|glance| glance.waiting);
         // Of an epoch that was fully decided nothing more is, so this stays true until its last outcome.
         waited && self.progress.decided == line.progress.decided && line.progress.outstanding() > 0
     }
@@ -242,96 +223,36 @@ impl LineSummary {
     }
 }
 
-impl LineStanding {
-    fn read(store: &mut Store, line: &ExperimentLine) -> Result<Self> {
-        let (id, progress) = (&*line.id, &line.progress);
-        let (experiment, _) = row(store, id)?;
-        check_values(&experiment)?;
-        let resident = Resident::read(store, id)?.context("it is not there")?;
-        resident.check(id, progress)?;
-        let engine = &resident.engine;
-        let probabilities = engine.strategy().probabilities().iter();
-        // The first of those that share the largest, as ties go to the lowest action everywhere.
-        let (place, probability) =
-            probabilities
-                .enumerate()
-                .fold((0, 0.0), |best, (place, probability)| {
-                    if *probability > best.1 {
-                        (place, *probability)
-                    } else {
-                        best
-                    }
-                });
-        let (limits, alerts) = told(store, progress, &resident, id)?;
-        let problem = engine.problem();
-        Ok(Self {
-            kind: engine.open_record().kind,
-            horizon: problem.horizon(),
-            policy: problem.policy(),
-            leader: (problem.actions()[place].clone(), probability),
-            strategy: most_probable(problem.actions(), engine.strategy().probabilities()),
-            waiting: progress.status.is_open()
-                && progress.outstanding() > 0
-                && resident.is_decided(progress),
-            limits,
-            alert_kinds: alerts.iter().map(|(kind, _)| *kind).collect(),
-            alerts: alerts::sentences(alerts),
-        })
-    }
-}
-
-/// The actions with the largest probabilities, in the spec's order if they are all.
-fn most_probable(actions: &[String], probabilities: &[f64]) -> Vec<(String, f64)> {
-    let mut named: Vec<_> = actions.iter().zip(probabilities.iter().copied()).collect();
-    if named.len() > ACTIONS_MAX {
-        // Stable, so that of equals the lowest actions stay.
-        named.sort_by(|one, other| other.1.total_cmp(&one.1));
-        named.truncate(ACTIONS_MAX);
-    }
-    let owned = named.into_iter().map(|(name, share)| (name.clone(), share));
-    owned.collect()
-}
-
-type LimitsAndAlerts = (Option<Vec<LimitLine>>, Vec<(AlertKind, String)>);
-
-/// What was told: limits, and alerts.
-fn told(
-    store: &mut Store,
-    progress: &Progress,
-    resident: &Resident,
-    id: &str,
-) -> Result<LimitsAndAlerts> {
-    let engine = &resident.engine;
-    let observed = match store.observed(id)? {
-        Some(text) => Observed::parse(&text, engine.problem())?,
-        None if progress.outcomes.iter().sum::<u64>() == 0 => Observed::new(engine.problem()),
-        // To sum up an epoch again may take seconds: the experiment's own page does.
-        None => return Ok((None, Vec::new())),
+/// What an experiment does; `None` while it is not known whether it waits or has committed.
+pub fn run_state(line: &ExperimentLine, summary: Option<&LineSummary>) -> Option<RunState> {
+    let status = line.progress.status;
+    let Some(summary) = summary else {
+        return (status != Status::Running).then(|| RunState::new(status, false, false));
     };
-    let account = ToldAccount::new(engine, progress, &observed, &resident.rules)?;
-    let limits = kept::of(&account);
-    let ratio = sample_ratio::check(&account);
-    let alerts = alerts::alerts(engine.problem().policy(), &limits, &ratio);
-    let mut limits: Vec<_> = limits
-        .into_iter()
-        .map(|limit| LimitLine {
-            name: limit.name,
-            threshold: limit.threshold,
-            realised: limit.all.realised,
-            verdict: limit.all.verdict,
-            sentence: limit.all.sentence,
-        })
-        .collect();
-    limits.sort_by_key(|limit| severity(limit.verdict));
-    Ok((Some(limits), alerts))
+    let glance = summary.glance.as_ref();
+    let is_committed = glance.is_ok_and(|glance| glance.kind == Kind::Commit);
+    Some(RunState::new(
+        status,
+        is_committed,
+        summary.is_waiting(line),
+    ))
 }
 
-/// The worst first.
-pub fn severity(verdict: LimitVerdict) -> u8 {
-    match verdict {
-        LimitVerdict::Exceeded => 0,
-        LimitVerdict::Unknown => 1,
-        LimitVerdict::Kept => 2,
+impl Glance {
+    fn from_reading(reading: &Reading) -> Self {
+        let shares = reading.shares();
+        let mut limits = reading.limits().to_vec();
+        limits.sort_by_key(|limit| limit.all.verdict.severity());
+        Self {
+            kind: reading.kind(),
+            horizon: reading.problem().horizon(),
+            policy: reading.policy(),
+            leader: shares.leader().clone(),
+            shares: shares.clone().most_frequent(ACTIONS_MAX),
+            waiting: reading.is_waiting(),
+            limits,
+            alerts: reading.alerts(),
+        }
     }
 }
 

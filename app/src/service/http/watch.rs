@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use crate::service::http::access::Caller;
-use crate::service::http::error::{ApiError, Code};
+use crate::service::http::error::{ApiError, ErrorWords};
 use crate::service::http::guard::guarded;
 use crate::service::http::metrics::{RequestLabels, method_name};
 use crate::service::http::routes::INTERFACE;
@@ -119,7 +119,10 @@ pub async fn observed(app: &Shared, router: Router, request: Request) -> Respons
         .or_insert(HeaderValue::from_static("no-store"));
     let status = response.status().as_u16();
     let taken = start.elapsed();
-    let code = response.extensions().get::<Code>().map(|code| code.0);
+    let code = response
+        .extensions()
+        .get::<ErrorWords>()
+        .map(|error| error.code);
     tracing::debug!(
         method,
         route,

@@ -18,7 +18,7 @@ use debora::Key;
 use sha2::{Digest as _, Sha256};
 
 pub use granted::{Decided, EpochLabels, FlagAdvice, FlagReply, Granted, Receipt};
-pub use refusal::Refusal;
+pub use refusal::{Refusal, RefusalLine};
 
 use crate::hex;
 use crate::log::ROUNDS_MAX;

@@ -19,7 +19,7 @@ use ureq::http::Uri;
 use crate::service::keys::is_key_name;
 use crate::service::limits::{quoted, within};
 use crate::service::random::random;
-use crate::service::request::{Refusal, is_id};
+use crate::service::request::{Refusal, RefusalLine, is_id};
 use crate::store::{Deliveries, Store, Webhook, WebhookSecret};
 use message::{WORDS, unknown_word};
 
@@ -84,50 +84,110 @@ impl EventKind {
 pub const FORMATS: [&str; 2] = ["standard", "slack"];
 
 /// Why nothing was done about a webhook.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum WebhookRefusal {
     /// An address that is none.
-    #[error(
-        "the url must be an address that begins with http:// or https://, without a name or password in it"
-    )]
     Url,
     /// A shape that no message has.
-    #[error("the format {format:?} must be {}", FORMATS.join(" or "))]
     Format { format: String },
     /// A template where there is no text.
-    #[error(
-        "a template is for the format slack alone, is not empty and contains no zero byte; leave it out, or set the format"
-    )]
     Template,
     /// A brace that begins none of the words.
-    #[error(
-        "the template has {word:?} behind a brace, which nothing replaces; use {}",
-        WORDS.map(|word| format!("{{{word}}}")).join(", ")
-    )]
     Word { word: String },
     /// An event that does not exist.
-    #[error("the event {event:?} must be one of {}", EventKind::ALL.map(EventKind::name).join(", "))]
     Event { event: String },
     /// A webhook for nothing.
-    #[error("events is an empty list, so nothing would be sent; leave it out for all events")]
     NoEvent,
     /// A wait of nothing, or of more than a year.
-    #[error("wait_seconds = {wait} must be from 1 to {WAIT_SECONDS_MAX}, which is a year")]
     Wait { wait: u64 },
     /// There are as many as there may be.
-    #[error("there are {WEBHOOKS_MAX} webhooks, and no more are possible; remove one first")]
     TooMany,
     /// A webhook has this name.
-    #[error("there is a webhook named {name:?}; choose another name, or remove it first")]
     Taken { name: String },
     /// No webhook has this name.
-    #[error("there is no webhook {name:?}; GET /v1/webhooks lists them")]
     NotThere { name: String },
     /// Its receiver wants no more.
-    #[error(
-        "webhook {name:?} is disabled, as its receiver answered 410; remove it, and add it again"
-    )]
     Disabled { name: String },
+}
+
+impl WebhookRefusal {
+    /// Its line of the table of refusals.
+    pub fn line(&self) -> RefusalLine<'_> {
+        use RefusalLine as Line;
+        match self {
+            Self::Url => Line::new(
+                422,
+                "webhook",
+                "the url must be an address that begins with http:// or https://, without a name or password in it",
+                "",
+            ),
+            Self::Format { format } => Line::new(
+                422,
+                "webhook",
+                format!("the format {format:?} must be {}", FORMATS.join(" or ")),
+                "",
+            ),
+            Self::Template => Line::new(
+                422,
+                "webhook",
+                "a template is for the format slack alone, is not empty and contains no zero byte",
+                "leave it out, or set the format",
+            ),
+            Self::Word { word } => Line::new(
+                422,
+                "webhook",
+                format!("the template has {word:?} behind a brace, which nothing replaces"),
+                format!("use {}", WORDS.map(|word| format!("{{{word}}}")).join(", ")),
+            ),
+            Self::Event { event } => Line::new(
+                422,
+                "webhook",
+                format!(
+                    "the event {event:?} must be one of {}",
+                    EventKind::ALL.map(EventKind::name).join(", ")
+                ),
+                "",
+            ),
+            Self::NoEvent => Line::new(
+                422,
+                "webhook",
+                "events is an empty list, so nothing would be sent",
+                "leave it out for all events",
+            ),
+            Self::Wait { wait } => Line::new(
+                422,
+                "webhook",
+                format!(
+                    "wait_seconds = {wait} must be from 1 to {WAIT_SECONDS_MAX}, which is a year"
+                ),
+                "",
+            ),
+            Self::TooMany => Line::new(
+                409,
+                "webhooks",
+                format!("there are {WEBHOOKS_MAX} webhooks, and no more are possible"),
+                "remove one first",
+            ),
+            Self::Taken { name } => Line::new(
+                409,
+                "webhook_taken",
+                format!("there is a webhook named {name:?}"),
+                "choose another name, or remove it first",
+            ),
+            Self::NotThere { name } => Line::new(
+                404,
+                "no_such_webhook",
+                format!("there is no webhook {name:?}"),
+                "GET /v1/webhooks lists them",
+            ),
+            Self::Disabled { name } => Line::new(
+                409,
+                "webhook_disabled",
+                format!("webhook {name:?} is disabled, as its receiver answered 410"),
+                "remove it, and add it again",
+            ),
+        }
+    }
 }
 
 impl From<WebhookRefusal> for Refusal {

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-use super::super::{Purpose, SCHEMA_VERSION, schema};
+use super::super::{Purpose, schema};
 use super::client::Client;
 use super::tls::TlsRules;
 
@@ -31,7 +31,7 @@ const READER_SETTINGS: &str =
     "SET default_transaction_read_only = on; SET idle_in_transaction_session_timeout = '30s'";
 
 /// Nodes that start together make the tables one after the other ("debora" in ASCII).
-const MIGRATION_LOCK: i64 = 0x6465_626f_7261;
+const MAKING_LOCK: i64 = 0x6465_626f_7261;
 
 /// Where a server is, and how it is reached.
 #[derive(Clone)]
@@ -96,7 +96,7 @@ pub fn connect(address: &Address, purpose: Purpose) -> Result<Client> {
     connected.with_context(|| format!("cannot connect to {}", shown(address)))
 }
 
-/// Looks at the version of the tables, and brings them to this one if they are to be served.
+/// Looks at the version of the tables, and makes them if they are to be served.
 pub fn prepare(client: &mut Client, purpose: Purpose) -> Result<()> {
     if purpose == Purpose::Serve {
         // Answers say that something is durable: on a server without fsync that would be a lie.
@@ -105,63 +105,42 @@ pub fn prepare(client: &mut Client, purpose: Purpose) -> Result<()> {
             fsync == "on",
             "its fsync is {fsync}, so what it commits is not on the disk; set fsync = on"
         );
-        // Step by step, each under the lock: another node may have done any of them in the meantime.
-        while migrate(client)? < SCHEMA_VERSION {}
-        return Ok(());
+        return make_tables(client);
     }
-    match version(client)? {
-        Some(SCHEMA_VERSION) => Ok(()),
-        Some(older) => {
-            bail!(
-                "its version is {older}, and this program needs {SCHEMA_VERSION}; `debora serve` upgrades it"
-            )
-        }
-        None => bail!("it has no tables yet; `debora serve` creates them"),
-    }
+    ensure!(
+        is_made(client)?,
+        "it has no tables yet; `debora serve` creates them"
+    );
+    Ok(())
 }
 
-/// One step towards this version, in one transaction. Gives the version reached.
-fn migrate(client: &mut Client) -> Result<u32> {
+/// Makes the tables, unless they are there.
+fn make_tables(client: &mut Client) -> Result<()> {
     // If it fails, it ends with the connection.
     client.batch_execute("BEGIN")?;
     // Released with the transaction, however that ends.
-    client.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK])?;
-    let from = version(client)?;
-    let (sql, reached) = match from {
-        None => (schema::META, 0),
-        Some(SCHEMA_VERSION) => {
-            client.batch_execute("ROLLBACK")?;
-            return Ok(SCHEMA_VERSION);
-        }
-        Some(version) => (schema::MIGRATIONS[version as usize], version + 1),
-    };
-    let made = client.batch_execute(&schema::for_postgres(sql));
-    made.context("cannot create the tables; give debora a database of its own")?;
-    client.execute(
-        "UPDATE meta SET value = $1 WHERE name = 'version'",
-        &[&i64::from(reached)],
-    )?;
-    client.batch_execute("COMMIT")?;
-    Ok(reached)
+    client.execute("SELECT pg_advisory_xact_lock($1)", &[&MAKING_LOCK])?;
+    // Under the lock: another node may have made them in the meantime.
+    if !is_made(client)? {
+        let made = client.batch_execute(&schema::for_postgres(schema::TABLES));
+        made.context("cannot create the tables; give debora a database of its own")?;
+    }
+    Ok(client.batch_execute("COMMIT")?)
 }
 
-/// The version of the tables; `None` if there are no tables. An error if they are newer than this program.
-pub fn version(client: &mut Client) -> Result<Option<u32>> {
+/// Whether there are tables. An error if they are not ours, or of another version.
+pub fn is_made(client: &mut Client) -> Result<bool> {
     // `to_regclass` is NULL where there is no such table; to select from it would be an error that ends the transaction.
     let there: bool = client
         .query_one("SELECT to_regclass('meta') IS NOT NULL")?
         .try_get(0)?;
     if !there {
-        return Ok(None);
+        return Ok(false);
     }
-    let version = client.query_one("SELECT value FROM meta WHERE name = 'version'");
-    let version: i64 = version
+    let version = client.query_one("SELECT max(value) FROM meta WHERE name = 'schema'");
+    let version: Option<i64> = version
         .and_then(|row| row.try_get(0))
         .context("its table meta belongs to another program; give debora a database of its own")?;
-    let known = u32::try_from(version)
-        .ok()
-        .filter(|version| *version <= SCHEMA_VERSION);
-    known.map(Some).with_context(|| {
-        format!("its version is {version}, and this program knows versions up to {SCHEMA_VERSION}; nothing was changed, use a newer debora")
-    })
+    schema::check(version)?;
+    Ok(true)
 }

@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::closing::{OpenFile, beside_file};
 use super::lock::Lock;
 
-use super::super::{Purpose, SCHEMA_VERSION, schema};
+use super::super::{Purpose, schema};
 
 /// Marks a file as a store of this program ("debo").
 const APPLICATION_ID: i32 = 0x6465_626f;
@@ -49,16 +49,11 @@ fn beside(path: &Path, purpose: Purpose) -> Result<OpenFile> {
         let uri = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         connection = connect(Path::new(&fixed_address(path)?), uri)?;
     }
-    match version(&connection)? {
-        Some(SCHEMA_VERSION) => {}
-        Some(older) => bail!(
-            "its version is {older}, and this program needs {SCHEMA_VERSION}; `debora serve` upgrades it (make a copy first)"
-        ),
-        None => bail!(
-            "it is empty; `debora serve --store {}` makes it a store",
-            path.display()
-        ),
-    }
+    ensure!(
+        is_made(&connection)?,
+        "it is empty; `debora serve --store {}` makes it a store",
+        path.display()
+    );
     if purpose == Purpose::Read {
         return Ok(connection);
     }
@@ -121,7 +116,7 @@ fn fixed_address(path: &Path) -> Result<String> {
     Ok(format!("file:{escaped}?immutable=1"))
 }
 
-/// Makes the file if it is missing, locks it against a second server and brings it to this version.
+/// Makes the file if it is missing, locks it against a second server and makes its tables if there are none.
 fn serve(path: &Path) -> Result<(OpenFile, Option<Lock>)> {
     if !path.exists() {
         make(path)
@@ -135,12 +130,12 @@ fn serve(path: &Path) -> Result<(OpenFile, Option<Lock>)> {
     let path = real(path)?;
     // Refused before the lock is made beside a file that belongs to others.
     let looking = look_at(&path)?;
-    version(&looking)?;
+    is_made(&looking)?;
     drop(looking);
     let lock = Lock::of(&path)?;
     let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     sync_fully(&connection)?;
-    migrate(&mut connection)?;
+    make_tables(&mut connection)?;
     // Kept in the file itself: readers and later servers find it so.
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
@@ -157,7 +152,7 @@ pub fn empty(path: &Path) -> Result<OpenFile> {
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "OFF")?;
-    migrate(&mut connection)?;
+    make_tables(&mut connection)?;
     Ok(connection.for_writing())
 }
 
@@ -187,8 +182,8 @@ fn sync_fully(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// The version of a store; `None` for an empty file. An error if the file is not ours, or newer than this program.
-fn version(connection: &Connection) -> Result<Option<u32>> {
+/// Whether the file has tables: not while it is empty. An error if they are not ours, or of another version.
+fn is_made(connection: &Connection) -> Result<bool> {
     // In one transaction: another server may be making the tables between two looks.
     let connection = connection.unchecked_transaction()?;
     let id: i32 = match connection.pragma_query_value(None, "application_id", |row| row.get(0)) {
@@ -200,43 +195,26 @@ fn version(connection: &Connection) -> Result<Option<u32>> {
     let tables: u32 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if (id, tables) == (0, 0) {
-        return Ok(None);
+        return Ok(false);
     }
     ensure!(
         id == APPLICATION_ID,
         "it is a SQLite file of another program (application id {id}); choose another name"
     );
-    let version: u32 =
-        connection.query_row("SELECT value FROM meta WHERE name = 'version'", [], |row| {
-            row.get(0)
-        })?;
-    ensure!(
-        version <= SCHEMA_VERSION,
-        "its version is {version}, and this program knows versions up to {SCHEMA_VERSION}; nothing was changed, use a newer debora"
-    );
-    Ok(Some(version))
+    // NULL, and not an error, where no row has that name.
+    let sql = "SELECT max(value) FROM meta WHERE name = 'schema'";
+    schema::check(connection.query_row(sql, [], |row| row.get(0))?)?;
+    Ok(true)
 }
 
-/// Brings a file to this version, each step in one transaction.
-fn migrate(connection: &mut Connection) -> Result<()> {
-    if version(connection)?.is_none() {
-        let transaction = connection.transaction()?;
-        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.execute_batch(schema::META)?;
-        transaction.commit()?;
+/// Makes the tables of an empty file.
+fn make_tables(connection: &mut Connection) -> Result<()> {
+    if is_made(connection)? {
+        return Ok(());
     }
-    let version = version(connection)?.context("the store has no version")?;
-    for (step, sql) in schema::MIGRATIONS.iter().enumerate().skip(version as usize) {
-        let transaction = connection.transaction()?;
-        // Each step shares a transaction with its number: a server that is killed here finds the version of the tables it has.
-        transaction.execute_batch(sql)?;
-        transaction.execute(
-            "UPDATE meta SET value = ?1 WHERE name = 'version'",
-            [step as i64 + 1],
-        )?;
-        transaction.commit().with_context(|| {
-            format!("cannot bring the store from version {step} to {}", step + 1)
-        })?;
-    }
-    Ok(())
+    // In one transaction with the mark: a server that is killed here leaves a file that is empty.
+    let transaction = connection.transaction()?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.execute_batch(schema::TABLES)?;
+    transaction.commit().context("cannot make the tables")
 }

@@ -42,11 +42,11 @@ pub struct EpochRow {
     pub rounds_hash: Option<String>,
     /// The newest hash of the chain when it was closed; once closed.
     pub hash: Option<String>,
-    /// SHA-256 over its leases; once closed. `None` if it was closed by rule 1.
+    /// SHA-256 over its leases; once closed.
     pub leases_hash: Option<String>,
-    /// The position of the next uncounted outcome or event when it was closed. `None` if it was closed by rule 1.
+    /// The position of the next uncounted outcome or event when it was closed; once closed.
     pub journal_end: Option<u64>,
-    /// The hash over those before. `None` if it was closed by rule 1.
+    /// The hash over those before; once closed.
     pub journal: Option<String>,
 }
 

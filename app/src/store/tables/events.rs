@@ -21,7 +21,7 @@ pub struct Event {
     /// Why, if that was said.
     pub reason: Option<String>,
     /// Its place among the experiment's uncounted outcomes and events ([`super::uncounted::UncountedOutcome::position`]).
-    pub position: Option<u64>,
+    pub position: u64,
 }
 
 impl Store {
@@ -54,7 +54,7 @@ impl Store {
                 &event.actor,
                 &event.what,
                 &event.reason,
-                event.position.map(stored).transpose()?
+                stored(event.position)?
             ];
             store.database.execute(sql, &values).map(drop)
         })
@@ -67,6 +67,6 @@ pub(super) fn read_event(row: &dyn Columns) -> Result<Event> {
         actor: text(row, 1)?.into(),
         what: text(row, 2)?.into(),
         reason: row.text(3)?.map(String::from),
-        position: row.number(4)?.map(unstored).transpose()?,
+        position: unstored(number(row, 4)?)?,
     })
 }

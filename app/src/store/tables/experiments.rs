@@ -9,8 +9,7 @@ use crate::store::Store;
 use crate::store::codec::{self, bound};
 use crate::store::database::{Columns, SqlValue, bytes, number, text, values};
 
-// Statements that several functions share. The table of uncounted outcomes is called `asides`: stores that exist have it.
-const EXPERIMENTS: &str = "SELECT id, spec, key, salt, created_at, values_version, rule, progress
+const EXPERIMENTS: &str = "SELECT id, spec, key, salt, created_at, values_version, progress
     FROM experiments JOIN progress ON experiment = number";
 
 const LINES: &str = "SELECT number, id, created_at, progress
@@ -31,8 +30,6 @@ pub struct ExperimentRow {
     pub created_at: i64,
     /// The version of the values that it decides with.
     pub values_version: u32,
-    /// The rule by which its first head was made: 1 of what is older than rule 2.
-    pub rule: u32,
 }
 
 /// What a list needs of an experiment: all but its spec, which may be a mebibyte.
@@ -139,8 +136,8 @@ impl Store {
     /// False if the id is taken.
     fn add_experiment(&mut self, experiment: &ExperimentRow) -> Result<bool> {
         // Two nodes may create one id at the same time: the database decides, not a look beforehand.
-        let sql = "INSERT INTO experiments (id, spec, key, salt, created_at, values_version, rule)
-            VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING";
+        let sql = "INSERT INTO experiments (id, spec, key, salt, created_at, values_version)
+            VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO NOTHING";
         let key = experiment.key.to_hex();
         let values = values![
             &experiment.id,
@@ -148,8 +145,7 @@ impl Store {
             &key,
             experiment.salt.as_slice(),
             experiment.created_at,
-            i64::from(experiment.values_version),
-            i64::from(experiment.rule)
+            i64::from(experiment.values_version)
         ];
         Ok(self.database.execute(sql, &values)? == 1)
     }
@@ -197,12 +193,8 @@ fn read_experiment(row: &dyn Columns) -> Result<(ExperimentRow, Progress)> {
         created_at: number(row, 4)?,
         values_version: u32::try_from(number(row, 5)?)
             .context("the store holds an invalid values version")?,
-        rule: u32::try_from(number(row, 6)?)
-            .ok()
-            .filter(|rule| (1..=2).contains(rule))
-            .context("the store holds an experiment hashed by neither rule 1 nor rule 2")?,
     };
-    Ok((experiment, codec::parse_progress(text(row, 7)?)?))
+    Ok((experiment, codec::parse_progress(text(row, 6)?)?))
 }
 
 fn read_line(row: &dyn Columns) -> Result<(i64, ExperimentLine)> {

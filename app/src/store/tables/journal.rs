@@ -8,7 +8,7 @@ use crate::store::Store;
 use crate::store::codec::bound;
 use crate::store::database::values;
 
-/// What has a position.
+/// What has a position in the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JournalRow {
     /// An uncounted outcome.
@@ -19,7 +19,7 @@ pub enum JournalRow {
 
 impl JournalRow {
     /// Its position.
-    pub fn position(&self) -> Option<u64> {
+    pub fn position(&self) -> u64 {
         match self {
             Self::Uncounted(outcome) => outcome.position,
             Self::Event(event) => event.position,
@@ -28,7 +28,7 @@ impl JournalRow {
 }
 
 impl Store {
-    /// Uncounted outcomes and events from this position on, in order; those without a position are not among them.
+    /// Uncounted outcomes and events from this position on, in order.
     pub fn journal(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<JournalRow>> {
         let order = "AND position >= $2 ORDER BY position LIMIT $3";
         let values = values![bound(from), bound(limit as u64)];

@@ -15,7 +15,7 @@ impl DecisionKind {
     /// All there are, in the order of the log.
     pub const ALL: [Self; 3] = [Self::Round, Self::Overtime, Self::Holdback];
 
-    /// Its number in stores and hashes, where overtime was a truth value once.
+    /// Its number in stores and hashes.
     pub fn number(self) -> u8 {
         match self {
             Self::Round => 0,

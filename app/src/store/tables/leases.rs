@@ -12,7 +12,7 @@ const LEASES: SqlTable = SqlTable {
     columns: &[
         "experiment",
         "epoch",
-        "overtime",
+        "kind",
         "first",
         "rounds",
         "actions",
@@ -26,7 +26,7 @@ const LEASES: SqlTable = SqlTable {
 };
 
 const LEASES_READ: &str =
-    "SELECT epoch, overtime, first, rounds, actions, asked, request_key, at, waited, actor FROM leases
+    "SELECT epoch, kind, first, rounds, actions, asked, request_key, at, waited, actor FROM leases
     WHERE experiment = $1";
 
 /// What one request was given: consecutive rounds of one epoch.
@@ -79,9 +79,9 @@ impl Store {
         // Leases do not overlap, so of those that start at or before `from` only the last may end after it.
         // Without that bound `first + rounds > $4` alone, which no index knows, would read the epoch from its beginning.
         let sql = format!(
-            "{LEASES_READ} AND epoch = $2 AND overtime = $3 AND first + rounds > $4
+            "{LEASES_READ} AND epoch = $2 AND kind = $3 AND first + rounds > $4
                 AND first >= coalesce((SELECT max(first) FROM leases
-                    WHERE experiment = $1 AND epoch = $2 AND overtime = $3 AND first <= $4), 0)
+                    WHERE experiment = $1 AND epoch = $2 AND kind = $3 AND first <= $4), 0)
                 ORDER BY first LIMIT $5"
         );
         self.page(
@@ -123,7 +123,7 @@ impl Store {
             }
             // One by one, and not back to a savepoint: every group would pay for that, and few have to go back.
             let sql = "DELETE FROM leases
-                WHERE experiment = $1 AND epoch = $2 AND overtime = $3 AND first = $4";
+                WHERE experiment = $1 AND epoch = $2 AND kind = $3 AND first = $4";
             for (row, _) in rows.iter().zip(added).filter(|(_, added)| *added) {
                 store.database.execute(sql, &row[..LEASES.keys])?;
             }

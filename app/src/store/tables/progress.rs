@@ -44,9 +44,7 @@ pub struct Progress {
     pub next_round: u64,
     /// Rounds decided, per action.
     pub decided: Vec<u64>,
-    /// Rounds with an outcome, told or imputed, per action. Stores and logs call it `told`, which here is what somebody told:
-    /// see [`Progress::told`].
-    #[serde(rename = "told")]
+    /// Rounds with an outcome, told or imputed, per action.
     pub outcomes: Vec<u64>,
     /// Rounds with an imputed outcome, per action.
     pub imputed: Vec<u64>,
@@ -59,14 +57,10 @@ pub struct Progress {
     /// The serial of the open epoch's next one, from 1.
     pub next_serial: u64,
     /// Decisions held back from the experiment, in all.
-    // Left out where there are none: what earlier programs wrote reads and hashes as it did.
-    #[serde(default, skip_serializing_if = "is_none")]
     pub holdback: u64,
     /// The serial of the open epoch's next one, from 1.
-    #[serde(default = "first_serial", skip_serializing_if = "is_first_serial")]
     pub next_holdback: u64,
-    /// No round below waits to be imputed. Stores and logs call it `due_from`.
-    #[serde(rename = "due_from")]
+    /// No round below waits to be imputed.
     pub impute_from: u64,
     /// Epochs, closed or open, whose estimates left no strategy within the thresholds.
     pub infeasible: u64,
@@ -76,23 +70,9 @@ pub struct Progress {
     /// SHA-256 over the strategies of all closed epochs, as the engine gives it.
     pub digest: String,
     /// The position of the next uncounted outcome or event.
-    #[serde(default)]
     pub next_position: u64,
     /// The hash over those that have a position, as 64 hexadecimal digits; empty before the first.
-    #[serde(default)]
     pub journal: String,
-}
-
-fn is_none(count: &u64) -> bool {
-    *count == 0
-}
-
-fn first_serial() -> u64 {
-    1
-}
-
-fn is_first_serial(serial: &u64) -> bool {
-    *serial == first_serial()
 }
 
 impl Progress {

@@ -25,7 +25,7 @@ impl Store {
     /// How many rows an experiment has, whether or not the other methods show them.
     pub fn row_counts(&mut self, id: &str) -> Result<RowCounts> {
         let count = |table| format!("(SELECT count(*) FROM {table} WHERE experiment = $1)");
-        let tables = ["epochs", "leases", "outcomes", "asides", "events"];
+        let tables = ["epochs", "leases", "outcomes", "uncounted", "events"];
         let sql = format!("SELECT {}", tables.map(count).join(", "));
         let counts = self.page(id, &sql, &[], read_row_counts)?.pop();
         Ok(counts.unwrap_or_default())

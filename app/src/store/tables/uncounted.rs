@@ -8,12 +8,11 @@ use crate::store::codec::{self, bound, stored, unstored};
 use crate::store::database::{Columns, SqlTable, SqlValue, bytes, number, values};
 
 const UNCOUNTED: SqlTable = SqlTable {
-    // A name of the first schema: to rename it would be a migration that changes nothing.
-    name: "asides",
+    name: "uncounted",
     columns: &[
         "experiment",
         "epoch",
-        "overtime",
+        "kind",
         "number",
         "feedback",
         "at",
@@ -24,10 +23,10 @@ const UNCOUNTED: SqlTable = SqlTable {
 };
 
 pub(super) const UNCOUNTED_READ: &str =
-    "SELECT epoch, overtime, number, feedback, at, actor, position FROM asides
+    "SELECT epoch, kind, number, feedback, at, actor, position FROM uncounted
     WHERE experiment = $1";
 
-const UNCOUNTED_OF: &str = "epoch = $2 AND overtime = $3";
+const UNCOUNTED_OF: &str = "epoch = $2 AND kind = $3";
 
 /// An outcome that is logged and never counted.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,9 +45,8 @@ pub struct UncountedOutcome {
     pub at: i64,
     /// Who told it ([`Store::actor`]).
     pub actor: u64,
-    /// Its place among the experiment's uncounted outcomes and events, in the order stored; some numbers are left out. `None`
-    /// of what is older than rule 2.
-    pub position: Option<u64>,
+    /// Its place among the experiment's uncounted outcomes and events, in the order stored; some numbers are left out.
+    pub position: u64,
 }
 
 impl Store {
@@ -124,7 +122,7 @@ fn uncounted_values(experiment: i64, outcome: &UncountedOutcome) -> Result<Vec<S
         codec::feedback(*reward, costs),
         *at,
         stored(*actor)?,
-        position.map(stored).transpose()?
+        stored(*position)?
     ]
     .into())
 }
@@ -145,6 +143,6 @@ pub(super) fn read_uncounted(row: &dyn Columns) -> Result<UncountedOutcome> {
         costs,
         at: number(row, 4)?,
         actor: unstored(number(row, 5)?)?,
-        position: row.number(6)?.map(unstored).transpose()?,
+        position: unstored(number(row, 6)?)?,
     })
 }

@@ -122,7 +122,7 @@ fn names(place: &Place) -> Vec<String> {
     names
 }
 
-/// What a server leaves that is killed while it makes or migrates its file: `done` committed, more begun and half written.
+/// What a program leaves that is killed while it makes its file: `done` committed, more begun and half written.
 fn half_made(done: &str) -> Place {
     let place = Place::sqlite();
     place.run(done);
@@ -144,25 +144,17 @@ fn killed_while_writing(place: &Place) -> Place {
     killed
 }
 
-const MARK: &str = "PRAGMA application_id = 1684365935;";
-const META: &str =
-    "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) WITHOUT ROWID;
-    INSERT INTO meta VALUES ('version', 0);";
-
 #[test]
 fn a_kill_while_a_file_is_made_heals_at_the_next_start() {
-    let (nothing, first) = (String::new(), format!("BEGIN; {MARK} {META} COMMIT"));
-    for done in [&nothing, &first] {
-        for purpose in [Purpose::Read, Purpose::Write] {
-            let refusal = half_made(done).refusal(purpose);
-            assert!(refusal.contains("`debora serve"), "{refusal}");
-        }
-        let place = half_made(done);
-        let mut store = served(&place);
-        assert_eq!(store.experiments(None, false, 9).unwrap().len(), 1);
-        store.close().unwrap();
-        assert_eq!(names(&place), ["store.db"], "after {done:?}");
+    for purpose in [Purpose::Read, Purpose::Write] {
+        let refusal = half_made("").refusal(purpose);
+        assert!(refusal.contains("`debora serve"), "{refusal}");
     }
+    let place = half_made("");
+    let mut store = served(&place);
+    assert_eq!(store.experiments(None, false, 9).unwrap().len(), 1);
+    store.close().unwrap();
+    assert_eq!(names(&place), ["store.db"]);
     // A file with nothing in it, and with a journal that has not reached its first page.
     let place = Place::sqlite();
     fs::write(place.file(), "").unwrap();
@@ -172,7 +164,7 @@ fn a_kill_while_a_file_is_made_heals_at_the_next_start() {
 }
 
 #[test]
-fn a_kill_while_a_file_is_migrated_heals_for_readers_too() {
+fn a_kill_before_a_file_has_its_log_heals_for_readers_too() {
     let place = Place::sqlite();
     served(&place).close().unwrap();
     // As a store is before its server switches it to a log.

@@ -18,9 +18,8 @@ use debora_cli::store::{
     UncountedOutcome, WaitingClock, parse_progress,
 };
 use opening::{
-    a_newer_store_is_refused_and_left_as_it_is,
-    an_older_store_is_brought_to_this_version_by_a_server_alone, servers_that_start_together_agree,
-    starts_are_numbered_and_of_one_store, what_an_older_program_stored_is_kept,
+    a_newer_store_is_refused_and_left_as_it_is, an_older_store_is_refused_and_left_as_it_is,
+    servers_that_start_together_agree, starts_are_numbered_and_of_one_store,
     what_belongs_to_others_is_left_to_them, what_is_missing_is_made_by_a_server_alone,
 };
 
@@ -141,15 +140,14 @@ on_every_store!(
     lines_are_the_experiments_without_their_specs,
     the_waiting_clock_is_one_nodes_at_a_time,
     numbers_beyond_the_stored_ones_are_refused,
-    an_older_store_is_brought_to_this_version_by_a_server_alone,
-    what_an_older_program_stored_is_kept,
+    an_older_store_is_refused_and_left_as_it_is,
     a_newer_store_is_refused_and_left_as_it_is,
     what_is_missing_is_made_by_a_server_alone,
     what_belongs_to_others_is_left_to_them,
     servers_that_start_together_agree,
     starts_are_numbered_and_of_one_store,
     a_copy_holds_every_row,
-    what_has_a_position_is_read_in_its_order,
+    the_journal_is_read_in_the_order_of_positions,
     whatever_this_program_does_not_make_is_foreign,
 );
 
@@ -213,7 +211,7 @@ fn uncounted(number: u64, reward: f64) -> UncountedOutcome {
         costs: HARD_VALUES.to_vec(),
         at: 5,
         actor: 0,
-        position: Some(number),
+        position: number,
     }
 }
 
@@ -305,7 +303,7 @@ fn every_row_comes_back_bit_for_bit(place: &Place) {
         actor: "ann".into(),
         what: what.into(),
         reason: (what == "paused").then(|| "naïve \"why\"".into()),
-        position: (what == "paused").then_some(3),
+        position: 3,
     });
     let later = Progress {
         status: Status::Paused,
@@ -1344,7 +1342,7 @@ fn a_copy_holds_every_row(place: &Place) {
                     actor: "ann".into(),
                     what: "created".into(),
                     reason: Some("why".into()),
-                    position: Some(9),
+                    position: 9,
                 },
             )
             .unwrap();
@@ -1455,7 +1453,7 @@ fn addresses_keep_their_passwords() {
     }
 }
 
-fn what_has_a_position_is_read_in_its_order(place: &Place) {
+fn the_journal_is_read_in_the_order_of_positions(place: &Place) {
     let mut store = place.open(Purpose::Serve);
     let event = |position| Event {
         at: 1,
@@ -1472,24 +1470,22 @@ fn what_has_a_position_is_read_in_its_order(place: &Place) {
         store
             .create(&experiment("a"), &progress(), &epoch(0))
             .unwrap();
-        store
-            .add_uncounted("a", &[late(1, Some(7)), late(2, None), late(3, Some(2))])
-            .unwrap();
-        for position in [None, Some(0), Some(5)] {
+        store.add_uncounted("a", &[late(1, 7), late(3, 2)]).unwrap();
+        for position in [0, 5] {
             store.add_event("a", &event(position)).unwrap();
         }
     });
     let mut positions = |from, limit| -> Vec<u64> {
         let rows = store.journal("a", from, limit).unwrap();
-        rows.iter().filter_map(JournalRow::position).collect()
+        rows.iter().map(JournalRow::position).collect()
     };
     assert_eq!(positions(0, 10), [0, 2, 5, 7]);
     assert_eq!(positions(1, 2), [2, 5]);
     assert_eq!(positions(8, 2), [0; 0]);
     let counts = RowCounts {
         epochs: 1,
-        uncounted: 3,
-        events: 3,
+        uncounted: 2,
+        events: 2,
         ..RowCounts::default()
     };
     assert_eq!(store.row_counts("a").unwrap(), counts);

@@ -33,10 +33,13 @@ const HIDDEN: [(&str, &str); 19] = [
     ("CREATE TABLE more (a INTEGER)", "table more"),
     ("ALTER TABLE leases ADD COLUMN more TEXT", "table leases"),
     ("DROP INDEX lease_requests", "lacks index lease_requests"),
-    ("DROP INDEX aside_positions", "lacks index aside_positions"),
+    (
+        "DROP INDEX uncounted_positions",
+        "lacks index uncounted_positions",
+    ),
     ("CREATE INDEX more ON leases (at)", "index more"),
     (
-        "INSERT INTO leases SELECT 7, epoch, overtime, first, rounds, actions, asked, NULL, at, waited, actor FROM leases LIMIT 1",
+        "INSERT INTO leases SELECT 7, epoch, kind, first, rounds, actions, asked, NULL, at, waited, actor FROM leases LIMIT 1",
         "a row of leases of no experiment, number 7",
     ),
     (
@@ -44,7 +47,7 @@ const HIDDEN: [(&str, &str); 19] = [
         "a row of outcomes of no experiment, number -2",
     ),
     (
-        "INSERT INTO experiments (id, spec, key, salt, created_at) SELECT 'other', spec, key, salt, 0 FROM experiments",
+        "INSERT INTO experiments (id, spec, key, salt, created_at, values_version) SELECT 'other', spec, key, salt, 0, 1 FROM experiments",
         "an experiment without progress, number 2",
     ),
     (
@@ -56,7 +59,7 @@ const HIDDEN: [(&str, &str); 19] = [
         "the table outcomes: the number of rows",
     ),
     (
-        "INSERT INTO leases SELECT experiment, 9, overtime, first, rounds, actions, asked, NULL, at, waited, actor FROM leases LIMIT 1",
+        "INSERT INTO leases SELECT experiment, 9, kind, first, rounds, actions, asked, NULL, at, waited, actor FROM leases LIMIT 1",
         "the table leases: the number of rows",
     ),
     (
@@ -64,19 +67,19 @@ const HIDDEN: [(&str, &str); 19] = [
         "its first serial",
     ),
     (
-        "INSERT INTO asides SELECT experiment, 9, 1, number, feedback, at, actor, NULL FROM asides LIMIT 1",
-        "the table asides: the number of rows",
+        "INSERT INTO uncounted SELECT experiment, 9, 1, number, feedback, at, actor, position + 1000 FROM uncounted LIMIT 1",
+        "the table uncounted: the number of rows",
     ),
     (
-        "INSERT INTO asides SELECT experiment, 0, 0, 999, feedback, at, actor, NULL FROM asides LIMIT 1",
-        "the table asides: the number of rows",
+        "INSERT INTO uncounted SELECT experiment, 0, 0, 999, feedback, at, actor, position + 1000 FROM uncounted LIMIT 1",
+        "the table uncounted: the number of rows",
     ),
     (
-        "INSERT INTO events SELECT experiment, 99, at, actor, what, reason, NULL FROM events LIMIT 1",
+        "INSERT INTO events SELECT experiment, 99, at, actor, what, reason, position + 1000 FROM events LIMIT 1",
         "the table events: the number of rows",
     ),
     (
-        "UPDATE events SET position = NULL WHERE number = 0",
+        "UPDATE events SET position = position + 1000 WHERE number = (SELECT max(number) FROM events)",
         "the hash of uncounted outcomes and events",
     ),
     (
@@ -153,9 +156,9 @@ fn counts_changed_with_what_they_count_are_found() {
         panic!("a file")
     };
     let file = Connection::open(path).unwrap();
-    let late = "SELECT number FROM asides WHERE overtime = 0 ORDER BY position DESC LIMIT 1";
+    let late = "SELECT number FROM uncounted WHERE kind = 0 ORDER BY position DESC LIMIT 1";
     file.execute_batch(&format!(
-        "DELETE FROM asides WHERE overtime = 0 AND number = ({late});
+        "DELETE FROM uncounted WHERE kind = 0 AND number = ({late});
          UPDATE progress SET progress = json_set(progress, '$.late', json_extract(progress, '$.late') - 1);"
     ))
     .unwrap();

@@ -3,8 +3,8 @@
 use debora::EpochRecord;
 use debora::record::Kind;
 use debora_cli::audit::{Audited, Verdict};
-use debora_cli::log::certificate;
 use debora_cli::log::{Line, page};
+use debora_cli::reading::certificate::{Certificate, Certification};
 use debora_cli::service::request::{
     Change, Decide, DecisionId, Granted, Request, Tell, ToldOutcome,
 };
@@ -202,7 +202,8 @@ fn the_key_is_shown_to_those_who_may_see_it_or_when_all_is_over() {
         [false, true]
     );
     let mut store = trial.reader();
-    assert_eq!(certificate::of(&mut store, trial.id, false).unwrap(), None);
+    let certification = Certificate::read(&mut store, trial.id, false).unwrap();
+    assert!(matches!(certification, Some(Certification::Open(..))));
     trial.run_to_the_end();
     assert_eq!(
         [false, true].map(|reveal| shown(&trial, reveal)),
@@ -306,14 +307,19 @@ fn a_published_head_must_be_in_the_chain() {
     );
 }
 
+fn certificate(trial: &Trial) -> Certificate {
+    match Certificate::read(&mut trial.reader(), trial.id, false).unwrap() {
+        Some(Certification::Over(certificate)) => *certificate,
+        _ => panic!("{} has no certificate", trial.id),
+    }
+}
+
 #[test]
 fn the_certificate_says_what_happened() {
     let mut trial = Trial::new(SOFT, 42, 13);
     trial.run_to_the_end();
     let (progress, log) = (trial.progress(), trial.log(1_000, false));
-    let certificate = certificate::of(&mut trial.reader(), trial.id, false)
-        .unwrap()
-        .unwrap();
+    let certificate = certificate(&trial);
     let Line::Experiment(heading) = &log[0] else {
         panic!("no heading")
     };
@@ -431,12 +437,11 @@ fn a_committed_experiment_never_waits_and_is_audited_as_it_is() {
     fits(&audited, &trial.progress());
     trial.change(Change::Close);
     equal(trial.audit());
-    let certificate = certificate::of(&mut trial.reader(), trial.id, false)
-        .unwrap()
-        .unwrap();
+    let certificate = certificate(&trial);
     let recommended = certificate.recommendation;
     assert_eq!(recommended.kind, Kind::Commit);
-    assert_eq!(recommended.cautious.unwrap().strategy, [0.0, 1.0]);
+    let cautious = recommended.cautious.unwrap().shares;
+    assert_eq!([0, 1].map(|action| cautious.of(action)), [0.0, 1.0]);
 }
 
 /// A world without a leader goes on to the next stage: rounds end it there, too.

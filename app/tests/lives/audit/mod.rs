@@ -4,7 +4,6 @@ mod diff;
 mod held_back;
 mod hidden;
 mod lives;
-mod migrated;
+mod other_version;
 mod program;
 mod tampering;
-mod version_1;

@@ -184,7 +184,7 @@ fn exempt(line: &Value, last_request: bool, open: bool, path: &str) -> bool {
         // What was imputed follows from the spec.
         ("outcome", "reward" | "costs") => line["imputed"] == false,
         // How far the search for missing outcomes has come depends on times, as long as nothing is missing below.
-        ("state", _) => path.contains("due_from"),
+        ("state", _) => path.contains("impute_from"),
         _ => false,
     }
 }
@@ -371,7 +371,7 @@ fn other_stored(table: &str, column: &str, value: &Sql, open: bool) -> Vec<(Stri
             let due = |text: &str| {
                 serde_json::from_str::<Value>(text)
                     .ok()
-                    .map(|new| new["due_from"].clone())
+                    .map(|new| new["impute_from"].clone())
             };
             changed.retain(|(_, new)| match new {
                 Sql::Text(new) => due(new).is_none() || due(new) == due(old),
@@ -466,7 +466,7 @@ fn tamper_with_store(mut trial: Trial, least: u64) {
         "epochs",
         "leases",
         "outcomes",
-        "asides",
+        "uncounted",
         "events",
         "actors",
     ] {

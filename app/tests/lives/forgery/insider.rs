@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use debora::EpochRecord;
 use debora_cli::hex;
 use debora_cli::log::chain::{
-    self, EpochParts, Fact, LeasesHash, RULE, RoundsHash, key_hash, record_text,
+    self, EpochParts, Fact, LeasesHash, RoundsHash, key_hash, record_text,
 };
-use debora_cli::log::{Heading, Line, LoggedRecord, OutsideOutcome};
+use debora_cli::log::{Heading, Line, OutsideOutcome};
 use debora_cli::store::{DecisionKind, Event, OutcomeRow, Progress, UncountedOutcome};
 
 /// Makes every hash of a finished experiment's lines anew, from what they say.
@@ -94,10 +95,7 @@ fn genesis(heading: &mut Heading) -> String {
         created_at,
         ..
     } = heading;
-    match heading.rule {
-        1 => chain::genesis_by_rule_1(*values_version, spec, key_hash),
-        _ => chain::genesis(*values_version, spec, key_hash, id, *created_at),
-    }
+    chain::genesis(*values_version, spec, key_hash, id, *created_at)
 }
 
 /// The journal after each position.
@@ -168,7 +166,7 @@ fn uncounted(line: &Line) -> Option<(u64, Entry)> {
         actor: 0,
         position: *position,
     };
-    Some(((*position)?, Entry::Uncounted(outcome, actor.clone())))
+    Some((*position, Entry::Uncounted(outcome, actor.clone())))
 }
 
 fn event(line: &Line) -> Option<(u64, Entry)> {
@@ -189,12 +187,12 @@ fn event(line: &Line) -> Option<(u64, Entry)> {
         reason: reason.clone(),
         position: *position,
     };
-    Some(((*position)?, Entry::Event(event)))
+    Some((*position, Entry::Event(event)))
 }
 
 /// The hashes of the epoch that is being read.
 struct OpenHashes {
-    record: Option<LoggedRecord>,
+    record: Option<EpochRecord>,
     opened_at: i64,
     actions: BTreeMap<u64, u32>,
     rounds: RoundsHash,
@@ -207,7 +205,7 @@ impl Default for OpenHashes {
             record: None,
             opened_at: 0,
             actions: BTreeMap::new(),
-            rounds: RoundsHash::by_rule(RULE),
+            rounds: RoundsHash::default(),
             leases: LeasesHash::from(0),
         }
     }
@@ -266,16 +264,16 @@ impl OpenHashes {
             previous,
             hash,
             closed_at,
-            leases_hash: Some(leases_hash),
-            journal_end: Some(journal_end),
-            journal: Some(journal),
+            leases_hash,
+            journal_end,
+            journal,
             early,
             ..
         } = line
         else {
             return 0;
         };
-        let Some(logged) = self.record.take() else {
+        let Some(record) = self.record.take() else {
             return 0;
         };
         *rounds = self.actions.len() as u64;
@@ -286,9 +284,9 @@ impl OpenHashes {
         *journal_end = last.map_or(0, |(position, _)| position + 1);
         *journal = last.map(|(_, hash)| hash.clone()).unwrap_or_default();
         previous.clone_from(head);
-        let record = logged.record.with_rounds(*rounds);
+        let record = record.with_rounds(*rounds);
         let parts = EpochParts {
-            record: &record_text(&record, logged.values_version),
+            record: &record_text(&record),
             opened_at: self.opened_at,
             closed_at: *closed_at,
             rounds_hash,

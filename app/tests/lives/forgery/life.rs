@@ -59,7 +59,12 @@ pub fn lines(trial: &Trial) -> Vec<Line> {
 fn check_kinds(trial: &Trial) {
     assert_eq!(trial.status(), Status::Done);
     let lines = lines(trial);
-    let outside = ["overtime", "aside", "holdback", "holdback_outcome"];
+    let outside = [
+        "overtime",
+        "overtime_outcome",
+        "holdback",
+        "holdback_outcome",
+    ];
     for kind in ["decisions", "outcome", "late", "event"]
         .into_iter()
         .chain(outside)
@@ -69,7 +74,10 @@ fn check_kinds(trial: &Trial) {
     }
     // What comes after the end is chained by another rule than what comes before.
     let journal = lines.iter().rev().nth(1).map(Line::name);
-    assert!(matches!(journal, Some("late" | "aside")), "{journal:?}");
+    assert!(
+        matches!(journal, Some("late" | "overtime_outcome")),
+        "{journal:?}"
+    );
 }
 
 fn decide(trial: &mut Trial, actor: &Arc<str>, step: u64) -> Vec<DecisionId> {

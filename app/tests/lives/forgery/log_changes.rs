@@ -105,7 +105,7 @@ fn values() -> Vec<LogChange> {
             first(lines, "late")["reward"] = 0.125.into()
         }),
         ("an overtime outcome's values", |lines, _| {
-            first(lines, "aside")["reward"] = 0.125.into()
+            first(lines, "overtime_outcome")["reward"] = 0.125.into()
         }),
         ("an uncounted outcome's position", |lines, _| {
             added(last(lines, "late"), "position", 1)
@@ -146,7 +146,6 @@ fn values() -> Vec<LogChange> {
         ("its values version", |lines, _| {
             lines[0]["values_version"] = 1.into()
         }),
-        ("its rule", |lines, _| lines[0]["rule"] = 1.into()),
         ("when the last epoch closed", |lines, _| {
             added(last(lines, "closed"), "closed_at", 1)
         }),
@@ -160,7 +159,7 @@ fn values() -> Vec<LogChange> {
         ("an epoch's end called early", |lines, _| {
             last(lines, "closed")["early"] = true.into()
         }),
-        ("an epoch's rule", |lines, _| {
+        ("what an epoch's hash is over", |lines, _| {
             let line = first(lines, "closed").as_object_mut().unwrap();
             for field in ["leases_hash", "journal_end", "journal"] {
                 line.remove(field);
@@ -192,7 +191,7 @@ fn structure() -> Vec<LogChange> {
             removed(lines, "decisions", 0)
         }),
         ("overtime and its outcomes removed", |lines, _| {
-            lines.retain(|line| line["type"] != "overtime" && line["type"] != "aside");
+            lines.retain(|line| line["type"] != "overtime" && line["type"] != "overtime_outcome");
         }),
         ("holdback and its outcomes removed", |lines, _| {
             lines.retain(|line| line["type"] != "holdback" && line["type"] != "holdback_outcome");
@@ -204,7 +203,7 @@ fn structure() -> Vec<LogChange> {
             removed(lines, "late", 0)
         }),
         ("an overtime outcome removed", |lines, _| {
-            removed(lines, "aside", 0)
+            removed(lines, "overtime_outcome", 0)
         }),
         ("the last fact removed", |lines, _| {
             lines.remove(lines.len() - 2);

@@ -264,7 +264,7 @@ fn dump(path: &Path) -> Vec<String> {
         "epochs",
         "leases",
         "outcomes",
-        "asides",
+        "uncounted",
         "events",
         "actors",
     ];
@@ -299,7 +299,7 @@ fn cover_store(name: &str, path: &Path) -> bool {
     if HASHES.contains(&name) {
         // A log shows no position beyond the next.
         let next = "UPDATE progress SET progress = json_set(progress, '$.next_position', (SELECT max(position) + 1 FROM
-            (SELECT position FROM asides UNION SELECT position FROM events)))";
+            (SELECT position FROM uncounted UNION SELECT position FROM events)))";
         Connection::open(path).unwrap().execute_batch(next).unwrap();
     }
     let location = Location::Sqlite(path.to_owned());
@@ -341,7 +341,7 @@ fn write_hashes(store: &Connection, lines: &[Line]) {
                             rounds_hash,
                             hash,
                             leases_hash,
-                            journal_end.map(|end| end as i64),
+                            *journal_end as i64,
                             journal,
                             *epoch as i64
                         ],

@@ -35,76 +35,76 @@ pub const ALL: &[(&str, &str)] = &[
     // Leases.
     (
         "an action",
-        "UPDATE leases SET actions = zeroblob(length(actions)) WHERE overtime = 0 AND actions <> zeroblob(length(actions))",
+        "UPDATE leases SET actions = zeroblob(length(actions)) WHERE kind = 0 AND actions <> zeroblob(length(actions))",
     ),
     (
         "a request's time",
-        "UPDATE leases SET at = at - 1 WHERE overtime = 0 AND first = 1",
+        "UPDATE leases SET at = at - 1 WHERE kind = 0 AND first = 1",
     ),
     (
         "a request's key",
-        "UPDATE leases SET request_key = 'request x' WHERE overtime = 0 AND first = 1",
+        "UPDATE leases SET request_key = 'request x' WHERE kind = 0 AND first = 1",
     ),
     (
         "a request's asked rounds",
-        "UPDATE leases SET asked = asked + 1 WHERE overtime = 0 AND first = 1",
+        "UPDATE leases SET asked = asked + 1 WHERE kind = 0 AND first = 1",
     ),
     (
         "a request's waiting clock",
-        "UPDATE leases SET waited = waited + 1 WHERE overtime = 0 AND first = 1",
+        "UPDATE leases SET waited = waited + 1 WHERE kind = 0 AND first = 1",
     ),
     (
         "a request removed",
-        "DELETE FROM leases WHERE overtime = 0 AND first = 1",
+        "DELETE FROM leases WHERE kind = 0 AND first = 1",
     ),
     (
         "overtime and its outcomes removed",
-        "DELETE FROM leases WHERE overtime = 1; DELETE FROM asides WHERE overtime = 1",
+        "DELETE FROM leases WHERE kind = 1; DELETE FROM uncounted WHERE kind = 1",
     ),
     (
         "a request's key that is held back",
-        "CREATE TEMP TABLE swapped AS SELECT (SELECT request_key FROM leases WHERE overtime = 0 AND first = 1) AS inside,
-            (SELECT request_key FROM leases WHERE overtime = 2 ORDER BY epoch, first LIMIT 1) AS outside;
+        "CREATE TEMP TABLE swapped AS SELECT (SELECT request_key FROM leases WHERE kind = 0 AND first = 1) AS inside,
+            (SELECT request_key FROM leases WHERE kind = 2 ORDER BY epoch, first LIMIT 1) AS outside;
         UPDATE leases SET request_key = '' WHERE request_key = (SELECT inside FROM swapped);
         UPDATE leases SET request_key = (SELECT inside FROM swapped) WHERE request_key = (SELECT outside FROM swapped);
         UPDATE leases SET request_key = (SELECT outside FROM swapped) WHERE request_key = ''",
     ),
     (
         "a held back action",
-        "UPDATE leases SET actions = zeroblob(length(actions)) WHERE overtime = 2 AND first = 1",
+        "UPDATE leases SET actions = zeroblob(length(actions)) WHERE kind = 2 AND first = 1",
     ),
     (
         "holdback and its outcomes removed",
-        "DELETE FROM leases WHERE overtime = 2; DELETE FROM asides WHERE overtime = 2",
+        "DELETE FROM leases WHERE kind = 2; DELETE FROM uncounted WHERE kind = 2",
     ),
     // Uncounted outcomes.
     (
         "a late outcome's values",
-        "UPDATE asides SET feedback = (SELECT feedback FROM outcomes WHERE round = 5) WHERE overtime = 0 AND number = 3",
+        "UPDATE uncounted SET feedback = (SELECT feedback FROM outcomes WHERE round = 5) WHERE kind = 0 AND number = 3",
     ),
     (
         "a late outcome removed",
-        "DELETE FROM asides WHERE overtime = 0 AND number = 3",
+        "DELETE FROM uncounted WHERE kind = 0 AND number = 3",
     ),
     (
         "the last fact removed",
-        "DELETE FROM asides WHERE position = (SELECT max(position) FROM asides)",
+        "DELETE FROM uncounted WHERE position = (SELECT max(position) FROM uncounted)",
     ),
     (
         "an overtime outcome's values",
-        "UPDATE asides SET feedback = (SELECT feedback FROM outcomes WHERE round = 5) WHERE overtime = 1 AND position = (SELECT min(position) FROM asides WHERE overtime = 1)",
+        "UPDATE uncounted SET feedback = (SELECT feedback FROM outcomes WHERE round = 5) WHERE kind = 1 AND position = (SELECT min(position) FROM uncounted WHERE kind = 1)",
     ),
     (
         "a holdback outcome's values",
-        "UPDATE asides SET feedback = (SELECT feedback FROM outcomes WHERE round = 5) WHERE overtime = 2 AND position = (SELECT min(position) FROM asides WHERE overtime = 2)",
+        "UPDATE uncounted SET feedback = (SELECT feedback FROM outcomes WHERE round = 5) WHERE kind = 2 AND position = (SELECT min(position) FROM uncounted WHERE kind = 2)",
     ),
     (
         "an uncounted outcome's position",
-        "UPDATE asides SET position = position + 1 WHERE position = (SELECT max(position) FROM asides)",
+        "UPDATE uncounted SET position = position + 1 WHERE position = (SELECT max(position) FROM uncounted)",
     ),
     (
         "two uncounted outcomes in the other order",
-        "UPDATE asides SET position = 2 * (SELECT max(position) FROM asides) - 1 - position WHERE position > (SELECT max(position) FROM asides) - 2",
+        "UPDATE uncounted SET position = 2 * (SELECT max(position) FROM uncounted) - 1 - position WHERE position > (SELECT max(position) FROM uncounted) - 2",
     ),
     // Events.
     (
@@ -141,7 +141,6 @@ pub const ALL: &[(&str, &str)] = &[
         "its values version",
         "UPDATE experiments SET values_version = 1",
     ),
-    ("its rule", "UPDATE experiments SET rule = 1"),
     (
         "the name of an actor",
         "UPDATE actors SET name = 'carl' WHERE name = 'ann'",
@@ -160,7 +159,7 @@ pub const ALL: &[(&str, &str)] = &[
         "UPDATE epochs SET hash = rounds_hash WHERE epoch = 1",
     ),
     (
-        "an epoch's rule",
+        "what an epoch's hash is over",
         "UPDATE epochs SET leases_hash = NULL, journal_end = NULL, journal = NULL WHERE epoch = 1",
     ),
     (

@@ -2,9 +2,10 @@
 
 use debora::measure::answer::row_for_each;
 
-use super::entry::{EpochList, ShareState};
+use super::entry::EpochList;
 use crate::calendar::iso;
 use crate::document::{csv, word};
+use crate::reading::ActionShare;
 
 /// A line an epoch, with a column for each action.
 pub fn table(list: &EpochList) -> String {
@@ -31,7 +32,7 @@ pub fn table(list: &EpochList) -> String {
         })
         .words("hash", |entry| entry.hash.as_ref());
     for (place, name) in (0..).zip(&list.actions) {
-        let probability = |shares: &[ShareState]| {
+        let probability = |shares: &[ActionShare]| {
             // The entry has only those that are played.
             let played = shares.iter().find(|share| share.action == place);
             played.map_or(0.0, |share| share.probability)
@@ -40,5 +41,5 @@ pub fn table(list: &EpochList) -> String {
             probability(&entry.shares)
         });
     }
-    csv(&table.table())
+    csv(&table.table(), "\r\n")
 }

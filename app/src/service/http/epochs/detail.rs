@@ -6,12 +6,12 @@ use anyhow::{Context as _, Result, ensure};
 use debora::record::{Interval, Rule};
 use debora::spec::Spec;
 use debora::{EpochRecord, Estimate, Plan, Policy, Problem, Why};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::entry::{self, EpochEntry};
 use super::words;
-use crate::log::certificate::threshold;
 use crate::log::{chain, check_values};
+use crate::reading::epoch::{EpochHead, check_probabilities, estimates_made};
 use crate::store::{EpochRow, ExperimentRow, Progress, Status, Store};
 
 /// Records read at once, while the estimates in force are gathered.
@@ -35,6 +35,9 @@ pub struct EpochDetail {
     /// For the pages' words; the spec, which says it, is answered elsewhere.
     #[serde(skip)]
     pub policy: Policy,
+    /// How many quantities there are, the reward among them: for the pages' addresses.
+    #[serde(skip)]
+    pub quantities: usize,
     /// The epoch, as the list has it.
     #[serde(flatten)]
     pub entry: EpochEntry,
@@ -164,20 +167,14 @@ pub struct ChainEntry {
     pub previous: String,
     /// SHA-256 over the epoch's rounds.
     pub rounds_hash: String,
-    /// SHA-256 over its leases; none if an earlier program closed it, as are those below.
-    pub leases_hash: Option<String>,
+    /// SHA-256 over its leases.
+    pub leases_hash: String,
     /// The position of the next uncounted outcome or event.
-    pub journal_end: Option<u64>,
-    /// The hash over those before.
-    pub journal: Option<String>,
+    pub journal_end: u64,
+    /// The hash over those before; empty if there are none.
+    pub journal: String,
     /// Whether the experiment was closed before the epoch was complete.
     pub early: bool,
-}
-
-/// The estimates of a record: all that is needed of the epochs before.
-#[derive(Deserialize)]
-struct RecordedEstimates {
-    estimates: Vec<Estimate>,
 }
 
 /// The latest estimate of each action and quantity, and the one before it if the epoch in question made it.
@@ -200,13 +197,13 @@ pub fn read(store: &mut Store, id: &str, number: u64) -> Result<Option<Option<Ep
         "experiment {id} has no row of epoch {number}; run `debora audit` to find out more"
     );
     let in_force = in_force(store, id, number, &spec.problem)?;
-    let known = Known {
+    let read = Neighbours {
         experiment,
         progress,
         spec,
         rows,
     };
-    known.detail(&in_force).map(|detail| Some(Some(detail)))
+    read.detail(&in_force).map(|detail| Some(Some(detail)))
 }
 
 /// Gathers the estimates in force at an epoch's start.
@@ -220,10 +217,7 @@ fn in_force(store: &mut Store, id: &str, number: u64, problem: &Problem) -> Resu
             "experiment {id} has no row of epoch {next}"
         );
         for row in rows.iter().filter(|row| row.epoch <= number) {
-            let record: RecordedEstimates = serde_json::from_str(&row.record)
-                .with_context(|| format!("the record of epoch {} cannot be read", row.epoch))?;
-            for made in record.estimates {
-                check_estimate(&made, problem)?;
+            for made in estimates_made(row, problem)? {
                 let before = latest.get(&(made.action, made.quantity)).map(|old| old.0);
                 let before = before.filter(|_| row.epoch == number);
                 latest.insert((made.action, made.quantity), (made, before));
@@ -234,22 +228,8 @@ fn in_force(store: &mut Store, id: &str, number: u64, problem: &Problem) -> Resu
     Ok(latest)
 }
 
-/// Refuses an estimate of something else: names and widths are looked up by place.
-fn check_estimate(estimate: &Estimate, problem: &Problem) -> Result<()> {
-    let fits = (estimate.action as usize) < problem.actions().len()
-        && (estimate.quantity as usize) < problem.quantities_estimated();
-    ensure!(
-        fits,
-        "an estimate of epoch {} is damaged: the spec has no action {} with quantity {}; run `debora audit` to find out more",
-        estimate.epoch,
-        estimate.action,
-        estimate.quantity
-    );
-    Ok(())
-}
-
-/// What was read of an epoch and the one before.
-struct Known {
+/// An epoch and the one before, as they were read.
+struct Neighbours {
     experiment: ExperimentRow,
     progress: Progress,
     spec: Spec,
@@ -257,11 +237,12 @@ struct Known {
     rows: Vec<EpochRow>,
 }
 
-impl Known {
+impl Neighbours {
     fn detail(self, in_force: &InForce) -> Result<EpochDetail> {
         let problem = &self.spec.problem;
-        let mut entries = entry::entries(&self.rows, problem, &self.progress)?;
-        let (row, entry) = self.rows.last().zip(entries.pop()).context("an epoch")?;
+        let heads = EpochHead::parse_all(&self.rows, &self.progress, problem)?;
+        let entry = entry::entries(&heads, problem).pop();
+        let (row, entry) = self.rows.last().zip(entry).context("an epoch")?;
         let record: EpochRecord = serde_json::from_str(&row.record)?;
         let estimates: Vec<Estimate> = in_force.values().map(|(latest, _)| *latest).collect();
         // With other values the same estimates may have led elsewhere: then only what is recorded is shown.
@@ -270,7 +251,7 @@ impl Known {
             .then(|| Why::of(&Plan::of(problem.clone()), &record, &estimates));
         let plan = Plan::of(problem.clone());
         let mut detail = EpochDetail {
-            actions: self.actions(&record, why.as_ref())?,
+            actions: self.actions(&heads, &record, why.as_ref())?,
             limits: why.as_ref().map_or(Vec::new(), |why| limits(problem, why)),
             expected: why
                 .as_ref()
@@ -284,6 +265,7 @@ impl Known {
             recomputed: why.is_some(),
             why: Vec::new(),
             policy: problem.policy(),
+            quantities: problem.quantities(),
             entry,
             count: self.progress.epoch + 1,
             status: self.progress.status,
@@ -294,11 +276,16 @@ impl Known {
         Ok(detail)
     }
 
-    fn actions(&self, record: &EpochRecord, why: Option<&Why>) -> Result<Vec<ActionAt>> {
+    fn actions(
+        &self,
+        heads: &[EpochHead],
+        record: &EpochRecord,
+        why: Option<&Why>,
+    ) -> Result<Vec<ActionAt>> {
         let problem = &self.spec.problem;
-        entry::check(record.epoch, record.candidate.len(), problem)?;
-        let before = match &self.rows[..] {
-            [before, _] => Some(serde_json::from_str::<EpochRecord>(&before.record)?.strategy),
+        check_probabilities(record.epoch, &record.candidate, problem)?;
+        let before = match heads {
+            [before, _] => Some(&before.strategy),
             _ => None,
         };
         let range = problem.quantity(0).range;
@@ -308,7 +295,7 @@ impl Known {
             .map(|(action, name)| ActionAt {
                 action: action as u32,
                 name: name.clone(),
-                before: before.as_ref().map(|before| before[action]),
+                before: before.map(|before| before[action]),
                 after: record.strategy[action],
                 candidate: record.candidate[action],
                 index: index(action),
@@ -326,9 +313,9 @@ impl Known {
         Some(ChainEntry {
             previous,
             rounds_hash: row.rounds_hash.clone()?,
-            leases_hash: row.leases_hash.clone(),
-            journal_end: row.journal_end,
-            journal: row.journal.clone(),
+            leases_hash: row.leases_hash.clone()?,
+            journal_end: row.journal_end?,
+            journal: row.journal.clone()?,
             // A finished experiment's last epoch was complete, one that was closed by hand left its last one as it was.
             early: last && self.progress.status == Status::Closed,
         })
@@ -373,6 +360,7 @@ fn estimate(plan: &Plan, (made, previous): &(Estimate, Option<Estimate>)) -> Est
     let range = quantity.range;
     let to_user = |unit: f64| range.to_user(unit);
     let [low, high] = made.cell_ends(plan).map(to_user);
+    let cost = made.quantity.checked_sub(1);
     EstimateHere {
         action: made.action,
         name: problem.actions()[made.action as usize].clone(),
@@ -394,7 +382,7 @@ fn estimate(plan: &Plan, (made, previous): &(Estimate, Option<Estimate>)) -> Est
         width: (made.interval()[1] - made.interval()[0]) / 2.0 * range.span(),
         to_edge: to_edge(plan, made).map(|distance| distance * range.span()),
         previous: previous.map(|previous| to_user(previous.estimate)),
-        threshold: threshold(problem, made.quantity as usize),
+        threshold: cost.and_then(|cost| problem.threshold(cost as usize)),
     }
 }
 

@@ -1,15 +1,14 @@
 //! The epochs as a list: what each of them plays, and what changed.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::Result;
 use debora::Problem;
-pub use debora::measure::words::share_to_tenths as share;
-use debora::record::{Kind, LookTest, Rule};
+use debora::record::{Kind, Rule};
 use debora::spec::Spec;
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::service::http::state::TestState;
-use crate::store::{EpochRow, Progress, Status, Store};
+use crate::reading::epoch::EpochHead;
+use crate::reading::{ActionShare, Shares, TestState, share};
+use crate::store::{Status, Store};
 
 /// Changes of a probability that are only rounding.
 const ROUNDING: f64 = 1e-12;
@@ -40,10 +39,10 @@ pub struct EpochList {
 pub struct EpochEntry {
     /// Its number, from 0.
     pub epoch: u64,
-    /// How its strategy was found: explore, estimate, infeasible, commit or pick.
+    /// How its strategy was found: explore, estimate, infeasible or commit.
     #[cfg_attr(feature = "describe", schema(value_type = String))]
     pub kind: Kind,
-    /// Which of its strategies a policy with limits plays: moderate, optimistic, plan or mix; none for the others.
+    /// Which of its strategies policy hard plays, mix or plan; none for the others.
     #[cfg_attr(feature = "describe", schema(value_type = Option<String>))]
     pub rule: Option<Rule>,
     /// Its first round.
@@ -55,7 +54,7 @@ pub struct EpochEntry {
     /// When it was closed; none while it is open.
     pub closed_at: Option<i64>,
     /// The actions that it plays, the most frequent first.
-    pub shares: Vec<ShareState>,
+    pub shares: Vec<ActionShare>,
     /// Where it differs from the epoch before, the largest change first; empty for the first.
     pub changes: Vec<ShareChange>,
     /// How many estimates were made at its start.
@@ -64,18 +63,6 @@ pub struct EpochEntry {
     pub test: Option<TestState>,
     /// Its hash, which stands for all that was stored until it was closed; none while it is open.
     pub hash: Option<String>,
-}
-
-/// How often an action is played.
-#[derive(Clone, Serialize)]
-#[cfg_attr(feature = "describe", derive(utoipa::ToSchema))]
-pub struct ShareState {
-    /// The action's number in the spec, from 0.
-    pub action: u32,
-    /// The action's name.
-    pub name: String,
-    /// Its probability.
-    pub probability: f64,
 }
 
 /// An action's probability before and after.
@@ -99,28 +86,42 @@ impl ShareChange {
     }
 }
 
-/// What a list needs of a record: its estimates, by far the longest part, are only counted.
-#[derive(Deserialize)]
-struct ListedRecord {
-    first_round: u64,
-    rounds: u64,
-    kind: Kind,
-    rule: Option<Rule>,
-    strategy: Vec<f64>,
-    test: Option<LookTest>,
-    estimates: Vec<IgnoredAny>,
+/// Which epochs are read.
+#[derive(Clone, Copy, Debug)]
+pub enum EpochRange {
+    /// Those from this number on, so many at most.
+    From(u64, u64),
+    /// The last before this number, or of all, so many at most.
+    Before(Option<u64>, u64),
 }
 
-/// Reads the epochs from this number on; `None` if there is no such experiment.
-pub fn read(store: &mut Store, id: &str, from: u64, limit: u64) -> Result<Option<EpochList>> {
+impl EpochRange {
+    /// The first, and how many at most, of so many.
+    fn of(self, count: u64) -> (u64, u64) {
+        match self {
+            Self::From(from, limit) => (from, limit),
+            Self::Before(before, limit) => {
+                let end = before.unwrap_or(count);
+                let from = end.saturating_sub(limit);
+                (from, (end - from).max(1))
+            }
+        }
+    }
+}
+
+/// Reads epochs of an experiment; `None` if there is no such experiment.
+pub fn read(store: &mut Store, id: &str, range: EpochRange) -> Result<Option<EpochList>> {
     let Some((experiment, progress)) = store.experiment(id)? else {
         return Ok(None);
     };
     let spec = Spec::parse(&experiment.spec, id)?;
+    let count = progress.epoch + 1;
+    let (from, limit) = range.of(count);
     // One earlier, for what changed since; beyond the last there is nothing, and PostgreSQL could not even be asked.
-    let first = from.saturating_sub(1).min(progress.epoch + 1);
+    let first = from.saturating_sub(1).min(count);
     let rows = store.epochs(id, first, limit as usize + 1)?;
-    let mut epochs = entries(&rows, &spec.problem, &progress)?;
+    let heads = EpochHead::parse_all(&rows, &progress, &spec.problem)?;
+    let mut epochs = entries(&heads, &spec.problem);
     epochs.retain(|entry| entry.epoch >= from);
     epochs.truncate(limit as usize);
     let next = epochs.last().map(|last| last.epoch + 1);
@@ -129,97 +130,40 @@ pub fn read(store: &mut Store, id: &str, from: u64, limit: u64) -> Result<Option
         name: spec.name,
         status: progress.status,
         actions: spec.problem.actions().to_vec(),
-        count: progress.epoch + 1,
-        next: next.filter(|next| *next <= progress.epoch),
+        count,
+        next: next.filter(|next| *next < count),
         epochs,
     }))
 }
 
-/// Rows that follow each other, as a list has them.
-pub fn entries(
-    rows: &[EpochRow],
-    problem: &Problem,
-    progress: &Progress,
-) -> Result<Vec<EpochEntry>> {
-    let mut before: Option<Vec<f64>> = None;
-    let mut entries = Vec::with_capacity(rows.len());
-    for row in rows {
-        let record: ListedRecord = serde_json::from_str(&row.record)
-            .with_context(|| format!("the record of epoch {} cannot be read", row.epoch))?;
-        check(row.epoch, record.strategy.len(), problem)?;
-        let tested = record.test.as_ref();
-        let places = tested.map_or([0, 0], |test| [test.leader, test.runner_up]);
-        check_places(row.epoch, places, problem)?;
-        entries.push(entry(row, &record, problem, before.as_deref(), progress));
-        before = Some(record.strategy);
+/// Epochs that follow each other, as a list has them.
+pub fn entries(heads: &[EpochHead], problem: &Problem) -> Vec<EpochEntry> {
+    let before = std::iter::once(None).chain(heads.iter().map(Some));
+    let pairs = heads.iter().zip(before);
+    pairs
+        .map(|(head, before)| EpochEntry::new(head, before, problem))
+        .collect()
+}
+
+impl EpochEntry {
+    fn new(head: &EpochHead, before: Option<&EpochHead>, problem: &Problem) -> Self {
+        Self {
+            epoch: head.epoch,
+            kind: head.kind,
+            rule: head.rule,
+            first_round: head.first_round,
+            rounds: head.rounds,
+            opened_at: head.opened_at,
+            closed_at: head.closed_at,
+            shares: Shares::played_by(problem, &head.strategy),
+            changes: before.map_or(Vec::new(), |before| {
+                changes(problem, &before.strategy, &head.strategy)
+            }),
+            estimates_made: head.estimates_made,
+            test: head.test.as_ref().map(|test| TestState::new(problem, test)),
+            hash: head.hash.clone(),
+        }
     }
-    Ok(entries)
-}
-
-/// Refuses a record of another number of actions: names are looked up by place.
-pub fn check(epoch: u64, actions: usize, problem: &Problem) -> Result<()> {
-    ensure!(
-        actions == problem.actions().len(),
-        "the record of epoch {epoch} is damaged: it has {actions} probabilities, and the spec {} actions; run `debora \
-         audit` to find out more",
-        problem.actions().len()
-    );
-    Ok(())
-}
-
-fn check_places(epoch: u64, actions: [u32; 2], problem: &Problem) -> Result<()> {
-    let known = |action: &u32| (*action as usize) < problem.actions().len();
-    ensure!(
-        actions.iter().all(known),
-        "the clear test of epoch {epoch} is damaged: the spec lacks one of the actions {actions:?}; run `debora audit` to \
-         find out more"
-    );
-    Ok(())
-}
-
-fn entry(
-    row: &EpochRow,
-    record: &ListedRecord,
-    problem: &Problem,
-    before: Option<&[f64]>,
-    progress: &Progress,
-) -> EpochEntry {
-    let decided = progress.next_round.saturating_sub(record.first_round);
-    EpochEntry {
-        epoch: row.epoch,
-        kind: record.kind,
-        rule: record.rule,
-        first_round: record.first_round,
-        // The record of an open epoch has 0.
-        rounds: row.closed_at.map_or(decided, |_| record.rounds),
-        opened_at: row.opened_at,
-        closed_at: row.closed_at,
-        shares: shares(problem, &record.strategy),
-        changes: before.map_or(Vec::new(), |before| {
-            changes(problem, before, &record.strategy)
-        }),
-        estimates_made: record.estimates.len() as u64,
-        test: record
-            .test
-            .as_ref()
-            .map(|test| TestState::of(problem, test)),
-        hash: row.hash.clone(),
-    }
-}
-
-fn shares(problem: &Problem, strategy: &[f64]) -> Vec<ShareState> {
-    let named = (0..).zip(problem.actions()).zip(strategy);
-    let mut shares: Vec<ShareState> = named
-        .filter(|(_, probability)| **probability > 0.0)
-        .map(|((action, name), &probability)| ShareState {
-            action,
-            name: name.clone(),
-            probability,
-        })
-        .collect();
-    // Stable, so that equals stay in the spec's order.
-    shares.sort_by(|one, other| other.probability.total_cmp(&one.probability));
-    shares
 }
 
 fn changes(problem: &Problem, before: &[f64], after: &[f64]) -> Vec<ShareChange> {

@@ -23,7 +23,7 @@ use crate::service::http::extract::{Id, QueryParams};
 use crate::service::request::{Refusal, is_id};
 use crate::store::Role;
 use detail::EpochDetail;
-use entry::EpochList;
+use entry::{EpochList, EpochRange};
 
 /// The most epochs in an answer: more than experiments have, a few hundred, and a bound for the reader.
 pub const EPOCHS_MAX: u64 = 1_000;
@@ -61,7 +61,8 @@ pub async fn list(
         return Err(ApiError::unfit(message).against(format!("1 <= limit <= {EPOCHS_MAX}"), limit));
     }
     let from = query.from.unwrap_or_default();
-    Ok(Reply(list_of(&app, &caller, &id, from, limit).await?))
+    let range = EpochRange::From(from, limit);
+    Ok(Reply(list_of(&app, &caller, &id, range).await?))
 }
 
 /// The epochs as a table
@@ -75,7 +76,7 @@ pub async fn table(
     caller: Caller,
     Id(id): Id,
 ) -> Result<Response, ApiError> {
-    let list = list_of(&app, &caller, &id, 0, EPOCHS_MAX).await?;
+    let list = list_of(&app, &caller, &id, EpochRange::From(0, EPOCHS_MAX)).await?;
     let headers = [(CONTENT_TYPE, "text/csv; charset=utf-8")];
     Ok((headers, csv::table(&list)).into_response())
 }
@@ -97,17 +98,16 @@ pub async fn one(
     Ok(Reply(one_of(&app, &caller, &address).await?))
 }
 
-/// The epochs of an experiment, from this number on.
+/// Epochs of an experiment.
 pub async fn list_of(
     app: &AppState,
     caller: &Caller,
     id: &str,
-    from: u64,
-    limit: u64,
+    range: EpochRange,
 ) -> Result<EpochList, ApiError> {
     caller.require_for(Role::Read, id)?;
     let asked = id.to_owned();
-    let read = move |store: &mut crate::store::Store| entry::read(store, &asked, from, limit);
+    let read = move |store: &mut crate::store::Store| entry::read(store, &asked, range);
     let list = app.read_page(read).await?;
     Ok(list.ok_or_else(|| Refusal::NoExperiment { id: id.to_owned() })?)
 }

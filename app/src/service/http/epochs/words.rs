@@ -5,7 +5,7 @@ use debora::record::{Kind, Rule};
 use debora::{Policy, VALUES_VERSION};
 
 use super::detail::{ActionAt, EpochDetail, EstimateHere, LimitHere};
-use super::entry::share;
+use crate::reading::share;
 
 /// Estimates told one by one; of more, their number says enough.
 const TOLD_MAX: usize = 3;

@@ -13,7 +13,7 @@ use super::{Guest, PageError, page};
 use crate::audit::{self, Diff, DivergingEstimate};
 use crate::chart::{Axis, Chart, Mark, legend};
 use crate::document::HtmlTable;
-use crate::log::certificate::is_revealed;
+use crate::log::is_revealed;
 use crate::service::http::AppState;
 use crate::service::http::diffs::diff_of;
 use crate::service::http::error::ApiError;

@@ -1,7 +1,7 @@
 //! Errors for people: what happened, why, and what to do. Programs get the same error as JSON.
 //!
 //! ```text
-//! error as JSON ─► of a page, or asked for by a browser? ─► 401: to the log-in and back ─► else: a page
+//! error ─► of a page, or asked for by a browser? ─► 401: to the log-in and back ─► else: a page
 //! ```
 //!
 //! In one place behind all routes: an address that is none, a form that cannot be read and a panic never reach a page's handler.
@@ -11,12 +11,10 @@ use axum::extract::Request;
 use axum::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION, REFERER};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{Html, IntoResponse, Response};
-use http_body_util::BodyExt as _;
 use maud::html;
-use serde::Deserialize;
 
 use super::{page, parts, protected};
-use crate::service::http::error::{ApiError, Code};
+use crate::service::http::error::{ApiError, ErrorWords};
 use crate::service::http::session;
 
 /// An error of a page's handler.
@@ -107,23 +105,19 @@ fn log_in(back: Option<&str>) -> String {
 }
 
 /// An answer as a person should see it.
-pub async fn for_people(asked: Option<Asked>, response: Response) -> Response {
-    let Some(asked) = asked.filter(|asked| {
-        let extensions = response.extensions();
-        extensions.get::<ForPeople>().is_some()
-            || (asked.wants_page && extensions.get::<Code>().is_some())
-    }) else {
+pub fn for_people(asked: Option<Asked>, response: Response) -> Response {
+    let extensions = response.extensions();
+    let for_people = extensions.get::<ForPeople>().is_some();
+    let (Some(asked), Some(error)) = (
+        asked.filter(|asked| for_people || asked.wants_page),
+        extensions.get::<ErrorWords>().cloned(),
+    ) else {
         return response;
     };
     if response.status() == StatusCode::UNAUTHORIZED {
         return to_log_in(&asked, response);
     }
-    let (mut head, body) = response.into_parts();
-    let bytes = body.collect().await.map(|body| body.to_bytes());
-    // An error is small and in memory; a page of ours has a code, too, and is no JSON.
-    let Ok(Ok(error)) = bytes.as_ref().map(|bytes| serde_json::from_slice(bytes)) else {
-        return Response::from_parts(head, Body::from(bytes.unwrap_or_default()));
-    };
+    let (mut head, _) = response.into_parts();
     let page = shown(head.status, &error, &asked).into_response();
     head.headers.remove(CONTENT_LENGTH);
     if let Some(kind) = page.headers().get(CONTENT_TYPE) {
@@ -149,15 +143,8 @@ fn to_log_in(asked: &Asked, mut response: Response) -> Response {
     response
 }
 
-/// What a page shows of an error.
-#[derive(Deserialize)]
-struct ErrorText {
-    code: String,
-    message: String,
-}
-
-fn shown(status: StatusCode, error: &ErrorText, asked: &Asked) -> Html<String> {
-    let (title, advice) = words(status, &error.code);
+fn shown(status: StatusCode, error: &ErrorWords, asked: &Asked) -> Html<String> {
+    let (title, advice) = words(status, error.code);
     let content = html! {
         h1 { (title) }
         (parts::alert(&sentence(&error.message), advice))

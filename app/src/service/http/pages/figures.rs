@@ -26,7 +26,7 @@ pub async fn show(
     let view = viewed(&app, &id).await?;
     let table = data::table(&view, name).ok_or_else(no_figure)?;
     let (kind, text) = match ending {
-        "csv" => ("text/csv; charset=utf-8", csv(&table)),
+        "csv" => ("text/csv; charset=utf-8", csv(&table, "\r\n")),
         "json" => ("application/json", json(&table)),
         _ => return Err(no_figure().into()),
     };

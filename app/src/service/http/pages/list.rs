@@ -18,10 +18,11 @@ use debora::measure::words::{counted, listed, whole};
 use maud::{Markup, html};
 
 use self::line::ListLine;
-use self::view::{Column, ListView, Standpoint, ViewQuery};
+use self::view::{Column, ListView, ViewQuery};
 use super::live::{self, Live};
 use super::{Guest, PageError, page};
 use crate::document::{HtmlTable, RowMark};
+use crate::reading::RunState;
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
@@ -182,7 +183,7 @@ fn controls(view: &ListView) -> Markup {
                     "State"
                     select name="state" {
                         option value="" { "all" }
-                        @for state in Standpoint::ALL {
+                        @for state in RunState::ALL {
                             option value=(state.word()) selected[view.state == Some(state)] { (state.word()) }
                         }
                     }
@@ -236,22 +237,18 @@ fn totals(lines: &[ListLine]) -> String {
     let count = |state| {
         lines
             .iter()
-            .filter(|line| line.standpoint() == Some(state))
+            .filter(|line| line.run_state() == Some(state))
             .count()
     };
-    let words = Standpoint::ALL.map(|state| (count(state), state));
+    let words = RunState::ALL.map(|state| (count(state), state));
     let said = words.iter().filter(|(count, _)| *count > 0);
     let mut said: Vec<_> = said
         .map(|(count, state)| match state {
-            Standpoint::Waiting => format!("{count} waiting for outcomes"),
+            RunState::Waiting => format!("{count} waiting for outcomes"),
             state => format!("{count} {}", state.word()),
         })
         .collect();
-    let alerts = lines
-        .iter()
-        .filter_map(ListLine::alerts)
-        .map(<[_]>::len)
-        .sum::<usize>();
+    let alerts: usize = lines.iter().filter_map(ListLine::alerts_count).sum();
     if alerts > 0 {
         said.push(counted(alerts as u64, "alert", "alerts"));
     }

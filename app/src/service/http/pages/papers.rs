@@ -10,11 +10,11 @@ use super::parts::{self, Tab};
 use super::{Guest, PageError, page};
 use crate::document::blocks;
 use crate::papers;
-use crate::service::http::AppState;
-use crate::service::http::experiments::row;
+use crate::reading::certificate::Certification;
 use crate::service::http::extract::Id;
-use crate::service::http::log::certificate_of;
+use crate::service::http::log::certification;
 use crate::service::http::papers::{log_address, seal_of};
+use crate::service::http::{AppState, ExperimentInfo};
 use crate::store::{Progress, Status};
 
 /// The documents that are shown within the pages.
@@ -30,11 +30,14 @@ pub async fn certificate(
     headers: HeaderMap,
     Id(id): Id,
 ) -> Result<Html<String>, PageError> {
-    let certificate = match certificate_of(&app, &guest.0, &id).await {
-        Ok(certificate) => certificate,
+    let certificate = match certification(&app, &guest.0, &id).await? {
+        Certification::Over(certificate) => certificate,
         // Not an error to a person, who followed a link.
-        Err(error) if error.code == "not_over" => return not_over(&app, &guest, &id).await,
-        Err(error) => return Err(error.into()),
+        Certification::Open(open) => {
+            let (experiment, progress) = *open;
+            let info = app.info_of(&id, &experiment.spec)?;
+            return Ok(not_over(&guest, &id, &info, &progress));
+        }
     };
     let content = blocks(&papers::certificate::answer(
         &certificate,
@@ -54,29 +57,25 @@ pub async fn seal(
     guest: Guest,
     Id(id): Id,
 ) -> Result<Html<String>, PageError> {
-    let seal = seal_of(&app, &guest.0, &id).await?;
-    let (_, progress) = row(&app, &id).await?;
+    let (seal, progress) = seal_of(&app, &guest.0, &id).await?;
     let content = blocks(&papers::seal::answer(&seal));
     let title = papers::seal::title(&seal);
-    let name = app.info(&id).await?.name.clone();
-    let name = name.unwrap_or_else(|| id.clone());
+    let name = seal.name.as_deref().unwrap_or(&id);
     let over = !progress.status.is_open();
     Ok(page(
         &title,
         Some(&guest),
-        &framed(&id, &name, Paper::Seal, over, &content),
+        &framed(&id, name, Paper::Seal, over, &content),
     ))
 }
 
 /// When there will be a certificate.
-async fn not_over(app: &AppState, guest: &Guest, id: &str) -> Result<Html<String>, PageError> {
-    let (_, progress) = row(app, id).await?;
-    let info = app.info(id).await?;
+fn not_over(guest: &Guest, id: &str, info: &ExperimentInfo, progress: &Progress) -> Html<String> {
     let name = info.name.as_deref().unwrap_or(id);
     let content = html! {
         section.status.(super::text::word(progress.status)) {
             p.first { "There is no certificate yet: the experiment is not over." }
-            p { (remaining(&progress, info.problem.horizon())) }
+            p { (remaining(progress, info.problem.horizon())) }
             p {
                 "A certificate names the key, with which every decision can be predicted. Until then the "
                 a href={ "/experiments/" (id) "/seal" } { "seal" }
@@ -85,11 +84,11 @@ async fn not_over(app: &AppState, guest: &Guest, id: &str) -> Result<Html<String
         }
     };
     let title = format!("Certificate of {name}");
-    Ok(page(
+    page(
         &title,
         Some(guest),
         &framed(id, name, Paper::Certificate, false, &content),
-    ))
+    )
 }
 
 fn remaining(progress: &Progress, horizon: u64) -> String {

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 pub use crate::document::{blocks as answer, scroll, sentence};
-use crate::log::kept::LimitVerdict;
+use crate::reading::LimitVerdict;
 
 /// The pages of an experiment.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,11 +41,11 @@ pub fn badge(class: &str, word: &str) -> Markup {
 
 /// Whether a limit was kept: the class of its badge, and the words on it.
 pub fn verdict(verdict: LimitVerdict) -> [&'static str; 2] {
-    match verdict {
-        LimitVerdict::Kept => ["kept", "kept"],
-        LimitVerdict::Exceeded => ["exceeded", "exceeded"],
-        LimitVerdict::Unknown => ["unknown", "not known"],
-    }
+    let words = match verdict {
+        LimitVerdict::Unknown => "not known",
+        known => known.word(),
+    };
+    [verdict.word(), words]
 }
 
 /// Something to look into, and what to do about it.

@@ -4,7 +4,7 @@ use debora::measure::words::{amount, counted, significant, whole};
 use debora::record::Kind;
 
 use crate::calendar::utc;
-use crate::service::http::state::State;
+use crate::reading::{OutcomeCounts, Reading};
 use crate::store::Status;
 
 /// A status as a word, which is also its class in the style sheet.
@@ -18,30 +18,31 @@ pub fn word(status: Status) -> &'static str {
 }
 
 /// Where it stands, the most important first.
-pub fn sentences(state: &State) -> Vec<String> {
-    let mut sentences = vec![status(state), epoch(state)];
+pub fn sentences(reading: &Reading) -> Vec<String> {
+    let outcomes = reading.outcomes();
+    let mut sentences = vec![status(reading, outcomes), epoch(reading)];
     // After a commitment its sentence has the test's numbers already.
-    let test = state.test.as_ref().map(|test| test.sentence.clone());
-    sentences.extend(state.committed.clone().or(test));
+    let commitment = reading.commitment();
+    sentences.extend(commitment.or_else(|| Some(reading.test()?.sentence)));
     // What did not happen is not mentioned: most experiments have neither.
-    if state.imputed > 0 {
-        sentences.push(imputed(state));
+    if outcomes.imputed > 0 {
+        sentences.push(imputed(outcomes));
     }
-    if state.overtime > 0 {
-        sentences.push(overtime(state.overtime));
+    if outcomes.overtime > 0 {
+        sentences.push(overtime(outcomes.overtime));
     }
     sentences
 }
 
-fn status(state: &State) -> String {
-    let decided = whole(state.decided);
-    let horizon = whole(state.horizon);
-    let outstanding = counted(state.outstanding, "outcome is", "outcomes are");
-    match state.status {
+fn status(reading: &Reading, outcomes: OutcomeCounts) -> String {
+    let decided = whole(outcomes.decided);
+    let horizon = whole(reading.problem().horizon());
+    let outstanding = counted(outcomes.outstanding, "outcome is", "outcomes are");
+    match reading.progress.status {
         // Waiting is not a status in the store, but to a reader it is the one that calls for action.
-        Status::Running if state.waiting => format!(
+        Status::Running if reading.is_waiting() => format!(
             "Waiting: all rounds of epoch {} are decided, and {outstanding} outstanding.",
-            whole(state.epoch)
+            whole(reading.progress.epoch)
         ),
         Status::Running => format!(
             "Running: {decided} of {horizon} rounds are decided, and {outstanding} outstanding."
@@ -57,13 +58,21 @@ fn status(state: &State) -> String {
     }
 }
 
-fn imputed(state: &State) -> String {
-    let late = counted(state.late, "arrived later and is", "arrived later and are");
+fn imputed(outcomes: OutcomeCounts) -> String {
+    let late = counted(
+        outcomes.late,
+        "arrived later and is",
+        "arrived later and are",
+    );
     format!(
         "{} did not arrive in time and {} imputed; {late} logged, and {} nothing.",
-        counted(state.imputed, "outcome", "outcomes"),
-        if state.imputed == 1 { "was" } else { "were" },
-        if state.late == 1 { "changes" } else { "change" },
+        counted(outcomes.imputed, "outcome", "outcomes"),
+        if outcomes.imputed == 1 { "was" } else { "were" },
+        if outcomes.late == 1 {
+            "changes"
+        } else {
+            "change"
+        },
     )
 }
 
@@ -77,12 +86,12 @@ fn overtime(decisions: u64) -> String {
     format!("While epochs waited, {served} served outside the horizon; {count} for nothing.")
 }
 
-fn epoch(state: &State) -> String {
-    let epoch = whole(state.epoch);
-    if !state.status.is_open() {
-        return last_epoch(state.kind, &epoch);
+fn epoch(reading: &Reading) -> String {
+    let epoch = whole(reading.progress.epoch);
+    if !reading.is_open() {
+        return last_epoch(reading.kind(), &epoch);
     }
-    match state.kind {
+    match reading.kind() {
         Kind::Explore => format!("Epoch {epoch} explores: not every action is estimated yet."),
         Kind::Estimate => format!("Epoch {epoch} plays what the estimates say is best."),
         Kind::Infeasible => {

@@ -17,7 +17,7 @@ use crate::service::http::error::ApiError;
 use crate::service::http::keys::{KeyName, body_of_admin, require_admin_of_all};
 use crate::service::webhooks::outbox::{AddWebhook, RemoveWebhook, TestWebhook};
 use crate::service::webhooks::signature::shown;
-use crate::service::webhooks::{NewWebhook, WebhookRefusal, shown_url};
+use crate::service::webhooks::{NewWebhook, shown_url};
 use crate::store::Webhook;
 
 /// How long outcomes may be waited for before somebody is told, by default.
@@ -182,18 +182,6 @@ pub struct RemovedWebhook {
 pub struct TestMessage {
     /// Its id.
     id: String,
-}
-
-/// Why nothing was done, as it is answered.
-pub fn refused(refusal: &WebhookRefusal) -> ApiError {
-    let (status, code) = match refusal {
-        WebhookRefusal::NotThere { .. } => (StatusCode::NOT_FOUND, "no_such_webhook"),
-        WebhookRefusal::Taken { .. } => (StatusCode::CONFLICT, "webhook_taken"),
-        WebhookRefusal::TooMany => (StatusCode::CONFLICT, "webhooks"),
-        WebhookRefusal::Disabled { .. } => (StatusCode::CONFLICT, "webhook_disabled"),
-        _ => (StatusCode::UNPROCESSABLE_ENTITY, "webhook"),
-    };
-    ApiError::new(status, code, refusal.to_string())
 }
 
 /// List the webhooks

@@ -1,22 +1,22 @@
-//! What there is to tell of an experiment: from its record, which never changes, and from its state, as `/state` shows it.
+//! What there is to tell of an experiment: from its record, which never changes, and from what is known of it at the moment.
 //!
 //! A cursor says from which epoch on the record is to be told, and which alerts are told already: each is told when it begins, and
 //! again only after it has ended. What is told is thus a fact of the record, whoever finds it and however late.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use debora::measure::answer::look_test;
 use debora::measure::words::{counted, percent, whole};
 use debora::record::Kind;
 use debora::spec::Spec;
-use debora::{EpochRecord, Policy, Problem};
+use debora::{Policy, Problem};
 use serde_json::{Map, Value, json};
 
-use crate::log::kept::{LimitVerdict, contradictions};
-use crate::service::http::state::{self, State};
+use crate::reading::epoch::EpochHead;
+use crate::reading::{LimitVerdict, Reading, Shares};
 use crate::service::webhooks::EventKind;
 use crate::service::webhooks::message::Notice;
 use crate::service::webhooks::outbox::Raise;
-use crate::store::{DecisionKind, EpochRow, Progress, Status, Store, Webhook, WebhookCursor};
+use crate::store::{DecisionKind, Progress, Status, Store, Webhook, WebhookCursor};
 
 /// Epochs read at a time; what is beyond them is read at the next look.
 const EPOCHS_MAX: usize = 64;
@@ -50,29 +50,35 @@ impl ToTell {
         };
         let rows = store.epochs(id, from, EPOCHS_MAX)?;
         let problem = Spec::parse(&experiment.spec, id)?.problem;
-        let more = rows.len() == EPOCHS_MAX;
+        let epochs = EpochHead::parse_all(&rows, &progress, &problem)?;
+        let more = epochs.len() == EPOCHS_MAX;
         // Of the last that was read, what follows is not known yet: it is told at the next look.
-        let tellable = if more { &rows[..EPOCHS_MAX - 1] } else { &rows };
-        let closed = tellable.iter().filter(|row| row.closed_at.is_some());
+        let tellable = epochs.len() - usize::from(more);
+        let closed = epochs[..tellable]
+            .iter()
+            .filter(|epoch| epoch.closed_at.is_some());
         let mut to_tell = Self {
-            record: of_record(id, &problem, &rows, tellable.len())?,
+            record: find_in_record(id, &problem, &epochs, tellable),
             alerts: None,
             waiting: None,
             epoch: from + closed.count() as u64,
             ended: !more && !progress.status.is_open(),
             more,
         };
-        // An experiment of another values version has a record, and no state that this program can find.
-        let state = state::read(store, id).ok().flatten();
+        // An experiment of another values version has a record, and this program can find no more of it.
+        let reading = Reading::from_row(store, experiment, progress.clone()).ok();
         if to_tell.ended {
-            let at = rows.last().and_then(|row| row.closed_at).unwrap_or(now);
-            let done = done(&progress, state.as_ref(), at, id);
+            let at = epochs
+                .last()
+                .and_then(|epoch| epoch.closed_at)
+                .unwrap_or(now);
+            let done = done(&progress, reading.as_ref(), at, id);
             // Whatever epochs are told by then, this is not: a cursor at an end is not looked at again.
             to_tell.record.push((u64::MAX, done));
         }
-        if let Some(state) = &state {
-            to_tell.alerts = Some(alerts(state, now));
-            to_tell.waiting = waiting(store, state, &progress, now)?;
+        if let Some(reading) = &reading {
+            to_tell.alerts = Some(find_alerts(reading, now));
+            to_tell.waiting = find_waiting(store, reading, now)?;
         }
         Ok(Some(to_tell))
     }
@@ -146,37 +152,32 @@ fn facts<const N: usize>(facts: [(&str, Value); N]) -> Map<String, Value> {
 }
 
 /// What the ends of epochs brought about.
-fn of_record(
+fn find_in_record(
     id: &str,
     problem: &Problem,
-    rows: &[EpochRow],
+    epochs: &[EpochHead],
     tellable: usize,
-) -> Result<Vec<(u64, Notice)>> {
-    let parse = |row: &EpochRow| {
-        let record = serde_json::from_str::<EpochRecord>(&row.record);
-        record.with_context(|| format!("the record of epoch {} cannot be read", row.epoch))
-    };
+) -> Vec<(u64, Notice)> {
     let mut found = Vec::new();
-    for (place, row) in rows.iter().enumerate().take(tellable) {
-        let Some(at) = row.closed_at else { break };
-        let record = parse(row)?;
-        let next = rows.get(place + 1).map(parse).transpose()?;
-        let mut add = |kind, epoch, words, facts| {
+    for (place, epoch) in epochs.iter().enumerate().take(tellable) {
+        let Some(at) = epoch.closed_at else { break };
+        let next = epochs.get(place + 1);
+        let mut add = |kind, number, words, facts| {
             let notice = Notice {
                 kind,
                 experiment: id.to_owned(),
                 what: String::new(),
-                epoch,
+                epoch: number,
                 at,
                 words,
                 facts,
             };
-            found.push((row.epoch, notice));
+            found.push((epoch.epoch, notice));
         };
-        let (words, told) = closed(problem, &record, next.as_ref());
-        add(EventKind::EpochClosed, row.epoch, words, told);
+        let (words, told) = closed(problem, epoch, next);
+        add(EventKind::EpochClosed, epoch.epoch, words, told);
         // Told of the first such epoch: those after it are what was to be expected.
-        let Some(next) = next.filter(|next| next.kind != record.kind) else {
+        let Some(next) = next.filter(|next| next.kind != epoch.kind) else {
             continue;
         };
         if let (Kind::Commit, Some(test)) = (next.kind, &next.test) {
@@ -190,55 +191,51 @@ fn of_record(
         }
         if next.kind == Kind::Infeasible {
             let words = "By the estimates no strategy keeps every limit.".into();
-            let told = facts([("strategy", by_name(problem, &next.strategy))]);
+            let shares = Shares::new(problem, &next.strategy);
+            let told = facts([("strategy", json!(shares.by_name()))]);
             add(EventKind::Infeasible, next.epoch, words, told);
         }
     }
-    Ok(found)
+    found
 }
 
 fn closed(
     problem: &Problem,
-    record: &EpochRecord,
-    next: Option<&EpochRecord>,
+    epoch: &EpochHead,
+    next: Option<&EpochHead>,
 ) -> (String, Map<String, Value>) {
-    let rounds = counted(record.rounds, "round", "rounds");
-    let epoch = record.epoch;
-    let then = next.map_or("It was the last.".into(), |next| {
-        format!("The next one plays {}.", mix(problem, &next.strategy))
-    });
+    let next = next.map(|next| (next.kind, Shares::new(problem, &next.strategy)));
+    let then = next
+        .as_ref()
+        .map_or("It was the last.".into(), |(_, shares)| {
+            format!("The next one plays {}.", mix(shares))
+        });
     let mut told = facts([
-        ("first_round", json!(record.first_round)),
-        ("rounds", json!(record.rounds)),
-        ("kind", json!(record.kind)),
+        ("first_round", json!(epoch.first_round)),
+        ("rounds", json!(epoch.rounds)),
+        ("kind", json!(epoch.kind)),
     ]);
-    if let Some(next) = next {
-        let next = json!({ "kind": next.kind, "strategy": by_name(problem, &next.strategy) });
+    if let Some((kind, shares)) = next {
+        let next = json!({ "kind": kind, "strategy": shares.by_name() });
         told.insert("next".into(), next);
     }
     (
-        format!("Epoch {epoch} is over after {rounds}. {then}"),
+        format!(
+            "Epoch {} is over after {}. {then}",
+            epoch.epoch,
+            counted(epoch.rounds, "round", "rounds")
+        ),
         told,
     )
 }
 
-fn by_name(problem: &Problem, strategy: &[f64]) -> Value {
-    let shares = problem.actions().iter().zip(strategy);
-    shares
-        .map(|(name, share)| (name.clone(), json!(share)))
-        .collect()
-}
-
 /// A strategy in words: its largest shares.
-fn mix(problem: &Problem, strategy: &[f64]) -> String {
-    let mut shares: Vec<_> = problem.actions().iter().zip(strategy).collect();
-    shares.retain(|(_, share)| **share > 0.0);
-    // Stable, so that equals stay in the spec's order.
-    shares.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let more = shares.len().saturating_sub(NAMED_MAX);
-    let named = shares.iter().take(NAMED_MAX);
+fn mix(shares: &Shares) -> String {
+    let played = shares.played();
+    let more = played.len().saturating_sub(NAMED_MAX);
+    let named = played.iter().take(NAMED_MAX);
     let mut words: Vec<_> = named
-        .map(|(name, share)| format!("{name} {}", percent(**share)))
+        .map(|share| format!("{} {}", share.name, percent(share.probability)))
         .collect();
     if more > 0 {
         words.push(format!("{} more", whole(more as u64)));
@@ -246,7 +243,7 @@ fn mix(problem: &Problem, strategy: &[f64]) -> String {
     words.join(", ")
 }
 
-fn done(progress: &Progress, state: Option<&State>, at: i64, id: &str) -> Notice {
+fn done(progress: &Progress, reading: Option<&Reading>, at: i64, id: &str) -> Notice {
     let decided = counted(progress.rounds(), "round", "rounds");
     let words = match progress.status {
         Status::Done => format!("The experiment is done: all {decided} have their outcomes."),
@@ -256,8 +253,8 @@ fn done(progress: &Progress, state: Option<&State>, at: i64, id: &str) -> Notice
         ("status", json!(progress.status)),
         ("decided", json!(progress.rounds())),
     ]);
-    if let Some(state) = state {
-        let strategy = json!(state.recommendation.strategy);
+    if let Some(reading) = reading {
+        let strategy = json!(reading.advice().current.shares.by_name());
         told.insert("recommendation".into(), strategy);
     }
     Notice {
@@ -271,25 +268,25 @@ fn done(progress: &Progress, state: Option<&State>, at: i64, id: &str) -> Notice
     }
 }
 
-/// What is wrong, as the state shows it.
-fn alerts(state: &State, at: i64) -> Vec<Notice> {
+/// What is wrong at the moment.
+fn find_alerts(reading: &Reading, at: i64) -> Vec<Notice> {
     let notice = |kind, what: &str, words: String, facts| Notice {
         kind,
-        experiment: state.id.clone(),
+        experiment: reading.id().to_owned(),
         what: what.into(),
-        epoch: state.epoch,
+        epoch: reading.progress.epoch,
         at,
         words,
         facts,
     };
-    let promised = state.policy == Policy::Hard;
+    let promised = reading.policy() == Policy::Hard;
     let mut found = Vec::new();
-    for limit in &state.limits {
+    for limit in reading.limits() {
         if limit.all.verdict != LimitVerdict::Exceeded {
             continue;
         }
         // Policy soft may exceed a limit while it learns, and somebody may want to know all the same.
-        let broken = contradictions(state.policy, std::slice::from_ref(limit)).pop();
+        let broken = limit.contradiction(reading.policy());
         let words = broken.unwrap_or_else(|| limit.all.sentence.clone());
         let told = facts([
             ("cost", json!(limit.name)),
@@ -299,49 +296,40 @@ fn alerts(state: &State, at: i64) -> Vec<Notice> {
         ]);
         found.push(notice(EventKind::LimitExceeded, &limit.name, words, told));
     }
-    if state.sample_ratio.mismatch {
-        let words = state.sample_ratio.sentence.clone();
+    let ratio = reading.sample_ratio();
+    if ratio.mismatch {
+        let words = ratio.sentence.clone();
         found.push(notice(EventKind::SampleRatio, "", words, Map::new()));
     }
     found
 }
 
 /// That outcomes are waited for, since the epoch's last round was decided.
-fn waiting(
-    store: &mut Store,
-    state: &State,
-    progress: &Progress,
-    at: i64,
-) -> Result<Option<(Notice, i64)>> {
-    if !state.waiting {
+fn find_waiting(store: &mut Store, reading: &Reading, at: i64) -> Result<Option<(Notice, i64)>> {
+    if !reading.is_waiting() {
         return Ok(None);
     }
-    let last = store.leases(
-        &state.id,
-        progress.epoch,
-        DecisionKind::Round,
-        progress.rounds(),
-        1,
-    )?;
+    let progress = &reading.progress;
+    let (epoch, round) = (progress.epoch, progress.rounds());
+    let last = store.leases(reading.id(), epoch, DecisionKind::Round, round, 1)?;
     let Some(last) = last.first() else {
         return Ok(None);
     };
     // By the clock that the lease has its time from. The waiting clock stands still where nothing is ever imputed.
     let waited = at - last.at;
-    let outstanding = counted(state.outstanding, "outcome", "outcomes");
+    let outstanding = counted(progress.outstanding(), "outcome", "outcomes");
     let notice = Notice {
         kind: EventKind::Waiting,
-        experiment: state.id.clone(),
+        experiment: reading.id().to_owned(),
         what: String::new(),
-        epoch: state.epoch,
+        epoch,
         at,
         words: format!(
-            "Epoch {} is fully decided and has waited for {outstanding} for {}.",
-            state.epoch,
+            "Epoch {epoch} is fully decided and has waited for {outstanding} for {}.",
             counted(waited.unsigned_abs() / 60_000, "minute", "minutes")
         ),
         facts: facts([
-            ("outstanding", json!(state.outstanding)),
+            ("outstanding", json!(progress.outstanding())),
             ("waited_seconds", json!(waited / 1_000)),
         ]),
     };

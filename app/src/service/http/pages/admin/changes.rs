@@ -2,15 +2,16 @@
 
 use axum::extract::{FromRequest as _, Request, State as Shared};
 use axum::response::Response;
+use debora::record::Kind;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use crate::reading::Reading;
 use crate::service::http::AppState;
 use crate::service::http::experiments::change;
 use crate::service::http::extract::{Form, Id};
 use crate::service::http::pages::errors::PageError;
 use crate::service::http::pages::{Guest, see};
-use crate::service::http::state::State;
 use crate::service::limits::REASON_BYTES_MAX;
 use crate::service::request::Change;
 use crate::store::{Role, Status};
@@ -67,17 +68,19 @@ async fn changed(
 }
 
 /// The forms of an experiment that is not over.
-pub fn forms(state: &State) -> Markup {
+pub fn forms(reading: &Reading) -> Markup {
+    let paused = reading.progress.status == Status::Paused;
+    let id = reading.id();
     html! {
         section.changes aria-label="Change this experiment" {
-            h2 { @if state.status == Status::Paused { "Resume or close" } @else { "Pause or close" } }
+            h2 { @if paused { "Resume or close" } @else { "Pause or close" } }
             div.actions {
-                @if state.status == Status::Paused {
-                    (form(state, "resume", "Resume", "It decides again, from where it stopped. Its log will say who resumed it, when and why.", ""))
+                @if paused {
+                    (form(id, "resume", "Resume", "It decides again, from where it stopped. Its log will say who resumed it, when and why.", ""))
                 } @else {
-                    (form(state, "pause", "Pause", "It decides nothing until it is resumed; outcomes are still taken. Its log will say who paused it, when and why.", "secondary"))
+                    (form(id, "pause", "Pause", "It decides nothing until it is resumed; outcomes are still taken. Its log will say who paused it, when and why.", "secondary"))
                 }
-                (form(state, "close", "Close", closing(state.committed.is_some()), "contrast"))
+                (form(id, "close", "Close", closing(reading.kind() == Kind::Commit), "contrast"))
             }
         }
     }
@@ -94,12 +97,12 @@ fn closing(committed: bool) -> &'static str {
 }
 
 /// Two clicks each, the second after what it means; without a script, which a dialog would need.
-fn form(state: &State, what: &str, word: &str, meaning: &str, class: &str) -> Markup {
+fn form(id: &str, what: &str, word: &str, meaning: &str, class: &str) -> Markup {
     let field = format!("{what}-reason");
     html! {
         details {
             summary role="button" class="outline secondary" { (word) " …" }
-            form method="post" action={ "/experiments/" (state.id) "/" (what) } {
+            form method="post" action={ "/experiments/" (id) "/" (what) } {
                 p { (meaning) }
                 label for=(field) { "Reason, for the log " span.small { "(optional)" } }
                 // Bytes are what is limited, and of characters there are never more.

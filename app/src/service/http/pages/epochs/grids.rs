@@ -8,8 +8,8 @@ use maud::{Markup, html};
 use super::one::{UNFOLDED, largest};
 use crate::chart::{Axis, Chart, Mark, legend};
 use crate::document::{HtmlCell, HtmlTable};
+use crate::reading::share;
 use crate::service::http::epochs::detail::{EpochDetail, EstimateHere};
-use crate::service::http::epochs::entry::share;
 
 /// Quantities shown before the rest is folded.
 const QUANTITIES_UNFOLDED: usize = 4;

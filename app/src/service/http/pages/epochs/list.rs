@@ -10,8 +10,9 @@ use serde::Deserialize;
 
 use super::{hash, kind_badge};
 use crate::document::HtmlTable;
+use crate::reading::share;
 use crate::service::http::AppState;
-use crate::service::http::epochs::entry::{EpochEntry, EpochList, share};
+use crate::service::http::epochs::entry::{EpochEntry, EpochList, EpochRange};
 use crate::service::http::epochs::list_of;
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::{Id, QueryParams};
@@ -41,7 +42,8 @@ pub async fn show(
     query: Result<QueryParams<EpochsBefore>, ApiError>,
 ) -> Result<Response, PageError> {
     let (Id(id), QueryParams(query)) = (id?, query?);
-    let list = newest_of(&app, &guest, &id, query.before).await?;
+    let range = EpochRange::Before(query.before, EPOCHS_A_PAGE);
+    let list = list_of(&app, &guest.0, &id, range).await?;
     let name = list.name.clone().unwrap_or_else(|| id.clone());
     let content = shown(&list);
     let address = match query.before {
@@ -61,23 +63,6 @@ pub async fn show(
         };
         page(&format!("Epochs of {name}"), Some(&guest), &content)
     }))
-}
-
-/// The last epochs before this one.
-async fn newest_of(
-    app: &AppState,
-    guest: &Guest,
-    id: &str,
-    before: Option<u64>,
-) -> Result<EpochList, ApiError> {
-    let count = match before {
-        Some(before) => before,
-        // Asked for first: the end of the list is not known from its beginning.
-        None => list_of(app, &guest.0, id, 0, 1).await?.count,
-    };
-    let from = count.saturating_sub(EPOCHS_A_PAGE);
-    let limit = (count - from).max(1);
-    list_of(app, &guest.0, id, from, limit).await
 }
 
 fn shown(list: &EpochList) -> Markup {

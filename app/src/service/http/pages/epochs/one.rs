@@ -12,16 +12,15 @@ use super::{grids, hash, kind_badge};
 use crate::chart::{Axis, Chart, Mark};
 use crate::document::{HtmlCell, HtmlTable, facts, numbers};
 use crate::log::cursor_at_epoch;
+use crate::reading::{TestState, share};
 use crate::service::http::AppState;
 use crate::service::http::epochs::detail::{ActionAt, ChainEntry, EpochDetail, LimitHere};
-use crate::service::http::epochs::entry::share;
 use crate::service::http::epochs::{EpochAddress, one_of};
 use crate::service::http::error::ApiError;
 use crate::service::http::extract::QueryParams;
 use crate::service::http::pages::live::Live;
 use crate::service::http::pages::parts::{self, Tab};
 use crate::service::http::pages::{Guest, PageError, page, text};
-use crate::service::http::state::TestState;
 
 /// Actions shown before the rest is folded.
 pub const UNFOLDED: usize = 12;
@@ -43,7 +42,7 @@ pub async fn show(
 ) -> Result<Response, PageError> {
     let (address, QueryParams(query)) = (address?, query?);
     let detail = one_of(&app, &guest.0, &address).await?;
-    let most = app.info(&detail.id).await?.problem.quantities() - 1;
+    let most = detail.quantities - 1;
     if let Some(quantity) = query.quantity.filter(|quantity| *quantity as usize > most) {
         let rule = format!("0 (the reward) to {most}");
         let message = format!("quantity {quantity} is not one of {rule}");
@@ -303,12 +302,8 @@ fn record(detail: &EpochDetail) -> Markup {
 fn chained(chain: &ChainEntry, made: &str) -> Markup {
     html! {
         p.small {
-            @if chain.leases_hash.is_some() {
-                "The hash is over the hash before, the epoch's record with its strategy and estimates, when it was opened and closed, "
-                "its rounds with their outcomes, the requests they were given to, and all that happened beside them. "
-            } @else {
-                "An earlier program closed this epoch: its hash is over the hash before, the record and the rounds, and no more. "
-            }
+            "The hash is over the hash before, the epoch's record with its strategy and estimates, when it was opened and closed, "
+            "its rounds with their outcomes, the requests they were given to, and all that happened beside them. "
             @if chain.early { "The experiment was closed before the epoch was complete. " }
             "Whoever knows it can tell whether any of this was changed, or anything before."
         }
@@ -316,8 +311,8 @@ fn chained(chain: &ChainEntry, made: &str) -> Markup {
             ("Hash", Some(hash(made))),
             ("Hash before", Some(hash(&chain.previous))),
             ("Over its rounds", Some(hash(&chain.rounds_hash))),
-            ("Over its requests", chain.leases_hash.as_deref().map(hash)),
-            ("Over what else happened", chain.journal.as_deref().filter(|journal| !journal.is_empty()).map(hash)),
+            ("Over its requests", Some(hash(&chain.leases_hash))),
+            ("Over what else happened", (!chain.journal.is_empty()).then(|| hash(&chain.journal))),
         ]))
     }
 }

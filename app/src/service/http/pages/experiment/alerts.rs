@@ -7,16 +7,16 @@ use debora::record::Kind;
 use debora::spec::OnWait;
 
 use super::view::ExperimentView;
-use crate::log::kept::LimitVerdict;
-use crate::service::http::alerts::{AlertKind, alerts};
+use crate::reading::LimitVerdict;
+use crate::reading::alerts::AlertKind;
 use crate::store::Status;
 
 /// The most that are shown: every action may have a declared mean that is false.
 const SHOWN_MAX: usize = 8;
 
-/// Something to look into.
+/// Something to look into, and what to do.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Alert {
+pub struct Advisory {
     /// What is wrong.
     pub sentence: String,
     /// What to do about it.
@@ -24,28 +24,23 @@ pub struct Alert {
 }
 
 /// The alerts, and how many more there are than are shown.
-pub fn of(view: &ExperimentView) -> (Vec<Alert>, usize) {
-    let mut alerts = broken(view);
+pub fn with_remedies(view: &ExperimentView) -> (Vec<Advisory>, usize) {
+    let alerts = view.reading.alerts().into_iter();
+    let mut alerts: Vec<Advisory> = alerts
+        .map(|alert| Advisory {
+            sentence: alert.sentence,
+            remedy: remedy(view, alert.kind),
+        })
+        .collect();
     let more = alerts.len().saturating_sub(SHOWN_MAX);
     alerts.truncate(SHOWN_MAX);
     (alerts, more)
 }
 
 /// The notes.
-pub fn notes(view: &ExperimentView) -> Vec<Alert> {
+pub fn notes(view: &ExperimentView) -> Vec<Advisory> {
     let notes = [exceeded(view), blind(view), infeasible(view), stopped(view)];
     notes.into_iter().flatten().collect()
-}
-
-/// Those of the interface's `alerts`, one for one.
-fn broken(view: &ExperimentView) -> Vec<Alert> {
-    let state = &view.state;
-    let alerts = alerts(state.policy, &state.limits, &state.sample_ratio);
-    let told = alerts.into_iter().map(|(kind, sentence)| Alert {
-        sentence,
-        remedy: remedy(view, kind),
-    });
-    told.collect()
 }
 
 fn remedy(view: &ExperimentView, kind: AlertKind) -> String {
@@ -61,20 +56,20 @@ fn remedy(view: &ExperimentView, kind: AlertKind) -> String {
 
 /// Advice to stop, unless it is over.
 fn hold(view: &ExperimentView, then: &str) -> String {
-    match view.state.status {
+    match view.reading.progress.status {
         Status::Running => format!("Pause it, and {then}."),
         _ => format!("To do: {then}."),
     }
 }
 
 /// What policy soft may do, and somebody may not expect.
-fn exceeded(view: &ExperimentView) -> Option<Alert> {
-    let limits = view.state.limits.iter();
+fn exceeded(view: &ExperimentView) -> Option<Advisory> {
+    let limits = view.reading.limits().iter();
     let names: Vec<String> = limits
         .filter(|limit| limit.all.verdict == LimitVerdict::Exceeded)
         .map(|limit| limit.name.clone())
         .collect();
-    if view.state.policy != Policy::Soft || names.is_empty() {
+    if view.reading.policy() != Policy::Soft || names.is_empty() {
         return None;
     }
     let bound = view.plan.excess_max.map_or(String::new(), |share| {
@@ -84,11 +79,11 @@ fn exceeded(view: &ExperimentView) -> Option<Alert> {
         )
     });
     // Where no strategy is sure to keep the limits, there is no cautious one.
-    let instead = match view.state.recommendation.cautious {
+    let instead = match view.reading.advice().cautious {
         Some(_) => "deploy the cautious strategy, or ",
         None => "",
     };
-    Some(Alert {
+    Some(Advisory {
         sentence: format!("So far {} is above its threshold.", listed(&names)),
         remedy: format!(
             "Policy soft may exceed a limit while it learns{bound}. If that is too much, {instead}start another experiment with \
@@ -97,9 +92,9 @@ fn exceeded(view: &ExperimentView) -> Option<Alert> {
     })
 }
 
-fn blind(view: &ExperimentView) -> Option<Alert> {
+fn blind(view: &ExperimentView) -> Option<Advisory> {
     // Of what is over the answer says it, and nothing is left to do.
-    if !view.plan.is_blind || !view.state.status.is_open() {
+    if !view.plan.is_blind || !view.reading.is_open() {
         return None;
     }
     let horizon = view
@@ -115,43 +110,42 @@ fn blind(view: &ExperimentView) -> Option<Alert> {
         [] => "Close it, and start another with fewer actions.".to_owned(),
         _ => format!("Close it, and start another with {}.", needed.join(" or ")),
     };
-    Some(Alert {
+    Some(Advisory {
         sentence: "The plan is blind: at this horizon two actions can never be compared.".into(),
         remedy,
     })
 }
 
-fn infeasible(view: &ExperimentView) -> Option<Alert> {
-    let state = &view.state;
+fn infeasible(view: &ExperimentView) -> Option<Advisory> {
     let another = "start another with a higher threshold or a cheaper action";
     let remedy = if view.next.is_fixed {
         format!("Close it, and {another}.")
     } else {
         format!("Go on, as the next estimates may leave one; or close it, and {another}.")
     };
-    (state.kind == Kind::Infeasible && state.status.is_open()).then(|| Alert {
+    (view.reading.kind() == Kind::Infeasible && view.reading.is_open()).then(|| Advisory {
         sentence: "By the estimates no strategy keeps every limit.".into(),
         remedy,
     })
 }
 
 /// A wait or a pause that only somebody else can end.
-fn stopped(view: &ExperimentView) -> Option<Alert> {
-    let state = &view.state;
-    if state.status == Status::Paused {
-        return Some(Alert {
+fn stopped(view: &ExperimentView) -> Option<Advisory> {
+    let reading = &view.reading;
+    if reading.progress.status == Status::Paused {
+        return Some(Advisory {
             sentence: format!("It was paused{}", view.stopped_by()),
             remedy: "An admin can resume it on the experiment's page; outcomes of rounds that are decided are taken all the while.".into(),
         });
     }
-    if state.waiting && state.decided == state.horizon {
-        return Some(Alert {
+    if reading.is_waiting() && reading.progress.rounds() == reading.problem().horizon() {
+        return Some(Advisory {
             sentence: "All rounds are decided, and no request gets another.".into(),
             remedy: "It is done once the outstanding outcomes are known: the log lists the rounds without one.".into(),
         });
     }
     // While overtime is served, callers notice nothing.
-    (state.waiting && view.next.on_wait == OnWait::Hold).then(|| Alert {
+    (reading.is_waiting() && view.next.on_wait == OnWait::Hold).then(|| Advisory {
         sentence: "Requests for decisions are refused until the outstanding outcomes are known.".into(),
         remedy: match view.next.outcome_wait {
             Some(_) => "Tell them: the log lists the rounds without one. What is not told in time is imputed.",

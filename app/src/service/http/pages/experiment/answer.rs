@@ -5,9 +5,7 @@ use debora::measure::words::{counted, listed, whole};
 use debora::record::Kind;
 
 use super::view::ExperimentView;
-use crate::log::kept::LimitVerdict;
-use crate::service::http::epochs::entry::share;
-use crate::service::http::state::{ByName, State};
+use crate::reading::{LimitVerdict, Reading};
 
 /// The most actions, or limits, named in a sentence.
 const NAMED_MAX: usize = 4;
@@ -20,19 +18,18 @@ pub fn headline(view: &ExperimentView) -> String {
 
 /// That by what was observed the strategy does not keep a limit, if that is so.
 fn against(view: &ExperimentView) -> String {
-    let state = &view.state;
+    let reading = &view.reading;
     // What explores is no advice, and what is infeasible says so already.
-    if !matches!(state.kind, Kind::Estimate | Kind::Commit) || view.plan.is_blind {
+    if !matches!(reading.kind(), Kind::Estimate | Kind::Commit) || view.plan.is_blind {
         return String::new();
     }
     let least = |cost: &str| -> f64 {
-        let of_cost = state.means.iter().filter(|mean| mean.quantity == cost);
-        let share = |action: u32| state.strategy.0[action as usize].1;
-        of_cost
-            .map(|mean| share(mean.action) * mean.observed.interval.low)
-            .sum()
+        let weighted = reading
+            .means_of(cost)
+            .map(|mean| reading.shares().of(mean.action) * mean.observed.interval.low);
+        weighted.sum()
     };
-    let limits = state.limits.iter();
+    let limits = reading.limits().iter();
     let unkept: Vec<String> = limits
         .filter(|limit| least(&limit.name) > limit.threshold)
         .map(|limit| limit.name.clone())
@@ -52,21 +49,24 @@ fn against(view: &ExperimentView) -> String {
 }
 
 fn first_sentence(view: &ExperimentView) -> String {
-    let state = &view.state;
-    let over = !state.status.is_open();
-    let shares = shares(&state.strategy);
-    match state.kind {
-        Kind::Commit if over => format!("Deploy {}: it was clearly ahead.", leader(state)),
-        Kind::Commit => format!(
-            "Deploy {}: it is clearly ahead, and no outcome can change that any more.",
-            leader(state)
-        ),
-        Kind::Pick => format!(
-            "Deploy {}: it was picked at the end of the trial, and no outcome changes that.",
-            leader(state)
-        ),
-        _ if state.decided == 0 && over => "There is nothing to deploy: it decided nothing.".into(),
-        _ if state.decided == 0 => "Nothing is decided yet: it waits for its first request.".into(),
+    let reading = &view.reading;
+    let over = !reading.is_open();
+    let (shares, leader) = (reading.shares().words(), &reading.shares().leader().name);
+    let nothing_decided = reading.progress.rounds() == 0;
+    match reading.kind() {
+        Kind::Pick => {
+            format!(
+                "Deploy {leader}: it was picked at the end of the trial, and no outcome changes that."
+            )
+        }
+        Kind::Commit if over => format!("Deploy {leader}: it was clearly ahead."),
+        Kind::Commit => {
+            format!(
+                "Deploy {leader}: it is clearly ahead, and no outcome can change that any more."
+            )
+        }
+        _ if nothing_decided && over => "There is nothing to deploy: it decided nothing.".into(),
+        _ if nothing_decided => "Nothing is decided yet: it waits for its first request.".into(),
         // Its estimates are wider than any difference, so that what is played says nothing.
         _ if view.plan.is_blind => {
             "There is nothing to deploy: the horizon is too short to compare two actions.".into()
@@ -77,13 +77,13 @@ fn first_sentence(view: &ExperimentView) -> String {
         Kind::Explore => "Exploring: it is too early to say which action is best.".into(),
         Kind::Estimate if over => format!("Deploy {shares}."),
         Kind::Estimate => format!("The best strategy known so far is {shares}."),
-        Kind::Infeasible => infeasible(state, &shares),
+        Kind::Infeasible => infeasible(reading, &shares),
     }
 }
 
-fn infeasible(state: &State, shares: &str) -> String {
-    let over = !state.status.is_open();
-    let instead = match (state.policy, over) {
+fn infeasible(reading: &Reading, shares: &str) -> String {
+    let over = !reading.is_open();
+    let instead = match (reading.policy(), over) {
         (Policy::Hard, true) => "the safe strategy was played",
         (Policy::Hard, false) => "the safe strategy is played",
         (_, true) => "what comes closest was played",
@@ -92,59 +92,14 @@ fn infeasible(state: &State, shares: &str) -> String {
     format!("By the estimates no strategy keeps every limit; {instead}: {shares}.")
 }
 
-fn leader(state: &State) -> &str {
-    let shares = state.strategy.0.iter();
-    shares
-        .max_by(|one, other| one.1.total_cmp(&other.1))
-        .map_or("", |(name, _)| name)
-}
-
-/// A strategy in words, the largest shares first.
-pub fn shares(strategy: &ByName) -> String {
-    let mut played: Vec<&(String, f64)> = strategy
-        .0
-        .iter()
-        .filter(|(_, share)| *share > 0.0)
-        .collect();
-    played.sort_by(|one, other| other.1.total_cmp(&one.1));
-    if let [(name, _)] = played[..] {
-        return format!("{name} alone");
-    }
-    // One more than fits would be "1 other", which is no shorter than its name.
-    let named = match played.len() {
-        few if few <= NAMED_MAX => few,
-        _ => NAMED_MAX - 1,
-    };
-    let mut words: Vec<String> = played[..named]
-        .iter()
-        .map(|(name, probability)| format!("{name} {}", share(*probability)))
-        .collect();
-    let others = &played[named..];
-    if !others.is_empty() {
-        let rest: f64 = others.iter().map(|(_, share)| share).sum();
-        words.push(format!(
-            "{} others {}",
-            whole(others.len() as u64),
-            share(rest)
-        ));
-    }
-    // A number and its sign stay on one line.
-    listed(&words).replace(" %", "\u{a0}%")
-}
-
 /// Whether limits are kept, in a sentence; `None` if there are none.
-pub fn limits(state: &State) -> Option<String> {
+pub fn limits(reading: &Reading) -> Option<String> {
     let named = |verdict: LimitVerdict| {
-        let of_it = state.limits.iter();
+        let of_it = reading.limits().iter();
         let names = of_it.filter(|limit| limit.all.verdict == verdict);
         names.map(|limit| limit.name.clone()).collect::<Vec<_>>()
     };
-    let [exceeded, unknown, kept] = [
-        LimitVerdict::Exceeded,
-        LimitVerdict::Unknown,
-        LimitVerdict::Kept,
-    ]
-    .map(named);
+    let [exceeded, unknown, kept] = LimitVerdict::ALL.map(named);
     // The worst first.
     let parts = [
         part(&exceeded, "was exceeded", "were exceeded"),
@@ -156,7 +111,7 @@ pub fn limits(state: &State) -> Option<String> {
         part(&kept, "was kept", "were kept"),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    let free = match state.policy {
+    let free = match reading.policy() {
         // Its thresholds are stated and decide nothing.
         Policy::Free => " Policy free does not try to keep limits.",
         Policy::Soft | Policy::Hard => "",

@@ -9,7 +9,7 @@ use super::strategy::{Along, RoundScale, TimeAxis, drawn};
 use super::view::ExperimentView;
 use super::{alerts, answer, counts, holdback, limits, means, parts, text};
 use crate::calendar::utc;
-use crate::service::http::state::{CautiousState, Expected, State};
+use crate::reading::{AdvisedQuantity, AdvisedStrategy, Reading};
 use crate::store::Status;
 
 /// The most quantities listed: the state has all.
@@ -23,7 +23,7 @@ pub fn content(view: &ExperimentView, shape: &Shape) -> Markup {
         (next(view))
         (plan(view))
         h2 { "Numbers" }
-        (counts::numbers(view))
+        (counts::numbers(view.reading.outcomes()))
         (strategy(view, shape))
         (limits::section(view, shape))
         (holdback::section(view))
@@ -32,27 +32,24 @@ pub fn content(view: &ExperimentView, shape: &Shape) -> Markup {
 }
 
 fn status(view: &ExperimentView) -> Markup {
-    let state = &view.state;
+    let reading = &view.reading;
     // Waiting has a colour of its own: it is the one state that calls for someone to act.
-    let class = match state.status {
-        Status::Running if state.kind == Kind::Commit => "committed",
-        Status::Running if state.waiting => "waiting",
-        status => text::word(status),
-    };
+    let class = reading.run_state().word();
     html! {
         section.status.(class) aria-label="The answer" {
             p.first { strong { (parts::sentence(&answer::headline(view))) } }
-            @if let Some(sentence) = answer::limits(state) { p { (parts::sentence(&sentence)) } }
-            @for sentence in text::sentences(state) { p { (parts::sentence(&sentence)) } }
+            @if let Some(sentence) = answer::limits(reading) { p { (parts::sentence(&sentence)) } }
+            @for sentence in text::sentences(reading) { p { (parts::sentence(&sentence)) } }
             // A pause is said below, with what to do about it.
-            @if state.status == Status::Closed { p { "It was closed" (view.stopped_by()) } }
-            progress value=(state.decided) max=(state.horizon) aria-label="Rounds decided" {}
+            @if reading.progress.status == Status::Closed { p { "It was closed" (view.stopped_by()) } }
+            progress value=(reading.progress.rounds()) max=(reading.problem().horizon()) aria-label="Rounds decided" {}
         }
     }
 }
 
 fn alarms(view: &ExperimentView) -> Markup {
-    let (alerts, more) = alerts::of(view);
+    let (alerts, more) = alerts::with_remedies(view);
+    let ratio = view.reading.sample_ratio();
     html! {
         @for alert in &alerts { (parts::alert(&alert.sentence, &alert.remedy)) }
         @for note in alerts::notes(view) {
@@ -60,7 +57,7 @@ fn alarms(view: &ExperimentView) -> Markup {
         }
         @if more > 0 { p.small { "There are " (whole(more as u64)) " more alerts; the state has all." } }
         // That the check was passed is worth knowing, too.
-        @if !view.state.sample_ratio.mismatch { p.small { (parts::sentence(&view.state.sample_ratio.sentence)) } }
+        @if !ratio.mismatch { p.small { (parts::sentence(&ratio.sentence)) } }
     }
 }
 
@@ -72,7 +69,7 @@ fn next(view: &ExperimentView) -> Markup {
 }
 
 fn plan(view: &ExperimentView) -> Markup {
-    let lines = view.plan.lines(&view.state, view.rate.as_ref());
+    let lines = view.plan.lines(&view.reading, view.rate.as_ref());
     let table = html! {
         table.cards {
             thead { tr { th scope="col" { "" span.unseen { "What" } } th scope="col" { "Planned" } th scope="col" { "Now" } } }
@@ -92,7 +89,7 @@ fn plan(view: &ExperimentView) -> Markup {
 
 /// How fast it decides, and when it last did, as long as it can decide more.
 fn pace(view: &ExperimentView) -> Option<String> {
-    let at = view.decided_at.filter(|_| view.state.status.is_open())?;
+    let at = view.decided_at.filter(|_| view.reading.is_open())?;
     Some(match view.rate {
         None => text::idle(at),
         Some(rate) => format!(
@@ -106,19 +103,20 @@ fn pace(view: &ExperimentView) -> Option<String> {
 }
 
 fn strategy(view: &ExperimentView, shape: &Shape) -> Markup {
-    let state = &view.state;
-    let deploys = state.status == Status::Done || state.kind == Kind::Commit;
+    let reading = &view.reading;
+    let deploys = reading.progress.status == Status::Done || reading.kind() == Kind::Commit;
+    let advice = reading.advice();
     html! {
         // Before the end the strategy is that of the epoch, and not advice, unless nothing can change it.
         h2 { @if deploys { "What to deploy" } @else { "The strategy" } }
         (counts::table(view, shape))
         // Before the first estimate, and after a commitment, nothing is known but the range.
-        @if !state.estimates.is_empty() { (expected(state.policy, &state.recommendation.expected)) }
+        @if reading.engine.estimates().next().is_some() { (expected(reading.policy(), &advice.current.quantities)) }
         // Without a limit there is nothing to be cautious about.
-        @if let Some(cautious) = state.recommendation.cautious.as_ref().filter(|_| !state.limits.is_empty()) {
-            (self::cautious(state, cautious))
+        @if let Some(cautious) = advice.cautious.as_ref().filter(|_| !reading.limits().is_empty()) {
+            (self::cautious(reading, cautious))
         }
-        @if state.decided > 0 { (over_time(view, shape)) }
+        @if reading.progress.rounds() > 0 { (over_time(view, shape)) }
     }
 }
 
@@ -159,25 +157,25 @@ fn choices(id: &str, along: TimeAxis) -> Markup {
 }
 
 /// The strategy for those who would rather be sure than learn.
-fn cautious(state: &State, cautious: &CautiousState) -> Markup {
+fn cautious(reading: &Reading, cautious: &AdvisedStrategy) -> Markup {
     html! {
-        @if cautious.strategy.0 == state.strategy.0 {
+        @if cautious.shares == *reading.shares() {
             p { "It is also the cautious strategy: the best that is sure to keep every limit." }
         } @else {
-            p { "The cautious strategy, the best that is sure to keep every limit: " (parts::sentence(&answer::shares(&cautious.strategy))) "." }
-            (expected(state.policy, &cautious.expected))
+            p { "The cautious strategy, the best that is sure to keep every limit: " (parts::sentence(&cautious.shares.words())) "." }
+            (expected(reading.policy(), &cautious.quantities))
         }
     }
 }
 
-fn expected(policy: Policy, expected: &[Expected]) -> Markup {
+fn expected(policy: Policy, quantities: &[AdvisedQuantity]) -> Markup {
     html! {
         ul.sentences {
-            @for expected in expected.iter().take(EXPECTED_MAX) {
+            @for quantity in quantities.iter().take(EXPECTED_MAX) {
                 li {
-                    "Its " strong { bdi { (expected.quantity) } } " is on average between " (amount(expected.low)) " and "
-                    (amount(expected.high))
-                    @if let Some(threshold) = expected.threshold {
+                    "Its " strong { bdi { (quantity.name) } } " is on average between " (amount(quantity.interval.low)) " and "
+                    (amount(quantity.interval.high))
+                    @if let Some(threshold) = quantity.threshold {
                         "; the threshold is " (amount(threshold))
                         @if policy == Policy::Free { ", which policy free does not keep" }
                     }
@@ -185,6 +183,6 @@ fn expected(policy: Policy, expected: &[Expected]) -> Markup {
                 }
             }
         }
-        @if expected.len() > EXPECTED_MAX { p.small { "The state has all " (whole(expected.len() as u64)) " quantities." } }
+        @if quantities.len() > EXPECTED_MAX { p.small { "The state has all " (whole(quantities.len() as u64)) " quantities." } }
     }
 }

@@ -7,30 +7,22 @@ use super::parts;
 use super::shape::Shape;
 use super::view::ExperimentView;
 use crate::document;
-use crate::log::certificate::ActionCounts;
-use crate::service::http::epochs::entry;
+use crate::reading::{ActionCounts, OutcomeCounts, share};
 
 /// The most actions in the table: the rest is one row, and in the data.
 const ROWS_MAX: usize = 24;
 
-/// The numbers of the whole experiment.
-pub fn numbers(view: &ExperimentView) -> Markup {
-    let state = &view.state;
-    let told: u64 = state.actions.iter().map(|action| action.told).sum();
-    document::numbers([
-        ("Decided", state.decided),
-        ("Told", told),
-        ("Outstanding", state.outstanding),
-        ("Imputed", state.imputed),
-        ("Late", state.late),
-        ("Overtime", state.overtime),
-    ])
+/// The numbers of a whole experiment.
+pub fn numbers(outcomes: OutcomeCounts) -> Markup {
+    document::numbers(outcomes.named())
 }
 
 /// The table of actions, with the strategy that is played now or was last.
 pub fn table(view: &ExperimentView, shape: &Shape) -> Markup {
-    let shares = view.state.strategy.0.iter().map(|(_, share)| *share);
-    let mut actions: Vec<(&ActionCounts, f64)> = view.state.actions.iter().zip(shares).collect();
+    let shares = view.reading.shares().all().iter();
+    let counts = view.reading.actions();
+    let shares = shares.map(|share| share.probability);
+    let mut actions: Vec<(&ActionCounts, f64)> = counts.iter().zip(shares).collect();
     let all = actions.len();
     if all > ROWS_MAX {
         // Few stay in the order of the spec; of many those that are played come first.
@@ -68,11 +60,11 @@ fn row(name: &Markup, actions: &[(&ActionCounts, f64)]) -> Markup {
     let sum = |count: fn(&ActionCounts) -> u64| -> u64 {
         actions.iter().map(|(action, _)| count(action)).sum()
     };
-    let share: f64 = actions.iter().map(|(_, share)| share).sum();
+    let played: f64 = actions.iter().map(|(_, share)| share).sum();
     html! {
         tr {
             th scope="row" { (name) }
-            td.number data-label="Probability" { (entry::share(share.clamp(0.0, 1.0))) }
+            td.number data-label="Probability" { (share(played.clamp(0.0, 1.0))) }
             td.number data-label="Decided" { (whole(sum(|action| action.decided))) }
             td.number data-label="Told" { (whole(sum(|action| action.told))) }
             td.number data-label="Outstanding" { (whole(sum(ActionCounts::outstanding))) }

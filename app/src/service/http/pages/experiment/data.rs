@@ -20,32 +20,26 @@ pub fn table(view: &ExperimentView, name: &str) -> Option<AnswerTable> {
 /// One row for each epoch and action: actions as columns would meet names that columns have.
 fn strategy(view: &ExperimentView) -> AnswerTable {
     // Also those that are not played: a reader should not have to fill in zeros.
+    let actions = view.reading.problem().actions();
     let rows = view.epochs.iter().flat_map(|epoch| {
-        let played = view.state.actions.iter().zip(&epoch.strategy);
-        played.map(move |(action, probability)| (epoch, action, *probability))
+        let played = actions.iter().zip(&epoch.strategy).enumerate();
+        played.map(move |(action, (name, probability))| (epoch, (action, name), *probability))
     });
     row_for_each(rows)
         .numbers("epoch", |(epoch, ..)| epoch.epoch)
         .words("kind", |(epoch, ..)| word(&epoch.kind))
         .numbers("first round", |(epoch, ..)| epoch.first_round)
-        .numbers("last round", |(epoch, ..)| epoch.last_round)
+        .numbers("last round", |(epoch, ..)| epoch.last_round())
         .words("opened", |(epoch, ..)| iso(epoch.opened_at))
         .words("closed", |(epoch, ..)| epoch.closed_at.map(iso))
-        .numbers("action", |(_, action, _)| action.action)
-        .words("name", |(_, action, _)| &action.name)
+        .numbers("action", |(_, action, _)| action.0 as u32)
+        .words("name", |(_, action, _)| action.1)
         .numbers("probability", |(.., probability)| *probability)
         .table()
 }
 
 fn means(view: &ExperimentView) -> AnswerTable {
-    let threshold = |quantity: &str| {
-        let mut limits = view.state.limits.iter();
-        // The reward has none.
-        limits
-            .find(|limit| limit.name == quantity)
-            .map(|limit| limit.threshold)
-    };
-    let rows = view.state.means.iter();
+    let rows = view.reading.means().iter();
     row_for_each(rows.map(|mean| (mean, &mean.observed, mean.estimate.as_ref())))
         .words("quantity", |(mean, ..)| &mean.quantity)
         .numbers("action", |(mean, ..)| mean.action)
@@ -61,14 +55,14 @@ fn means(view: &ExperimentView) -> AnswerTable {
         .numbers("rounds of the estimate", |(.., made)| {
             made.map(|made| made.count)
         })
-        .numbers("threshold", |(mean, ..)| threshold(&mean.quantity))
+        .numbers("threshold", |(mean, ..)| mean.threshold)
         .words("why they differ", |(mean, ..)| &mean.why)
         .table()
 }
 
 /// Without sentences: a program that reads this has words of its own.
 fn limits(view: &ExperimentView) -> AnswerTable {
-    row_for_each(&view.state.limits)
+    row_for_each(view.reading.limits())
         .words("cost", |limit| &limit.name)
         .numbers("threshold", |limit| limit.threshold)
         .words("verdict", |limit| word(&limit.all.verdict))
@@ -90,33 +84,39 @@ fn limits(view: &ExperimentView) -> AnswerTable {
 
 /// The last row is of all actions together, and the only one with late outcomes and overtime.
 fn counts(view: &ExperimentView) -> AnswerTable {
-    let state = &view.state;
-    let shares = state.strategy.0.iter().map(|(_, share)| *share);
-    let each = state.actions.iter().zip(shares).map(|(action, share)| {
+    let (actions, outcomes) = (view.reading.actions(), view.reading.outcomes());
+    let shares = view.reading.shares().all();
+    let each = actions.iter().zip(shares).map(|(action, share)| {
         let counts = [
             action.decided,
             action.told,
             action.outstanding(),
             action.imputed,
         ];
-        (Some((action.action, share)), &*action.name, counts)
+        (Some(share), &*action.name, counts)
     });
-    let told = state.actions.iter().map(|action| action.told).sum();
-    let counts = [state.decided, told, state.outstanding, state.imputed];
+    let counts = [
+        outcomes.decided,
+        outcomes.told,
+        outcomes.outstanding,
+        outcomes.imputed,
+    ];
     let all = (None, "all actions", counts);
     row_for_each(each.chain([all]))
-        .numbers("action", |(action, ..)| action.map(|(place, _)| place))
+        .numbers("action", |(share, ..)| share.map(|share| share.action))
         .words("name", |(_, name, _)| *name)
-        .numbers("probability", |(action, ..)| action.map(|(_, share)| share))
+        .numbers("probability", |(share, ..)| {
+            share.map(|share| share.probability)
+        })
         .numbers("decided", |(.., counts)| counts[0])
         .numbers("told", |(.., counts)| counts[1])
         .numbers("outstanding", |(.., counts)| counts[2])
         .numbers("imputed", |(.., counts)| counts[3])
-        .numbers("late", |(action, ..)| {
-            action.is_none().then_some(state.late)
+        .numbers("late", |(share, ..)| {
+            share.is_none().then_some(outcomes.late)
         })
-        .numbers("overtime", |(action, ..)| {
-            action.is_none().then_some(state.overtime)
+        .numbers("overtime", |(share, ..)| {
+            share.is_none().then_some(outcomes.overtime)
         })
         .table()
 }

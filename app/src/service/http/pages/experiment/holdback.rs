@@ -6,14 +6,14 @@ use maud::{Markup, html};
 use super::means::between;
 use super::parts;
 use super::view::ExperimentView;
-use crate::log::holdback::{LiftState, SideMean};
+use crate::reading::{LiftState, SideMean};
 
 /// With more quantities than this, the table says it all.
 const SENTENCES_MAX: usize = 4;
 
 /// The section; empty if nothing is held back.
 pub fn section(view: &ExperimentView) -> Markup {
-    let Some(holdback) = &view.state.holdback else {
+    let Some(holdback) = view.reading.holdback() else {
         return html! {};
     };
     let table = html! {

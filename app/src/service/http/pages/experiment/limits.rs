@@ -9,14 +9,15 @@ use super::parts;
 use super::shape::Shape;
 use super::view::ExperimentView;
 use crate::chart::{Chart, Mark};
-use crate::log::kept::LimitState;
+use crate::reading::LimitState;
 
 /// With more limits than this, the table says it all.
 const SENTENCES_MAX: usize = 4;
 
 /// The section; empty without limits.
 pub fn section(view: &ExperimentView, shape: &Shape) -> Markup {
-    let limits = &view.state.limits;
+    let reading = &view.reading;
+    let limits = reading.limits();
     let table = html! {
         table.cards {
             thead {
@@ -34,8 +35,8 @@ pub fn section(view: &ExperimentView, shape: &Shape) -> Markup {
             h2 { "Were the limits kept?" }
             (parts::scroll("Limits", &table))
             // Under policy free a threshold is stated, and decides nothing.
-            @if view.state.policy == Policy::Free { p.small { "Policy free does not try to keep limits." } }
-            @for limit in limits.iter().take(SENTENCES_MAX) { (sentences(limit, view.state.epoch)) }
+            @if reading.policy() == Policy::Free { p.small { "Policy free does not try to keep limits." } }
+            @for limit in limits.iter().take(SENTENCES_MAX) { (sentences(limit, reading.progress.epoch)) }
             p.small {
                 "The interval is of the mean of what was played; it holds at every look, but for a chance of one in a hundred. "
                 (shape.data("limits"))

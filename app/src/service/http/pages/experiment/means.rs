@@ -8,7 +8,7 @@ use super::parts;
 use super::shape::Shape;
 use super::view::ExperimentView;
 use crate::chart::{Axis, Chart, Mark, legend};
-use crate::log::means::ActionMean;
+use crate::reading::{ActionMean, METHODS, Reading};
 
 /// The most rows of all tables together, and of one: the rest is in the data.
 const ROWS_MAX: usize = 240;
@@ -19,49 +19,44 @@ const MARGIN: f64 = 0.04;
 
 /// The section.
 pub fn section(view: &ExperimentView, shape: &Shape) -> Markup {
-    let quantities = quantities(view);
+    let reading = &view.reading;
+    let quantities = quantities(reading);
     let rows = (ROWS_MAX / quantities.len().max(1)).clamp(4, ROWS_OF_ONE_MAX);
     html! {
         h2 { "What was observed, and what decides" }
-        @if view.state.decided == 0 {
+        @if reading.progress.rounds() == 0 {
             p { "Nothing yet: no round is decided." }
         } @else {
             p.small {
                 "Observed are the plain means of what was told; each interval holds its true mean at every look, but for a chance of "
-                (percent(view.state.intervals.miss)) ". Estimates are rounded to the middle of a cell, so that another run with the \
+                (percent(METHODS.miss)) ". Estimates are rounded to the middle of a cell, so that another run with the \
                  same key is likely to find the same; all their intervals, estimate ± width, hold together with probability "
-                (percent(1.0 - view.delta)) ". "
+                (percent(1.0 - reading.problem().delta())) ". "
                 (shape.data("means"))
             }
-            @if view.state.kind == Kind::Commit {
+            @if reading.kind() == Kind::Commit {
                 p { "No mean is estimated: a run that commits needs none, and only its leader is still played." }
             }
-            @for (name, threshold) in &quantities { (quantity(view, name, *threshold, rows)) }
-            (key(view))
+            @for (name, threshold) in &quantities { (quantity(reading, name, *threshold, rows)) }
+            (key(reading))
         }
     }
 }
 
 /// The quantities in the spec's order, with their thresholds.
-fn quantities(view: &ExperimentView) -> Vec<(&str, Option<f64>)> {
-    let costs = view.state.limits.iter();
-    let costs = costs.map(|limit| (limit.name.as_str(), Some(limit.threshold)));
-    let reward = view.state.means.first();
-    let reward = reward.map(|mean| (mean.quantity.as_str(), None));
-    reward.into_iter().chain(costs).collect()
+fn quantities(reading: &Reading) -> Vec<(&str, Option<f64>)> {
+    let of_first_action = reading.means().iter().take_while(|mean| mean.action == 0);
+    of_first_action
+        .map(|mean| (&*mean.quantity, mean.threshold))
+        .collect()
 }
 
-fn quantity(view: &ExperimentView, name: &str, threshold: Option<f64>, rows: usize) -> Markup {
-    let mut means: Vec<&ActionMean> = view
-        .state
-        .means
-        .iter()
-        .filter(|mean| mean.quantity == name)
-        .collect();
+fn quantity(reading: &Reading, name: &str, threshold: Option<f64>, rows: usize) -> Markup {
+    let mut means: Vec<&ActionMean> = reading.means_of(name).collect();
     let all = means.len();
     if all > rows {
         // What was played most is known best.
-        let decided = |mean: &&ActionMean| view.state.actions[mean.action as usize].decided;
+        let decided = |mean: &&ActionMean| reading.progress.decided[mean.action as usize];
         means.sort_by_key(|mean| std::cmp::Reverse(decided(mean)));
         means.truncate(rows);
     }
@@ -216,7 +211,7 @@ fn words(mean: &ActionMean, threshold: Option<f64>) -> String {
 }
 
 /// What the strips' signs mean.
-fn key(view: &ExperimentView) -> Markup {
+fn key(reading: &Reading) -> Markup {
     let whole = Interval {
         low: 0.0,
         high: 1.0,
@@ -226,11 +221,11 @@ fn key(view: &ExperimentView) -> Markup {
         "observed mean with its interval",
     )];
     // Before the first estimate, and after a commitment, none is drawn.
-    if view.state.means.iter().any(|mean| mean.estimate.is_some()) {
+    if reading.means().iter().any(|mean| mean.estimate.is_some()) {
         let cell = [legend::block("band c0"), legend::upright("c0")].concat();
         signs.push((cell, "estimate, in the cell that held the mean"));
     }
-    if !view.state.limits.is_empty() {
+    if reading.problem().quantities() > 1 {
         signs.push((legend::upright("threshold"), "threshold"));
     }
     let named = signs.into_iter().map(|(marks, name)| (marks, name.into()));

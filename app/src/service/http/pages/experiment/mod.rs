@@ -26,6 +26,8 @@ use super::admin::changes;
 use super::live::{self, Live};
 use super::parts::{self, Tab};
 use super::{Guest, PageError, page, text};
+use crate::log::chain::key_hash;
+use crate::reading::Reading;
 use crate::service::http::AppState;
 use crate::service::http::extract::{Id, QueryParams};
 use crate::store::Role;
@@ -46,7 +48,7 @@ pub async fn show(
         rendered => rendered?,
     };
     let view = &rendered.view;
-    let over = !view.state.status.is_open();
+    let over = !view.reading.is_open();
     let live = if over {
         // It does not change any more, and is not asked for again.
         Live::over(&rendered.content)
@@ -58,46 +60,47 @@ pub async fn show(
     };
     Ok(live.respond(&headers, || {
         let content = html! {
-            (parts::heading(&id, view.name(), Tab::Overview))
+            (parts::heading(&id, view.reading.name(), Tab::Overview))
             (live.markup)
             // What is advised to others, they can ask for.
             @if over {}
-            @else if guest.0.role == Role::Admin { (changes::forms(&view.state)) }
+            @else if guest.0.role == Role::Admin { (changes::forms(&view.reading)) }
             @else { p.small { "Someone whose key has role admin can pause, resume or close it." } }
             (documents(view))
         };
-        page(view.name(), Some(&guest), &content)
+        page(view.reading.name(), Some(&guest), &content)
     }))
 }
 
 fn documents(view: &ExperimentView) -> Markup {
-    let id = &view.state.id;
+    let id = view.reading.id();
     let to = |what: &str| format!("/v1/experiments/{id}/{what}");
     html! {
         h2 { "For the record" }
         p {
             // There is no certificate before the end, as it reveals the key.
-            @if !view.state.status.is_open() { a href={ "/experiments/" (id) "/certificate" } { "Certificate" } " · " }
+            @if !view.reading.is_open() { a href={ "/experiments/" (id) "/certificate" } { "Certificate" } " · " }
             a href={ "/experiments/" (id) "/seal" } { "Seal" } " · "
             a href={ "/experiments/" (id) "/report.html" } { "Report" } " · "
             a href=(to("log/download")) { "Log" } " · " a href=(to("state")) { "State" } " · "
             a href=(to("head")) { "Head" }
         }
-        (facts(view))
-        details { summary { "Spec" } pre { (view.experiment.spec) } }
+        (facts(&view.reading))
+        details { summary { "Spec" } pre { (view.reading.experiment.spec) } }
     }
 }
 
 /// What identifies it.
-fn facts(view: &ExperimentView) -> Markup {
-    let key_hash = crate::log::chain::key_hash(view.experiment.salt, view.experiment.key);
+fn facts(reading: &Reading) -> Markup {
+    let (experiment, progress) = (&reading.experiment, &reading.progress);
+    let key_hash = key_hash(experiment.salt, experiment.key);
     html! {
         dl.facts {
-            dt { "Id" } dd { code { (view.state.id) } }
-            dt { "Created" } dd { (text::time(view.experiment.created_at)) }
+            dt { "Id" } dd { code { (experiment.id) } }
+            dt { "Created" } dd { (text::time(experiment.created_at)) }
             dt { "Key hash" } dd.hash { (key_hash) }
-            dt { "Decisions" } dd.hash { (view.state.digest) }
-            dt { "Head" } dd.hash { (view.state.head) }
+            dt { "Decisions" } dd.hash { (progress.digest) }
+            dt { "Head" } dd.hash { (progress.head) }
         }
     }
 }

@@ -10,13 +10,13 @@
 use std::time::Duration;
 
 use debora::measure::words::{amount, counted, listed, whole as grouped};
-use debora::record::Kind;
+use debora::record::{Interval, Kind};
 use debora::spec::OnWait;
 use debora::{Engine, Policy};
 
 use super::text;
-use crate::service::http::pace::DecisionRate;
-use crate::service::http::state::{EstimateState, State, WholeState};
+use crate::reading::pace::DecisionRate;
+use crate::reading::{ActionMean, Reading};
 use crate::store::Status;
 
 /// The most actions named in a sentence.
@@ -35,18 +35,18 @@ pub struct NextStep {
 }
 
 /// What comes next in an experiment that decides at this rate.
-pub fn of(whole: &WholeState, rate: Option<&DecisionRate>) -> NextStep {
-    let engine = &whole.resident.engine;
-    let end = EpochEnd::of(engine, &whole.progress.decided);
-    let fixed = fixed(whole, &end);
+pub fn find(reading: &Reading, rate: Option<&DecisionRate>) -> NextStep {
+    let engine = &reading.engine;
+    let end = EpochEnd::of(engine, &reading.progress.decided);
+    let fixed = fixed(reading, &end);
     let is_fixed = fixed.is_some();
     let sentences = match fixed {
         Some(sentence) => vec![sentence],
         None => [
-            Some(until(whole, &end, rate)),
-            Some(change(whole, &end)),
-            exploration(whole, rate),
-            untold_apart(&whole.state),
+            Some(until(reading, &end, rate)),
+            Some(change(reading, &end)),
+            exploration(reading, rate),
+            untold_apart(reading),
         ]
         .into_iter()
         .flatten()
@@ -54,8 +54,8 @@ pub fn of(whole: &WholeState, rate: Option<&DecisionRate>) -> NextStep {
     };
     NextStep {
         is_fixed,
-        on_wait: whole.resident.rules.on_wait,
-        outcome_wait: whole.resident.rules.outcome_wait,
+        on_wait: reading.spec.service.on_wait,
+        outcome_wait: reading.spec.service.outcome_wait,
         sentences,
     }
 }
@@ -119,16 +119,15 @@ impl EpochEnd {
 }
 
 /// Why nothing can change any more, if nothing can.
-fn fixed(whole: &WholeState, end: &EpochEnd) -> Option<String> {
-    let state = &whole.state;
-    let plan = whole.resident.engine.plan();
-    let why = match state.status {
+fn fixed(reading: &Reading, end: &EpochEnd) -> Option<String> {
+    let plan = reading.engine.plan();
+    let why = match reading.progress.status {
         Status::Done => "it has reached its horizon",
         Status::Closed => "it is closed",
-        _ if state.kind == Kind::Commit => {
+        _ if reading.kind() == Kind::Commit => {
             "one action is played to the horizon, whatever its outcomes are; the experiment can be closed without loss"
         }
-        _ if end.is_last && state.kind == Kind::Explore && plan.blind => {
+        _ if end.is_last && reading.kind() == Kind::Explore && plan.blind => {
             "the plan is blind, so exploration lasts to the horizon and nothing is ever estimated"
         }
         _ if end.is_last => {
@@ -140,11 +139,10 @@ fn fixed(whole: &WholeState, end: &EpochEnd) -> Option<String> {
 }
 
 /// How far the next epoch is.
-fn until(whole: &WholeState, end: &EpochEnd, rate: Option<&DecisionRate>) -> String {
-    let state = &whole.state;
-    let next = grouped(state.epoch + 1);
+fn until(reading: &Reading, end: &EpochEnd, rate: Option<&DecisionRate>) -> String {
+    let next = grouped(reading.progress.epoch + 1);
     if end.most == 0 {
-        return format!("Epoch {next} begins {}.", after_outcomes(whole));
+        return format!("Epoch {next} begins {}.", after_outcomes(reading));
     }
     let most = counted(end.most, "more round", "more rounds");
     let likely = if end.likely < end.most {
@@ -152,7 +150,7 @@ fn until(whole: &WholeState, end: &EpochEnd, rate: Option<&DecisionRate>) -> Str
     } else {
         String::new()
     };
-    let paused = match state.status {
+    let paused = match reading.progress.status {
         Status::Paused => " once it is resumed",
         _ => "",
     };
@@ -171,13 +169,13 @@ fn until(whole: &WholeState, end: &EpochEnd, rate: Option<&DecisionRate>) -> Str
 }
 
 /// What an epoch that is fully decided waits for.
-fn after_outcomes(whole: &WholeState) -> String {
+fn after_outcomes(reading: &Reading) -> String {
     let outstanding = counted(
-        whole.state.outstanding,
+        reading.progress.outstanding(),
         "outstanding outcome is",
         "outstanding outcomes are",
     );
-    let rules = &whole.resident.rules;
+    let rules = &reading.spec.service;
     let imputed = rules.outcome_wait.map_or(String::new(), |wait| {
         format!(
             ", or imputed {} after the decision",
@@ -192,10 +190,10 @@ fn after_outcomes(whole: &WholeState) -> String {
 }
 
 /// What the end of the open epoch can change.
-fn change(whole: &WholeState, end: &EpochEnd) -> String {
-    let engine = &whole.resident.engine;
+fn change(reading: &Reading, end: &EpochEnd) -> String {
+    let engine = &reading.engine;
     if engine.is_in_blocks() {
-        return trial(whole).unwrap_or_else(|| {
+        return trial(reading).unwrap_or_else(|| {
             "Then every action is estimated for the first time, and the strategy is found from the estimates.".into()
         });
     }
@@ -213,7 +211,7 @@ fn change(whole: &WholeState, end: &EpochEnd) -> String {
         0 => "",
         _ => ", or another action its own number",
     };
-    let found = match whole.state.kind {
+    let found = match reading.kind() {
         Kind::Explore => "Exploration goes on until every action is estimated.",
         _ => "The strategy is found anew from all estimates.",
     };
@@ -226,13 +224,13 @@ fn change(whole: &WholeState, end: &EpochEnd) -> String {
 }
 
 /// What comes at the end of the open part of a trial, if there is one.
-fn trial(whole: &WholeState) -> Option<String> {
-    let engine = &whole.resident.engine;
+fn trial(reading: &Reading) -> Option<String> {
+    let engine = &reading.engine;
     let trial = engine.plan().trial.as_ref()?;
-    let each = (engine.last_round() + 1 - engine.open_record().first_round)
-        / engine.problem().actions().len() as u64
-        + engine.open_record().counts[0];
-    let lead = lead(&whole.state, &engine.problem().quantity(0).name);
+    let record = engine.open_record();
+    let actions = engine.problem().actions().len() as u64;
+    let each = (engine.last_round() + 1 - record.first_round) / actions + record.counts[0];
+    let lead = lead(reading);
     let rounds = grouped(each);
     // What a look asks for is secret until it is made; what it can ask for is in the plan.
     Some(if each < trial.count {
@@ -249,11 +247,10 @@ fn trial(whole: &WholeState) -> Option<String> {
 }
 
 /// Who is ahead in what was told, and by how much.
-fn lead(state: &State, reward: &str) -> String {
-    let mut means: Vec<(f64, &str)> = state
-        .means
-        .iter()
-        .filter(|mean| mean.quantity == reward)
+fn lead(reading: &Reading) -> String {
+    let reward = &reading.problem().quantity(0).name;
+    let mut means: Vec<(f64, &str)> = reading
+        .means_of(reward)
         .filter_map(|mean| Some((mean.observed.mean?, mean.name.as_str())))
         .collect();
     means.sort_by(|one, other| other.0.total_cmp(&one.0));
@@ -267,20 +264,20 @@ fn lead(state: &State, reward: &str) -> String {
 }
 
 /// When exploration ends, while it lasts.
-fn exploration(whole: &WholeState, rate: Option<&DecisionRate>) -> Option<String> {
-    let plan = whole.resident.engine.plan();
+fn exploration(reading: &Reading, rate: Option<&DecisionRate>) -> Option<String> {
+    let plan = reading.engine.plan();
     let planned = plan.exploration_rounds.filter(|_| !plan.blind)?;
-    if whole.state.kind != Kind::Explore {
+    if reading.kind() != Kind::Explore {
         return None;
     }
     // Under hard limits chance decides when the safe strategy is played, and the plan follows the expected path.
-    let about = match whole.state.policy {
+    let about = match reading.policy() {
         Policy::Hard => "about ",
         _ => "",
     };
-    let left = planned.saturating_sub(whole.state.decided);
+    let left = planned.saturating_sub(reading.progress.rounds());
     // Nobody knows how long outcomes are waited for, either.
-    let running = whole.state.status == Status::Running && !whole.state.waiting && left > 0;
+    let running = reading.progress.status == Status::Running && !reading.is_waiting() && left > 0;
     let time = rate.filter(|_| running).map_or(String::new(), |rate| {
         format!(
             ", in about {} at the rate of now",
@@ -298,23 +295,23 @@ fn exploration(whole: &WholeState, rate: Option<&DecisionRate>) -> Option<String
 }
 
 /// Which actions the estimates of the reward cannot tell from the best.
-fn untold_apart(state: &State) -> Option<String> {
-    let reward = &state.recommendation.expected.first()?.quantity;
-    let of_reward: Vec<&EstimateState> = state
-        .estimates
-        .iter()
-        .filter(|estimate| estimate.quantity == *reward)
+fn untold_apart(reading: &Reading) -> Option<String> {
+    let reward = &reading.problem().quantity(0).name;
+    let means = reading.means_of(reward);
+    let estimated: Vec<(&ActionMean, &Interval)> = means
+        .filter_map(|mean| Some((mean, &mean.estimate.as_ref()?.interval)))
         .collect();
-    let surely = of_reward
+    let surely = estimated
         .iter()
-        .map(|estimate| estimate.low)
+        .map(|(_, interval)| interval.low)
         .reduce(f64::max)?;
-    let close: Vec<&&EstimateState> = of_reward
+    let close = estimated
         .iter()
-        .filter(|estimate| estimate.high >= surely)
-        .collect();
+        .filter(|(_, interval)| interval.high >= surely);
+    let close: Vec<&ActionMean> = close.map(|(mean, _)| *mean).collect();
+    let actions = reading.problem().actions().len();
     // Of actions that have no estimate yet nothing is said.
-    let all = of_reward.len() == state.actions.len();
+    let all = estimated.len() == actions;
     match close[..] {
         [best] if all => Some(format!(
             "By its interval {} has the largest {reward} of all actions.",
@@ -324,7 +321,7 @@ fn untold_apart(state: &State) -> Option<String> {
         _ if close.len() > NAMED_MAX => Some(format!(
             "In {reward}, {} of {} actions are not yet told apart: their intervals overlap.",
             grouped(close.len() as u64),
-            grouped(state.actions.len() as u64)
+            grouped(actions as u64)
         )),
         _ => {
             let names: Vec<String> = close.iter().map(|close| close.name.clone()).collect();

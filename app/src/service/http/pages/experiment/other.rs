@@ -9,9 +9,11 @@ use debora::spec::Spec;
 use maud::{Markup, html};
 
 use super::parts::{self, Tab};
-use super::view::{PlayedEpoch, epochs};
-use super::{Guest, PageError, page, text};
-use crate::document::{HtmlTable, numbers};
+use super::view::epochs;
+use super::{Guest, PageError, counts, page, text};
+use crate::document::HtmlTable;
+use crate::reading::OutcomeCounts;
+use crate::reading::epoch::EpochHead;
 use crate::service::http::AppState;
 use crate::service::request::Refusal;
 use crate::store::{ExperimentRow, Progress};
@@ -36,7 +38,7 @@ pub async fn show(app: &AppState, guest: &Guest, id: &str) -> Result<Response, P
     let content = html! {
         (parts::heading(id, &name, Tab::Overview))
         (version(&experiment, &progress))
-        (counts(&progress))
+        (counts::numbers(OutcomeCounts::from_progress(&progress)))
         (strategy(&actions.unwrap_or_default(), played.last()))
         p {
             a href={ "/v1/experiments/" (id) "/log/download" } { "Log" } " · "
@@ -71,21 +73,7 @@ fn version(experiment: &ExperimentRow, progress: &Progress) -> Markup {
     }
 }
 
-fn counts(progress: &Progress) -> Markup {
-    let outcomes: u64 = progress.outcomes.iter().sum();
-    let imputed: u64 = progress.imputed.iter().sum();
-    numbers([
-        ("Decided", progress.rounds()),
-        // Saturating, as a damaged store may have more of them: the audit says so.
-        ("Told", outcomes.saturating_sub(imputed)),
-        ("Outstanding", progress.rounds().saturating_sub(outcomes)),
-        ("Imputed", imputed),
-        ("Late", progress.late),
-        ("Overtime", progress.overtime),
-    ])
-}
-
-fn strategy(actions: &[String], last: Option<&PlayedEpoch>) -> Markup {
+fn strategy(actions: &[String], last: Option<&EpochHead>) -> Markup {
     html! {
         @if let Some(epoch) = last.filter(|epoch| epoch.strategy.len() == actions.len()) {
             h2 { "The strategy of epoch " (whole(epoch.epoch)) }

@@ -5,9 +5,9 @@ use debora::measure::words::{amount, percent, whole as grouped};
 use debora::record::Kind;
 
 use super::text;
-use super::view::PlayedEpoch;
-use crate::service::http::pace::DecisionRate;
-use crate::service::http::state::{State, WholeState};
+use crate::reading::Reading;
+use crate::reading::epoch::EpochHead;
+use crate::reading::pace::DecisionRate;
 use crate::store::Status;
 
 /// What was planned, beside what is.
@@ -38,9 +38,9 @@ pub struct PlanProgress {
 /// A line of the table: what, as planned, as it is.
 pub type PlanLine = (String, String, String);
 
-/// Of an experiment that played these epochs.
-pub fn of(whole: &WholeState, epochs: &[PlayedEpoch]) -> PlanProgress {
-    let plan = whole.resident.engine.plan();
+/// Compares plan and progress of an experiment that played these epochs.
+pub fn compare(reading: &Reading, epochs: &[EpochHead]) -> PlanProgress {
+    let plan = reading.engine.plan();
     let reward = plan.problem.quantity(0);
     let exploration = plan.exploration_rounds.filter(|_| !plan.blind);
     PlanProgress {
@@ -50,9 +50,9 @@ pub fn of(whole: &WholeState, epochs: &[PlayedEpoch]) -> PlanProgress {
         horizon: plan.problem.horizon(),
         exploration: exploration.map(|rounds| (rounds, plan.exploration_share())),
         is_about: plan.problem.policy() == Policy::Hard,
-        explored: explored(&whole.state, epochs),
+        explored: explored(reading, epochs),
         gap_planned: plan.detectable.map(|gap| gap * reward.range.span()),
-        gap_now: gap_now(&whole.state, &reward.name, reward.range.span()),
+        gap_now: gap_now(reading, &reward.name, reward.range.span()),
         reward: reward.name.clone(),
         epochs_max: plan.epochs_max,
         excess_max: plan
@@ -62,67 +62,72 @@ pub fn of(whole: &WholeState, epochs: &[PlayedEpoch]) -> PlanProgress {
 }
 
 /// The round that ended exploration.
-fn explored(state: &State, epochs: &[PlayedEpoch]) -> Option<u64> {
+fn explored(reading: &Reading, epochs: &[EpochHead]) -> Option<u64> {
     // The open epoch may have no round yet, and is then not among those played.
     let begun = epochs.iter().find(|epoch| epoch.kind != Kind::Explore);
     match begun {
         Some(epoch) => Some(epoch.first_round - 1),
-        None => (state.kind != Kind::Explore).then_some(state.decided),
+        None => (reading.kind() != Kind::Explore).then_some(reading.progress.rounds()),
     }
 }
 
 /// The gap that is seen between any two actions: twice the largest width. None while an action has no estimate that says more
 /// than the range.
-fn gap_now(state: &State, reward: &str, span: f64) -> Option<f64> {
-    let of_reward = state.means.iter().filter(|mean| mean.quantity == reward);
-    let widths = of_reward.map(|mean| mean.estimate.as_ref().map(|estimate| estimate.width));
+fn gap_now(reading: &Reading, reward: &str, span: f64) -> Option<f64> {
+    let widths = reading
+        .means_of(reward)
+        .map(|mean| mean.estimate.as_ref().map(|estimate| estimate.width));
     let widest = widths.reduce(|one, other| Some(one?.max(other?)))??;
     Some(2.0 * widest).filter(|gap| *gap < span)
 }
 
 impl PlanProgress {
     /// The lines of the table.
-    pub fn lines(&self, state: &State, rate: Option<&DecisionRate>) -> Vec<PlanLine> {
-        let decided = state.decided as f64 / self.horizon as f64;
+    pub fn lines(&self, reading: &Reading, rate: Option<&DecisionRate>) -> Vec<PlanLine> {
+        let decided = reading.progress.rounds() as f64 / self.horizon as f64;
         let mut lines = vec![
             (
                 "Exploration ends".into(),
                 self.exploration_planned(),
-                self.exploration_now(state),
+                self.exploration_now(reading),
             ),
             (
                 format!("Gap in {} that is seen", self.reward),
                 self.gap_planned.map_or("none".into(), |gap| {
                     format!("{} at the horizon", amount(gap))
                 }),
-                self.gap_text(state),
+                self.gap_text(reading),
             ),
             (
                 "Rounds".into(),
                 grouped(self.horizon),
-                format!("{} ({})", grouped(state.decided), percent(decided)),
+                format!(
+                    "{} ({})",
+                    grouped(reading.progress.rounds()),
+                    percent(decided)
+                ),
             ),
             (
                 "Epochs".into(),
                 format!("at most {}", grouped(self.epochs_max)),
-                grouped(state.epoch + 1),
+                grouped(reading.progress.epoch + 1),
             ),
         ];
         // Without one nobody can say when.
         if let Some(rate) = rate {
-            lines.push(self.horizon_line(state, rate));
+            lines.push(self.horizon_line(reading, rate));
         }
         lines
     }
 
-    fn horizon_line(&self, state: &State, rate: &DecisionRate) -> PlanLine {
-        let left = self.horizon.saturating_sub(state.decided);
+    fn horizon_line(&self, reading: &Reading, rate: &DecisionRate) -> PlanLine {
+        let left = self.horizon.saturating_sub(reading.progress.rounds());
         // At a standstill the rate says how fast it was, not how fast it will be.
         let now = if left == 0 {
             "all are decided".into()
-        } else if state.status == Status::Paused {
+        } else if reading.progress.status == Status::Paused {
             "not before it is resumed".into()
-        } else if state.waiting {
+        } else if reading.is_waiting() {
             "not before the outstanding outcomes are known".into()
         } else {
             format!(
@@ -137,11 +142,11 @@ impl PlanProgress {
         )
     }
 
-    fn gap_text(&self, state: &State) -> String {
+    fn gap_text(&self, reading: &Reading) -> String {
         match self.gap_now {
             Some(gap) => amount(gap),
-            None if state.kind == Kind::Commit => "not needed: the clear test decided".into(),
-            None if state.status.is_open() => "none yet".into(),
+            None if reading.kind() == Kind::Commit => "not needed: the clear test decided".into(),
+            None if reading.is_open() => "none yet".into(),
             None => "none".into(),
         }
     }
@@ -158,13 +163,13 @@ impl PlanProgress {
         )
     }
 
-    fn exploration_now(&self, state: &State) -> String {
+    fn exploration_now(&self, reading: &Reading) -> String {
         match self.explored {
-            Some(round) if state.kind == Kind::Commit => {
+            Some(round) if reading.kind() == Kind::Commit => {
                 format!("ended with round {}, by a commitment", grouped(round))
             }
             Some(round) => format!("ended with round {}", grouped(round)),
-            None if state.status.is_open() => "not yet".into(),
+            None if reading.is_open() => "not yet".into(),
             None => "never: it was over before".into(),
         }
     }

@@ -52,18 +52,18 @@ fn document(view: &ExperimentView, now: i64) -> Markup {
                 meta name="color-scheme" content="light dark";
                 // Within the file, as nobody sends it with headers once it is saved.
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
-                title { (view.name()) " · debora" }
+                title { (view.reading.name()) " · debora" }
                 @for style in STYLES { style { (PreEscaped(style)) } }
             }
             body {
                 main.container {
-                    h1 { bdi { (view.name()) } }
+                    h1 { bdi { (view.reading.name()) } }
                     p.small { "Report of " (utc(now)) " UTC, by debora " (env!("CARGO_PKG_VERSION")) ". What is shown is as of then." }
                     (content(view, &Shape::File))
                     h2 { "For the record" }
-                    (facts(view))
+                    (facts(&view.reading))
                     h3 { "Spec" }
-                    pre { (view.experiment.spec) }
+                    pre { (view.reading.experiment.spec) }
                 }
             }
         }

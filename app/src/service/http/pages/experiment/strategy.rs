@@ -4,9 +4,10 @@ use debora::measure::words::whole;
 use maud::Markup;
 use serde::{Deserialize, Serialize};
 
-use super::view::{ExperimentView, PlayedEpoch};
+use super::view::ExperimentView;
 use crate::chart::{Axis, COLOURS, Chart, Mark, Tip, colour, legend};
-use crate::service::http::epochs::entry;
+use crate::reading::epoch::EpochHead;
+use crate::reading::share;
 
 /// The narrowest step that is drawn, as a share of the figure: thinner ones are not seen, and there may be thousands.
 const STEP_MIN: f64 = 0.001;
@@ -82,11 +83,11 @@ fn axis(view: &ExperimentView, along: TimeAxis) -> Axis {
     match along.x {
         Along::Rounds => Axis::rounds(
             first.map_or(1, |epoch| epoch.first_round),
-            view.state.decided + 1,
+            view.reading.progress.rounds() + 1,
             along.scale == RoundScale::Log,
         ),
         Along::Clock => Axis::times(
-            first.map_or(view.experiment.created_at, |epoch| epoch.opened_at),
+            first.map_or(view.reading.experiment.created_at, |epoch| epoch.opened_at),
             view.last_at(),
         ),
     }
@@ -95,7 +96,7 @@ fn axis(view: &ExperimentView, along: TimeAxis) -> Axis {
 /// An epoch, from where to where it is drawn.
 struct DrawnStep<'a> {
     x: [f64; 2],
-    epoch: &'a PlayedEpoch,
+    epoch: &'a EpochHead,
 }
 
 fn steps<'a>(view: &'a ExperimentView, along: TimeAxis, axis: &Axis) -> Vec<DrawnStep<'a>> {
@@ -103,7 +104,7 @@ fn steps<'a>(view: &'a ExperimentView, along: TimeAxis, axis: &Axis) -> Vec<Draw
     for epoch in &view.epochs {
         let x = match along.x {
             // To the next epoch's first round, so that no gap shows between them.
-            Along::Rounds => [epoch.first_round as f64, (epoch.last_round + 1) as f64],
+            Along::Rounds => [epoch.first_round as f64, (epoch.last_round() + 1) as f64],
             Along::Clock => {
                 let end = epoch.closed_at.unwrap_or(view.last_at());
                 [epoch.opened_at, end.max(epoch.opened_at)].map(|time| time as f64)
@@ -136,7 +137,7 @@ struct Bands<'a> {
 
 impl<'a> Bands<'a> {
     fn of(view: &'a ExperimentView) -> Self {
-        let actions = view.state.actions.len();
+        let actions = view.reading.problem().actions().len();
         let mut shown: Vec<usize> = (0..actions).collect();
         if actions > COLOURS {
             let played = played(view);
@@ -181,12 +182,9 @@ impl<'a> Bands<'a> {
     }
 
     fn names(&self) -> Vec<String> {
-        let actions = &self.view.state.actions;
-        let mut names: Vec<String> = self
-            .shown
-            .iter()
-            .map(|action| actions[*action].name.clone())
-            .collect();
+        let actions = self.view.reading.problem().actions();
+        let shown = self.shown.iter();
+        let mut names: Vec<String> = shown.map(|action| actions[*action].clone()).collect();
         if self.others > 0 {
             names.push(format!("{} others", whole(self.others as u64)));
         }
@@ -200,28 +198,28 @@ impl<'a> Bands<'a> {
             .collect()
     }
 
-    fn lines(&self, epoch: &PlayedEpoch) -> Vec<String> {
+    fn lines(&self, epoch: &EpochHead) -> Vec<String> {
         let mut lines = vec![format!(
             "Epoch {}: rounds {} to {}",
             whole(epoch.epoch),
             whole(epoch.first_round),
-            whole(epoch.last_round)
+            whole(epoch.last_round())
         )];
         let shares = self.shares(&epoch.strategy);
         let named = self.names().into_iter().zip(shares);
         // From top to bottom, as the bands lie.
         let played = named.rev().filter(|(_, share)| *share > 0.0);
-        lines.extend(played.map(|(name, share)| format!("{}  {name}", entry::share(share))));
+        lines.extend(played.map(|(name, share)| format!("{}  {name}", self::share(share))));
         lines
     }
 }
 
 /// How often each action was played, as its strategies say.
 fn played(view: &ExperimentView) -> Vec<f64> {
-    let mut played = vec![0.0; view.state.actions.len()];
+    let mut played = vec![0.0; view.reading.problem().actions().len()];
     for epoch in &view.epochs {
         for (sum, share) in played.iter_mut().zip(&epoch.strategy) {
-            *sum += epoch.rounds() as f64 * share;
+            *sum += epoch.rounds as f64 * share;
         }
     }
     played

@@ -6,13 +6,11 @@ use debora::measure::words::{counted, percent, significant, whole};
 use debora::record::Kind;
 use maud::{Markup, html};
 
-use super::view::Standpoint;
 use crate::calendar::iso;
-use crate::log::kept::LimitVerdict;
-use crate::service::http::epochs::entry;
+use crate::reading::{ActionShare, LimitState, LimitVerdict, RunState, share};
 use crate::service::http::pages::{parts, text};
-use crate::service::http::summary::{Facts, LimitLine, LineStanding, LineSummary, Unsaid};
-use crate::store::{ExperimentLine, Status};
+use crate::service::http::summary::{Facts, Glance, LineSummary, Unreadable, run_state};
+use crate::store::ExperimentLine;
 
 /// Costs whose verdict is shown one by one; of more, the rest is counted.
 const LIMITS_SHOWN: usize = 3;
@@ -34,22 +32,13 @@ impl ListLine {
         self.facts.name.as_ref().unwrap_or(&self.row.id)
     }
 
-    pub fn standing(&self) -> Option<&LineStanding> {
-        self.summary.as_ref()?.standing.as_ref().ok()
+    pub fn glance(&self) -> Option<&Glance> {
+        self.summary.as_ref()?.glance.as_ref().ok()
     }
 
-    /// Where it stands; `None` while it is not known whether it waits or has committed.
-    pub fn standpoint(&self) -> Option<Standpoint> {
-        let kind = self.standing().map(|standing| standing.kind);
-        Some(match self.row.progress.status {
-            Status::Paused => Standpoint::Paused,
-            Status::Closed => Standpoint::Closed,
-            Status::Done => Standpoint::Done,
-            // Before waiting: a run that has committed waits for nothing.
-            Status::Running if kind == Some(Kind::Commit) => Standpoint::Committed,
-            Status::Running if self.summary.as_ref()?.is_waiting(&self.row) => Standpoint::Waiting,
-            Status::Running => Standpoint::Running,
-        })
+    /// What it does; `None` while it is not known whether it waits or has committed.
+    pub fn run_state(&self) -> Option<RunState> {
+        run_state(&self.row, self.summary.as_deref())
     }
 
     /// Rounds decided, of all.
@@ -64,20 +53,27 @@ impl ListLine {
     }
 
     /// The action played most, once that is decided by outcomes.
-    pub fn leader(&self) -> Option<(&str, f64)> {
-        let standing = self.standing()?;
-        let (name, probability) = &standing.leader;
-        (standing.kind != Kind::Explore).then_some((name, *probability))
+    pub fn leader(&self) -> Option<&ActionShare> {
+        let glance = self.glance()?;
+        (glance.kind != Kind::Explore).then_some(&glance.leader)
     }
 
-    /// What somebody should look into; `None` while nothing is known.
-    pub fn alerts(&self) -> Option<&[String]> {
-        match &self.summary.as_ref()?.standing {
-            Ok(standing) => Some(&standing.alerts),
+    /// How many alerts there are, and the first of them; `None` while nothing is known.
+    fn alerts(&self) -> Option<(usize, Option<&str>)> {
+        Some(match &self.summary.as_ref()?.glance {
+            Ok(glance) => {
+                let first = glance.alerts.first();
+                (glance.alerts.len(), first.map(|alert| &*alert.sentence))
+            }
             // To be looked into more than anything else.
-            Err(Unsaid::Unreadable(error)) => Some(std::slice::from_ref(error)),
-            Err(Unsaid::OtherValues(_)) => Some(&[]),
-        }
+            Err(Unreadable::Damaged(error)) => (1, Some(error)),
+            Err(Unreadable::OtherValues(_)) => (0, None),
+        })
+    }
+
+    /// How many alerts there are; `None` while nothing is known.
+    pub fn alerts_count(&self) -> Option<usize> {
+        Some(self.alerts()?.0)
     }
 
     /// Its name as a link, and its id.
@@ -89,7 +85,7 @@ impl ListLine {
     }
 
     pub fn state(&self) -> Markup {
-        let word = self.standpoint().map(Standpoint::word);
+        let word = self.run_state().map(RunState::word);
         word.map_or_else(unread, |word| parts::badge(word, word))
     }
 
@@ -111,7 +107,7 @@ impl ListLine {
     }
 
     fn kind(&self) -> &'static str {
-        match self.standing().map(|standing| standing.kind) {
+        match self.glance().map(|glance| glance.kind) {
             Some(Kind::Explore) => "explore",
             Some(Kind::Estimate) => "estimate",
             Some(Kind::Infeasible) => "infeasible",
@@ -142,28 +138,24 @@ impl ListLine {
     }
 
     pub fn leading(&self) -> Markup {
-        match self.summary.as_ref().map(|summary| &summary.standing) {
+        match self.summary.as_ref().map(|summary| &summary.glance) {
             None => unread(),
-            Some(Err(Unsaid::OtherValues(why))) => {
+            Some(Err(Unreadable::OtherValues(why))) => {
                 html! { span.small title=(why) { "of another version" } }
             }
-            Some(Err(Unsaid::Unreadable(_))) => html! { span.small { "unreadable" } },
+            Some(Err(Unreadable::Damaged(_))) => html! { span.small { "unreadable" } },
             Some(Ok(_)) => match self.leader() {
                 None => html! { span.small { "exploring" } },
-                Some((name, probability)) => html! {
-                    span.leader title=(name) { bdi { (name) } " " span.share { (entry::share(probability)) } }
+                Some(leader) => html! {
+                    span.leader title=(leader.name) { bdi { (leader.name) } " " span.share { (share(leader.probability)) } }
                 },
             },
         }
     }
 
     pub fn limits(&self) -> Markup {
-        let Some(standing) = self.standing() else {
+        let Some(Glance { limits, .. }) = self.glance() else {
             return unread();
-        };
-        let Some(limits) = &standing.limits else {
-            let why = "An earlier version stored outcomes without their sums; the experiment's page adds them up.";
-            return html! { span.small title=(why) { "on its page" } };
         };
         if limits.is_empty() {
             return html! { span.small { "no costs" } };
@@ -177,8 +169,8 @@ impl ListLine {
         html! {
             span.limits {
                 @for limit in &limits[..shown] {
-                    @let [class, words] = parts::verdict(limit.verdict);
-                    span.badge.(class) title=(limit.sentence) { bdi { (limit.name) } " " (words) }
+                    @let [class, words] = parts::verdict(limit.all.verdict);
+                    span.badge.(class) title=(limit.all.sentence) { bdi { (limit.name) } " " (words) }
                 }
                 @if shown < limits.len() { span.small { "and " (counts(&limits[shown..])) } }
             }
@@ -188,13 +180,13 @@ impl ListLine {
     pub fn alerted(&self) -> Markup {
         match self.alerts() {
             None => unread(),
-            Some([]) => html! { span.small { "none" } },
-            Some(alerts) => {
-                let word = if alerts.len() == 1 { "alert" } else { "alerts" };
+            Some((count, Some(first))) => {
+                let word = if count == 1 { "alert" } else { "alerts" };
                 html! {
-                    a.badge.alert href={ "/experiments/" (self.row.id) } title=(alerts[0]) { (alerts.len()) " " (word) }
+                    a.badge.alert href={ "/experiments/" (self.row.id) } title=(first) { (count) " " (word) }
                 }
             }
+            Some((_, None)) => html! { span.small { "none" } },
         }
     }
 }
@@ -205,18 +197,13 @@ fn unread() -> Markup {
 }
 
 /// How many of each verdict: "1 exceeded, 16 kept".
-fn counts(limits: &[LimitLine]) -> String {
-    let verdicts = [
-        LimitVerdict::Exceeded,
-        LimitVerdict::Unknown,
-        LimitVerdict::Kept,
-    ];
-    let counts = verdicts.map(|one| {
-        (
-            limits.iter().filter(|limit| limit.verdict == one).count(),
-            one,
-        )
-    });
+fn counts(limits: &[LimitState]) -> String {
+    let count = |verdict: LimitVerdict| {
+        let limits = limits.iter();
+        let of_it = limits.filter(|limit| limit.all.verdict == verdict);
+        (of_it.count(), verdict)
+    };
+    let counts = LimitVerdict::ALL.map(count);
     let said = counts.iter().filter(|(count, _)| *count > 0);
     let said: Vec<_> = said
         .map(|(count, one)| format!("{count} {}", parts::verdict(*one)[1]))

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use serde::Deserialize;
 
 use super::line::ListLine;
+use crate::reading::RunState;
 use crate::service::http::error::ApiError;
-use crate::service::http::summary::severity;
 
 /// What the address asks for. Texts, as a form sends its empty fields, too.
 #[derive(Deserialize)]
@@ -28,47 +28,13 @@ pub struct ListView {
     /// What a name or an id contains, whatever the case of its letters.
     pub text: String,
     /// In this state alone.
-    pub state: Option<Standpoint>,
+    pub state: Option<RunState>,
     /// With alerts alone.
     pub alerts: bool,
     /// By this column.
     pub column: Column,
     /// In the column's other direction.
     pub reversed: bool,
-}
-
-/// Where an experiment stands, in a word. In the order in which they call for someone to act.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standpoint {
-    Waiting,
-    Paused,
-    Running,
-    Committed,
-    Closed,
-    Done,
-}
-
-impl Standpoint {
-    pub const ALL: [Self; 6] = [
-        Self::Waiting,
-        Self::Paused,
-        Self::Running,
-        Self::Committed,
-        Self::Closed,
-        Self::Done,
-    ];
-
-    /// Its word, which is also its class in the style sheet.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Paused => "paused",
-            Self::Running => "running",
-            Self::Committed => "committed",
-            Self::Closed => "closed",
-            Self::Done => "done",
-        }
-    }
 }
 
 /// What the list can be sorted by.
@@ -132,26 +98,25 @@ impl Column {
     }
 
     fn rank(self, line: &ListLine) -> Rank<'_> {
-        let standing = line.standing();
         let number = |number: f64| Rank::Number(if self.descends() { -number } else { number });
-        let of_standing = |rank: Option<f64>| rank.map_or(Rank::Unknown, number);
+        let if_known = |rank: Option<f64>| rank.map_or(Rank::Unknown, number);
         match self {
             Self::Name => Rank::Text(line.title()),
             Self::State => {
-                let place = line.standpoint().map(|state| f64::from(state as u8));
-                of_standing(place)
+                let place = line.run_state().map(|state| f64::from(state as u8));
+                if_known(place)
             }
             Self::Progress => number(line.share()),
-            Self::Rate => of_standing(line.per_second()),
+            Self::Rate => if_known(line.per_second()),
             Self::Epoch => number(line.row.progress.epoch as f64),
             Self::Leader => line
                 .leader()
-                .map_or(Rank::Unknown, |(name, _)| Rank::Text(name)),
-            Self::Limits => of_standing(standing.and_then(|standing| {
-                let worst = standing.limits.as_ref()?.first()?;
-                Some(f64::from(severity(worst.verdict)))
+                .map_or(Rank::Unknown, |leader| Rank::Text(&leader.name)),
+            Self::Limits => if_known(line.glance().and_then(|glance| {
+                let worst = glance.limits.first()?;
+                Some(worst.all.verdict.severity() as f64)
             })),
-            Self::Alerts => of_standing(line.alerts().map(|alerts| alerts.len() as f64)),
+            Self::Alerts => if_known(line.alerts_count().map(|count| count as f64)),
             Self::Age => number(-(line.row.created_at as f64)),
         }
     }
@@ -185,9 +150,7 @@ impl ListView {
         Ok(Self {
             column: named("sort", column, &Column::ALL, |column| column.words()[0])?
                 .unwrap_or_default(),
-            state: named("state", &query.state, &Standpoint::ALL, |state| {
-                state.word()
-            })?,
+            state: named("state", &query.state, &RunState::ALL, |state| state.word())?,
             alerts: !query.alerts.is_empty(),
             text: query.q.trim().to_owned(),
             before: query.before,
@@ -198,7 +161,7 @@ impl ListView {
     /// Its address.
     pub fn address(&self) -> String {
         let sort = self.sort();
-        let state = self.state.map_or("", Standpoint::word);
+        let state = self.state.map_or("", RunState::word);
         let alerts = if self.alerts { "yes" } else { "" };
         let fields = [
             ("q", &*self.text),
@@ -261,8 +224,8 @@ impl ListView {
 
     /// Whether a line stays when filtered.
     pub fn keeps(&self, line: &ListLine) -> bool {
-        let alerted = line.alerts().is_some_and(|alerts| !alerts.is_empty());
-        let stands = self.state.is_none() || self.state == line.standpoint();
+        let alerted = line.alerts_count().is_some_and(|count| count > 0);
+        let stands = self.state.is_none() || self.state == line.run_state();
         stands && (alerted || !self.alerts)
     }
 

@@ -5,14 +5,16 @@
 //! spec    the text as it came back; fields that differ from those of `was` are written into it
 //! ```
 //!
-//! So both may be edited at once, with or without a script, and what the form does not know stays in the text. While the text
-//! is not TOML, the form keeps what was typed, and is written into it once it is.
+//! So both may be edited at once, with or without a script, and what the form does not know stays in the text. The text's tree is
+//! all that the form has. While the text is not TOML, what was typed stands beside the last tree, and is written into the text
+//! once it is.
 
 use std::collections::BTreeMap;
 
 use debora::measure::words::amount;
+use debora::spec::FormRows;
 
-use super::fields::{change, fields_of, is_large, is_name, remove_action, remove_cost};
+use super::fields::{FormField, is_large, names, remove_row};
 use crate::hex;
 use crate::service::http::spec_edit::SpecEdit;
 use crate::service::limits;
@@ -45,8 +47,10 @@ pub struct SpecDraft {
     pub spec: String,
     /// The last text that was TOML, which the form shows.
     pub was: String,
-    /// The form, field by field.
-    pub fields: BTreeMap<String, String>,
+    /// Its tree; none if there was no such text yet.
+    pub shown: Option<SpecEdit>,
+    /// What was typed into fields since, while the text is not TOML.
+    typed: BTreeMap<String, String>,
     /// The section on the safe strategy, while the policy has no use for it.
     pub safe: String,
     /// Whether it has more rows than a form can hold: then it is a text, and the form has the rest.
@@ -74,13 +78,14 @@ impl SpecDraft {
     }
 
     fn of_text(spec: &str) -> Self {
-        let edit = editable(spec);
+        let shown = editable(spec);
         let mut draft = Self {
             spec: spec.to_owned(),
             was: spec.to_owned(),
-            fields: edit.as_ref().map_or_else(BTreeMap::new, fields_of),
             safe: String::new(),
-            large: edit.as_ref().is_some_and(is_large),
+            large: shown.as_ref().is_some_and(is_large),
+            shown,
+            typed: BTreeMap::new(),
             id: String::new(),
             drawn: String::new(),
             key: String::new(),
@@ -118,35 +123,27 @@ impl SpecDraft {
 
     /// Writes the fields that were changed into the text.
     fn merge(&mut self, spec: String, posted: &BTreeMap<String, String>) {
-        let before = std::mem::take(&mut self.fields);
-        let changes: Vec<(&str, &str)> = before
-            .iter()
-            .filter_map(|(field, value)| {
-                Some((&**field, &**posted.get(field)?)).filter(|(_, new)| new != value)
-            })
-            .collect();
+        let shown = self.shown.take();
+        let changes = shown.iter().flat_map(|shown| changes(shown, posted));
         let Some(mut edit) = editable(&spec) else {
             // Kept as typed until the text can take it.
-            self.fields = before.clone();
-            self.fields.extend(
-                changes
-                    .iter()
-                    .map(|(field, value)| ((*field).to_owned(), (*value).to_owned())),
-            );
+            self.typed = changes
+                .map(|(field, value)| (field.name(), value.to_owned()))
+                .collect();
             self.spec = spec;
+            self.shown = shown;
             return;
         };
         // Names first: others are found by them.
-        let (names, values): (Vec<_>, Vec<_>) =
-            changes.into_iter().partition(|(field, _)| is_name(field));
-        let is_policy_changed = values.iter().any(|(field, _)| *field == "policy");
+        let (names, values): (Vec<_>, Vec<_>) = changes.partition(|(field, _)| field.is_name());
+        let is_policy_changed = values.iter().any(|(field, _)| field.key.path == "policy");
         for (field, value) in names.into_iter().chain(values) {
-            change(&mut edit, &before, posted, field, value);
+            field.change(&mut edit, shown.as_ref(), posted, value);
         }
         if is_policy_changed {
             self.keep_safe(&mut edit);
         }
-        self.show(&edit);
+        self.show(edit);
     }
 
     /// A safe strategy is refused where nothing is kept safe, so it is put aside until something is.
@@ -160,17 +157,17 @@ impl SpecDraft {
         }
     }
 
-    fn show(&mut self, edit: &SpecEdit) {
+    fn show(&mut self, edit: SpecEdit) {
         self.spec = edit.text();
         self.was = self.spec.clone();
-        self.fields = fields_of(edit);
-        self.large = is_large(edit);
+        self.large = is_large(&edit);
+        self.shown = Some(edit);
     }
 
     /// Another text in the place of this one.
     pub fn replace(&mut self, spec: &str) {
         if let Some(edit) = editable(spec) {
-            self.show(&edit);
+            self.show(edit);
             self.complete_means();
         }
     }
@@ -183,54 +180,49 @@ impl SpecDraft {
         };
         let number = |prefix: &str| asked.strip_prefix(prefix)?.parse::<usize>().ok();
         if asked == "add-action" {
-            edit.add_action(&self.free_name("action", self.actions(), "actions."));
+            edit.add_action(&free_name(&edit, "action", FormRows::Actions));
         } else if asked == "add-cost" {
-            edit.add_cost(&self.free_name("cost", self.costs(), "cost."), "0.5");
+            edit.add_cost(&free_name(&edit, "cost", FormRows::Costs), "0.5");
         } else if let Some(action) = number("remove-action-") {
-            remove_action(&mut edit, action);
+            remove_row(&mut edit, FormRows::Actions, action);
             if action < self.means.len() {
                 self.means.remove(action);
             }
         } else if let Some(cost) = number("remove-cost-") {
-            remove_cost(&mut edit, cost);
+            remove_row(&mut edit, FormRows::Costs, cost);
             for row in &mut self.means {
                 if cost + 1 < row.len() {
                     row.remove(cost + 1);
                 }
             }
         }
-        self.show(&edit);
+        self.show(edit);
         self.complete_means();
     }
 
-    /// A name that no row has, from the number of the new one on.
-    fn free_name(&self, what: &str, rows: usize, prefix: &str) -> String {
-        let taken = |name: &String| {
-            let mut rows = self
-                .fields
-                .iter()
-                .filter(|(field, _)| field.starts_with(prefix));
-            rows.any(|(_, value)| value == name)
-        };
-        let mut names = (rows + 1..).map(|number| format!("{what} {number}"));
-        names.find(|name| !taken(name)).expect("rows are few")
+    /// What a field of the form holds.
+    pub fn value(&self, field: FormField) -> String {
+        let typed = self.typed.get(&field.name()).cloned();
+        let shown = || Some(field.get(self.shown.as_ref()?));
+        typed.or_else(shown).unwrap_or_default()
     }
 
-    /// A field of the form.
-    pub fn get(&self, field: &str) -> &str {
-        self.fields.get(field).map_or("", |value| value)
+    /// The same by its name.
+    pub fn get(&self, field: &str) -> String {
+        FormField::named(field).map_or(String::new(), |field| self.value(field))
+    }
+
+    fn rows(&self, list: &str) -> usize {
+        let shown = self.shown.as_ref().filter(|_| !self.large);
+        shown.map_or(0, |shown| shown.count(list))
     }
 
     pub fn actions(&self) -> usize {
-        (0..)
-            .take_while(|number| self.fields.contains_key(&format!("actions.{number}")))
-            .count()
+        self.rows("actions")
     }
 
     pub fn costs(&self) -> usize {
-        (0..)
-            .take_while(|number| self.fields.contains_key(&format!("cost.{number}.name")))
-            .count()
+        self.rows("cost")
     }
 
     /// What a quantity is called: 0 is the reward.
@@ -240,7 +232,7 @@ impl SpecDraft {
             // As the spec has it by default.
             return "reward".into();
         }
-        name.to_owned()
+        name
     }
 
     /// The ends of a quantity's range, as far as they are numbers.
@@ -301,6 +293,25 @@ impl SpecDraft {
         let top = of("threshold").map_or(high, |threshold| (2.0 * threshold - low).min(high));
         [low, top.max(low)]
     }
+}
+
+/// The fields that were changed, and what they hold.
+fn changes<'a>(
+    shown: &'a SpecEdit,
+    posted: &'a BTreeMap<String, String>,
+) -> impl Iterator<Item = (FormField, &'a str)> {
+    let fields = posted
+        .iter()
+        .filter_map(|(name, value)| Some((FormField::named(name)?, &**value)));
+    fields.filter(|(field, value)| field.is_of(shown) && field.get(shown) != *value)
+}
+
+/// A name that no row has, from the number of the new one on.
+fn free_name(spec: &SpecEdit, what: &str, rows: FormRows) -> String {
+    let taken: Vec<String> = names(spec, rows).collect();
+    let mut free = (taken.len() + 1..).map(|number| format!("{what} {number}"));
+    free.find(|name| !taken.contains(name))
+        .expect("rows are few")
 }
 
 /// A text that a form can change: one that is TOML, and not longer than any experiment's.

@@ -1,236 +1,253 @@
 //! The fields of the form, and where each stands in a spec.
 //!
-//! A field is called by the keys that lead to its value, `cost.0.threshold`, so that a fault of the spec finds it. What a spec
-//! says by name, the safe strategy and what is imputed, goes by the number of the action or the cost: `safe.strategy.0`.
+//! Which there are, the format's table of keys says ([`form_keys`]). A field is called by the keys that lead to its value,
+//! `cost.0.threshold`, so that a fault of the spec finds it. What a spec says by name, the safe strategy and what is imputed, goes
+//! by the number of the action or the cost: `safe.strategy.0`.
 
 use std::collections::BTreeMap;
 
+use debora::spec::{FormKey, FormKind, FormRows, form_keys};
+
 use crate::service::http::spec_edit::{Notation, SpecEdit};
-
-/// The fields that every spec has, and how they are written.
-const SINGLE: [(&str, Notation); 11] = [
-    ("name", Notation::Text),
-    ("policy", Notation::Text),
-    ("horizon", Notation::Number),
-    ("rho", Notation::Number),
-    ("delta", Notation::Number),
-    ("service.on_wait", Notation::Text),
-    ("service.outcome_wait", Notation::Text),
-    ("service.impute.reward", Notation::Number),
-    ("service.holdback.share", Notation::Number),
-    ("service.holdback.action", Notation::Text),
-    ("reward.name", Notation::Text),
-];
-
-/// What each cost has beside its name; the reward has all but the threshold.
-const OF_COST: [&str; 5] = ["range.0", "range.1", "threshold", "mean.0", "mean.1"];
-
-/// What is said of costs by their names.
-const BY_COST: [&str; 2] = ["safe.cost", "service.impute.cost"];
 
 /// The most inputs that rows of actions and costs may have together, with a guess for each of their pairs: a page of two megabytes.
 const INPUTS_MAX: usize = 8_192;
 
-/// Whether a spec has more rows than a form can hold.
-pub fn is_large(spec: &SpecEdit) -> bool {
-    let [actions, costs] = ["actions", "cost"].map(|list| spec.count(list));
-    2 * actions + (OF_COST.len() + BY_COST.len() + 1) * costs + actions.saturating_mul(costs + 1)
-        > INPUTS_MAX
+/// A field: its key, and which of several it is.
+#[derive(Clone, Copy)]
+pub struct FormField {
+    pub key: &'static FormKey,
+    /// The number of the action or the cost.
+    row: Option<usize>,
+    /// The end of an interval.
+    end: Option<usize>,
 }
 
-pub fn is_name(field: &str) -> bool {
-    field.ends_with(".name") || is_action(field)
-}
-
-fn is_action(field: &str) -> bool {
-    field
-        .strip_prefix("actions.")
-        .is_some_and(|rest| !rest.contains('.'))
-}
-
-/// All fields of a spec, by their names in the form.
-pub fn fields_of(spec: &SpecEdit) -> BTreeMap<String, String> {
-    let mut names: Vec<String> = SINGLE.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let rows = |list: &str| if is_large(spec) { 0 } else { spec.count(list) };
-    for action in 0..rows("actions") {
-        names.extend([
-            format!("actions.{action}"),
-            format!("safe.strategy.{action}"),
-        ]);
+impl FormField {
+    pub fn new(key: &'static FormKey, row: Option<usize>) -> Self {
+        let end = None;
+        Self { key, row, end }
     }
-    let of_reward = OF_COST.iter().filter(|name| **name != "threshold");
-    names.extend(of_reward.map(|name| format!("reward.{name}")));
-    for cost in 0..rows("cost") {
-        names.push(format!("cost.{cost}.name"));
-        names.extend(OF_COST.iter().map(|name| format!("cost.{cost}.{name}")));
-        names.extend(BY_COST.iter().map(|name| format!("{name}.{cost}")));
-    }
-    let value = |name: String| {
-        let path = path_of(spec, &name);
-        let value = spec.get(&path.iter().map(String::as_str).collect::<Vec<_>>());
-        (name, value)
-    };
-    names.into_iter().map(value).collect()
-}
 
-/// Where a field of the form stands in the spec: what is said by name there goes by number here.
-fn path_of(spec: &SpecEdit, field: &str) -> Vec<String> {
-    let keys: Vec<&str> = field.split('.').collect();
-    match keys[..] {
-        ["safe", "strategy", action] => {
-            let name = spec.get(&["actions", action]);
-            vec!["safe".into(), "strategy".into(), name]
+    /// The field of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        form_keys().iter().find_map(|key| {
+            let (path, end) = match key.kind {
+                FormKind::Ends => name.rsplit_once('.')?,
+                _ => (name, ""),
+            };
+            let row = row_of(key, path)?;
+            let end = ["0", "1"].iter().position(|known| *known == end);
+            // An interval is typed as its ends.
+            (end.is_some() == (key.kind == FormKind::Ends)).then_some(Self { key, row, end })
+        })
+    }
+
+    pub fn end(self, end: usize) -> Self {
+        let end = Some(end);
+        Self { end, ..self }
+    }
+
+    pub fn name(self) -> String {
+        let row = self.row.map_or(String::new(), |row| row.to_string());
+        let name = self.key.path.replace('#', &row);
+        self.end.map_or(name.clone(), |end| format!("{name}.{end}"))
+    }
+
+    /// What it is called: of several actions each by its number.
+    pub fn label(self) -> String {
+        let label = self.key.label;
+        match self.row {
+            Some(row) if self.key.path == "actions.#" => format!("{label} {}", row + 1),
+            _ => label.to_owned(),
         }
-        ["safe", "cost", cost] => {
-            let name = spec.get(&["cost", cost, "name"]);
-            vec!["safe".into(), known_by(spec).into(), name]
+    }
+
+    /// Where it stands in a spec.
+    fn path(self, spec: &SpecEdit) -> Vec<String> {
+        let mut path: Vec<String> = self.name().split('.').map(str::to_owned).collect();
+        if let (true, Some(rows), Some(row)) = (self.key.by_name, self.key.rows, self.row) {
+            path.pop();
+            path.push(name_of(spec, rows, row));
         }
-        ["service", "impute", "cost", cost] => {
-            let name = spec.get(&["cost", cost, "name"]);
-            vec!["service".into(), "impute".into(), "cost".into(), name]
+        path
+    }
+
+    /// What a spec says there, as a person would type it.
+    pub fn get(self, spec: &SpecEdit) -> String {
+        spec.get(&parts(&self.path(spec)))
+    }
+
+    /// Whether it is what an action or a cost is called.
+    pub fn is_name(self) -> bool {
+        let path = &*self.key.path;
+        self.key.rows.is_some() && (path == "actions.#" || path.ends_with(".name"))
+    }
+
+    /// Whether a form of this spec has it.
+    pub fn is_of(self, spec: &SpecEdit) -> bool {
+        let (Some(rows), Some(row)) = (self.key.rows, self.row) else {
+            return true;
+        };
+        row < spec.count(list(rows)) && !is_large(spec)
+    }
+
+    /// Writes it into the spec.
+    pub fn change(
+        self,
+        spec: &mut SpecEdit,
+        shown: Option<&SpecEdit>,
+        posted: &BTreeMap<String, String>,
+        value: &str,
+    ) {
+        let value = value.trim();
+        if self.end.is_some() {
+            return Self { end: None, ..self }.change_ends(spec, posted);
         }
-        _ => keys.iter().map(|key| (*key).to_owned()).collect(),
+        if let Some(shown) = shown.filter(|_| self.is_name()) {
+            self.rename(spec, shown, value);
+        }
+        let path = self.path(spec);
+        let notation = match self.key.kind {
+            FormKind::Number => Notation::Number,
+            _ => Notation::Text,
+        };
+        // A row keeps its name, even an empty one: without it there would be no row to type into.
+        if value.is_empty() && self.is_name() {
+            spec.write(&parts(&path), value, notation);
+        } else {
+            spec.set(&parts(&path), value, notation);
+        }
+    }
+
+    /// What is said of an action or a cost by its name follows it.
+    fn rename(self, spec: &mut SpecEdit, shown: &SpecEdit, name: &str) {
+        let (Some(rows), Some(row)) = (self.key.rows, self.row) else {
+            return;
+        };
+        // Also from and to an empty one: that is how it is while another is typed.
+        let old = name_of(shown, rows, row);
+        // Of two that are called alike, nobody knows whose it is.
+        if names(shown, rows).filter(|name| *name == old).count() > 1 {
+            return;
+        }
+        for table in tables_by_name(rows) {
+            spec.rename(&table, &old, name);
+        }
+        let by_action = |key: &&FormKey| key.kind == FormKind::Action && rows == FormRows::Actions;
+        for key in form_keys().iter().filter(by_action) {
+            let path: Vec<&str> = key.path.split('.').collect();
+            if spec.has(&path) && spec.get(&path) == old {
+                spec.write(&path, name, Notation::Text);
+            }
+        }
+    }
+
+    /// Writes an interval. If one end is empty, it is where it is by default.
+    fn change_ends(self, spec: &mut SpecEdit, posted: &BTreeMap<String, String>) {
+        let path = self.path(spec);
+        let path = parts(&path);
+        let typed = [0, 1].map(|end| posted.get(&self.end(end).name()));
+        let typed = typed.map(|end| end.map_or("", |end| end.trim()));
+        if typed == ["", ""] {
+            return spec.remove(&path);
+        }
+        // Means lie within their range.
+        let mut range = path.clone();
+        range.pop();
+        range.push("range");
+        let defaults = ["0", "1"].map(|end| {
+            let stated = spec.get(&[&range[..], &[end]].concat());
+            if stated.is_empty() || range == path {
+                end.to_owned()
+            } else {
+                stated
+            }
+        });
+        let end = |number: usize| match typed[number] {
+            "" => &*defaults[number],
+            end => end,
+        };
+        spec.set_ends(&path, [end(0), end(1)]);
     }
 }
 
-/// Whether a spec states the safe strategy's costs or its margins.
-fn known_by(spec: &SpecEdit) -> &'static str {
-    if spec.has(&["safe", "margin"]) {
-        "margin"
-    } else {
-        "cost"
+/// The number that a path has where the key's has any, and whether they are otherwise the same.
+fn row_of(key: &FormKey, path: &str) -> Option<Option<usize>> {
+    let (mut parts, mut row) = (path.split('.'), None);
+    for wanted in key.path.split('.') {
+        let part = parts.next()?;
+        if wanted == "#" {
+            row = Some(part.parse().ok()?);
+        } else if wanted != part {
+            return None;
+        }
+    }
+    parts.next().is_none().then_some(row)
+}
+
+fn parts(path: &[String]) -> Vec<&str> {
+    path.iter().map(String::as_str).collect()
+}
+
+fn list(rows: FormRows) -> &'static str {
+    match rows {
+        FormRows::Actions => "actions",
+        FormRows::Costs => "cost",
     }
 }
 
-/// The field of the form that a fault of the spec belongs to.
-pub fn field_of(fields: &BTreeMap<String, String>, fault: &str) -> String {
-    let numbered = |list: &str, suffix: &str, name: &str| {
-        let number = (0..)
-            .map_while(|number| Some((number, fields.get(&format!("{list}{number}{suffix}"))?)));
-        number
-            .into_iter()
-            .find(|(_, value)| *value == name)
-            .map(|(number, _)| number)
-    };
-    let cost = |name: &str| numbered("cost.", ".name", name);
-    let named = if let Some(name) = fault.strip_prefix("safe.strategy.") {
-        numbered("actions.", "", name).map(|number| format!("safe.strategy.{number}"))
-    } else if let Some((_, name)) = fault
-        .strip_prefix("safe.")
-        .and_then(|rest| rest.split_once('.'))
-    {
-        cost(name).map(|number| format!("safe.cost.{number}"))
-    } else if let Some(name) = fault.strip_prefix("service.impute.cost.") {
-        cost(name).map(|number| format!("service.impute.cost.{number}"))
-    } else {
-        None
-    };
+/// What an action or a cost is called.
+pub fn name_of(spec: &SpecEdit, rows: FormRows, row: usize) -> String {
+    let row = row.to_string();
+    match rows {
+        FormRows::Actions => spec.get(&["actions", &row]),
+        FormRows::Costs => spec.get(&["cost", &row, "name"]),
+    }
+}
+
+pub fn names(spec: &SpecEdit, rows: FormRows) -> impl Iterator<Item = String> {
+    (0..spec.count(list(rows))).map(move |row| name_of(spec, rows, row))
+}
+
+/// Where a spec says something of actions or costs by their names.
+fn tables_by_name(rows: FormRows) -> impl Iterator<Item = Vec<&'static str>> {
+    let keys = form_keys().iter();
+    let keys = keys.filter(move |key| key.by_name && key.rows == Some(rows));
+    keys.map(|key| key.path.split('.').filter(|part| *part != "#").collect())
+}
+
+/// The name of the field that a fault of the spec belongs to.
+pub fn field_of(spec: &SpecEdit, fault: &str) -> String {
+    let named = form_keys()
+        .iter()
+        .filter(|key| key.by_name)
+        .find_map(|key| {
+            let name = fault.strip_prefix(key.path.trim_end_matches('#'))?;
+            let row = names(spec, key.rows?).position(|known| known == name)?;
+            Some(FormField::new(key, Some(row)).name())
+        });
     named.unwrap_or_else(|| fault.to_owned())
 }
 
-/// Writes a field into the spec.
-pub fn change(
-    spec: &mut SpecEdit,
-    before: &BTreeMap<String, String>,
-    posted: &BTreeMap<String, String>,
-    field: &str,
-    value: &str,
-) {
-    let value = value.trim();
-    if let Some(ends) = field
-        .strip_suffix(".0")
-        .or(field.strip_suffix(".1"))
-        .filter(|ends| ends.ends_with(".range") || ends.ends_with(".mean"))
-    {
-        return change_ends(spec, posted, ends);
+/// Takes away an action or a cost, and what is said of it by its name.
+pub fn remove_row(spec: &mut SpecEdit, rows: FormRows, row: usize) {
+    let name = name_of(spec, rows, row);
+    for mut path in tables_by_name(rows) {
+        path.push(&name);
+        spec.remove(&path);
     }
-    if is_name(field) {
-        rename(spec, before, field, value);
-    }
-    let path = path_of(spec, field);
-    let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    let single = SINGLE
-        .iter()
-        .find(|(name, _)| *name == field)
-        .map(|(_, notation)| *notation);
-    let notation = match single {
-        Some(notation) => notation,
-        None if is_name(field) => Notation::Text,
-        None => Notation::Number,
-    };
-    // A row keeps its name, even an empty one: without it there would be no row to type into.
-    if value.is_empty() && is_name(field) && field != "reward.name" {
-        spec.write(&path, value, notation);
-    } else {
-        spec.set(&path, value, notation);
-    }
+    spec.remove_entry(list(rows), row);
 }
 
-/// What is said of an action or a cost by its name follows it.
-fn rename(spec: &mut SpecEdit, before: &BTreeMap<String, String>, field: &str, name: &str) {
-    // Also from and to an empty one: that is how it is while another is typed.
-    let Some(old) = before.get(field) else {
-        return;
+/// Whether a spec has more rows than a form can hold.
+pub fn is_large(spec: &SpecEdit) -> bool {
+    let inputs = |rows: FormRows| -> usize {
+        let keys = form_keys().iter().filter(|key| key.rows == Some(rows));
+        let many = keys.map(|key| 1 + usize::from(key.kind == FormKind::Ends));
+        many.sum()
     };
-    // Of two that are called alike, nobody knows whose it is.
-    let alike = before.iter().filter(|(other, value)| {
-        is_action(other) == is_action(field) && is_name(other) && *value == old
-    });
-    if alike.count() > 1 {
-        return;
-    }
-    if is_action(field) {
-        spec.rename(&["safe", "strategy"], old, name);
-        let held_back = ["service", "holdback", "action"];
-        if spec.has(&held_back) && spec.get(&held_back) == *old {
-            spec.write(&held_back, name, Notation::Text);
-        }
-    } else {
-        spec.rename(&["safe", known_by(spec)], old, name);
-        spec.rename(&["service", "impute", "cost"], old, name);
-    }
-}
-
-/// Writes an interval. If one end is empty, it is where it is by default.
-fn change_ends(spec: &mut SpecEdit, posted: &BTreeMap<String, String>, field: &str) {
-    let typed = |number: usize| {
-        posted
-            .get(&format!("{field}.{number}"))
-            .map_or("", |end| end.trim())
-    };
-    let path: Vec<&str> = field.split('.').collect();
-    let ends = [typed(0), typed(1)];
-    if ends == ["", ""] {
-        return spec.remove(&path);
-    }
-    let defaults = ["0", "1"].map(|end| {
-        let mut range = path.clone();
-        range.pop();
-        // Means lie within their range.
-        range.extend(["range", end]);
-        Some(spec.get(&range))
-            .filter(|value| !value.is_empty() && !field.ends_with("range"))
-            .unwrap_or(end.to_owned())
-    });
-    let end = |number: usize| {
-        if ends[number].is_empty() {
-            &*defaults[number]
-        } else {
-            ends[number]
-        }
-    };
-    spec.set_ends(&path, [end(0), end(1)]);
-}
-
-pub fn remove_action(spec: &mut SpecEdit, action: usize) {
-    let name = spec.get(&["actions", &action.to_string()]);
-    spec.remove(&["safe", "strategy", &name]);
-    spec.remove_entry("actions", action);
-}
-
-pub fn remove_cost(spec: &mut SpecEdit, cost: usize) {
-    let name = spec.get(&["cost", &cost.to_string(), "name"]);
-    spec.remove(&["safe", known_by(spec), &name]);
-    spec.remove(&["service", "impute", "cost", &name]);
-    spec.remove_entry("cost", cost);
+    let [actions, costs] = [FormRows::Actions, FormRows::Costs].map(|rows| spec.count(list(rows)));
+    let guesses = actions.saturating_mul(costs + 1);
+    inputs(FormRows::Actions) * actions + inputs(FormRows::Costs) * costs + guesses > INPUTS_MAX
 }

@@ -1,8 +1,9 @@
 //! The page: fields on one side, the text and the plan on the other, the simulation below.
 
+use debora::spec::{FormKind, form_keys};
 use maud::{Markup, html};
 
-use super::fields::field_of;
+use super::fields::{FormField, field_of, names};
 use super::{NewPage, plan, rows, simulation};
 use crate::service::http::error::ApiError;
 
@@ -86,9 +87,9 @@ impl Errors {
             _ => bare(&error.message),
         };
         let place = error.place.as_deref();
-        let field = place
-            .and_then(|place| place.field.as_deref())
-            .map(|field| field_of(&view.draft.fields, field));
+        let fault = place.and_then(|place| place.field.as_deref());
+        let named = fault.zip(view.draft.shown.as_ref());
+        let field = named.map(|(fault, shown)| field_of(shown, fault));
         let field = field.or_else(|| field_by_value(view, error));
         errors.in_text = view.planned.as_ref().err().map(in_text);
         if view.refusal.is_some() {
@@ -117,10 +118,16 @@ fn field_by_value(view: &NewPage, error: &ApiError) -> Option<String> {
         .as_ref()
         .filter(|_| error.code == "name")?
         .as_str()?;
-    let mut fields = view.draft.fields.iter();
-    fields
-        .find(|(_, typed)| *typed == value)
-        .map(|(field, _)| field.clone())
+    let shown = view.draft.shown.as_ref()?;
+    let texts = form_keys().iter().filter(|key| key.kind == FormKind::Text);
+    let mut fields = texts.filter_map(|key| {
+        let row = match key.rows {
+            Some(rows) => Some(names(shown, rows).position(|name| name == value)?),
+            None => None,
+        };
+        Some(FormField::new(key, row)).filter(|field| field.get(shown) == value)
+    });
+    fields.next().map(FormField::name)
 }
 
 /// An error as it stands beside the text, with its place.

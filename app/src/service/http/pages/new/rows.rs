@@ -1,20 +1,15 @@
 //! The fields, group by group.
 
+use debora::spec::{FormKey, FormKind, form_keys};
 use maud::{Markup, html};
 
 use super::NewPage;
-use super::draft::editable;
+use super::fields::FormField;
 use super::form::Errors;
 
 /// One side of the page.
 pub fn fields(view: &NewPage, errors: &Errors) -> Markup {
-    let spec = editable(&view.draft.was);
-    let margins = spec.is_some_and(|spec| spec.has(&["safe", "margin"]));
-    let form = Fields {
-        view,
-        errors,
-        margins,
-    };
+    let form = Fields { view, errors };
     html! {
         (form.actions())
         (form.reward())
@@ -29,24 +24,27 @@ pub fn fields(view: &NewPage, errors: &Errors) -> Markup {
 struct Fields<'a> {
     view: &'a NewPage,
     errors: &'a Errors,
-    /// Whether the safe strategy's margins are stated, and not its costs.
-    margins: bool,
 }
 
-/// What is typed into a field.
-#[derive(Clone, Copy, PartialEq)]
-enum Typed {
-    Text,
-    Number,
+type Keys = Vec<&'static FormKey>;
+
+/// The keys right below a path, in the table's order.
+fn section(path: &str) -> Keys {
+    let is_below = |key: &&FormKey| {
+        let name = key.path.strip_prefix(path);
+        name.is_some_and(|name| !name.contains('.'))
+    };
+    form_keys().iter().filter(is_below).collect()
+}
+
+/// Whether a key is a number: those of the top level say what is promised, the others what is tried.
+fn is_number(key: &FormKey) -> bool {
+    key.kind == FormKind::Number
 }
 
 impl Fields<'_> {
-    fn get(&self, field: &str) -> &str {
-        self.view.draft.get(field)
-    }
-
     fn is_hard(&self) -> bool {
-        self.get("policy") == "hard"
+        self.view.draft.get("policy") == "hard"
     }
 
     fn actions(&self) -> Markup {
@@ -54,12 +52,7 @@ impl Fields<'_> {
         html! {
             fieldset.group {
                 legend { "What is tried" }
-                (self.input("name", "Name of the experiment", "", Typed::Text))
-                (self.choice("policy", "Policy", &[
-                    ("free", "free: find the best action; costs are not limited"),
-                    ("soft", "soft: keep each cost's limit on average"),
-                    ("hard", "hard: keep each limit in every round, from a safe strategy on"),
-                ]))
+                @for key in section("").into_iter().filter(|key| !is_number(key)) { (self.field(key, None)) }
                 h3 { "Actions" }
                 @if self.view.draft.large {
                     p { "These actions and costs are too many for a form: they stand in the text alone, and are changed there." }
@@ -75,14 +68,14 @@ impl Fields<'_> {
     }
 
     fn action_rows(&self, count: usize) -> Markup {
+        let mut keys = section("actions.");
+        if self.is_hard() {
+            keys.extend(section("safe.strategy."));
+        }
         html! {
             @for action in 0..count {
-                @let field = format!("actions.{action}");
                 div.row {
-                    (self.input(&field, &format!("Action {}", action + 1), "", Typed::Text))
-                    @if self.is_hard() {
-                        (self.input(&format!("safe.strategy.{action}"), "Probability in the safe strategy", "0", Typed::Number))
-                    }
+                    (self.each(&keys, Some(action)))
                     (remove(&format!("remove-action-{action}"), &format!("Remove action {}", action + 1)))
                 }
             }
@@ -90,60 +83,58 @@ impl Fields<'_> {
     }
 
     fn reward(&self) -> Markup {
+        let mut keys = section("reward.");
+        keys.extend(section("service.impute."));
         html! {
             fieldset.group {
                 legend { "Reward, to be maximised" }
-                (self.input("reward.name", "Name of the reward", "reward", Typed::Text))
-                div.row {
-                    (self.ends("reward.range", "Range", ["0", "1"]))
-                    (self.ends("reward.mean", "Declared means", ["", ""]))
-                    (self.input("service.impute.reward", "Imputed", "the worst", Typed::Number))
-                }
+                (self.after_the_first(&keys))
             }
         }
     }
 
     fn costs(&self) -> Markup {
+        let (needed, mut others): (Keys, Keys) =
+            section("cost.#.").into_iter().partition(|key| key.required);
+        others.extend(section("service.impute.cost."));
+        if self.is_hard() {
+            others.extend(self.known_by());
+        }
         html! {
-            @for cost in 0..self.view.draft.costs() { (self.cost(cost)) }
+            @for cost in 0..self.view.draft.costs() {
+                fieldset.group {
+                    legend { "Cost " (cost + 1) ", to be limited" }
+                    div.row {
+                        (self.each(&needed, Some(cost)))
+                        (remove(&format!("remove-cost-{cost}"), &format!("Remove cost {}", cost + 1)))
+                    }
+                    div.row { (self.each(&others, Some(cost))) }
+                }
+            }
             @if !self.view.draft.large { p { button.outline.secondary name="do" value="add-cost" { "Add a cost with a limit" } } }
         }
     }
 
-    fn cost(&self, cost: usize) -> Markup {
-        let field = |name: &str| format!("cost.{cost}.{name}");
-        let known = if self.margins {
-            "Margin of the safe strategy"
+    /// The safe strategy's costs, or the margins that a spec states in their place.
+    fn known_by(&self) -> Keys {
+        let shown = self.view.draft.shown.as_ref();
+        let margins = shown.is_some_and(|shown| shown.has(&["safe", "margin"]));
+        section(if margins {
+            "safe.margin."
         } else {
-            "Cost of the safe strategy"
-        };
-        html! {
-            fieldset.group {
-                legend { "Cost " (cost + 1) ", to be limited" }
-                div.row {
-                    (self.input(&field("name"), "Name of the cost", "", Typed::Text))
-                    (self.input(&field("threshold"), "Limit on its mean", "", Typed::Number))
-                    (remove(&format!("remove-cost-{cost}"), &format!("Remove cost {}", cost + 1)))
-                }
-                div.row {
-                    (self.ends(&field("range"), "Range", ["0", "1"]))
-                    (self.ends(&field("mean"), "Declared means", ["", ""]))
-                    (self.input(&format!("service.impute.cost.{cost}"), "Imputed", "the worst", Typed::Number))
-                    @if self.is_hard() { (self.input(&format!("safe.cost.{cost}"), known, "", Typed::Number)) }
-                }
-            }
-        }
+            "safe.cost."
+        })
     }
 
     fn promise(&self) -> Markup {
+        let numbers: Keys = section("")
+            .into_iter()
+            .filter(|key| is_number(key))
+            .collect();
         html! {
             fieldset.group {
                 legend { "How long, and what is promised" }
-                (self.input("horizon", "Horizon: rounds in all", "", Typed::Number))
-                div.row {
-                    (self.input("rho", "rho: chance that two runs differ", "", Typed::Number))
-                    (self.input("delta", "delta: chance that bounds fail", "0.01", Typed::Number))
-                }
+                (self.after_the_first(&numbers))
                 label.check {
                     input type="checkbox" name="blind" value="yes" checked[self.view.draft.blind];
                     "Run it even if the plan is blind: nothing will ever be compared"
@@ -156,32 +147,16 @@ impl Fields<'_> {
         html! {
             fieldset.group {
                 legend { "While outcomes are outstanding" }
-                div.row {
-                    (self.choice("service.on_wait", "When an epoch waits", &[
-                        ("", "as by default: hold"),
-                        ("hold", "hold: ask callers to come back"),
-                        ("serve", "serve: decide in overtime, uncounted"),
-                    ]))
-                    (self.input("service.outcome_wait", "Impute after, such as 7d or 12h", "never", Typed::Text))
-                }
+                div.row { (self.each(&section("service."), None)) }
             }
         }
     }
 
     fn holdback(&self) -> Markup {
-        let draft = &self.view.draft;
-        let names = (0..draft.actions()).map(|action| draft.get(&format!("actions.{action}")));
-        let mut options = vec![("", "none")];
-        options.extend(names.map(|name| (name, name)));
-        let action = "service.holdback.action";
         html! {
             fieldset.group {
                 legend { "Holdback: who stays outside, for comparison" }
-                div.row {
-                    (self.input("service.holdback.share", "Share of requests, such as 0.05", "none", Typed::Number))
-                    @if draft.large { (self.input(action, "Action they get", "none", Typed::Text)) }
-                    @else { (self.choice(action, "Action they get", &options)) }
-                }
+                div.row { (self.each(&section("service.holdback."), None)) }
             }
         }
     }
@@ -211,59 +186,101 @@ impl Fields<'_> {
         }
     }
 
-    fn input(&self, field: &str, label: &str, placeholder: &str, typed: Typed) -> Markup {
-        let invalid = self.errors.at(field).map(|_| "true");
+    fn each(&self, keys: &[&'static FormKey], row: Option<usize>) -> Markup {
+        html! { @for key in keys { (self.field(key, row)) } }
+    }
+
+    /// The first on a line of its own, and the others in a row.
+    fn after_the_first(&self, keys: &[&'static FormKey]) -> Markup {
+        let (first, others) = keys.split_at(1);
+        html! { (self.each(first, None)) div.row { (self.each(others, None)) } }
+    }
+
+    fn field(&self, key: &'static FormKey, row: Option<usize>) -> Markup {
+        let field = FormField::new(key, row);
+        match &key.kind {
+            FormKind::Ends => self.ends(field),
+            FormKind::Word(words) => self.choice(field, &options(key, words)),
+            FormKind::Action if !self.view.draft.large => self.choice(field, &self.names(key)),
+            _ => self.input(field),
+        }
+    }
+
+    fn input(&self, field: FormField) -> Markup {
+        let (key, name) = (field.key, field.name());
+        let invalid = self.errors.at(&name).map(|_| "true");
         // Not of type number, which forbids 1e6 and 1_000_000 or shows them otherwise.
-        let mode = (typed == Typed::Number).then_some("decimal");
+        let mode = is_number(key).then_some("decimal");
         html! {
             div.field {
-                label for={ "f-" (field) } { (label) }
-                input id={ "f-" (field) } name=(field) value=(self.get(field)) placeholder=(placeholder) inputmode=[mode] dir="auto"
-                    autocomplete="off" spellcheck="false" aria-invalid=[invalid] aria-describedby={ "e-" (field) };
-                (self.fault(field))
+                label for={ "f-" (name) } { (field.label()) }
+                input id={ "f-" (name) } name=(name) value=(self.view.draft.value(field)) placeholder=(key.unset) inputmode=[mode] dir="auto"
+                    autocomplete="off" spellcheck="false" aria-invalid=[invalid] aria-describedby={ "e-" (name) };
+                (self.fault(&name))
             }
         }
     }
 
     /// Two numbers of one interval.
-    fn ends(&self, field: &str, label: &str, placeholders: [&str; 2]) -> Markup {
-        let invalid = self.errors.at(field).map(|_| "true");
+    fn ends(&self, field: FormField) -> Markup {
+        let name = field.name();
+        let invalid = self.errors.at(&name).map(|_| "true");
+        let mut unset = field.key.unset.trim_matches(['[', ']']).split(", ");
         html! {
             fieldset.field {
-                legend { (label) }
+                legend { (field.label()) }
                 div.ends {
                     @for (end, word) in ["least", "largest"].iter().enumerate() {
-                        @let name = format!("{field}.{end}");
-                        input id={ "f-" (name) } name=(name) value=(self.get(&name)) placeholder=(placeholders[end]) inputmode="decimal"
-                            aria-label=(word) autocomplete="off" aria-invalid=[invalid] aria-describedby={ "e-" (field) };
+                        @let field = field.end(end);
+                        input id={ "f-" (field.name()) } name=(field.name()) value=(self.view.draft.value(field)) placeholder=(unset.next().unwrap_or_default())
+                            inputmode="decimal" aria-label=(word) autocomplete="off" aria-invalid=[invalid] aria-describedby={ "e-" (name) };
                     }
                 }
-                (self.fault(field))
+                (self.fault(&name))
             }
         }
     }
 
-    fn choice(&self, field: &str, label: &str, options: &[(&str, &str)]) -> Markup {
-        let value = self.get(field);
+    fn choice(&self, field: FormField, options: &[(String, String)]) -> Markup {
+        let (name, value) = (field.name(), self.view.draft.value(field));
         let known = options.iter().any(|(option, _)| *option == value);
         html! {
             div.field {
-                label for={ "f-" (field) } { (label) }
-                select id={ "f-" (field) } name=(field) aria-describedby={ "e-" (field) }
-                    aria-invalid=[self.errors.at(field).map(|_| "true")] {
+                label for={ "f-" (name) } { (field.label()) }
+                select id={ "f-" (name) } name=(name) aria-describedby={ "e-" (name) }
+                    aria-invalid=[self.errors.at(&name).map(|_| "true")] {
                     // What the text says stays, though it is none of these.
                     @if !known { option value=(value) selected { (value) } }
                     @for (option, words) in options { option value=(option) selected[*option == value] { (words) } }
                 }
-                (self.fault(field))
+                (self.fault(&name))
             }
         }
+    }
+
+    /// The actions to choose from, or none.
+    fn names(&self, key: &FormKey) -> Vec<(String, String)> {
+        let draft = &self.view.draft;
+        let names = (0..draft.actions()).map(|action| draft.get(&format!("actions.{action}")));
+        let none = (String::new(), key.unset.clone());
+        std::iter::once(none)
+            .chain(names.map(|name| (name.clone(), name)))
+            .collect()
     }
 
     /// The place for a message: always there, so that it is read aloud when it is filled.
     fn fault(&self, field: &str) -> Markup {
         html! { small.fault id={ "e-" (field) } aria-live="polite" { @if let Some(message) = self.errors.at(field) { (message) } } }
     }
+}
+
+/// Words to choose from, with what they mean; first what holds without a choice.
+fn options(key: &FormKey, words: &[(&str, &str)]) -> Vec<(String, String)> {
+    let default = (String::new(), format!("as by default: {}", key.unset));
+    let default = (!key.required).then_some(default);
+    let words = words.iter();
+    let words = words.map(|(word, meaning)| ((*word).to_owned(), format!("{word}: {meaning}")));
+    default.into_iter().chain(words).collect()
 }
 
 fn remove(asked: &str, label: &str) -> Markup {

@@ -9,7 +9,8 @@ use debora::measure::words::{amount, counted, whole};
 use debora::record::Interval;
 use serde::Serialize;
 
-use crate::log::account::ToldAccount;
+use super::Reading;
+use super::sums::{RoundSpan, mean_of};
 use crate::log::observed::ToldSums;
 
 /// Whether a limit was kept.
@@ -23,6 +24,26 @@ pub enum LimitVerdict {
     Exceeded,
     /// The threshold lies in it: not known.
     Unknown,
+}
+
+impl LimitVerdict {
+    /// All there are, the worst first.
+    pub const ALL: [Self; 3] = [Self::Exceeded, Self::Unknown, Self::Kept];
+
+    /// Its name in metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Exceeded => "exceeded",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Its place among [`LimitVerdict::ALL`].
+    pub fn severity(self) -> usize {
+        let place = Self::ALL.iter().position(|verdict| *verdict == self);
+        place.expect("all are there")
+    }
 }
 
 /// What estimates say that some rounds cost on average.
@@ -76,75 +97,100 @@ pub struct LimitState {
     pub last_epoch: CostAverage,
 }
 
-/// Every cost's.
-pub fn of(account: &ToldAccount<'_>) -> Vec<LimitState> {
-    let problem = account.engine.problem();
-    problem
-        .limited()
-        .iter()
-        .zip(problem.limits())
-        .map(|(&quantity, (_, threshold))| {
-            let range = problem.quantity(quantity).range;
-            let average = |told: &ToldSums| {
-                (told.count > 0).then(|| range.to_user(told.sum(quantity) / told.count as f64))
-            };
-            LimitState {
-                name: problem.quantity(quantity).name.clone(),
-                threshold,
-                all: in_rounds(account, (quantity, threshold), false),
-                realised_overtime: average(&account.observed.overtime),
-                last_epoch: in_rounds(account, (quantity, threshold), true),
-            }
+/// Every cost's limit.
+pub(super) fn compute(reading: &Reading) -> Vec<LimitState> {
+    let problem = reading.problem();
+    let [all, last_epoch] =
+        [RoundSpan::All, RoundSpan::LastEpoch].map(|span| Spent::sum(reading, span));
+    let limited = problem.limited().iter().zip(problem.limits());
+    limited
+        .map(|(&quantity, (cost, threshold))| LimitState {
+            name: cost.name.clone(),
+            threshold,
+            all: all.average(quantity, threshold),
+            realised_overtime: mean_of(problem, quantity, &reading.observed.overtime),
+            last_epoch: last_epoch.average(quantity, threshold),
         })
         .collect()
 }
 
-/// What a hard experiment promised and its outcomes contradict, in sentences.
-pub fn contradictions(policy: Policy, limits: &[LimitState]) -> Vec<String> {
-    let broken = limits
-        .iter()
-        .filter(|limit| policy == Policy::Hard && limit.all.verdict == LimitVerdict::Exceeded);
-    broken
-        .map(|limit| {
+impl LimitState {
+    /// That outcomes contradict what policy hard promised, if they do.
+    pub fn contradiction(&self, policy: Policy) -> Option<String> {
+        let broken = policy == Policy::Hard && self.all.verdict == LimitVerdict::Exceeded;
+        broken.then(|| {
             format!(
                 "Policy hard promised to keep this limit, and the outcomes contradict it. {} By chance this happens in at most one \
                  of {} experiments: see whether costs have changed since the start, and whether the safe strategy is safe.",
-                limit.all.sentence,
+                self.all.sentence,
                 (1.0 / MISS).round()
             )
         })
-        .collect()
+    }
 }
 
-fn in_rounds(
-    account: &ToldAccount<'_>,
-    (quantity, threshold): (usize, f64),
-    open_epoch: bool,
-) -> CostAverage {
-    let problem = account.engine.problem();
-    let range = problem.quantity(quantity).range;
-    let (all, told) = (
-        account.all_counted(open_epoch),
-        account.all_told(open_epoch),
-    );
-    let average = |told: &ToldSums| {
-        (told.count > 0).then(|| range.to_user(told.sum(quantity) / told.count as f64))
-    };
-    let interval = average_at_any_time(all.count, all.sum(quantity), MISS);
-    let [low, high] = interval.map(|end| range.to_user(end));
-    let mut average = CostAverage {
-        count: all.count,
-        realised: average(&all),
-        realised_told: average(&told),
-        interval: Interval { low, high },
-        expected: expected(account, quantity, open_epoch),
-        verdict: verdict(all.count, [low, high], threshold),
-        // Written from the rest of it.
-        sentence: String::new(),
-    };
-    let name = &problem.quantity(quantity).name;
-    average.sentence = average.words(name, threshold, all.count - told.count);
-    average
+/// What some rounds cost.
+struct Spent<'a> {
+    reading: &'a Reading,
+    told: ToldSums,
+    counted: ToldSums,
+    /// How often each action was expected to be played.
+    plays: Vec<f64>,
+}
+
+impl<'a> Spent<'a> {
+    fn sum(reading: &'a Reading, span: RoundSpan) -> Self {
+        let told = reading.sum_all_told(span);
+        Self {
+            counted: reading.sum_all_counted(span, &told),
+            plays: reading.expected_plays(span),
+            told,
+            reading,
+        }
+    }
+
+    fn average(&self, quantity: usize, threshold: f64) -> CostAverage {
+        let problem = self.reading.problem();
+        let range = problem.quantity(quantity).range;
+        let count = self.counted.count;
+        let interval = average_at_any_time(count, self.counted.sum(quantity), MISS);
+        let [low, high] = interval.map(|end| range.to_user(end));
+        let mut average = CostAverage {
+            count,
+            realised: mean_of(problem, quantity, &self.counted),
+            realised_told: mean_of(problem, quantity, &self.told),
+            interval: Interval { low, high },
+            expected: self.expected(quantity),
+            verdict: verdict(count, [low, high], threshold),
+            // Written from the rest of it.
+            sentence: String::new(),
+        };
+        let name = &problem.quantity(quantity).name;
+        average.sentence = average.words(name, threshold, count - self.told.count);
+        average
+    }
+
+    /// What the strategies played cost by the estimates, each within its interval.
+    fn expected(&self, quantity: usize) -> Option<ExpectedCost> {
+        let mut sums = [0.0; 3];
+        let mut known = 0.0;
+        for estimate in self.reading.engine.estimates() {
+            if estimate.quantity as usize == quantity {
+                let plays = self.plays[estimate.action as usize];
+                known += plays;
+                let [low, high] = estimate.interval();
+                for (sum, of_action) in sums.iter_mut().zip([estimate.estimate, low, high]) {
+                    *sum += plays * of_action;
+                }
+            }
+        }
+        let all: f64 = self.plays.iter().sum();
+        // Not by the sums, whose last digits differ: an action with a weight of its own and no estimate is a gap.
+        let is_known = all > 0.0 && known > all * (1.0 - 1e-9);
+        let range = self.reading.problem().quantity(quantity).range;
+        let [value, low, high] = sums.map(|sum| range.to_user((sum / all).clamp(0.0, 1.0)));
+        is_known.then_some(ExpectedCost { value, low, high })
+    }
 }
 
 fn verdict(count: u64, [low, high]: [f64; 2], threshold: f64) -> LimitVerdict {
@@ -155,29 +201,6 @@ fn verdict(count: u64, [low, high]: [f64; 2], threshold: f64) -> LimitVerdict {
         threshold if low > threshold => LimitVerdict::Exceeded,
         _ => LimitVerdict::Unknown,
     }
-}
-
-/// What the strategies played cost by the estimates, each within its interval.
-fn expected(account: &ToldAccount<'_>, quantity: usize, open_epoch: bool) -> Option<ExpectedCost> {
-    let weights = account.expected(open_epoch);
-    let mut sums = [0.0; 3];
-    let mut known = 0.0;
-    for estimate in account.engine.estimates() {
-        if estimate.quantity as usize == quantity {
-            let weight = weights[estimate.action as usize];
-            known += weight;
-            let [low, high] = estimate.interval();
-            for (sum, of_action) in sums.iter_mut().zip([estimate.estimate, low, high]) {
-                *sum += weight * of_action;
-            }
-        }
-    }
-    let all: f64 = weights.iter().sum();
-    // Not by the sums, whose last digits differ: an action with a weight of its own and no estimate is a gap.
-    let is_known = all > 0.0 && known > all * (1.0 - 1e-9);
-    let range = account.engine.problem().quantity(quantity).range;
-    let [value, low, high] = sums.map(|sum| range.to_user((sum / all).clamp(0.0, 1.0)));
-    is_known.then_some(ExpectedCost { value, low, high })
 }
 
 impl CostAverage {

@@ -6,7 +6,8 @@ use debora::record::Interval;
 use debora::{Estimate, Plan, Problem};
 use serde::Serialize;
 
-use crate::log::account::ToldAccount;
+use super::Reading;
+use super::sums::mean_of;
 use crate::log::observed::ToldSums;
 
 /// How the intervals are made.
@@ -54,6 +55,9 @@ pub struct ReplicableMean {
     /// The cell of the grid that held the mean: any mean in it gives the same estimate.
     #[cfg_attr(feature = "describe", schema(value_type = Object))]
     pub cell: Interval,
+    /// Where the true mean lies: the estimate and its width, within the range.
+    #[serde(skip)]
+    pub interval: Interval,
     /// The true mean is this close to the estimate. All estimates hold together with probability 1 - delta.
     pub width: f64,
     /// From how many rounds, imputed ones among them.
@@ -70,6 +74,9 @@ pub struct ActionMean {
     pub name: String,
     /// The reward or a cost, by name.
     pub quantity: String,
+    /// The threshold of a cost; under policy free it is stated and decides nothing.
+    #[serde(skip)]
+    pub threshold: Option<f64>,
     /// As it was told.
     pub observed: ObservedMean,
     /// As it decides; none before the first estimate.
@@ -87,68 +94,75 @@ impl ActionMean {
 }
 
 /// All means of an experiment, quantity by quantity within action by action.
-pub fn of(account: &ToldAccount<'_>) -> Vec<ActionMean> {
-    let problem = account.engine.problem();
-    let estimates: Vec<Estimate> = account.engine.estimates().collect();
+pub(super) fn compute(reading: &Reading) -> Vec<ActionMean> {
+    let problem = reading.problem();
+    // Estimates come in the same order, and some are missing.
+    let mut estimates = reading.engine.estimates().peekable();
     let mut means = Vec::new();
     for (action, name) in problem.actions().iter().enumerate() {
-        let told = account.told(action);
+        let told = reading.sum_told(action);
         for quantity in 0..problem.quantities() {
-            let found = |estimate: &&Estimate| {
-                (estimate.action as usize, estimate.quantity as usize) == (action, quantity)
-            };
-            let estimate = estimates.iter().find(found);
+            let estimate = estimates.next_if(|next| {
+                (next.action as usize, next.quantity as usize) == (action, quantity)
+            });
             means.push(ActionMean {
                 action: action as u32,
                 name: name.clone(),
                 quantity: problem.quantity(quantity).name.clone(),
-                observed: observed(problem, quantity, &told),
-                estimate: estimate.map(|estimate| replicable(account.engine.plan(), estimate)),
-                why: why(account, action, quantity, estimate),
+                threshold: quantity
+                    .checked_sub(1)
+                    .and_then(|cost| problem.threshold(cost)),
+                observed: ObservedMean::new(problem, quantity, &told),
+                estimate: estimate
+                    .map(|estimate| ReplicableMean::new(reading.engine.plan(), &estimate)),
+                why: why(reading, action, quantity, estimate.as_ref()),
             });
         }
     }
     means
 }
 
-fn observed(problem: &Problem, quantity: usize, told: &ToldSums) -> ObservedMean {
-    let range = problem.quantity(quantity).range;
-    let sum = told.sum(quantity);
-    let [low, high] = interval_at_any_time(told.count, sum, MISS).map(|end| range.to_user(end));
-    ObservedMean {
-        mean: (told.count > 0).then(|| range.to_user(sum / told.count as f64)),
-        interval: Interval { low, high },
-        count: told.count,
+impl ObservedMean {
+    fn new(problem: &Problem, quantity: usize, told: &ToldSums) -> Self {
+        let range = problem.quantity(quantity).range;
+        let interval = interval_at_any_time(told.count, told.sum(quantity), MISS);
+        let [low, high] = interval.map(|end| range.to_user(end));
+        Self {
+            mean: mean_of(problem, quantity, told),
+            interval: Interval { low, high },
+            count: told.count,
+        }
     }
 }
 
-fn replicable(plan: &Plan, estimate: &Estimate) -> ReplicableMean {
-    let range = plan.problem.quantity(estimate.quantity as usize).range;
-    let [low, high] = estimate.cell_ends(plan).map(|end| range.to_user(end));
-    ReplicableMean {
-        // The middle of the outermost cells may lie outside the range, where no mean can be.
-        value: range.to_user(estimate.estimate.clamp(0.0, 1.0)),
-        cell: Interval { low, high },
-        // The larger of the two sides, as the interval need not be even.
-        width: larger_side(estimate) * range.span(),
-        count: estimate.count,
+impl ReplicableMean {
+    fn new(plan: &Plan, estimate: &Estimate) -> Self {
+        let range = plan.problem.quantity(estimate.quantity as usize).range;
+        let to_user = |[low, high]: [f64; 2]| Interval {
+            low: range.to_user(low),
+            high: range.to_user(high),
+        };
+        Self {
+            // The middle of the outermost cells may lie outside the range, where no mean can be.
+            value: range.to_user(estimate.estimate.clamp(0.0, 1.0)),
+            cell: to_user(estimate.cell_ends(plan)),
+            interval: to_user(estimate.interval()),
+            // The longer of the two sides, as the interval need not be even.
+            width: longer_side(estimate) * range.span(),
+            count: estimate.count,
+        }
     }
 }
 
 /// How far from the estimate the truth may be, as a share of the range.
-fn larger_side(estimate: &Estimate) -> f64 {
+fn longer_side(estimate: &Estimate) -> f64 {
     let [low, high] = estimate.interval();
     let middle = estimate.estimate.clamp(0.0, 1.0);
     (middle - low).max(high - middle)
 }
 
-fn why(
-    account: &ToldAccount<'_>,
-    action: usize,
-    quantity: usize,
-    estimate: Option<&Estimate>,
-) -> String {
-    let problem = account.engine.problem();
+fn why(reading: &Reading, action: usize, quantity: usize, estimate: Option<&Estimate>) -> String {
+    let problem = reading.problem();
     let Some(estimate) = estimate else {
         return if problem.estimated().contains(&quantity) {
             "There is no estimate yet: what was observed decides nothing until the action has been played more often.".into()
@@ -160,7 +174,7 @@ fn why(
         return "The estimate says nothing yet: after so few rounds its cell is the whole range."
             .into();
     }
-    let shown = replicable(account.engine.plan(), estimate);
+    let shown = ReplicableMean::new(reading.engine.plan(), estimate);
     let [low, high] = [shown.cell.low, shown.cell.high].map(amount);
     let rounds = whole(estimate.count);
     let mut sentence = format!(
@@ -168,13 +182,13 @@ fn why(
          another run with this key is likely to find the same cell, and not the same mean",
         estimate.epoch
     );
-    let more = account.progress.outcomes[action].saturating_sub(estimate.count);
+    let more = reading.progress.outcomes[action].saturating_sub(estimate.count);
     if more > 0 {
         let rounds = counted(more, "round has", "rounds have");
         sentence += &format!("; {rounds} had an outcome since then");
     }
     // All of the action's: which of them the estimate has seen is not kept.
-    let imputed = account.progress.imputed[action];
+    let imputed = reading.progress.imputed[action];
     if imputed > 0 {
         let rounds = counted(imputed, "round was", "rounds were");
         sentence += &format!(

@@ -7,7 +7,7 @@ use debora::lab::sample_ratio::{ALARM, SampleCheck};
 use debora::measure::words::{amount, percent, whole};
 use serde::Serialize;
 
-use crate::log::account::ToldAccount;
+use super::Reading;
 use crate::log::observed::counts;
 
 /// Told outcomes against decided rounds, and decided rounds against the strategy, action by action.
@@ -26,15 +26,15 @@ pub struct SampleRatio {
 }
 
 /// Checks an experiment.
-pub fn check(account: &ToldAccount<'_>) -> SampleRatio {
-    let (decided, told) = account
+pub(super) fn compute(reading: &Reading) -> SampleRatio {
+    let (decided, told) = reading
         .observed
-        .open_epoch(account.progress, account.engine);
-    let open = counts(account.engine, &decided, &told);
-    let verdict = account.observed.checks.verdict(open);
+        .open_epoch(&reading.progress, &reading.engine);
+    let open = counts(&reading.engine, &decided, &told);
+    let verdict = reading.observed.checks.verdict(open);
     let mismatch = verdict.p_value < ALARM;
     let told_in_all: u64 = (0..told.len())
-        .map(|action| account.progress.told(action))
+        .map(|action| reading.progress.told(action))
         .sum();
     let sentence = match (mismatch, verdict.check) {
         // Nothing is spread like anything else, and its p-value is 1.
@@ -45,19 +45,19 @@ pub fn check(account: &ToldAccount<'_>) -> SampleRatio {
             "Told outcomes are spread over the actions as decisions are (p {}, at any time one looks).",
             amount(verdict.p_value)
         ),
-        (true, SampleCheck::Decided) => biased(account, verdict.action),
-        (true, _) => missing(account, verdict.action, verdict.p_value),
+        (true, SampleCheck::Decided) => biased(reading, verdict.action),
+        (true, _) => missing(reading, verdict.action, verdict.p_value),
     };
     SampleRatio {
         p_value: verdict.p_value,
         mismatch,
         false_alarm_rate: ALARM,
-        sentence: sentence + &unchecked(account),
+        sentence: sentence + &unchecked(reading),
     }
 }
 
-fn missing(account: &ToldAccount<'_>, action: usize, p_value: f64) -> String {
-    let progress = account.progress;
+fn missing(reading: &Reading, action: usize, p_value: f64) -> String {
+    let progress = &reading.progress;
     let told = |action: usize| (progress.told(action), progress.decided[action]);
     let share = |(told, decided): (u64, u64)| percent(told as f64 / decided.max(1) as f64);
     let all = (0..progress.decided.len())
@@ -66,7 +66,7 @@ fn missing(account: &ToldAccount<'_>, action: usize, p_value: f64) -> String {
     format!(
         "Whether an outcome goes missing depends on the action: after {:?} {} of {} were told ({}), over all actions {}. By chance \
          any experiment shows as much with probability at most {}; find out why before trusting the estimates.",
-        account.engine.problem().actions()[action],
+        reading.problem().actions()[action],
         whole(told(action).0),
         whole(told(action).1),
         share(told(action)),
@@ -75,18 +75,18 @@ fn missing(account: &ToldAccount<'_>, action: usize, p_value: f64) -> String {
     )
 }
 
-fn biased(account: &ToldAccount<'_>, action: usize) -> String {
+fn biased(reading: &Reading, action: usize) -> String {
     format!(
         "Decisions are not spread over the actions as the strategies say: {:?} was decided {} times. The service draws them, so \
          the counts that are stored are wrong, or the program is; run `debora audit` to find out which.",
-        account.engine.problem().actions()[action],
-        whole(account.progress.decided[action])
+        reading.problem().actions()[action],
+        whole(reading.progress.decided[action])
     )
 }
 
 /// What an earlier version closed without keeping what was missing in which epoch.
-fn unchecked(account: &ToldAccount<'_>) -> String {
-    match account.observed.checked_from {
+fn unchecked(reading: &Reading) -> String {
+    match reading.observed.checked_from {
         0 => String::new(),
         from => {
             format!(" Epochs before {from} were closed by an earlier version and are not checked.")

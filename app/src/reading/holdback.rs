@@ -6,13 +6,15 @@
 //!
 //! It compares whole lives: what exploration cost is in it, so that a strategy that was found late has gained little yet.
 
+use debora::Problem;
 use debora::lab::observed::{MISS, SumOf, lift_at_any_time};
 use debora::measure::words::{amount, counted, percent, whole};
 use debora::record::Interval;
 use debora::spec::Holdback;
 use serde::Serialize;
 
-use crate::log::account::ToldAccount;
+use super::Reading;
+use super::sums::{RoundSpan, mean_of};
 use crate::log::observed::ToldSums;
 
 /// Those who are held back, beside the experiment.
@@ -64,39 +66,34 @@ pub struct SideMean {
     pub count: u64,
 }
 
-/// Of an experiment whose spec holds something back.
-pub fn of(account: &ToldAccount<'_>, holdback: &Holdback) -> HoldbackState {
-    let problem = account.engine.problem();
-    let held_back = match &account.observed.holdback {
+/// Compares both sides of an experiment whose spec holds something back.
+pub(super) fn compute(reading: &Reading, holdback: &Holdback) -> HoldbackState {
+    let problem = reading.problem();
+    let held_back = match &reading.observed.holdback {
         Some(told) => told.clone(),
         None => ToldSums::new(problem),
     };
     // What was told on both sides: nothing is imputed for those held back, and a worst value would be on one side alone.
-    let played = account.all_told(false);
+    let played = reading.sum_all_told(RoundSpan::All);
     let name = problem.actions()[holdback.action as usize].clone();
-    let decided = account.progress.holdback;
+    let decided = reading.progress.holdback;
+    let [are, get] = if reading.is_open() {
+        ["are", "get"]
+    } else {
+        ["were", "got"]
+    };
     HoldbackState {
         share: holdback.share,
         action: holdback.action,
         decided,
         told: held_back.count,
         lifts: (0..problem.quantities())
-            .map(|quantity| lift(account, quantity, &name, [&played, &held_back]))
+            .map(|quantity| lift(problem, quantity, &name, [&played, &held_back]))
             .collect(),
         sentence: format!(
-            "{} of request keys {} held back from the experiment and {} {name:?}: {}, of which {} told. The comparison is of \
+            "{} of request keys {are} held back from the experiment and {get} {name:?}: {}, of which {} told. The comparison is of \
              averages over the whole life, exploration included.",
             percent(holdback.share),
-            if account.progress.status.is_open() {
-                "are"
-            } else {
-                "were"
-            },
-            if account.progress.status.is_open() {
-                "get"
-            } else {
-                "got"
-            },
             counted(decided, "decision", "decisions"),
             counted(held_back.count, "was", "were"),
         ),
@@ -105,14 +102,14 @@ pub fn of(account: &ToldAccount<'_>, holdback: &Holdback) -> HoldbackState {
 }
 
 fn lift(
-    account: &ToldAccount<'_>,
+    problem: &Problem,
     quantity: usize,
     action: &str,
     [played, held_back]: [&ToldSums; 2],
 ) -> LiftState {
-    let range = account.engine.problem().quantity(quantity).range;
+    let range = problem.quantity(quantity).range;
     let side = |told: &ToldSums| SideMean {
-        mean: (told.count > 0).then(|| range.to_user(told.sum(quantity) / told.count as f64)),
+        mean: mean_of(problem, quantity, told),
         count: told.count,
     };
     let sum = |told: &ToldSums| SumOf {
@@ -125,7 +122,7 @@ fn lift(
     let (experiment, holdback) = (side(played), side(held_back));
     let both = experiment.mean.zip(holdback.mean);
     let mut lift = LiftState {
-        quantity: account.engine.problem().quantity(quantity).name.clone(),
+        quantity: problem.quantity(quantity).name.clone(),
         experiment,
         holdback,
         lift: both.map(|(experiment, holdback)| experiment - holdback),
