@@ -451,7 +451,7 @@ mod tests {
             head,
             "58e3e084611e8cd11160ba21d50cc3a7ec6cc1215ae73b0fa9fe945e3cc986db"
         );
-        let begin = "{\"epoch\":13,\"first_round\":33,\"rounds\":8,\"kind\":\"estimate\",\"rule\":null,\"candidate\":[0.0,1.0,0.0],\"sigma\":0.0,\"strategy\":[0.0,1.0,0.0],\"counts\":[16,8,8],\"test\":null,\"estimates\":[{\"epoch\":13,\"action\":0,\"quantity\":0,\"level\":null,\"count\":16,\"mean\":0.2375,";
+        let begin = "{\"epoch\":13,\"first_round\":33,\"rounds\":8,\"kind\":\"estimate\",\"rule\":\"optimistic\",\"candidate\":[0.0,1.0,0.0],\"sigma\":0.0,\"strategy\":[0.0,1.0,0.0],\"counts\":[16,8,8],\"test\":null,\"pick\":null,\"estimates\":[{\"epoch\":13,\"action\":0,\"quantity\":0,\"level\":null,\"count\":16,\"mean\":0.2375,";
         assert!(record.starts_with(begin), "{record}");
     }
 }
